@@ -1,11 +1,7 @@
 import { Command } from 'commander'
 import { systemClock } from '../src/main.ts'
-import {
-  createOperatorKey,
-  listOperatorKeys,
-  type OperatorKey,
-  revokeOperatorKey,
-} from '../src/partners/operator-keys.ts'
+import { stateOf } from '../src/partners/api-keys.ts'
+import { createOperatorKey, listOperatorKeys, revokeOperatorKey } from '../src/partners/operator-keys.ts'
 import { name, whole } from './arguments.ts'
 import { examples } from './help.ts'
 import { operatorName, recordChange } from './operator.ts'
@@ -88,8 +84,3 @@ adminKeyCommand
       text: () => (isRepeated ? `${keyId} was already revoked on ${revokedAt.toISOString()}.` : `Revoked ${keyId}.`),
     })
   })
-
-function stateOf({ revokedAt, expiresAt }: OperatorKey, now: Date): string {
-  if (revokedAt !== null) return 'revoked'
-  return expiresAt !== null && expiresAt <= now ? 'expired' : 'valid'
-}

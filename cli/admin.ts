@@ -1,25 +1,22 @@
 import { Command } from 'commander'
-import * as auditLog from '../src/audit-log/audit-log.ts'
 import type { Settings } from '../src/config.ts'
 import type { Tx } from '../src/database/database.ts'
 import { systemClock } from '../src/main.ts'
-import { listUsers, setPassword, setUser } from '../src/users/accounts.ts'
+import { listUsers, setUser } from '../src/users/accounts.ts'
 import { createDemoLink } from '../src/users/demo-operator.ts'
 import { invite } from '../src/users/invitations.ts'
-import { createLink } from '../src/users/links.ts'
+import { createPasswordLink, linkTo } from '../src/users/links.ts'
 import { hashPassword, requireGoodPassword } from '../src/users/passwords.ts'
 import { endSessions } from '../src/users/sessions.ts'
 import { remove as removeTotp } from '../src/users/totp.ts'
 import { createUser, findByEmail, type User } from '../src/users/users.ts'
 import { adminKeyCommand } from './admin-key.ts'
-import { askSecret, isInteractive } from './ask.ts'
-import { linkTo } from './console-set-up.ts'
+import { askInTurn, isInteractive } from './ask.ts'
 import { examples } from './help.ts'
-import { operator } from './operator.ts'
+import { operator, recordChange } from './operator.ts'
 import { countOf, print, printResult } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
-const linkLifeMs = 24 * 3_600_000
 const usersMax = 1_000
 
 export const adminCommand = new Command('admin').addCommand(adminKeyCommand)
@@ -50,16 +47,20 @@ adminCommand
       printResult({ json }, { value: { email, url }, text })
       return
     }
-    const password = await askSecret(`Password for ${email}: `)
+    const [password = '', again] = await askInTurn([
+      { text: `Password for ${email}: `, isSecret: true },
+      { text: 'Again: ', isSecret: true },
+    ])
+    if (again !== password) throw new Error('The two passwords differ; nothing was done')
     requireGoodPassword(password, { email, name })
-    if ((await askSecret('Again: ')) !== password) throw new Error('The two passwords differ; nothing was done')
     const passwordHash = await hashPassword(password)
     const id = await withTransaction(async tx => {
       if ((await findByEmail(tx, email)) !== undefined)
         throw new Error(`${email} has a user already; an operator can make that user an operator in the console`)
-      const user = await createUser(tx, { email, name, isOperator: true, now })
-      await record(tx, user.id, 'user.create', { by: 'command', isOperator: true })
-      await setPassword(tx, { userId: user.id, passwordHash, actor: operator(), now })
+      const user = await createUser(tx, { email, name, isOperator: true, passwordHash, now })
+      const details = { by: 'command', isOperator: true }
+      const change = { action: 'user.create', resourceId: user.id, details } as const
+      await recordChange(tx, { partnerId: null, change, now })
       return user.id
     })
     printResult({ json }, { value: { id, email }, text: () => `${email} can sign in to the console.` })
@@ -74,8 +75,13 @@ adminCommand
     const users = await withDatabase(db => listUsers(db, { partnerId: null, skip: 0, take: usersMax }))
     print(
       users.map(({ id, email, name, isOperator, isDisabled, hasTotp, createdAt }) => ({
-        ...{ id, email, name, operator: isOperator, state: isDisabled ? 'disabled' : 'active' },
-        ...{ secondFactor: hasTotp, created: createdAt.toISOString() },
+        id,
+        email,
+        name,
+        operator: isOperator,
+        state: isDisabled ? 'disabled' : 'active',
+        secondFactor: hasTotp,
+        created: createdAt.toISOString(),
       })),
       { json: json === true },
     )
@@ -94,8 +100,7 @@ adminCommand
       if (email !== undefined)
         return await db.transaction().execute(async tx => {
           const { id: userId } = await requireByEmail(tx, email)
-          const token = await createLink(tx, { purpose: 'password', userId, lifeMs: linkLifeMs, now: systemClock() })
-          await record(tx, userId, 'user.link', { purpose: 'password' })
+          const { token } = await createPasswordLink(tx, { userId, actor: operator(), now: systemClock() })
           return linkTo('password', token, addressOf(settings))
         })
       if (settings.OPENWAGE_MODE === 'live')
@@ -114,7 +119,8 @@ adminCommand
   .action(async (email: string, { json }: { json?: true }) => {
     const count = await withTransaction(async tx => {
       const { id: userId } = await requireByEmail(tx, email)
-      await record(tx, userId, 'user.end_session', {})
+      const change = { action: 'user.end_session', resourceId: userId, details: {} } as const
+      await recordChange(tx, { partnerId: null, change, now: systemClock() })
       return await endSessions(tx, { userId })
     })
     printResult({ json }, { value: { email, count }, text: () => `Ended ${countOf(count, 'session')} of ${email}.` })
@@ -129,9 +135,7 @@ adminCommand
   .action(async (email: string, { json }: { json?: true }) => {
     const wasThere = await withTransaction(async tx => {
       const { id: userId } = await requireByEmail(tx, email)
-      const isRemoved = await removeTotp(tx, userId)
-      if (isRemoved) await record(tx, userId, 'user.remove_totp', {})
-      return isRemoved
+      return await removeTotp(tx, { userId, actor: operator(), now: systemClock() })
     })
     const text = () => (wasThere ? `Removed the second factor of ${email}.` : `${email} has no second factor.`)
     printResult({ json }, { value: { email, isRemoved: wasThere }, text })
@@ -155,11 +159,6 @@ async function requireByEmail(tx: Tx, email: string): Promise<User> {
   const user = await findByEmail(tx, email)
   if (user === undefined) throw new Error(`There is no user ${email}; admin list shows them`)
   return user
-}
-
-async function record(tx: Tx, userId: string, action: auditLog.Action, details: auditLog.Details): Promise<void> {
-  const change = { action, resourceId: userId, details }
-  await auditLog.record(tx, { partnerId: null, actor: operator(), change, now: systemClock() })
 }
 
 function addressOf(settings: Settings): string {

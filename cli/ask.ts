@@ -1,6 +1,9 @@
-import { createInterface } from 'node:readline/promises'
+import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
-import { terminal, writeErrorLine } from './terminal.ts'
+import { Interrupted, terminal, writeErrorLine } from './terminal.ts'
+
+/** @property isSecret whether what is typed is not shown */
+type Question = { text: string; isSecret?: boolean }
 
 /** Whether the command can ask for confirmation. */
 export function isInteractive(): boolean {
@@ -8,58 +11,51 @@ export function isInteractive(): boolean {
   return stdin.isTTY === true && stderr.isTTY === true
 }
 
-/** Asks for a `yes` on standard error. Anything else is a no, including Ctrl-C and Ctrl-D. */
+/** Asks for a `yes` on standard error. Anything else is a no, including Ctrl-D. @throws Interrupted after Ctrl-C */
 export async function ask(question: string): Promise<boolean> {
   writeErrorLine()
-  const answer = await askFor(`${question} Type yes to continue: `)
+  const [answer = ''] = await askInTurn([{ text: `${question} Type yes to continue: ` }])
   return answer.trim().toLowerCase() === 'yes'
 }
 
-/** Asks for a line. @returns an empty text after Ctrl-C or Ctrl-D */
-export async function askFor(question: string): Promise<string> {
-  const { stdin, stderr } = terminal()
-  return await readAnswer(question, createInterface({ input: stdin, output: stderr }))
-}
-
-/** Asks for a line that the terminal does not show. @returns an empty text after Ctrl-C or Ctrl-D */
-export async function askForSecret(question: string): Promise<string> {
-  const { stdin, stderr } = terminal()
-  stderr.write(question)
-  // With `terminal`, readline turns the echo of the terminal off; its own goes to this output, which drops it.
-  const output = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const answer = await readAnswer('', createInterface({ input: stdin, output, terminal: true }))
-  writeErrorLine()
-  return answer
-}
-
-async function readAnswer(question: string, prompt: ReturnType<typeof createInterface>): Promise<string> {
-  const closed = new Promise<string>(resolve => prompt.once('close', () => resolve('')))
-  try {
-    return await Promise.race([prompt.question(question), closed])
-  } catch {
-    return ''
-  } finally {
-    prompt.close()
-  }
-}
-
 /**
- * Asks for a line on the terminal without showing it.
- * @throws Error if the person gives up with Ctrl-C or Ctrl-D
+ * Asks for a line per question. Lines that are pasted together answer the questions in turn, and a secret among them is not shown.
+ * @returns the answers, which after Ctrl-D are fewer than the questions
+ * @throws Interrupted after Ctrl-C
  */
-export async function askSecret(question: string): Promise<string> {
+export async function askInTurn(questions: readonly Question[]): Promise<string[]> {
   const { stdin, stderr } = terminal()
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
-  // Without a terminal as its output, readline would not stop the terminal from showing what is typed.
-  const prompt = createInterface({ input: stdin, output: silent, terminal: true })
-  stderr.write(question)
-  const closed = new Promise<undefined>(resolve => prompt.once('close', () => resolve(undefined)))
-  try {
-    const answer = await Promise.race([prompt.question(''), closed])
-    if (answer === undefined) throw new Error('Nothing was entered; nothing was done')
-    return answer
-  } finally {
-    prompt.close()
-    writeErrorLine()
-  }
+  let isShown = true
+  const output = new Writable({
+    write(chunk, _encoding, done) {
+      if (isShown) stderr.write(chunk)
+      done()
+    },
+  })
+  // With `terminal`, readline turns the echo of the terminal off and writes its own to the output.
+  const prompt = createInterface({ input: stdin, output, terminal: true, historySize: 0 })
+  const answers: string[] = []
+  return await new Promise((resolve, reject) => {
+    // Synchronous, because readline echoes the rest of a paste as soon as this returns.
+    const askNext = () => {
+      isShown = true
+      const question = questions[answers.length]
+      if (question === undefined) return prompt.close()
+      prompt.setPrompt(question.text)
+      prompt.prompt()
+      isShown = !question.isSecret
+    }
+    prompt.on('line', line => {
+      if (!isShown) stderr.write('\n')
+      answers.push(line)
+      askNext()
+    })
+    prompt.on('SIGINT', () => {
+      stderr.write('\n')
+      reject(new Interrupted())
+      prompt.close()
+    })
+    prompt.on('close', () => resolve(answers))
+    askNext()
+  })
 }

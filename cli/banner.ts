@@ -1,6 +1,6 @@
 import type { Settings } from '../src/config.ts'
 import type { Database, Roles } from '../src/main.ts'
-import { linkTo } from './console-set-up.ts'
+import { linkTo } from '../src/users/links.ts'
 
 export type Banner = {
   mode: Settings['OPENWAGE_MODE']

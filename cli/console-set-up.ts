@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Settings } from '../src/config.ts'
 import { type Database, systemClock } from '../src/main.ts'
 import { hasOperator } from '../src/users/accounts.ts'
-import { createLink } from '../src/users/links.ts'
+import { createLink, linkTo } from '../src/users/links.ts'
 
 // As long as a link may live: the operator may open the console days after the installation.
 const lifeMs = 7 * 86_400_000
@@ -24,9 +24,4 @@ export async function offerSetUp(
   log.warn({ link }, 'the console has no operator: open this link once to create one, or run openwage admin create')
   const folder = dataDir ?? (settings.OPENWAGE_DATA_DIR || undefined)
   if (folder !== undefined) await writeFile(path.join(folder, 'console-set-up-link'), `${link}\n`, { mode: 0o600 })
-}
-
-/** A one-time link. Browsers never send the fragment to a server, so that no proxy logs the token. */
-export function linkTo(page: 'set-up' | 'sign-in' | 'invitation' | 'password', token: string, address: string): string {
-  return `${address.replace(/\/$/, '')}/console/${page}#${token}`
 }

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { systemClock } from '../src/main.ts'
-import { createKey, listKeys, revokeKey, type Scope, scopes } from '../src/partners/api-keys.ts'
+import { createKey, listKeys, revokeKey, type Scope, scopes, stateOf } from '../src/partners/api-keys.ts'
 import { findState } from '../src/partners/partners.ts'
 import { whole } from './arguments.ts'
 import { examples } from './help.ts'
@@ -54,15 +54,15 @@ keyCommand
       return { keys: await listKeys(db, partnerId), now: await partnerNow(db, partnerId) }
     })
     print(
-      keys.map(({ id, hint, scopes: granted, createdAt, expiresAt, revokedAt, lastUsedAt }) => ({
-        id,
-        key: hint,
-        state: revokedAt !== null ? 'revoked' : expiresAt !== null && expiresAt <= now ? 'expired' : 'valid',
-        scopes: granted.join(','),
-        created: createdAt.toISOString(),
-        expires: expiresAt?.toISOString() ?? null,
-        revoked: revokedAt?.toISOString() ?? null,
-        lastUsed: lastUsedAt?.toISOString() ?? null,
+      keys.map(key => ({
+        id: key.id,
+        key: key.hint,
+        state: stateOf(key, now),
+        scopes: key.scopes.join(','),
+        created: key.createdAt.toISOString(),
+        expires: key.expiresAt?.toISOString() ?? null,
+        revoked: key.revokedAt?.toISOString() ?? null,
+        lastUsed: key.lastUsedAt?.toISOString() ?? null,
       })),
       { json },
     )

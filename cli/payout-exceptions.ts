@@ -24,7 +24,7 @@ addPaging(
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts exceptions list', 'payouts exceptions list --all --json'))
   .action(async ({ json, all, ...paging }: Paging & { json?: boolean; all?: boolean }) => {
-    const asked = { isOpen: all !== true, before: paging.before, take: paging.take + 1 }
+    const asked = { state: all ? 'all' : 'open', before: paging.before, take: paging.take + 1 } as const
     const found = await withDatabase(async db => await exceptions.list(db, asked))
     const { shown, hasMore, more } = pageOf(found, paging)
     printResult(
@@ -34,7 +34,13 @@ addPaging(
         text: () =>
           table(
             shown.map(({ id, rail, kind, reference, reason, openedAt, decision }) => ({
-              ...{ id, rail, kind, reference, opened: openedAt.toISOString(), decision, reason },
+              id,
+              rail,
+              kind,
+              reference,
+              opened: openedAt.toISOString(),
+              decision,
+              reason,
             })),
           ) + more,
       },

@@ -147,26 +147,30 @@ for (const { verb, held, action, description } of [
     verb: 'release',
     held: false,
     action: 'payout_batch.release',
-    description: 'Release a batch or rail that is held.',
+    description: 'Release a batch or rail that is held; also a rail that OPENWAGE_RAILS no longer has.',
   },
 ] as const) {
   payoutsCommand
     .command(verb)
     .description(description)
     .argument('<batch or rail>', 'the batch’s id, bat_…, or the rail’s name in OPENWAGE_RAILS')
+    .option('--reason <text>', 'why, for the audit log; nothing personal', name({ lengthMax: 200 }))
     .addOption(asOption())
     .option('--json', 'print JSON')
-    .addHelpText('after', examples(`payouts ${verb} bat_…`, `payouts ${verb} sepa`))
-    .action(async (batchId: string, { as, json }: { as?: string; json?: boolean }) => {
+    .addHelpText('after', examples(`payouts ${verb} bat_…`, `payouts ${verb} sepa --reason "bank outage"`))
+    .action(async (batchId: string, { reason = null, as, json }: HoldOptions) => {
       const now = systemClock()
       if (!isIdOf('payoutBatch', batchId)) {
         const rail = batchId
         const hasChanged = await withTransaction(async (tx, settings) => {
-          const { files, adyen } = await readAllRails(settings)
-          findNamed([...files, ...adyen], rail)
+          // A hold outlives the rail in the settings.
+          if (held || !(await railHolds.wasEverHeld(tx, rail))) {
+            const { files, adyen } = await readAllRails(settings)
+            findNamed([...files, ...adyen], rail)
+          }
           const person = personOf(as)
           const isNew = await (held ? railHolds.hold : railHolds.release)(tx, { rail, person, now })
-          const change = { action: `rail.${verb}`, resourceId: rail, details: { person } } as const
+          const change = { action: `rail.${verb}`, resourceId: rail, details: { person, reason } } as const
           // The rail is the installation's, not a partner's.
           if (isNew) await recordChange(tx, { partnerId: null, change, now })
           return isNew
@@ -179,12 +183,14 @@ for (const { verb, held, action, description } of [
       }
       const batch = await withTransaction(async tx => {
         const hasChanged = await decisions.setHeld(tx, { batchId, held })
-        if (hasChanged) await recordOnBatch(tx, { action, batchId, details: { person: personOf(as) }, now })
+        if (hasChanged) await recordOnBatch(tx, { action, batchId, details: { person: personOf(as), reason }, now })
         return await batches.require(tx, batchId)
       })
       printResult({ json }, { value: onWire(batch), text: () => `${batchId} is ${stateInWords(batch)}.` })
     })
 }
+
+type HoldOptions = { reason?: string | null; as?: string; json?: boolean }
 
 payoutsCommand
   .command('remove')
@@ -271,7 +277,11 @@ payoutsCommand
       const { size } = await stat(file)
       const bytes = () => createReadStream(file)
       return await importBankFile(db, {
-        ...{ rail, name: fileName, size, bytes, now },
+        rail,
+        name: fileName,
+        size,
+        bytes,
+        now,
         async record(tx, { fileId, sha256, records }) {
           const details = { person: personOf(options.as), rail: railName, file: fileName, sha256, records }
           const change = { action: 'bank_file.import', resourceId: fileId, details } as const

@@ -1,7 +1,7 @@
 import { AssertionError } from 'node:assert'
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { setExitCode, type Terminal, terminal, withTerminal, writeErrorLine } from './terminal.ts'
+import { Interrupted, setExitCode, type Terminal, terminal, withTerminal, writeErrorLine } from './terminal.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
@@ -200,6 +200,8 @@ export async function run(args: string[], on: Terminal): Promise<number> {
     } catch (error) {
       // Commander has printed the message already. Asking for help is not an error.
       if (error instanceof CommanderError) setExitCode(error.exitCode === 0 ? 0 : 2)
+      // As shells report a process that SIGINT has ended.
+      else if (error instanceof Interrupted) setExitCode(130)
       else await fail(error, args)
     }
   })

@@ -10,6 +10,9 @@ export type Terminal = {
   stderr: Writable & { isTTY?: boolean }
 }
 
+/** The person pressed Ctrl-C at a question. */
+export class Interrupted extends Error {}
+
 // A context, not an argument: what commands call (help texts, tables, prompts, progress) would hand it on at every level.
 const running = new AsyncLocalStorage<Terminal & { exitCode: number }>()
 

@@ -1,9 +1,9 @@
 import { Command, Option } from 'commander'
-import { differences } from '../src/audit-log/audit-log.ts'
 import type { Db } from '../src/database/database.ts'
 import * as members from '../src/members/members.ts'
 import { type Currency, inWords } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
+import { changesOf } from '../src/tiers/audit.ts'
 import {
   type PayoutSpeed,
   payoutSpeeds,
@@ -11,6 +11,7 @@ import {
   type TierTerms,
   termsFault,
   termsToWire,
+  versionToWire,
 } from '../src/tiers/rules.ts'
 import { changeTier, findTier, listTerms, listVersions, setTier } from '../src/tiers/tiers.ts'
 import * as intents from '../src/withdrawals/intents.ts'
@@ -84,7 +85,7 @@ const setCommand = tierCommand
       const fault = termsFault(after)
       if (fault !== undefined) throw new Error(fault)
       const affected = await countAffected(db, { partnerId, tier: tierName, now })
-      if (before !== undefined && isDifferent(before, after)) {
+      if (before !== undefined && changesOf(before, after) !== null) {
         await confirmChange({ before, after, affected }, { json, yes })
       }
       const made = await inTransaction(db, settings, async tx => {
@@ -96,13 +97,7 @@ const setCommand = tierCommand
         if (result.version === before?.version) return result
         if (before === undefined && result.version !== 1)
           throw new Error(`The tier ${tierName} has just been created by another command; run this command again`)
-        const wire = (tier: Tier) => ({
-          version: tier.version,
-          currency: tier.currency,
-          ...termsToWire(tier, tier.currency),
-        })
-        const details =
-          before === undefined ? { before: null, after: wire(result) } : (differences(wire(before), wire(result)) ?? {})
+        const details = changesOf(before, result) ?? {}
         await recordChange(tx, { partnerId, change: { action: 'tier.set', resourceId: tierName, details }, now })
         return result
       })
@@ -367,12 +362,8 @@ function feeInWords(tier: Tier): string {
   return `${[parts.join(' + ') || words(0n), ...bounds].join(', ')}, paid by the ${feePayer}`
 }
 
-function isDifferent(before: Tier, after: Tier): boolean {
-  return differences(onWire(before), onWire(after)) !== null
-}
-
-function onWire({ name: tierName, version, currency, ...terms }: Tier) {
-  return { name: tierName, version, currency, ...termsToWire(terms, currency) }
+function onWire(tier: Tier) {
+  return { name: tier.name, ...versionToWire(tier) }
 }
 
 function money({ currency }: Tier, amount: bigint) {

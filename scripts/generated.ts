@@ -11,7 +11,7 @@ import { systemClock } from '../src/main.ts'
 import { fixtures, provokeHeader, rows } from '../src/sandbox/test-values.ts'
 import type { Tier } from '../src/tiers/rules.ts'
 import { withdrawComponent } from './component.ts'
-import { sdkFiles } from './sdk.ts'
+import { operatorClient, sdkFiles } from './sdk.ts'
 import { describeTables } from './tables.ts'
 import { memberTemplate } from './template.ts'
 
@@ -31,6 +31,7 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
     'openapi.json': openapi,
     'openapi-admin.json': operatorOpenapi,
     ...sdkFiles(JSON.parse(openapi)),
+    'packages/console/src/generated/admin.ts': operatorClient(JSON.parse(operatorOpenapi)),
     'src/http/member-page/openwage-withdraw.js': await withdrawComponent(),
     'docs/reference/errors.md': errorTable(),
     'docs/reference/events.md': eventList(),

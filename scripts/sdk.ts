@@ -1,5 +1,6 @@
 import { sdkNames } from '../src/http/docs/sdk-names.ts'
 import { decimalsOf } from '../src/money.ts'
+import { defaultSettings } from '../src/partners/partners.ts'
 
 type Schema = {
   $ref?: string
@@ -38,7 +39,11 @@ export type Document = {
   components: { schemas: Record<string, Schema> }
 }
 
-const heading = '// Generated from openapi.json by `npm run generate`. Do not edit.\n'
+const heading = headingOf('openapi.json')
+
+function headingOf(file: string): string {
+  return `// Generated from ${file} by \`npm run generate\`. Do not edit.\n`
+}
 
 /** The generated files of packages/sdk and the page about its methods, by their path in the repository. */
 export function sdkFiles(document: Document): Record<string, string> {
@@ -52,13 +57,51 @@ export function sdkFiles(document: Document): Record<string, string> {
   }
 }
 
+/**
+ * What the console needs to call the operators' API, with the same client: the schemas, the operations by their ids, and
+ * their types; and the defaults of a partner's settings.
+ */
+export function operatorClient(document: Document): string {
+  const calls = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).flatMap(([method, operation]) =>
+      callsOf(document, { method: method.toUpperCase(), path, operation }, operation.operationId),
+    ),
+  )
+  return [
+    headingOf('openapi-admin.json'),
+    "import type { Call, CallOptions, List } from '../../../sdk/src/call.ts'",
+    "import type { Operation } from '../../../sdk/src/client.ts'",
+    "import type { FileSource } from '../../../sdk/src/files.ts'",
+    '',
+    ...typesOf(document).filter(type => !/^export type \w+Issue = /m.test(type)),
+    operationTable(calls),
+    interfaceOf('AdminOperations', treeOf(calls)),
+    '',
+    '/** What a new partner has, unless other settings are chosen. */',
+    `export const defaultSettings: PartnerSettings = ${JSON.stringify(defaultSettings, null, 2)}`,
+    '',
+  ].join('\n')
+}
+
+function typesOf({ components }: Document): string[] {
+  return Object.entries(components.schemas).map(
+    ([name, schema]) => `${comment(schema)}export type ${name} = ${typeOf(schema)}\n`,
+  )
+}
+
+function operationTable(calls: CallOf[]): string {
+  return [
+    'export const operations: Record<string, Operation> = {',
+    ...calls.map(({ name, entry }) => `  '${name}': ${entry},`),
+    '}\n',
+  ].join('\n')
+}
+
 function schemas(document: Document): string {
   const deliveries = Object.values(document.webhooks).map(({ post }) => typeOf(bodyOf(document, post)?.json ?? {}))
   return [
     heading,
-    ...Object.entries(document.components.schemas).map(
-      ([name, schema]) => `${comment(schema)}export type ${name} = ${typeOf(schema)}\n`,
-    ),
+    ...typesOf(document),
     '/** The body of a webhook. Narrow it by `type`; new types may be added. */',
     `export type WebhookEvent =${deliveries.map(each => `\n  | ${each}`).join('')}`,
     '',
@@ -67,7 +110,7 @@ function schemas(document: Document): string {
 
 function methodList(document: Document): string {
   const rows = operationsOf(document).flatMap(({ method, path, operation }) =>
-    callsOf(document, { method, path, operation }).map(
+    callsOf(document, { method, path, operation }, nameOf(operation)).map(
       ({ name, takes }) =>
         `| \`${name}(${takes.join(', ')})\` | \`${method} ${path}\` | \`${operation.operationId}\` |`,
     ),
@@ -97,7 +140,7 @@ Beyond single requests:
 
 /** What the hand-written core needs at run time to send a call, and the methods with their types. */
 function operations(document: Document): string {
-  const calls = operationsOf(document).flatMap(each => callsOf(document, each))
+  const calls = operationsOf(document).flatMap(each => callsOf(document, each, nameOf(each.operation)))
   const used = new Set(
     calls.flatMap(
       ({ signatures }) =>
@@ -115,10 +158,7 @@ function operations(document: Document): string {
     "import type { FileSource } from '../files.ts'",
     `import type {\n${imported.map(name => `  ${name},\n`).join('')}} from './schemas.ts'`,
     '',
-    'export const operations: Record<string, Operation> = {',
-    ...calls.map(({ name, entry }) => `  '${name}': ${entry},`),
-    '}',
-    '',
+    operationTable(calls),
     interfaceOf('Resources', treeOf(calls)),
     '',
   ].join('\n')
@@ -192,10 +232,16 @@ type Facts = {
   page: ReturnType<typeof pageOf>
 }
 
-function callsOf(document: Document, { method, path, operation }: OperationAt): CallOf[] {
-  const names = sdkNames[operation.operationId]
+type Names = string | { json: string; file: string }
+
+function nameOf({ operationId }: Operation): Names {
+  const names = sdkNames[operationId]
   if (names === undefined)
-    throw new Error(`${operation.operationId} has no name in the SDK; add it to src/http/docs/sdk-names.ts`)
+    throw new Error(`${operationId} has no name in the SDK; add it to src/http/docs/sdk-names.ts`)
+  return names
+}
+
+function callsOf(document: Document, { method, path, operation }: OperationAt, names: Names): CallOf[] {
   const parameters = (operation.parameters ?? []).map(each => resolve(document, each))
   const ids = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => {
     const parameter = parameters.find(each => each.in === 'path' && each.name === name)
@@ -216,12 +262,15 @@ function callsOf(document: Document, { method, path, operation }: OperationAt): 
   return [jsonCall(document, json, facts), ...(file === undefined ? [] : [fileCall(document, file, facts)])]
 }
 
+/** Where the place to read on from is not the id of the page's last entry. */
+const cursors: Record<string, string> = { getEvents: 'lastEventId', listBatchPayments: 'reference' }
+
 function jsonCall(document: Document, name: string, facts: Facts): CallOf {
   const { operation, query, page, shapes } = facts
   const [first = {}, second] = shapes
   const sign = (result: string, dryRun?: boolean) => signatureOf(document, name, { ...facts, result, dryRun })
   const hasCursor = query.some(each => each.name === 'after')
-  const cursor = operation.operationId === 'getEvents' ? 'lastEventId' : 'id'
+  const cursor = cursors[operation.operationId] ?? 'id'
   return {
     name,
     entry: entryOf(facts, [
@@ -312,15 +361,15 @@ function shapesOf(document: Document, { responses }: Operation): Schema[] {
   return [...new Map(shapes.map(schema => [JSON.stringify(schema), schema])).values()]
 }
 
-/** A page is an object with `take` and a list. */
+/** A page is an object with a list that says how many entries it takes, or whether there are more. */
 function pageOf(document: Document, [shape, second]: Schema[]) {
   if (shape === undefined || second !== undefined) return undefined
   const { properties = {} } = resolve(document, shape)
-  if (!('take' in properties)) return undefined
+  if (!('take' in properties || 'hasMore' in properties)) return undefined
   const lists = Object.entries(properties).map(([name, schema]) => ({ name, ...resolve(document, schema) }))
   // A settlement has totals, too. Its entries are the last list.
   const entries = lists.findLast(({ type }) => type === 'array')
-  if (entries === undefined) throw new Error('A page has no list')
+  if (entries === undefined) return undefined
   return { type: typeOf(shape), entries: entries.name, entryType: typeOf(entries.items ?? {}) }
 }
 
@@ -328,7 +377,7 @@ function bodyOf(document: Document, { requestBody }: Operation) {
   if (requestBody === undefined) return undefined
   const { content, required = false } = resolve(document, requestBody)
   const json = content['application/json']?.schema
-  const isFile = 'text/csv' in content
+  const isFile = Object.keys(content).some(type => type !== 'application/json')
   const types = [...(json === undefined ? [] : [typeOf(json)]), ...(isFile ? ['FileSource'] : [])]
   return { json, isFile, name: json === undefined ? 'file' : 'body', isRequired: required, type: types.join(' | ') }
 }

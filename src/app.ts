@@ -1,5 +1,6 @@
 import { eventRoutes } from './events/routes.ts'
 import { consoleFiles } from './http/console/routes.ts'
+import { sheetRoutes } from './http/console/sheet-routes.ts'
 import { createServer } from './http/create-server.ts'
 import { docsRoutes } from './http/docs/routes.ts'
 import { documentation, operatorDocument, partnerDocument } from './http/documentation.ts'
@@ -21,6 +22,7 @@ import { type RailsOfOperators, railRoutes } from './operators/rail-routes.ts'
 import { operatorTierRoutes } from './operators/tier-routes.ts'
 import { overviewRoutes } from './overview/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
+import { payRunFileRoutes } from './pay-runs/file-routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
 import type { NotificationReceiver } from './payouts/notifications.ts'
@@ -75,6 +77,7 @@ export async function buildApp(
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi, operators })
   memberPageFiles(app)
   consoleFiles(app, context)
+  sheetRoutes(app)
   tierRoutes(app, context)
   memberRoutes(app, context)
   memberAccountRoutes(app, context)
@@ -90,6 +93,7 @@ export async function buildApp(
       payeeNames.find(rail => rail.currency === currency)?.payeeName(accountHolder) ?? accountHolder,
   })
   payRunRoutes(app, context)
+  payRunFileRoutes(app, context)
   payCycleRoutes(app, context)
   settlementRoutes(app, context, {
     reportsArrivals: currency => fileRails.some(rail => rail.currency === currency && rail.format.readsStatements),

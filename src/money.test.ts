@@ -2,7 +2,16 @@ import * as dinero from '@dinero.js/currencies'
 import currencyCodes from 'currency-codes'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { currencies, decimalsOf, fromWire, inWords, shareRoundedDown, toWire } from './money.ts'
+import {
+  currencies,
+  decimalsOf,
+  fromDecimals,
+  fromWire,
+  inDecimals,
+  inWords,
+  shareRoundedDown,
+  toWire,
+} from './money.ts'
 
 test('exactly the 179 listed currencies are supported', () => {
   expect(currencies).toHaveLength(179)
@@ -41,6 +50,19 @@ test('formatted money has the decimals of its currency', () => {
   expect(inWords({ amount: -5n, currency: 'EUR' })).toBe('-0.05 EUR')
   expect(inWords({ amount: 1250n, currency: 'JPY' })).toBe('1250 JPY')
   expect(inWords({ amount: 1250n, currency: 'KWD' })).toBe('1.250 KWD')
+})
+
+test('an amount with decimals is read exactly as it is written, and nothing else is taken for one', () => {
+  fc.assert(
+    fc.property(fc.maxSafeInteger(), fc.constantFrom(...currencies), (amount, currency) => {
+      expect(fromDecimals(inDecimals({ amount: BigInt(amount), currency }), currency)).toBe(BigInt(amount))
+    }),
+  )
+  expect(fromDecimals('12.5', 'GBP')).toBe(1_250n)
+  expect(fromDecimals('-0.05', 'GBP')).toBe(-5n)
+  for (const text of ['', '.5', '5.', '1.005', '1,000', '£5', '+5', '1e3', ' 5', '0x5', '--5', '90071992547409.92'])
+    expect(fromDecimals(text, 'GBP'), text).toBeUndefined()
+  expect(fromDecimals('12.5', 'JPY')).toBeUndefined()
 })
 
 test('a share is rounded down and never overstated', () => {

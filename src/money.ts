@@ -90,6 +90,18 @@ export function inDecimals({ amount, currency }: Money): string {
   return decimals === 0 ? `${sign}${whole}` : `${sign}${whole}.${digits.slice(-decimals)}`
 }
 
+/**
+ * Reads an amount in major units, such as '12.5' or '-3.00'.
+ * @returns undefined if it is no decimal number, has more decimals than the currency, or is too large for the wire
+ */
+export function fromDecimals(text: string, currency: Currency): bigint | undefined {
+  const [, sign, whole = '', fraction = ''] = /^(-?)([0-9]{1,16})(?:\.([0-9]{1,4}))?$/.exec(text) ?? []
+  const decimals = decimalsOf.get(currency) ?? 0
+  if (sign === undefined || fraction.length > decimals) return undefined
+  const amount = BigInt(`${sign}${whole}${fraction.padEnd(decimals, '0')}`)
+  return amount <= BigInt(amountMax) && amount >= -BigInt(amountMax) ? amount : undefined
+}
+
 /** Returns a share of an amount in basis points (1/10000), rounded down, so that a fee is never overstated. */
 export function shareRoundedDown(amount: bigint, shareBps: number): bigint {
   return (amount * BigInt(shareBps)) / 10_000n

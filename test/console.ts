@@ -1,7 +1,7 @@
 import { hashPassword } from '../src/users/passwords.ts'
 import type { Role } from '../src/users/roles.ts'
 import { createSession } from '../src/users/sessions.ts'
-import { addRoles, createUser, giveFirstPassword, type User } from '../src/users/users.ts'
+import { addRoles, createUser, type User } from '../src/users/users.ts'
 import type { Answer, Call, Harness } from './harness.ts'
 
 /** A user who is signed in to the console of a harness. */
@@ -33,12 +33,11 @@ export async function signIn(
   const { db, mode, clock } = harness
   const now = clock.now()
   count += 1
+  const passwordHash = password === undefined ? null : await hashPassword(password)
   const { user, token } = await db.transaction().execute(async tx => {
     const email = `user-${count}@console.example`
-    const user = await createUser(tx, { email, name: `User ${count}`, isOperator, now })
+    const user = await createUser(tx, { email, name: `User ${count}`, isOperator, passwordHash, now })
     await addRoles(tx, { userId: user.id, partnerId, roles })
-    if (password !== undefined)
-      await giveFirstPassword(tx, { userId: user.id, passwordHash: await hashPassword(password) })
     const from = { address: '127.0.0.1', userAgent: 'a test' }
     return { user, ...(await createSession(tx, { userId: user.id, mode, method: 'password', ...from, now })) }
   })

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { withPartsInPlace } from '../src/http/shared-parts.ts'
+import { euroRail } from './file-bank.ts'
 import { type Harness, startHarness } from './harness.ts'
 import { extent } from './long.ts'
 
@@ -28,10 +29,18 @@ type Operation = {
   requestBody?: { content: Record<string, { schema: Schema }> }
 }
 
-const document = withPartsInPlace(JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')))
-const operations = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
-)
+type Schemas = Record<string, Schema>
+
+function operationsIn(file: string) {
+  const { paths, components } = withPartsInPlace(
+    JSON.parse(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')),
+  )
+  const schemas: Schemas = components.schemas
+  return Object.entries<Record<string, Operation>>(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation, schemas })),
+  )
+}
+const [operations, ofOperators] = [operationsIn('openapi.json'), operationsIn('openapi-admin.json')]
 
 /** They move time, delete what the others need, or take seconds, so they are tried last and less often. */
 const farReaching = new Set([
@@ -47,12 +56,16 @@ const isFarReaching = ({ operation }: { operation: Operation }) => farReaching.h
 let harness: Harness
 let ids: string[]
 beforeAll(async () => {
-  harness = await startHarness()
+  harness = await startHarness({ fileRails: [euroRail({ automatic: null })] })
   const memberId = await harness.addMember({ available: 1_000_000 })
   const foreign = await harness.addMember({ available: 1_000_000, key: harness.other.key })
   const amount = { amount: 5_000, currency: 'GBP' }
   const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
-  ids = [memberId, foreign, intent.body.withdrawalIntentId, harness.payCycle.id]
+  // Not the partner of the requests: operators suspend it, too.
+  const { partner, payCycle } = await harness.addPartner('Administered')
+  const key = await harness.addKey(['members:read'], { partnerId: partner.id })
+  ids = [memberId, foreign, intent.body.withdrawalIntentId, harness.payCycle.id, partner.id, payCycle.id, key.key.id]
+  ids.push('euro-files')
 })
 afterAll(() => harness.stop())
 
@@ -81,28 +94,29 @@ const nastyValue = fc.oneof(
 )
 
 /** Generates values that match a schema; with `odd`, sometimes also near misses and arbitrary values. */
-function like(schema: Schema, odd: boolean): fc.Arbitrary<unknown> {
-  const good = fitting(schema, odd)
+function like(schema: Schema, { odd, schemas }: { odd: boolean; schemas: Schemas }): fc.Arbitrary<unknown> {
+  const good = fitting(schema, { odd, schemas })
   return odd ? fc.oneof({ weight: 6, arbitrary: good }, { weight: 1, arbitrary: nastyValue }) : good
 }
 
-function fitting(schema: Schema, odd: boolean): fc.Arbitrary<unknown> {
-  if (schema.$ref !== undefined) return fitting(document.components.schemas[schema.$ref.split('/').at(-1) ?? ''], odd)
+function fitting(schema: Schema, how: { odd: boolean; schemas: Schemas }): fc.Arbitrary<unknown> {
+  const { odd, schemas } = how
+  if (schema.$ref !== undefined) return fitting(schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {}, how)
   const branches = schema.anyOf ?? schema.oneOf
-  if (branches !== undefined) return fc.oneof(...branches.map(each => fitting(each, odd)))
+  if (branches !== undefined) return fc.oneof(...branches.map(each => fitting(each, how)))
   if (schema.enum !== undefined)
     return fc.constantFrom(...schema.enum, ...(schema.enum.includes('GBP') ? Array(200).fill('GBP') : []))
   if ('const' in schema) return fc.constant(schema.const)
   switch (schema.type) {
     case 'object': {
-      const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => [name, like(field, odd)] as const)
+      const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => [name, like(field, how)] as const)
       const requiredKeys = odd ? [] : (schema.required ?? [])
       return fc.record(Object.fromEntries([...fields, ...(odd ? [['surprise', fc.constant(1)] as const] : [])]), {
         requiredKeys,
       })
     }
     case 'array':
-      return fc.array(like(schema.items ?? {}, odd), { minLength: odd ? 0 : 1, maxLength: 4 })
+      return fc.array(like(schema.items ?? {}, how), { minLength: odd ? 0 : 1, maxLength: 4 })
     case 'integer':
       return fc.oneof(
         fc.constantFrom(1, 50, 1_000, 5_000),
@@ -130,7 +144,8 @@ function fitting(schema: Schema, odd: boolean): fc.Arbitrary<unknown> {
   }
 }
 
-const numRuns = extent({ short: 1_000, long: 5_000 })
+const numRuns = extent({ short: 400, long: 5_000 })
+const numRunsOfOperators = extent({ short: 300, long: 5_000 })
 
 test('every input is answered as openapi.json declares, and never with a server error', {
   timeout: 120_000,
@@ -149,6 +164,22 @@ test('so is every input of the operations that move time or empty a sandbox', { 
   expect(statuses.filter(status => status < 300).length).toBeGreaterThan(60 / 30)
 })
 
+test('so is every input of the operators’ API', { timeout: 120_000 }, async () => {
+  const statuses = await fuzz(ofOperators, { numRuns: numRunsOfOperators })
+  expect(statuses.filter(status => status < 300).length).toBeGreaterThan(numRunsOfOperators / 10)
+  expect(statuses.filter(status => status === 404 || status === 409).length).toBeGreaterThan(numRunsOfOperators / 60)
+})
+
+let operatorKey = ''
+let operatorKeyUses = 0
+
+/** A key for some requests, because one operator may send only a hundred at once. */
+async function nextOperatorKey(): Promise<string> {
+  if (operatorKeyUses % 90 === 0) operatorKey = (await harness.addOperator()).secret
+  operatorKeyUses += 1
+  return operatorKey
+}
+
 /** A session for each request, because one session may send only a few requests at once. */
 async function newToken(): Promise<string> {
   const body = { memberId: ids[0], scope: 'withdraw' }
@@ -161,25 +192,30 @@ function sometimes<T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> {
 }
 
 async function fuzz(some: typeof operations, { numRuns }: { numRuns: number }): Promise<number[]> {
-  const request = fc.tuple(fc.constantFrom(...some), fc.boolean()).chain(([{ path, method, operation }, odd]) => {
-    const parameters = (operation.parameters ?? []).filter(({ in: where }) => where !== 'header')
-    const body = operation.requestBody?.content['application/json']?.schema
-    return fc.record({
-      method: fc.constant(method),
-      path: fc.constant(path),
-      parameters: fc.tuple(
-        ...parameters.map(({ in: where, name, schema }) =>
-          fc.record({ where: fc.constant(where), name: fc.constant(name), value: like(schema, odd) }),
+  const request = fc
+    .tuple(fc.constantFrom(...some), fc.boolean())
+    .chain(([{ path, method, operation, schemas }, odd]) => {
+      const how = { odd, schemas }
+      const parameters = (operation.parameters ?? []).filter(({ in: where }) => where !== 'header')
+      const body = operation.requestBody?.content['application/json']?.schema
+      return fc.record({
+        method: fc.constant(method),
+        path: fc.constant(path),
+        parameters: fc.tuple(
+          ...parameters.map(({ in: where, name, schema }) =>
+            fc.record({ where: fc.constant(where), name: fc.constant(name), value: like(schema, how) }),
+          ),
         ),
-      ),
-      extraQuery: odd ? sometimes(fc.tuple(nastyText, nastyText)) : fc.constant(null),
-      body: body === undefined ? fc.constant(undefined) : like(body, odd),
-      idempotencyKey: sometimes(fc.constantFrom('a', 'b', 'odd key', ' ', 'x'.repeat(1_025))),
+        extraQuery: odd ? sometimes(fc.tuple(nastyText, nastyText)) : fc.constant(null),
+        body: body === undefined ? fc.constant(undefined) : like(body, how),
+        isFile: fc.constant(operation.requestBody?.content['application/octet-stream'] !== undefined),
+        file: nastyText,
+        idempotencyKey: sometimes(fc.constantFrom('a', 'b', 'odd key', ' ', 'x'.repeat(1_025))),
+      })
     })
-  })
   const statuses: number[] = []
   await fc.assert(
-    fc.asyncProperty(request, async ({ method, path, parameters, extraQuery, body, idempotencyKey }) => {
+    fc.asyncProperty(request, async ({ method, path, parameters, extraQuery, body, isFile, file, idempotencyKey }) => {
       // It takes ten seconds.
       fc.pre(!JSON.stringify(body ?? null).includes('ten_thousand_members'))
       const text = (value: unknown) =>
@@ -193,10 +229,12 @@ async function fuzz(some: typeof operations, { numRuns }: { numRuns: number }): 
       if (extraQuery !== null) query.append(text(extraQuery[0]).slice(0, 50), text(extraQuery[1]).slice(0, 500))
       const isOfMember = path.startsWith('/v1/me/') || path === '/v1/me'
       const answer = await harness.call(method, query.size === 0 ? url : `${url}?${query}`, {
-        ...(body === undefined ? {} : { raw: JSON.stringify(body) }),
+        ...(path.startsWith('/admin/') ? { key: await nextOperatorKey() } : {}),
+        ...(isFile ? { raw: file } : body === undefined ? {} : { raw: JSON.stringify(body) }),
         // Node refuses to send header values that are not Latin-1.
         headers: {
           ...(idempotencyKey === null ? {} : { 'x-idempotency-key': idempotencyKey }),
+          ...(isFile ? { 'content-type': 'application/octet-stream' } : {}),
           ...(isOfMember ? { authorization: `Bearer ${await newToken()}` } : {}),
         },
       })

@@ -1,31 +1,37 @@
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { withPartsInPlace } from '../src/http/shared-parts.ts'
-import { type Harness, startHarness } from './harness.ts'
+import { type Role, roles } from '../src/users/roles.ts'
+import { type ConsoleUser, signIn } from './console.ts'
+import { type Answer, type Call, type Harness, startHarness } from './harness.ts'
 
 type Schema = { $ref?: string; pattern?: string }
+type Caller = (method: string, path: string, options: Omit<Call, 'key'>) => Promise<Answer>
 type Parameter = { in: string; name: string; schema: Schema }
 type Document = {
   paths: Record<string, Record<string, { operationId: string; parameters?: Parameter[] }>>
   components: { schemas: Record<string, Schema> }
 }
-const document: Document = withPartsInPlace(
-  JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')),
-)
-const patternOf = ({ $ref, pattern }: Schema) =>
-  $ref === undefined ? pattern : document.components.schemas[$ref.split('/').at(-1) ?? '']?.pattern
+const documentIn = (file: string): Document =>
+  withPartsInPlace(JSON.parse(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')))
+const [document, ofOperators] = [documentIn('openapi.json'), documentIn('openapi-admin.json')]
 
 /** Every operation with a resource id in its path, with the prefix of the id. */
-const byPath = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).flatMap(([method, { operationId, parameters = [] }]) =>
-    parameters.flatMap(({ in: where, name, schema }) => {
-      const prefix = /^\^([a-z]+_)$/.exec(patternOf(schema) ?? '')?.[1]
-      return where === 'path' && prefix !== undefined
-        ? [{ operationId, method: method.toUpperCase(), path, name, prefix }]
-        : []
-    }),
-  ),
-)
+function byPathIn({ paths, components }: Document) {
+  const patternOf = ({ $ref, pattern }: Schema) =>
+    $ref === undefined ? pattern : components.schemas[$ref.split('/').at(-1) ?? '']?.pattern
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).flatMap(([method, { operationId, parameters = [] }]) =>
+      parameters.flatMap(({ in: where, name, schema }) => {
+        const prefix = /^\^([a-z]+_)$/.exec(patternOf(schema) ?? '')?.[1]
+        return where === 'path' && prefix !== undefined
+          ? [{ operationId, method: method.toUpperCase(), path, name, prefix }]
+          : []
+      }),
+    ),
+  )
+}
+const [byPath, byPathOfOperators] = [byPathIn(document), byPathIn(ofOperators)]
 const newMember = { email: 'sam.okafor@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' }
 const bodies: Record<string, object> = {
   updateMember: { firstName: 'Sam' },
@@ -37,11 +43,34 @@ const bodies: Record<string, object> = {
   testWebhook: { type: 'withdrawal.paid' },
   answerSandboxBankFile: { format: 'pain.002', outcomes: [{ outcome: 'paid' }] },
   replayWebhook: { eventId: 'evt_123' },
+  updatePartner: { graceMinutes: 5 },
+  pausePartner: {},
+  resumePartner: {},
+  suspendPartner: {},
+  restorePartner: {},
+  ...Object.fromEntries(['previewTier', 'saveTier'].map(id => [id, { currency: 'GBP', version: 1, ...terms() }])),
+  fundFloat: { amount: gbp(1_000) },
+  withdrawFloat: { amount: gbp(1_000) },
+  receiveFloat: { payCycleId: 'pc_123', currency: 'GBP' },
+  setFloatFloor: { currency: 'GBP', floor: null },
+  createApiKey: {},
+  closePayoutException: { decision: 'ignore', note: 'bank charges' },
+}
+
+function gbp(amount: number) {
+  return { amount, currency: 'GBP' }
+}
+
+function terms() {
+  const fee = { feeFixed: gbp(50), feeBps: 0, feeMin: null, feeMax: null, feePayer: 'member' }
+  const counts = { withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null }
+  return { ...fee, lowerLimit: gbp(1_000), upperLimit: gbp(20_000), ...counts }
 }
 
 let harness: Harness
 let webhookId: string
 let token: string
+let operator: ConsoleUser
 beforeAll(async () => {
   harness = await startHarness()
   const body = { url: 'http://127.0.0.1:9999/hook', types: ['*'] }
@@ -49,16 +78,30 @@ beforeAll(async () => {
   const session = { memberId: await harness.addMember(), scope: 'withdraw' }
   token = (await harness.call('POST', '/v1/member-sessions', { body: session })).body.token
 })
+// With a frozen clock, the quota of one session would not last.
+beforeEach(async () => {
+  operator = await signIn(harness, { isOperator: true })
+})
 afterAll(() => harness.stop())
 
-test('openapi.json contains the operations under test', () => {
+test('the documents contain the operations under test', () => {
   expect(byPath.length).toBeGreaterThanOrEqual(20)
+  expect(byPathOfOperators.length).toBeGreaterThanOrEqual(30)
+  expect(new Set(byPathOfOperators.map(({ prefix }) => prefix))).toEqual(
+    new Set(['par_', 'key_', 'bat_', 'pex_', 'lv_']),
+  )
   expect(new Set(byPath.map(({ prefix }) => prefix))).toEqual(
     new Set(['mem_', 'wi_', 'w_', 'pc_', 'pr_', 'maj_', 'we_', 'evt_', 'req_', 'bat_']),
   )
 })
 
-describe.each(byPath)('$operationId', ({ operationId, method, path, name, prefix }) => {
+const asKey: Caller = (method, path, options) => harness.call(method, path, options)
+const asOperator: Caller = (method, path, options) => operator.call(method, path, { ...options, partner: null })
+
+describe.each([
+  ...byPath.map(each => ({ ...each, as: asKey })),
+  ...byPathOfOperators.map(each => ({ ...each, as: asOperator })),
+])('$operationId by $name', ({ operationId, method, path, name, prefix, as }) => {
   const call = (id: string) => {
     const body = bodies[operationId]
     // The endpoint of a delivery exists.
@@ -66,8 +109,11 @@ describe.each(byPath)('$operationId', ({ operationId, method, path, name, prefix
       .replace(`{${name}}`, encodeURIComponent(id))
       .replace('{webhookId}', webhookId)
       .replace('{deliveryId}', 'evt_123')
+      .replace('{partnerId}', harness.partner.id)
+      .replace('{keyId}', 'key_123')
+      .replace('{tier}', 'Silver')
     const headers: Record<string, string> = path.startsWith('/v1/me/') ? { authorization: `Bearer ${token}` } : {}
-    return harness.call(method, url, body === undefined ? { headers } : { headers, body })
+    return as(method, url, body === undefined ? { headers } : { headers, body })
   }
 
   test.each(['123', '', 'ÄÖ ☃/../x', "' or 1=1; --", '01KAH4PZC5E4R8V2M6T0X9Y3BD', 'x'.repeat(200)])(
@@ -83,7 +129,7 @@ describe.each(byPath)('$operationId', ({ operationId, method, path, name, prefix
   test.each([
     'x',
     `${prefix.toUpperCase()}123`,
-    `key_${prefix}123`,
+    `not_${prefix}123`,
     ` ${prefix}123`,
     `${prefix}\0`,
     prefix + 'x'.repeat(256),
@@ -95,7 +141,6 @@ describe.each(byPath)('$operationId', ({ operationId, method, path, name, prefix
 
 describe('an unknown id', () => {
   const codesOf = (answer: { body: { issues: { code: string }[] } }) => answer.body.issues.map(({ code }) => code)
-  const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 
   test('in a body is the 404 of its resource', async () => {
     const intent = { memberId: 'mem_123', amount: gbp(5_000) }
@@ -146,6 +191,54 @@ const lists = Object.entries(document.paths).flatMap(([path, { get }]) =>
 test('openapi.json contains the lists under test', () => {
   expect(lists.length).toBeGreaterThanOrEqual(10)
 })
+
+/** The operations that a user of a partner may call, each with the roles that may. */
+const ofPartners: Record<string, readonly Role[]> = {
+  listApiKeys: ['admin', 'developer'],
+  createApiKey: ['admin', 'developer'],
+  rotateApiKey: ['admin', 'developer'],
+  revokeApiKey: ['admin', 'developer'],
+  listPartnerAuditEntries: ['admin'],
+}
+const allOfOperators = Object.entries(ofOperators.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, { operationId }]) => ({ operationId, method: method.toUpperCase(), path })),
+)
+
+test.each([...roles, 'operator', 'none'] as const)(
+  'of the operators’ API, %s reaches what is declared, and nothing of another partner',
+  async who => {
+    const isOperator = who === 'operator'
+    const user = await signIn(harness, { isOperator, roles: who === 'operator' || who === 'none' ? [] : [who] })
+    const found: Record<string, string> = {}
+    const expected: Record<string, string> = {}
+    for (const { operationId, method, path } of allOfOperators) {
+      const statusFor = async (partnerId: string) => {
+        const url = path
+          .replace('{partnerId}', partnerId)
+          .replace(/\{[a-z]+Id\}/gi, 'key_123')
+          .replace(/\{[a-z]+\}/g, 'x')
+        // A body that no operation takes: an admitted request is told so, and nothing changes.
+        const body = method === 'GET' ? {} : { body: { unexpected: true } }
+        return (await user.call(method, url, { ...body, partner: null })).status
+      }
+      const [own, foreign] = [await statusFor(harness.partner.id), await statusFor(harness.other.partner.id)]
+      const shown = (status: number) => (status === 403 || status === 404 ? status : status < 500 ? 'admitted' : status)
+      const isListed = ofPartners[operationId] !== undefined
+      found[operationId] = `${isOperator ? own === 403 : shown(own)} ${isOperator ? foreign === 403 : shown(foreign)}`
+      expected[operationId] = isOperator
+        ? 'false false'
+        : !isListed
+          ? '403 403'
+          : who === 'none'
+            ? '404 404'
+            : ofPartners[operationId]?.includes(who)
+              ? 'admitted 404'
+              : '403 404'
+    }
+    expect(found).toEqual(expected)
+    expect(allOfOperators.length).toBeGreaterThanOrEqual(45)
+  },
+)
 
 test.each(lists)('%s returns pages of up to 1,000 entries and refuses larger ones', async path => {
   const url = path

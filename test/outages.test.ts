@@ -162,6 +162,8 @@ test.each(['SIGINT', 'SIGQUIT', 'SIGKILL'] as const)(
               : await harness.call('GET', `/v1/members/${memberId}`)
         harness.clock.advance({ seconds: 1 })
         statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
+        // Like a client that reads retry-after; at once, 24 of them would take the processor from the starting server.
+        if (answer.status === 503) await new Promise(resolve => setTimeout(resolve, 20))
       }
     }
     const clients = Array.from({ length: 24 }, (_, index) => client(index))

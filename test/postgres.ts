@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { statfsSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
+import { freemem, tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { superuser } from '@openwage/embedded-postgres'
@@ -26,8 +27,9 @@ export default async function setup(project: TestProject) {
 
 /** Starts a PostgreSQL with a migrated template. A test that stops or freezes the server needs its own. */
 export async function startTestPostgres() {
+  const folder = await folderForData()
   // Not mkdtemp: an unprivileged PostgreSQL could not access a folder with mode 0700.
-  const dataDir = path.join(tmpdir(), `openwage-test-${randomBytes(6).toString('hex')}`)
+  const dataDir = path.join(folder, `openwage-test-${process.pid}-${randomBytes(6).toString('hex')}`)
   const postgres = await startEmbeddedPostgres({
     dataDir,
     checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
@@ -36,7 +38,7 @@ export async function startTestPostgres() {
       // Nothing replicates this server or recovers it, and a checkpoint would write out databases that are done with.
       wal_level: 'minimal',
       max_wal_senders: '0',
-      max_wal_size: '8GB',
+      max_wal_size: folder === memory ? '2GB' : '8GB',
       checkpoint_timeout: '1h',
       // With a database per test file, it would start a worker several times a second.
       autovacuum: 'off',
@@ -61,5 +63,37 @@ export async function startTestPostgres() {
       await postgres.stop()
       await rm(dataDir, { recursive: true, force: true })
     },
+  }
+}
+
+const memory = '/dev/shm'
+
+/**
+ * A file system in memory, if this machine has one with room for the log and two hundred databases: no commit of the suite
+ * then waits for a disk. PostgreSQL's settings stay those of a durable server, which a start of the service asks for.
+ */
+async function folderForData(): Promise<string> {
+  try {
+    const { bavail, bsize } = statfsSync(memory)
+    const bytesMin = 6 * 2 ** 30
+    if (bavail * bsize < bytesMin || freemem() < bytesMin) return tmpdir()
+  } catch {
+    return tmpdir()
+  }
+  // What a killed run has left would take up memory until the machine restarts.
+  for (const name of await readdir(memory)) {
+    const pid = /^openwage-test-([0-9]+)-/.exec(name)?.[1]
+    if (pid !== undefined && !isRunning(Number(pid)))
+      await rm(path.join(memory, name), { recursive: true, force: true })
+  }
+  return memory
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // Another user's process may not be signalled.
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

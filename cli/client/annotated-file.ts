@@ -56,7 +56,10 @@ export async function* notesOf(results: Readable): AsyncGenerator<Note> {
     const who = `${cell('first_name')} ${cell('last_name')} (${cell('email')}) is not in the file`
     const isMissing = row === ''
     yield {
-      ...{ row: isMissing ? null : Number(row), action, outcome, memberId },
+      row: isMissing ? null : Number(row),
+      action,
+      outcome,
+      memberId,
       message: isMissing ? [who, message].filter(text => text !== '').join('; ') : message,
     }
   }

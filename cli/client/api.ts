@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { List } from '../../packages/sdk/src/call.ts'
-import { Client } from '../../packages/sdk/src/client.ts'
+import { Client, type Settings } from '../../packages/sdk/src/client.ts'
 import { cliSampleOf } from '../../src/http/docs/samples.ts'
 import { writeErrorLine, writeLine } from '../terminal.ts'
 import { type Address, addConnectionOptions, settingsOf } from './connection.ts'
@@ -73,12 +73,13 @@ async function send(
   { ids, search, options }: { ids: string[]; search: Record<string, unknown>; options: Options },
 ): Promise<void> {
   const { body, idempotencyKey, header: headers, output, json, all } = options
-  const client = new Client(await settingsOf(options))
+  const settings = await settingsOf(options)
   const content = body === undefined ? undefined : await contentOf(body, { takesFile: call.takesFile ?? false })
+  const client = new Client(content?.json === undefined ? settings : sending(content.json, settings))
   const open = () =>
     client.call(call, [
       ...ids,
-      ...(call.hasBody ? [content] : []),
+      ...(call.hasBody ? [content?.value] : []),
       ...(call.hasQuery ? [search] : []),
       { idempotencyKey, headers },
     ])
@@ -92,16 +93,24 @@ async function send(
 }
 
 /** A body from the command line: JSON, unless the operation takes a file and the content does not begin like JSON. */
-async function contentOf(text: string, { takesFile }: { takesFile: boolean }): Promise<unknown> {
+async function contentOf(
+  text: string,
+  { takesFile }: { takesFile: boolean },
+): Promise<{ value: unknown; json: string | undefined }> {
   const source = await sourceOf(text)
   const isJson = !takesFile || /^\s*[{[]/.test(await source.slice(0, 1_024).text())
-  if (!isJson) return source
+  if (!isJson) return { value: source, json: undefined }
   const json = await source.text()
   try {
-    return JSON.parse(json)
+    return { value: JSON.parse(json), json }
   } catch (error) {
     throw new WrongUsage(`--body is not JSON: ${error instanceof Error ? error.message : error}`)
   }
+}
+
+/** Sends JSON as it was given. Parsed and written again, it would lose large numbers and repeated keys. */
+function sending(json: string, { fetch = globalThis.fetch, ...settings }: Settings): Settings {
+  return { ...settings, fetch: (input, init) => fetch(input, { ...init, body: json }) }
 }
 
 async function sourceOf(text: string): Promise<Blob> {

@@ -3,7 +3,7 @@ import type { Settings } from '../../packages/sdk/src/client.ts'
 import { OpenwageError } from '../../packages/sdk/src/errors.ts'
 import { Openwage } from '../../packages/sdk/src/openwage.ts'
 import { terminal } from '../terminal.ts'
-import { Unavailable, WrongUsage } from './failure.ts'
+import { ForeignAnswer, Unavailable, WrongUsage } from './failure.ts'
 import { defaultProfile, profileName, readProfile } from './profiles.ts'
 
 /** The options that say which service to call, and with which key. */
@@ -106,17 +106,28 @@ function fetchFrom(url: string): typeof fetch {
       const reason = reasonOfRefusal(error)
       if (hasAnswered || reason === undefined) throw error
       throw new Unavailable(
-        `Cannot reach Openwage at ${url}: ${reason}. Start it, or set its address with --url, OPENWAGE_URL or openwage login`,
+        `Cannot reach Openwage at ${url}: ${reason}. Start it, or set its address with --url, OPENWAGE_URL or openwage login${proxyHint()}`,
       )
     })
     hasAnswered = true
-    const wantsJson = new Headers(init?.headers).get('accept') === 'application/json'
+    const headers = new Headers(init?.headers)
+    const wantsJson = headers.get('accept') === 'application/json'
     if (answer.status < 400 && wantsJson && !answer.headers.get('content-type')?.includes('json')) {
       await answer.body?.cancel()
-      throw new OpenwageError(`${url} is not an Openwage API; set the right address with --url or OPENWAGE_URL`)
+      const message = `${url} is not an Openwage API; set the right address with --url or OPENWAGE_URL`
+      const idempotencyKey = headers.get('x-idempotency-key')
+      const isChange = idempotencyKey !== null && !String(input).includes('dryRun=true')
+      throw isChange ? new ForeignAnswer(message, { idempotencyKey }) : new OpenwageError(message)
     }
     return answer
   }
+}
+
+/** Node goes through a proxy only if told to. */
+function proxyHint(): string {
+  const { NODE_USE_ENV_PROXY, HTTPS_PROXY, https_proxy, HTTP_PROXY, http_proxy } = terminal().env
+  const hasProxy = Boolean(HTTPS_PROXY || https_proxy || HTTP_PROXY || http_proxy)
+  return hasProxy && NODE_USE_ENV_PROXY !== '1' ? '. To use the proxy of the environment, set NODE_USE_ENV_PROXY=1' : ''
 }
 
 /** Errors that come before anything is sent. Undefined for others, such as a connection that broke. */

@@ -10,6 +10,16 @@ export class WrongUsage extends Error {}
 /** The service cannot be reached, or no longer answers. Nothing that the command was asked to change is in doubt. */
 export class Unavailable extends OpenwageError {}
 
+/** The answer to a change is not from Openwage: the change may or may not have taken effect. */
+export class ForeignAnswer extends OpenwageError {
+  readonly idempotencyKey: string
+
+  constructor(message: string, { idempotencyKey }: { idempotencyKey: string }) {
+    super(message)
+    this.idempotencyKey = idempotencyKey
+  }
+}
+
 /** The answer to a change was lost: it may or may not have taken effect. The message says how to find out. */
 export class UnknownOutcome extends Error {}
 
@@ -30,7 +40,7 @@ function explain(error: unknown): { code: number; lines: string[] } {
   if (error instanceof WrongUsage) return { code: exitCodes.wrongUsage, lines: [error.message] }
   if (error instanceof UnknownOutcome) return { code: exitCodes.unknownOutcome, lines: [error.message] }
   if (error instanceof Unavailable) return { code: exitCodes.unavailable, lines: [error.message] }
-  if (error instanceof ConnectionError) {
+  if (error instanceof ConnectionError || error instanceof ForeignAnswer) {
     const { code, hints } = afterLostAnswer(error)
     return { code, lines: [error.message, ...hints] }
   }
@@ -41,7 +51,10 @@ function explain(error: unknown): { code: number; lines: string[] } {
 }
 
 /** Only a change has an idempotency key; without one, nothing is in doubt. */
-function afterLostAnswer({ idempotencyKey }: ApiError | ConnectionError): { code: number; hints: string[] } {
+function afterLostAnswer({ idempotencyKey }: { idempotencyKey: string | undefined }): {
+  code: number
+  hints: string[]
+} {
   if (idempotencyKey === undefined) return { code: exitCodes.unavailable, hints: [] }
   const hint = `It may have taken effect. Its idempotency key is ${idempotencyKey}.`
   return { code: exitCodes.unknownOutcome, hints: [hint] }

@@ -1,5 +1,5 @@
 import { openAsBlob } from 'node:fs'
-import { access, constants, open as openFile, rename, rm } from 'node:fs/promises'
+import { access, constants, open as openFile, rename, rm, stat } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
@@ -42,6 +42,8 @@ export async function fileToUpload(path: string): Promise<Blob> {
   try {
     // Says why it cannot be read, which openAsBlob does not.
     await access(path, constants.R_OK)
+    // A pipe would be taken for an empty file.
+    if (!(await stat(path)).isFile()) throw new Error('it is not a file; pipe it to standard input and use - instead')
     return await openAsBlob(path)
   } catch (error) {
     throw new WrongUsage(`Cannot read ${path}: ${error instanceof Error ? error.message : error}`)

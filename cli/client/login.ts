@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers'
 import { Command } from 'commander'
 import { ApiError } from '../../packages/sdk/src/errors.ts'
 import { Openwage } from '../../packages/sdk/src/openwage.ts'
-import { askFor, askForSecret } from '../ask.ts'
+import { askInTurn } from '../ask.ts'
 import { examples } from '../help.ts'
 import { printResult } from '../print.ts'
 import { terminal, writeErrorLine } from '../terminal.ts'
@@ -106,9 +106,11 @@ async function readLogin(url: string | undefined): Promise<{ url: string; key: s
       throw new WrongUsage('No key on standard input; run openwage login on a terminal, or pipe the key in')
     return { url: suggested, key: checkedKey(key) }
   }
-  const chosen = url ?? ((await askFor(`Address of the service [${suggested}]: `)).trim() || suggested)
-  const key = (await askForSecret('API key (not shown): ')).trim()
+  const ofAddress = url === undefined ? [{ text: `Address of the service [${suggested}]: ` }] : []
+  const answers = await askInTurn([...ofAddress, { text: 'API key (not shown): ', isSecret: true }])
+  const key = answers[ofAddress.length]?.trim() ?? ''
   if (key === '') throw new WrongUsage('No key was entered; nothing was stored')
+  const chosen = url ?? (answers[0]?.trim() || suggested)
   return { url: requireAddress('The address', chosen), key: checkedKey(key) }
 }
 

@@ -82,12 +82,13 @@ export async function importMembers(
 
 /** Approves a job and waits for it to end. */
 export async function approve(openwage: Openwage, jobId: MemberJobId) {
-  await review(openwage, { jobId, verb: 'approve' })
+  await openwage.memberJobs.approve(jobId)
   return summaryOf(await follow(openwage, jobId))
 }
 
+/** Rejects a job, which then changes nothing. */
 export async function reject(openwage: Openwage, jobId: MemberJobId) {
-  return summaryOf(await review(openwage, { jobId, verb: 'reject' }))
+  return summaryOf(await openwage.memberJobs.reject(jobId))
 }
 
 /** Asks for confirmation to offboard. @throws Error if it is not given, or without a terminal */
@@ -123,18 +124,22 @@ async function awaitJob(
 ): Promise<MemberJob> {
   let job = await follow(openwage, jobId)
   if (job.progress.type === 'AwaitingReview') {
-    const { offboard } = await planOf(openwage, jobId)
+    const { offboard } = (await openwage.memberJobs.listResults(jobId, { take: 1 })).plan
     // A confirmation for this many members covers the review: the preview said that one is needed.
     if (offboard > offboardMax && !options.yes) {
       const what = `The import would now offboard ${offboard} of ${await countMembers(openwage)} members.`
       if (!isInteractive()) throw new Error(`${what} ${waysOfReview(jobId)}`)
-      if (!(await ask(`${what} Approve it?`))) {
-        await review(openwage, { jobId, verb: 'reject' })
+      const isApproved = await ask(`${what} Approve it?`).catch(interrupted => {
+        writeErrorLine(waysOfReview(jobId))
+        throw interrupted
+      })
+      if (!isApproved) {
+        await openwage.memberJobs.reject(jobId)
         throw new Error(`Job ${jobId} was rejected; nothing was imported`)
       }
     }
+    await openwage.memberJobs.approve(jobId)
     writeErrorLine('Approved the review.')
-    await review(openwage, { jobId, verb: 'approve' })
     job = await follow(openwage, jobId)
   }
   if (job.progress.type !== 'Completed') throw new Error(`Job ${jobId} was rejected; nothing was imported`)
@@ -175,17 +180,6 @@ async function follow(openwage: Openwage, jobId: MemberJobId): Promise<MemberJob
   } finally {
     progress.end()
   }
-}
-
-async function review(
-  openwage: Openwage,
-  { jobId, verb }: { jobId: MemberJobId; verb: 'approve' | 'reject' },
-): Promise<MemberJob> {
-  return await openwage.memberJobs[verb](jobId)
-}
-
-async function planOf(openwage: Openwage, jobId: MemberJobId): Promise<MemberJobPlan> {
-  return (await openwage.memberJobs.listResults(jobId, { take: 1 })).plan
 }
 
 type Counts = {

@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { constants, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import path from 'node:path'
 import { InvalidArgumentError } from 'commander'
@@ -23,7 +23,8 @@ export function profileName(text: string): string {
  */
 export async function readProfile(name: string): Promise<Profile | undefined> {
   const file = fileOf(name)
-  const handle = await open(file).catch((error: NodeJS.ErrnoException) => {
+  // Opening a pipe would otherwise wait for a writer.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error
   })

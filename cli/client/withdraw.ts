@@ -15,7 +15,7 @@ import { sheet } from '../print.ts'
 import { writeErrorLine, writeLine } from '../terminal.ts'
 import { accountOf, amountArgument, amountOf, inWords, memberArgument, memberOf } from './arguments.ts'
 import { type Address, addConnectionOptions, connect } from './connection.ts'
-import { Unavailable, UnknownOutcome, WrongUsage } from './failure.ts'
+import { ForeignAnswer, Unavailable, UnknownOutcome, WrongUsage } from './failure.ts'
 import { printJson } from './output.ts'
 
 type Options = Address & { yes?: boolean; idempotencyKey?: string; json?: boolean }
@@ -108,8 +108,12 @@ async function complete(
   }
 }
 
-function isLost(error: unknown): error is ApiError | ConnectionError {
-  return error instanceof ConnectionError || (error instanceof ApiError && error.status >= 500)
+function isLost(error: unknown): error is Error {
+  return (
+    error instanceof ConnectionError ||
+    error instanceof ForeignAnswer ||
+    (error instanceof ApiError && error.status >= 500)
+  )
 }
 
 function quoteOf(intent: WithdrawalIntent) {

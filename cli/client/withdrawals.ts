@@ -157,8 +157,13 @@ function section(title: string, rows: Row[] | undefined, otherwise = ''): void {
 
 function withdrawalRow({ id, memberId, status, amount, netAmount, createdAt, reason }: WithdrawalWithStatus): Row {
   return {
-    ...{ withdrawal: id, member: memberId, status, amount: inWords(amount), arrives: inWords(netAmount) },
-    ...{ created: createdAt, reason },
+    withdrawal: id,
+    member: memberId,
+    status,
+    amount: inWords(amount),
+    arrives: inWords(netAmount),
+    created: createdAt,
+    reason,
   }
 }
 
@@ -166,7 +171,11 @@ function withdrawalSheet(withdrawal: WithdrawalDetails): Row {
   const { id, memberId, payCycleId, status, amount, fee, netAmount, balanceAfter } = withdrawal
   const { bankAccount, createdAt, expectedAt, paymentReference, withdrawalIntentId } = withdrawal
   return {
-    ...{ id, member: memberId, status, amount: inWords(amount), fee: inWords(fee) },
+    id,
+    member: memberId,
+    status,
+    amount: inWords(amount),
+    fee: inWords(fee),
     arrives: `${inWords(netAmount)} to …${bankAccount.lastFour}`,
     'balance after': inWords(balanceAfter),
     intent: withdrawalIntentId,

@@ -155,6 +155,7 @@ export type Filter = {
   partnerId?: string | undefined
   resourceId?: string | undefined
   actor?: string | undefined
+  actorKinds?: readonly ActorKind[] | undefined
   actions?: readonly string[] | undefined
   from?: Date | undefined
   to?: Date | undefined
@@ -168,11 +169,12 @@ export async function list(
   db: Reader,
   { filter, before, take }: { filter: Filter; before?: string | undefined; take: number },
 ): Promise<Entry[]> {
-  const { partnerId, resourceId, actor, actions: wanted, from, to } = filter
+  const { partnerId, resourceId, actor, actorKinds: kinds, actions: wanted, from, to } = filter
   const conditions = [
     ...(partnerId === undefined ? [] : [sql<boolean>`partner_id = ${partnerId}`]),
     ...(resourceId === undefined ? [] : [sql<boolean>`resource_id = ${resourceId}`]),
     ...(actor === undefined ? [] : [sql<boolean>`actor = ${actor}`]),
+    ...(kinds === undefined ? [] : [sql<boolean>`actor_kind = any(${[...kinds]}::text[])`]),
     ...(wanted === undefined ? [] : [sql<boolean>`action = any(${[...wanted]}::text[])`]),
     // Ids ascend with time, so a range of time is a range of the index.
     ...(from === undefined ? [] : [sql<boolean>`id >= ${firstId('auditEntry', from)}`]),

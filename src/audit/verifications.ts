@@ -59,6 +59,12 @@ export async function list(db: Reader): Promise<Verification[]> {
   return await select(db, sql`true`)
 }
 
+/** The last one that has ended. */
+export async function findLastEnded(db: Reader): Promise<Verification | undefined> {
+  const [found] = await select(db, sql`ended_at is not null`)
+  return found
+}
+
 async function select(db: Reader, where: ReturnType<typeof sql>): Promise<Verification[]> {
   const { rows } = await sql<Verification>`
     select id, requested_by, requested_at, started_at, ended_at, checks_done, checks_total, checks, problem

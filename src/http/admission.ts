@@ -5,7 +5,7 @@ import type { KeyHolder, Scope } from '../partners/api-keys.ts'
 import type { Mode } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
 import { authenticator } from './auth.ts'
-import { RateLimiter, rateLimitHeaders } from './rate-limit.ts'
+import { RateLimiter, rateLimitHeaders, requireAllowed } from './rate-limit.ts'
 
 export type Admit = (request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined) => Promise<void>
 
@@ -25,20 +25,20 @@ export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock })
     request.partner = partner
     request.keyId = holder.keyId
     const limit = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
-    const { allowed, remaining, retryAfterSeconds } = rateLimiter.take(partner.id, limit, request.now)
-    reply.headers(rateLimitHeaders(limit, remaining))
-    if (!allowed) {
-      const headers = { 'retry-after': String(retryAfterSeconds) }
-      throw problem('RateLimitExceeded', `More than ${limit.perSecond} requests a second; slow down`, {}, headers)
-    }
+    const decision = rateLimiter.take(partner.id, limit, request.now)
+    reply.headers(rateLimitHeaders(limit, decision.remaining))
+    requireAllowed(decision, `More than ${limit.perSecond} requests a second; slow down`)
     requirePermission(holder, scope)
-    // From here on the partner's clock counts. The rate limit keeps real time.
-    if (clockOffsetMs > 0) {
-      request.clockOffsetMs = clockOffsetMs
-      request.now = new Date(request.now.getTime() + clockOffsetMs)
-    }
+    followClock(request, clockOffsetMs)
   }
   return { admit, forgetKeys: forget }
+}
+
+/** From here on the partner's clock counts for the request. Rate limits keep real time. */
+export function followClock(request: FastifyRequest, clockOffsetMs: number): void {
+  if (clockOffsetMs === 0) return
+  request.clockOffsetMs = clockOffsetMs
+  request.now = new Date(request.now.getTime() + clockOffsetMs)
 }
 
 function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | 'any' | undefined): void {

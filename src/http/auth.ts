@@ -4,7 +4,7 @@ import { findHolder, type KeyHolder, modeOf } from '../partners/api-keys.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
 import type { Mode } from '../partners/partners.ts'
 import type { Clock } from '../time.ts'
-import { networkOf, RateLimiter } from './rate-limit.ts'
+import { networkOf, RateLimiter, requireAllowed } from './rate-limit.ts'
 
 /** For how long a process may use what it has read with a key. */
 export const keyCacheMs = 500
@@ -123,14 +123,9 @@ export function authenticator(
 
   /** @throws Problem `RateLimitExceeded` if none is left */
   function unknownKeysLeft(network: string): number {
-    const { allowed, remaining, retryAfterSeconds } = limiter.peek(network, limits.unknownKeys, now())
-    if (allowed) return remaining
-    throw problem(
-      'RateLimitExceeded',
-      'Too many unknown API keys from this address; wait and try again',
-      {},
-      { 'retry-after': String(retryAfterSeconds) },
-    )
+    const decision = limiter.peek(network, limits.unknownKeys, now())
+    requireAllowed(decision, 'Too many unknown API keys from this address; wait and try again')
+    return decision.remaining
   }
 }
 

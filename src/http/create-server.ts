@@ -195,7 +195,7 @@ export function createServer(
     const { deprecated, scope, session, console: who, isForOperators } = request.routeOptions.config
     if (deprecated !== undefined) setDeprecation(reply, deprecated)
     if (session !== undefined) await admitSession(request, reply, session)
-    else if (who === 'stranger' || who === 'founder') await admitStranger(request, who)
+    else if (who === 'stranger' || who === 'founder' || who === 'visitor') await admitStranger(request, who)
     else if (who !== undefined) await admitUser(request, reply, who)
     else if (isForOperators || (request.is404 && isOperatorPath(request.url))) {
       if (hasUserSession(request)) await admitUserAsOperator(request, reply)

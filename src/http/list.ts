@@ -65,11 +65,11 @@ export function cursorOf({
 
 /**
  * Cuts the rows of a page, of which one more than asked for was read, to tell whether there is more.
- * @param options.cursor the surplus row is the one farthest from it
+ * @param options.cursor the surplus row is the one farthest from it; without one, the last
  */
 export function cutPage<Row>(
   rows: Row[],
-  { take, cursor }: { take: number; cursor: Cursor | undefined },
+  { take, cursor }: { take: number; cursor?: Cursor | undefined },
 ): { rows: Row[]; hasMore: boolean } {
   return { rows: cursor?.side === 'before' ? rows.slice(-take) : rows.slice(0, take), hasMore: rows.length > take }
 }

@@ -3,7 +3,7 @@ import type { Db } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import { findOperatorKey, isOperatorKey } from '../partners/operator-keys.ts'
 import type { Clock } from '../time.ts'
-import { networkOf, type RateDecision, RateLimiter, rateLimitHeaders } from './rate-limit.ts'
+import { networkOf, RateLimiter, rateLimitHeaders, requireAllowed } from './rate-limit.ts'
 
 const limits = {
   // A page of the console sends about ten requests at once.
@@ -47,11 +47,6 @@ export function operatorAdmission({ db, now }: { db: Db; now: Clock }): AdmitOpe
 /** Whether a URL is below a version of the operators' API. */
 export function isOperatorPath(url: string): boolean {
   return /^\/admin\/v[0-9]+(\/|\?|$)/.test(url)
-}
-
-function requireAllowed({ allowed, retryAfterSeconds }: RateDecision): void {
-  if (!allowed)
-    throw problem('RateLimitExceeded', 'Too many requests; slow down', {}, { 'retry-after': String(retryAfterSeconds) })
 }
 
 function refused(message: string): Problem {

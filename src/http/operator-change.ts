@@ -3,6 +3,7 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import type { Reader, Tx } from '../database/database.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
 import type { Operator } from '../partners/operator-keys.ts'
+import { actorOf } from './actor.ts'
 
 /** The operator of a request to a route that is for operators. */
 export function operatorOf({ operator }: FastifyRequest): Operator {
@@ -21,7 +22,5 @@ export async function recordOperatorChange(
   request: FastifyRequest,
   { partnerId, change, now }: { partnerId: string | null; change: auditLog.Change; now: Date },
 ): Promise<void> {
-  const { id, kind } = operatorOf(request)
-  const actor: auditLog.Actor = { kind, name: id, address: request.ip, requestId: request.id }
-  await auditLog.record(tx, { partnerId, actor, change, now })
+  await auditLog.record(tx, { partnerId, actor: actorOf(request), change, now })
 }

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { problem } from '../errors.ts'
 
 /** The quota of one partner: a sustained rate, and a burst after a quiet period. */
 export type RateLimit = { perSecond: number; burst: number }
@@ -6,7 +7,7 @@ export type RateLimit = { perSecond: number; burst: number }
 type Bucket = { tokens: number; at: number }
 
 /** @param retryAfterSeconds whole seconds until the next request is allowed; 0 if this one was */
-export type RateDecision = { allowed: boolean; remaining: number; retryAfterSeconds: number }
+type RateDecision = { allowed: boolean; remaining: number; retryAfterSeconds: number }
 
 // Partners and addresses together. Beyond this, the least recently used bucket is dropped.
 const bucketsMax = 10_000
@@ -53,6 +54,14 @@ export class RateLimiter {
     const elapsedSeconds = Math.max(0, now.getTime() - bucket.at) / 1000
     return Math.min(limit.burst, bucket.tokens + elapsedSeconds * limit.perSecond)
   }
+}
+
+/** @throws Problem `RateLimitExceeded` if the request is not allowed */
+export function requireAllowed(
+  { allowed, retryAfterSeconds }: RateDecision,
+  message = 'Too many requests; slow down',
+): void {
+  if (!allowed) throw problem('RateLimitExceeded', message, {}, { 'retry-after': String(retryAfterSeconds) })
 }
 
 /**

@@ -59,9 +59,9 @@ declare module 'fastify' {
     scope?: Scope | 'any'
     /**
      * The route is for pages of the console: for users by their session, for operators only, or for those who sign in; `founder`
-     * is for what may lead to the first operator of an installation.
+     * is for what may lead to the first operator of an installation, and `visitor` for a page that another site leads to.
      */
-    console?: 'user' | 'operator' | 'stranger' | 'founder'
+    console?: 'user' | 'operator' | 'stranger' | 'founder' | 'visitor'
     /** Users of the console see bank accounts unmasked: those of the answer belong to no member. */
     showsAccounts?: true
     /** The route is for member sessions instead of API keys, and this is the scope that it needs. */

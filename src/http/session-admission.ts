@@ -5,7 +5,8 @@ import { findSession, type MemberSession, type SessionScope } from '../partners/
 import type { Mode } from '../partners/partners.ts'
 import { hashOf } from '../secrets.ts'
 import type { Clock } from '../time.ts'
-import { networkOf, type RateDecision, RateLimiter, rateLimitHeaders } from './rate-limit.ts'
+import { followClock } from './admission.ts'
+import { networkOf, RateLimiter, rateLimitHeaders, requireAllowed } from './rate-limit.ts'
 import type { App } from './server.ts'
 
 const limits = {
@@ -17,6 +18,8 @@ const limits = {
   // How long a browser may remember the answer to a preflight.
   preflightSeconds: 600,
 }
+
+const tooMany = 'Too many requests with session tokens; slow down'
 
 type AdmitSession = (request: FastifyRequest, reply: FastifyReply, scope: SessionScope) => Promise<void>
 
@@ -46,7 +49,7 @@ export function sessionAdmission({
     reply.headers(rateLimitHeaders(limits.perSession, ofSession.remaining, 'session'))
     // Any page may read this refusal, which says nothing of the session: whose it is has not been looked up.
     if (!ofSession.allowed && origin !== undefined) reply.headers(readableBy(origin))
-    requireAllowed(ofSession)
+    requireAllowed(ofSession, tooMany)
     const holder = await find(request, token)
     const { session, partner, clockOffsetMs } = holder
     const isBound = isBoundTo(session, request, publicUrl)
@@ -59,20 +62,17 @@ export function sessionAdmission({
     request.memberSession = session
     // All sessions together get as much as the partner's servers, without using up the quota of these.
     const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
-    requireAllowed(rateLimiter.take(`sessions of ${partner.id}`, shared, request.receivedAt))
+    requireAllowed(rateLimiter.take(`sessions of ${partner.id}`, shared, request.receivedAt), tooMany)
     if (partner.suspendedAt !== null) throw problem('Forbidden', 'The partner is suspended')
     if (scope === 'withdraw' && session.scope !== 'withdraw')
       throw problem('Forbidden', 'The session lacks the scope withdraw')
-    if (clockOffsetMs > 0) {
-      request.clockOffsetMs = clockOffsetMs
-      request.now = new Date(request.now.getTime() + clockOffsetMs)
-    }
+    followClock(request, clockOffsetMs)
   }
 
   async function find(request: FastifyRequest, token: string) {
     // Concurrent lookups can exceed this by the number of connections.
     const network = `unknown tokens of ${networkOf(request.ip)}`
-    requireAllowed(rateLimiter.peek(network, limits.unknownTokens, now()))
+    requireAllowed(rateLimiter.peek(network, limits.unknownTokens, now()), tooMany)
     const holder = await findSession(db, { token, mode, now: request.receivedAt })
     if (holder !== undefined) return holder
     rateLimiter.take(network, limits.unknownTokens, now())
@@ -132,11 +132,4 @@ export function answerPreflight(app: App, url: string, method: string): void {
 
 function refused(message: string): Problem {
   return problem('SessionRefused', message, { path: 'authorization' })
-}
-
-/** @throws Problem `RateLimitExceeded` */
-function requireAllowed({ allowed, retryAfterSeconds }: RateDecision): void {
-  if (allowed) return
-  const headers = { 'retry-after': String(retryAfterSeconds) }
-  throw problem('RateLimitExceeded', 'Too many requests with session tokens; slow down', {}, headers)
 }

@@ -14,7 +14,7 @@ import { documentation, partnerDocument } from './documentation.ts'
 import { operation } from './operation.ts'
 import type { App } from './server.ts'
 import { acceptUploads } from './upload.ts'
-import { removeLeftBehind, UploadedFile } from './uploaded-file.ts'
+import { chunksOf, openNameless, removeLeftBehind, UploadedFile } from './uploaded-file.ts'
 import { withIdempotency as onceByKey } from './with-idempotency.ts'
 
 let harness: Harness
@@ -345,3 +345,18 @@ async function gone(): Promise<void> {
   await expect.poll(uploads).toEqual([])
   expect(await readdir(tmpdir())).toEqual([])
 }
+
+test('a reader of an open file that stops early leaves it open, for the next reader and for its owner', async () => {
+  const handle = await openNameless()
+  const text = 'row\n'.repeat(50_000)
+  await handle.write(text)
+  for await (const chunk of chunksOf(handle.fd)) {
+    expect(chunk.length).toBeGreaterThan(0)
+    break
+  }
+  const chunks: Uint8Array[] = []
+  for await (const chunk of chunksOf(handle.fd)) chunks.push(chunk)
+  expect(Buffer.concat(chunks).toString()).toBe(text)
+  expect(chunks.length).toBeGreaterThan(1)
+  await handle.close()
+})

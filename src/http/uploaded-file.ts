@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { read } from 'node:fs'
 import { type FileHandle, open, readdir, rm, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { promisify } from 'node:util'
 import { problem } from '../errors.ts'
 import type { FileKind } from './file-kinds.ts'
 
@@ -51,6 +53,22 @@ export class UploadedFile {
   private async closeUnused(): Promise<void> {
     // Idempotent: a closed handle is not closed again.
     if (this.isAnswered && this.borrowers === 0) await this.handle.close()
+  }
+}
+
+const readAt = promisify(read)
+const chunkBytes = 65_536
+
+/**
+ * Reads an open file from its beginning, in chunks. A stream would close the descriptor when its reader stops early, also with
+ * `autoClose: false`, and what closes it a second time may close another file or connection.
+ */
+export async function* chunksOf(fd: number): AsyncGenerator<Uint8Array> {
+  for (let position = 0; ; ) {
+    const { bytesRead, buffer } = await readAt(fd, Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, position)
+    if (bytesRead === 0) return
+    position += bytesRead
+    yield buffer.subarray(0, bytesRead)
   }
 }
 

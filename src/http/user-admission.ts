@@ -3,12 +3,15 @@ import type { Db } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
-import { findPartner, type Mode } from '../partners/partners.ts'
+import { findPartner, type Mode, type Partner } from '../partners/partners.ts'
+import { hashOf } from '../secrets.ts'
 import { hasOperator } from '../users/accounts.ts'
-import { accessOfPartners, mayCall, type Role } from '../users/roles.ts'
+import { accessOfPartners, mayCall, type Role, type Standing } from '../users/roles.ts'
 import { findSession, type SignedIn } from '../users/sessions.ts'
 import { rolesWith } from '../users/users.ts'
-import { networkOf, type RateDecision, RateLimiter, rateLimitHeaders } from './rate-limit.ts'
+import { followClock } from './admission.ts'
+import { readCookie, sessionCookie } from './cookies.ts'
+import { networkOf, RateLimiter, rateLimitHeaders, requireAllowed } from './rate-limit.ts'
 import { ownOrigin } from './session-admission.ts'
 
 const limits = {
@@ -18,6 +21,8 @@ const limits = {
   unknownTokens: { perSecond: 5, burst: 50 },
   // Requests without a session from one network: an office whose people all sign in at nine.
   strangers: { perSecond: 5, burst: 100 },
+  // Sessions that were in use lately, of all users.
+  knownMax: 10_000,
 }
 
 /**
@@ -39,32 +44,45 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
    */
   admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
   /**
-   * Admits a request to sign in, or with a one-time link.
+   * Admits a request to sign in, or with a one-time link. A `visitor` navigates here from another site, so that the route checks itself
+   * that the browser has asked for it.
    * @throws Problem `Forbidden`, `RateLimitExceeded`, `ServiceUnavailable`
    */
-  admitStranger(request: FastifyRequest, who: 'stranger' | 'founder'): Promise<void>
+  admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void>
   /** Whether the request was made with the cookie of a user instead of an API key. */
   hasUserSession(request: FastifyRequest): boolean
 } {
   const rateLimiter = new RateLimiter()
+  // Hashes of tokens, in the order of their use. They admit no request: they only spare a signed-in user the limit that others in
+  // their network, or behind the same proxy, have used up.
+  const known = new Set<string>()
   let isClaimed = false
   return {
     admitUser,
     admitUserTo,
     admitUserAsOperator,
     admitStranger,
-    hasUserSession: request => request.headers['x-api-key'] === undefined && tokenOf(request, publicUrl) !== undefined,
+    hasUserSession: request =>
+      request.headers['x-api-key'] === undefined && readCookie(request, sessionCookie, publicUrl) !== undefined,
   }
 
   async function admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void> {
     requireOwnPage(request, publicUrl)
     const network = `unknown tokens of ${networkOf(request.ip)}`
-    requireAllowed(rateLimiter.peek(network, limits.unknownTokens, request.receivedAt))
+    const token = readCookie(request, sessionCookie, publicUrl)
+    const name = token === undefined ? '' : hashOf(token).toString('hex')
+    const wasKnown = known.delete(name)
+    if (!wasKnown) requireAllowed(rateLimiter.peek(network, limits.unknownTokens, request.receivedAt))
     const found = await findUserOfRequest(db, request, { mode, publicUrl })
     if (found === undefined) {
-      if (tokenOf(request, publicUrl) !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
+      if (token !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
       await requireClaimed()
       throw refused()
+    }
+    known.add(name)
+    for (const oldest of known) {
+      if (known.size <= limits.knownMax) break
+      known.delete(oldest)
     }
     const decision = rateLimiter.take(found.session.id, limits.perSession, request.receivedAt)
     reply.headers(rateLimitHeaders(limits.perSession, decision.remaining, 'session'))
@@ -83,16 +101,13 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     const { id, isOperator } = user.user
     if (!isOperator) {
       const { partnerId } = request.params as { partnerId: string }
-      const roles = await rolesWith(db, { userId: id, partnerId })
-      if (roles.length === 0) throw noSuchPartner()
-      if (!roles.some(role => partnerRoles?.includes(role)))
-        throw problem('Forbidden', 'Your roles with this partner do not allow this')
+      requireOneOf(partnerRoles ?? [], await standingOf(db, user, partnerId))
     }
     request.operator = { kind: 'user', id, person: id, ...(isOperator ? {} : { isOfPartner: true }) }
   }
 
-  async function admitStranger(request: FastifyRequest, who: 'stranger' | 'founder'): Promise<void> {
-    requireOwnPage(request, publicUrl)
+  async function admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void> {
+    if (who !== 'visitor') requireOwnPage(request, publicUrl)
     const network = `strangers of ${networkOf(request.ip)}`
     requireAllowed(rateLimiter.take(network, limits.strangers, request.receivedAt))
     if (who === 'stranger') await requireClaimed()
@@ -117,52 +132,18 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     const { user } = request
     if (user === undefined) throw refused()
     const partnerId = partnerIdOf(request)
-    const [partner, roles, clockOffsetMs] = await Promise.all([
-      findPartner(db, partnerId),
-      rolesWith(db, { userId: user.user.id, partnerId }),
-      readOffsetMs(db, partnerId),
-    ])
-    const { isOperator } = user.user
-    if (partner === undefined || (!isOperator && roles.length === 0)) throw noSuchPartner()
+    const [standing, clockOffsetMs] = await Promise.all([standingOf(db, user, partnerId), readOffsetMs(db, partnerId)])
+    const { partner, isOperator } = standing
     // All users of a partner together get as much as its servers, without using up the quota of these.
     const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
     requireAllowed(rateLimiter.take(`users of ${partner.id}`, shared, request.receivedAt))
     request.partner = partner
-    if (partner.suspendedAt !== null && !isOperator)
-      throw problem('Forbidden', 'The partner is suspended; contact the operator of this service')
-    if (clockOffsetMs > 0) {
-      request.clockOffsetMs = clockOffsetMs
-      request.now = new Date(request.now.getTime() + clockOffsetMs)
-    }
+    if (!isOperator) requireServed(partner)
+    followClock(request, clockOffsetMs)
     // An unknown path has no scope, and is answered as such.
     const { operationId } = (request.routeOptions.schema ?? {}) as { operationId?: string }
-    if (scope !== undefined && !mayCall(operationId, { isOperator, roles }, mode))
-      throw problem('Forbidden', 'Your roles with this partner do not allow this')
+    if (scope !== undefined && !mayCall(operationId, standing, mode)) throw notAllowed()
   }
-}
-
-/** The cookie over https. Browsers accept the prefix only if no other host or path could have set the cookie. */
-export const secureCookieName = '__Host-openwage'
-/** The cookie over plain http, on this machine alone: there browsers refuse the prefix. */
-export const loopbackCookieName = 'openwage-console'
-
-/** Whether the browser reached this server over https, as far as it knows. */
-export function isSecure(request: FastifyRequest, publicUrl: string | undefined): boolean {
-  return publicUrl === undefined ? request.protocol === 'https' : publicUrl.startsWith('https:')
-}
-
-/** The token in the cookie. Over https only the prefixed name counts, since another host could have set any other one. */
-function tokenOf(request: FastifyRequest, publicUrl: string | undefined): string | undefined {
-  return cookieOf(request, isSecure(request, publicUrl) ? secureCookieName : loopbackCookieName)
-}
-
-/** The value of a cookie with this name; the first, if there are several. */
-export function cookieOf({ headers: { cookie = '' } }: FastifyRequest, name: string): string | undefined {
-  for (const pair of cookie.split(';')) {
-    const at = pair.indexOf('=')
-    if (pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim()
-  }
-  return undefined
 }
 
 /**
@@ -190,15 +171,28 @@ export async function requireRole(db: Db, request: FastifyRequest, allowed: read
   const { user } = request
   if (user === undefined) throw refused()
   const partnerId = partnerIdOf(request)
-  const [partner, roles] = await Promise.all([
-    findPartner(db, partnerId),
-    rolesWith(db, { userId: user.user.id, partnerId }),
-  ])
-  const { isOperator } = user.user
-  if (partner === undefined || (!isOperator && roles.length === 0)) throw noSuchPartner()
-  if (!isOperator && !roles.some(role => allowed.includes(role)))
-    throw problem('Forbidden', 'Your roles with this partner do not allow this')
+  requireOneOf(allowed, await standingOf(db, user, partnerId))
   return partnerId
+}
+
+/** What a user is to a partner. @throws Problem `NotFound` if the user is no operator, and has no role with it */
+async function standingOf(
+  db: Db,
+  { user: { id: userId, isOperator } }: SignedIn,
+  partnerId: string,
+): Promise<Standing & { partner: Partner }> {
+  const [partner, roles] = await Promise.all([findPartner(db, partnerId), rolesWith(db, { userId, partnerId })])
+  // The same for a partner that does not exist, and for one with which the user has no role.
+  if (partner === undefined || (!isOperator && roles.length === 0))
+    throw problem('NotFound', 'There is no such partner, or you have no role with it')
+  return { partner, isOperator, roles }
+}
+
+/** @throws Problem `Forbidden` if the user is no operator, and has none of these roles or the partner is suspended */
+function requireOneOf(allowed: readonly Role[], { partner, isOperator, roles }: Standing & { partner: Partner }): void {
+  if (isOperator) return
+  requireServed(partner)
+  if (!roles.some(role => allowed.includes(role))) throw notAllowed()
 }
 
 /** @throws Problem `HeaderValidation` */
@@ -216,23 +210,21 @@ export async function findUserOfRequest(
   request: FastifyRequest,
   { mode, publicUrl }: { mode: Mode; publicUrl: string | undefined },
 ): Promise<SignedIn | undefined> {
-  const token = tokenOf(request, publicUrl)
+  const token = readCookie(request, sessionCookie, publicUrl)
   return token === undefined ? undefined : await findSession(db, { token, mode, now: request.receivedAt })
 }
 
-/** The same for a partner that does not exist, and for one with which the user has no role. */
-function noSuchPartner(): Problem {
-  return problem('NotFound', 'There is no such partner, or you have no role with it')
+/** @throws Problem `Forbidden` if the partner is suspended */
+function requireServed({ suspendedAt }: Partner): void {
+  if (suspendedAt !== null) throw problem('Forbidden', 'The partner is suspended; contact the operator of this service')
+}
+
+function notAllowed(): Problem {
+  return problem('Forbidden', 'Your roles with this partner do not allow this')
 }
 
 function refused(): Problem {
   return problem('SessionRefused', 'You are not signed in, or your session has ended; sign in again', {
     path: 'cookie',
   })
-}
-
-/** @throws Problem `RateLimitExceeded` */
-function requireAllowed({ allowed, retryAfterSeconds }: RateDecision): void {
-  if (allowed) return
-  throw problem('RateLimitExceeded', 'Too many requests; slow down', {}, { 'retry-after': String(retryAfterSeconds) })
 }

@@ -17,6 +17,7 @@ import {
   type Answer as Stored,
   stillRunning,
 } from '../idempotency/idempotency.ts'
+import { actorOf } from './actor.ts'
 
 /**
  * The answer of an operation. `body` is sent as JSON, unless the headers set another `content-type`; it is then sent as text.
@@ -77,12 +78,6 @@ async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promis
     await auditLog.record(tx, { partnerId: partner.id, actor: actorOf(request), change: { ...audit, resourceId }, now })
   }
   return answer
-}
-
-/** The author of what a request changes, for the audit log. */
-export function actorOf({ user, keyId, ip, id }: FastifyRequest): auditLog.Actor {
-  const from = { address: ip, requestId: id }
-  return user === undefined ? { kind: 'api_key', name: keyId, ...from } : { kind: 'user', name: user.user.id, ...from }
 }
 
 /**

@@ -49,7 +49,7 @@ const list = fc.record({
   version: fc.constantFrom('v1', 'v2'),
 })
 
-const numRuns = extent({ short: 4, long: 20 })
+const numRuns = extent({ short: 3, long: 20 })
 
 test('a dry run predicts exactly what the job does, and importing the same list again changes nothing', async () => {
   let accepted = 0

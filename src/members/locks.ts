@@ -54,7 +54,7 @@ export function instructedAtOf(table: 'm' | 'members') {
 }
 
 /** SQL for the currency of a row `m` of `members`: that of the tier. */
-const currencyOfMember = sql`(select t.currency from tiers t where t.partner_id = m.partner_id and t.name = m.tier)`
+export const currencyOfMember = sql<Currency>`(select t.currency from tiers t where t.partner_id = m.partner_id and t.name = m.tier)`
 
 /** The currencies of the members that exist, by id. */
 export async function currenciesOf(

@@ -5,7 +5,7 @@ import { Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Currency } from '../money.ts'
 import { type Decision, decideAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
-import { currenciesOf, lockMembers } from './locks.ts'
+import { currenciesOf, currencyOfMember, lockMembers } from './locks.ts'
 import { select, toMember } from './rows.ts'
 import { type Member, memberNotFound } from './rules.ts'
 import type { MemberStatus, NewMember } from './schema.ts'
@@ -132,6 +132,29 @@ export async function currencyOf(
   const currency = (await currenciesOf(db, { partnerId, memberIds: [memberId] })).get(memberId)
   if (currency === undefined) throw memberNotFound(memberId)
   return currency
+}
+
+/** A member as the file of a pay run may name them. */
+export type Payee = {
+  id: string
+  workerId: string | null
+  email: string
+  status: MemberStatus
+  currency: Currency
+}
+
+/** Finds members by id, worker id or e-mail address, inactive ones too. */
+export async function findPayees(
+  db: Reader,
+  { partnerId, ...filter }: { partnerId: string } & Pick<Filter, 'memberIds' | 'workerIds' | 'emails'>,
+): Promise<Payee[]> {
+  if (Object.values(filter).every(values => values.length === 0)) return []
+  return await db
+    .selectFrom('members as m')
+    .select(['id', 'workerId', 'email', 'status', currencyOfMember.as('currency')])
+    .where('partnerId', '=', partnerId)
+    .where(matching(partnerId, filter))
+    .execute()
 }
 
 /**

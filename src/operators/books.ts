@@ -1,3 +1,4 @@
+import * as verifications from '../audit/verifications.ts'
 import type { Reader } from '../database/database.ts'
 import { readArchiving } from '../database/durability.ts'
 import { describeExcess } from '../database/grants.ts'
@@ -38,5 +39,6 @@ export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Da
     ],
     heldRails: await railHolds.list(db),
     openExceptions: await exceptions.countOpen(db),
+    verification: await verifications.findLastEnded(db),
   }
 }

@@ -1,3 +1,4 @@
+import type { Verification } from '../audit/verifications.ts'
 import type { Archiving } from '../database/durability.ts'
 import type * as float from '../float/float.ts'
 import type { listValidKeys } from '../partners/api-keys.ts'
@@ -46,6 +47,8 @@ export type DatabaseFacts = {
   batches: readonly Batch[]
   heldRails: readonly RailHold[]
   openExceptions: number
+  /** The last verification of the books by the worker that has ended. */
+  verification: Verification | undefined
 }
 
 /** Why the database cannot be looked at, and what to do. */

@@ -21,6 +21,7 @@ const database: DatabaseFacts = {
   batches: [],
   heldRails: [],
   openExceptions: 0,
+  verification: undefined,
 }
 const batch: Batch = {
   id: 'bat_1',
@@ -43,6 +44,8 @@ const batch: Batch = {
   approvedAutomatically: false,
   sendingAt: null,
   sentAt: null,
+  acknowledgedAt: null,
+  endedAt: null,
 }
 
 function said(check: string, changes: Partial<SettingsFacts & DatabaseFacts>): string[] {
@@ -163,4 +166,33 @@ test('a rail of an API is missing a secret that cannot be used, and should recei
     'hint: The rail adyen has no limits for automatic approval, so two people approve every batch',
   ])
   expect(said('rails', { rails: [], adyenRails: [rail] })).toEqual(['ok: GBP by adyen (Adyen Transfers, polled)'])
+})
+
+test('a verification of the books is fine for a day, then a hint, and a warning if they did not agree', () => {
+  const found = { name: 'member balances', rule: 'Every balance is the sum of its rows', disagreement: null }
+  const disagreement = { partnerId: 'par_1', subject: 'mem_1 GBP', expected: '1', found: '2' }
+  const ended = (changes: object) => ({
+    ...{
+      id: 'lv_1',
+      requestedBy: 'usr_1',
+      requestedAt: now,
+      startedAt: now,
+      endedAt: new Date('2026-11-19T10:00:00Z'),
+    },
+    ...{ checksDone: 1, checksTotal: 1, checks: [found], problem: null },
+    ...changes,
+  })
+  const of = (verification: DatabaseFacts['verification']) => said('books', { verification })
+  const daily = 'ledger verify leaves no record; verify the books daily'
+  expect(of(undefined)).toEqual([`hint: No verification is recorded, and ${daily}`])
+  expect(of(ended({}))).toEqual(['ok: The books agreed on 2026-11-19T10:00:00.000Z'])
+  expect(of(ended({ endedAt: new Date('2026-11-19T08:59:59Z') }))).toEqual([
+    `hint: The last recorded verification is of 2026-11-19T08:59:59.000Z, and ${daily}`,
+  ])
+  expect(of(ended({ checks: [found, { ...found, disagreement }] }))).toEqual([
+    'warning: The books did not agree on 2026-11-19T10:00:00.000Z: Every balance is the sum of its rows',
+  ])
+  expect(of(ended({ checks: null, problem: 'It took more than 60 minutes' }))).toEqual([
+    'warning: The verification of 2026-11-19T10:00:00.000Z was interrupted: It took more than 60 minutes',
+  ])
 })

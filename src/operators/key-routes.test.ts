@@ -85,6 +85,19 @@ test('a rotation may let the old key expire after an overlap, never later than i
     expect((await operator.call('POST', `${at}/${rotated.id}/rotate`, { body: { overlapSeconds } })).status).toBe(400)
 })
 
+test('a partner has a bounded number of valid keys', async () => {
+  const { partner } = await harness.addPartner('Many keys')
+  const at = `/partners/${partner.id}/keys`
+  // It has one already.
+  for (let count = 1; count < 100; count++) await harness.addKey(['members:read'], { partnerId: partner.id })
+  const refused = await operator.call('POST', at, { body: {} })
+  expect([refused.status, refused.body.issues[0].code]).toEqual([409, 'Conflict'])
+  const [newest] = (await operator.call('GET', at)).body.keys
+  expect((await operator.call('POST', `${at}/${newest.id}/rotate`)).status).toBe(409)
+  await operator.call('POST', `${at}/${newest.id}/revoke`)
+  expect((await operator.call('POST', at, { body: {} })).status).toBe(201)
+})
+
 test('the keys of another partner are not found', async () => {
   const { partner } = await harness.addPartner('Another')
   const created = (await operator.call('POST', `/partners/${partner.id}/keys`, { body: {} })).body

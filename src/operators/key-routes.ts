@@ -161,10 +161,13 @@ function withSecret(key: apiKeys.ApiKey, secret: string, now: Date) {
   return { body: { ...shown, secret }, storedBody: { ...shown, secret: null } }
 }
 
-function keyOnWire({ id, hint, scopes, createdAt, expiresAt, revokedAt, lastUsedAt }: apiKeys.ApiKey, now: Date) {
+function keyOnWire(key: apiKeys.ApiKey, now: Date) {
+  const { id, hint, scopes, createdAt, expiresAt, revokedAt, lastUsedAt } = key
   return {
-    ...{ id, hint, scopes },
-    state: revokedAt !== null ? 'revoked' : expiresAt !== null && expiresAt <= now ? 'expired' : 'valid',
+    id,
+    hint,
+    scopes,
+    state: apiKeys.stateOf(key, now),
     createdAt: createdAt.toISOString(),
     expiresAt: expiresAt?.toISOString() ?? null,
     revokedAt: revokedAt?.toISOString() ?? null,

@@ -1,8 +1,10 @@
+import { parse } from 'csv-parse/sync'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { signIn } from '../../test/console.ts'
+import { Browser, signIn } from '../../test/console.ts'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
 import { auditTasks } from '../audit/tasks.ts'
+import { record } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import { lockByNameIfFree } from '../database/named-locks.ts'
 
@@ -128,4 +130,48 @@ test('an admin of a partner reads its audit log, without the names and addresses
   expect(problemOf(await viewer.call('GET', `/admin/v1/partners/${partner.id}/audit-log`))).toEqual([403, 'Forbidden'])
   const { id } = harness.partner
   expect(problemOf(await admin.call('GET', `/admin/v1/partners/${id}/audit-log`))).toEqual([404, 'NotFound'])
+})
+
+test('a partner’s view of its audit log names no operator in the details, and cannot be searched for one', async () => {
+  const { partner } = await harness.addPartner('No names')
+  const { id } = partner
+  const by = await signIn(harness, { isOperator: true })
+  const admin = await signIn(harness, { roles: ['admin'], partnerId: id })
+  const accept = async (who: typeof by, email: string) => {
+    const body = { email, roles: ['viewer'] }
+    const { url } = (await who.call('POST', '/console/v1/invitations', { partner: id, body })).body
+    const [, token] = url.split('#')
+    const given = { token, name: 'Ada', password: 'correct horse battery' }
+    return (await new Browser(harness).call('POST', '/console/v1/invitations/accept', { body: given })).body.user.id
+  }
+  const invited = [await accept(by, 'first@console.example'), await accept(admin, 'second@console.example')]
+  const actor = { kind: 'cli', name: 'alice@pay-1', address: '10.0.0.1', requestId: null } as const
+  const change = { action: 'payout_batch.hold', resourceId: 'bat_1', details: { person: 'alice@pay-1' } } as const
+  await harness.db.transaction().execute(tx => record(tx, { partnerId: id, actor, change, now: harness.clock.now() }))
+
+  const at = `/admin/v1/partners/${id}/audit-log`
+  const { body, text } = await admin.call('GET', at)
+  expect(body.entries[0]).toMatchObject({ action: 'payout_batch.hold', details: { person: 'operator' } })
+  const accepted = body.entries.filter(({ action }: { action: string }) => action === 'invitation.accept')
+  expect(accepted.map(({ details }: { details: object }) => details)).toMatchObject([
+    { user: invited[1], invitedBy: admin.user.id },
+    { user: invited[0], invitedBy: 'operator' },
+  ])
+  const file = (await admin.call('GET', at, { headers: { accept: 'text/csv' } })).text
+  for (const secret of [by.user.id, 'alice', '10.0.0.1']) expect(text + file).not.toContain(secret)
+  for (const name of [by.user.id, 'alice@pay-1'])
+    expect((await admin.call('GET', `${at}?actor=${name}`)).body.entries, name).toEqual([])
+  expect((await admin.call('GET', `${at}?actor=${admin.user.id}`)).body.entries).not.toEqual([])
+  expect((await by.call('GET', `${at}?actor=alice@pay-1`)).body.entries).toMatchObject([{ actor: 'alice@pay-1' }])
+})
+
+test('no cell of the audit log’s file is a formula, whatever a client sends', async () => {
+  const { partner } = await harness.addPartner('Formulas')
+  const headers = { 'x-request-id': '-2-3' }
+  await operator.call('POST', `/partners/${partner.id}/pause`, { body: { reason: '=cmd()' }, headers })
+  const file = await operator.call('GET', `/partners/${partner.id}/audit-log`, { headers: { accept: 'text/csv' } })
+  const [, ...rows] = parse(file.text) as string[][]
+  expect(rows).toHaveLength(1)
+  for (const cell of rows.flat()) expect(cell).not.toMatch(/^[=+\-@\t\r]/)
+  expect(rows[0]?.[8]).toBe("'-2-3")
 })

@@ -1,8 +1,9 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import * as verifications from '../audit/verifications.ts'
 import * as auditLog from '../audit-log/audit-log.ts'
-import type { Reader } from '../database/database.ts'
 import { prefersCsv, sendCsv } from '../http/csv.ts'
+import { cutPage, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server.ts'
@@ -39,8 +40,6 @@ export type Installation = {
   isEmbedded: boolean
 }
 
-const limits = { takeDefault: 50, takeMax: 1_000 }
-
 const auditFilter = {
   actor: Type.Optional(
     Type.String({
@@ -66,14 +65,7 @@ const auditFilter = {
     Type.Unsafe<string>({ ...GivenDayOrInstant, description: 'Only changes before this instant.' }),
   ),
   after: Type.Optional(Id('auditEntry', 'The id of the last entry of this page, to get the next page.')),
-  take: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: limits.takeMax,
-      default: limits.takeDefault,
-      description: 'Maximum number of entries to return, 1 to 1,000.',
-    }),
-  ),
+  take: pageQuery.take,
 }
 const OfPartner = Type.Object(auditFilter, strict)
 const OfAll = Type.Object(
@@ -215,16 +207,7 @@ export function operationRoutes(
     async (request, reply) => {
       const { partnerId, ...query } = request.query
       const filter = { partnerId, ...filterOf(query) }
-      const who = { isForPartner: false, users: new Set<string>() }
-      reply.header('vary', 'accept')
-      if (prefersCsv(request.headers.accept)) {
-        const parts = auditFileOf(auditLog.listAll(db, filter), who)
-        return sendCsv(request, reply, { name: 'audit-log.csv', parts })
-      }
-      return await read(db, request, reply, async reader => ({
-        status: 200,
-        body: await pageOf(reader, { filter, query, who }),
-      }))
+      return await sendAuditLog(request, reply, { filter, query, who: { isForPartner: false, users: new Set() } })
     },
   )
 
@@ -246,41 +229,45 @@ export function operationRoutes(
     async (request, reply) => {
       const { partnerId } = request.params
       await findState(db, partnerId)
-      const filter = { partnerId, ...filterOf(request.query) }
       const isForPartner = operatorOf(request).isOfPartner === true
       const who = { isForPartner, users: isForPartner ? await usersOf(db, partnerId) : new Set<string>() }
-      reply.header('vary', 'accept')
-      if (prefersCsv(request.headers.accept)) {
-        const parts = auditFileOf(auditLog.listAll(db, filter), who)
-        return sendCsv(request, reply, { name: 'audit-log.csv', parts })
-      }
-      return await read(db, request, reply, async reader => ({
-        status: 200,
-        body: await pageOf(reader, { filter, query: request.query, who }),
-      }))
+      const { actor } = request.query
+      // Asking for the entries of an operator must not tell which those are.
+      const isOfStranger = isForPartner && actor !== undefined && !who.users.has(actor)
+      const actorKinds = isOfStranger ? (['api_key', 'worker'] as const) : undefined
+      const filter = { partnerId, actorKinds, ...filterOf(request.query) }
+      return await sendAuditLog(request, reply, { filter, query: request.query, who })
     },
   )
+
+  /** Sends a page of the audit log or, if the caller prefers CSV, all of it. */
+  async function sendAuditLog(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { filter, query, who }: { filter: auditLog.Filter; query: Query; who: Parameters<typeof entryOnWire>[1] },
+  ): Promise<FastifyReply> {
+    reply.header('vary', 'accept')
+    if (prefersCsv(request.headers.accept)) {
+      const parts = auditFileOf(auditLog.listAll(db, filter), who)
+      return sendCsv(request, reply, { name: 'audit-log.csv', parts })
+    }
+    return await read(db, request, reply, async reader => {
+      const { take } = pageOf(query)
+      const found = await auditLog.list(reader, { filter, before: query.after, take: take + 1 })
+      const { rows, hasMore } = cutPage(found, { take })
+      return { status: 200, body: { entries: rows.map(each => entryOnWire(each, who)), hasMore } }
+    })
+  }
 }
 
 type Query = Static<typeof OfPartner>
 
 function filterOf({ actor, actions, resourceId, fromDate, toDate }: Query): auditLog.Filter {
   return {
-    ...{ actor, actions, resourceId },
+    actor,
+    actions,
+    resourceId,
     from: fromDate === undefined ? undefined : parseInstant(fromDate, { decimals: 'up' }),
     to: toDate === undefined ? undefined : parseInstant(toDate, { decimals: 'up' }),
   }
-}
-
-async function pageOf(
-  reader: Reader,
-  {
-    filter,
-    query: { after, take = limits.takeDefault },
-    who,
-  }: { filter: auditLog.Filter; query: Query; who: Parameters<typeof entryOnWire>[1] },
-) {
-  // One more than asked for, to tell whether there is more.
-  const found = await auditLog.list(reader, { filter, before: after, take: take + 1 })
-  return { entries: found.slice(0, take).map(each => entryOnWire(each, who)), hasMore: found.length > take }
 }

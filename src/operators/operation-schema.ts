@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Verification } from '../audit/verifications.ts'
-import { actorKinds, type Entry } from '../audit-log/audit-log.ts'
+import { actorKinds, type Details, type Entry } from '../audit-log/audit-log.ts'
 import { Id } from '../ids.ts'
 import { CurrencyCode, SignedMoney, WireMoney } from '../money.ts'
 import { csvLines } from '../tabular/tabular.ts'
@@ -181,8 +181,10 @@ export function statusBody(status: FoundStatus) {
     payouts: { held: unfinishedOnWire(payouts.held), submitted: unfinishedOnWire(payouts.submitted) },
     lowFloats: lowFloats.map(({ lowSince, ...low }) => ({ ...low, lowSince: lowSince?.toISOString() ?? null })),
     stopped: stopped.map(({ id, name, paused, suspended }) => ({
-      ...{ id, name },
-      ...{ isPaused: paused !== null, isSuspended: suspended !== null },
+      id,
+      name,
+      isPaused: paused !== null,
+      isSuspended: suspended !== null,
     })),
     ...rest,
   }
@@ -218,7 +220,20 @@ export function entryOnWire(
     isForPartner && isOperator
       ? { actorKind: 'operator' as const, actor: 'operator', address: null }
       : { actorKind, actor, address }
-  return { ...entry, at: at.toISOString(), ...shown }
+  const details = isForPartner ? withoutOperators(entry.details, users) : entry.details
+  return { ...entry, details, at: at.toISOString(), ...shown }
+}
+
+/** Details name people in these fields: who decided about a batch, and who made an invitation. */
+const namesOfPeople = ['person', 'invitedBy']
+
+function withoutOperators(details: Details, users: ReadonlySet<string>): Details {
+  return Object.fromEntries(
+    Object.entries(details).map(([name, value]) => [
+      name,
+      namesOfPeople.includes(name) && !(typeof value === 'string' && users.has(value)) ? 'operator' : value,
+    ]),
+  )
 }
 
 const csvColumns = [
@@ -242,7 +257,8 @@ export async function* auditFileOf(
   yield csvLines([[...csvColumns]])
   for await (const entries of pieces) {
     const rows = entries.map(each => {
-      const entry = { ...entryOnWire(each, reader), details: JSON.stringify(each.details) }
+      const shown = entryOnWire(each, reader)
+      const entry = { ...shown, details: JSON.stringify(shown.details) }
       return csvColumns.map(name => entry[name])
     })
     yield csvLines(rows)

@@ -6,6 +6,7 @@ import { euroRail } from '../../test/file-bank.ts'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
+import * as railHolds from '../payouts/rail-holds.ts'
 import * as decisions from '../payouts/rails/file/decisions.ts'
 import { fileRail } from '../payouts/rails/file/file-rail.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
@@ -303,16 +304,17 @@ test('lists have pages, and rails are listed', async () => {
   const second = (await operator.call('GET', `${at}?after=${payments[0].reference}`)).body
   expect(second).toEqual({ payments: payments.slice(1), hasMore: false })
   const { rails } = (await operator.call('GET', '/rails')).body
-  expect(rails).toEqual([{ name: 'euro-files', currency: 'EUR', kind: 'files', isByHand: true, hold: null }])
+  const euroFiles = { name: 'euro-files', isConfigured: true, currency: 'EUR', kind: 'files', isByHand: true }
+  expect(rails).toEqual([{ ...euroFiles, hold: null }])
 })
 
 test('a rail that is held sends nothing until it is released; only a change is in the audit log', async () => {
   const colleague = await harness.addOperator('Colleague')
   const { id } = await approved(5_000)
   const now = harness.clock.now().toISOString()
-  const euroFiles = { name: 'euro-files', currency: 'EUR', kind: 'files', isByHand: true }
-  const held = await post('/rails/euro-files/hold')
-  expect(held.body).toEqual({ ...euroFiles, hold: { since: now, by: operator.id } })
+  const euroFiles = { name: 'euro-files', isConfigured: true, currency: 'EUR', kind: 'files', isByHand: true }
+  const held = await post('/rails/euro-files/hold', { reason: 'bank outage' })
+  expect(held.body).toEqual({ ...euroFiles, hold: { since: now, by: operator.id, reason: 'bank outage' } })
   expect((await colleague.call('POST', '/rails/euro-files/hold')).body).toEqual(held.body)
   expect((await operator.call('GET', '/rails')).body.rails).toEqual([held.body])
   expect(problemOf(await post(`/payout-batches/${id}/export`))).toEqual([409, 'Conflict', undefined])
@@ -322,8 +324,14 @@ test('a rail that is held sends nothing until it is released; only a change is i
   expect((await post(`/payout-batches/${id}/export`)).status).toBe(200)
   const entries = (await list(harness.db, { filter: { resourceId: 'euro-files' }, take: 10 })).toReversed()
   expect(entries).toMatchObject([
-    { partnerId: null, action: 'rail.hold', actor: operator.id, details: { person: operator.id } },
-    { partnerId: null, action: 'rail.release', actor: colleague.id, details: { person: colleague.id } },
+    {
+      ...{ partnerId: null, action: 'rail.hold', actor: operator.id },
+      details: { person: operator.id, reason: 'bank outage' },
+    },
+    {
+      ...{ partnerId: null, action: 'rail.release', actor: colleague.id },
+      details: { person: colleague.id, reason: null },
+    },
   ])
   expect(entries).toHaveLength(2)
 
@@ -331,6 +339,86 @@ test('a rail that is held sends nothing until it is released; only a change is i
   expect(problemOf(unknown)[0]).toBe(404)
   const { rows } = await harness.pool.query(`select from payout_rail_holds where rail = 'other'`)
   expect(rows).toEqual([])
+})
+
+test('a rail that was taken out of the settings while it was held is listed until it is released', async () => {
+  const { db, clock } = harness
+  const now = clock.now()
+  await db.transaction().execute(tx => railHolds.hold(tx, { rail: 'left-bank', person: 'Ada', now }))
+  const left = { name: 'left-bank', isConfigured: false, currency: null, kind: null, isByHand: false }
+  const { rails } = (await operator.call('GET', '/rails')).body
+  expect(rails[1]).toEqual({ ...left, hold: { since: now.toISOString(), by: 'Ada', reason: null } })
+
+  const reason = 'the bank closed the account'
+  expect((await post('/rails/left-bank/release', { reason })).body).toEqual({ ...left, hold: null })
+  expect((await post('/rails/left-bank/release')).body).toEqual({ ...left, hold: null })
+  expect((await operator.call('GET', '/rails')).body.rails).toHaveLength(1)
+  expect(await list(db, { filter: { resourceId: 'left-bank' }, take: 10 })).toMatchObject([
+    { action: 'rail.release', actor: operator.id, details: { person: operator.id, reason } },
+  ])
+  expect(problemOf(await post('/rails/left-bank/hold'))[0]).toBe(404)
+  expect(problemOf(await post('/rails/never-held/release'))[0]).toBe(404)
+})
+
+test('a batch that is held says since when, by whom and why, until it is released', async () => {
+  const { id } = await batchOf(5_000)
+  const at = `/payout-batches/${id}`
+  const hold = { since: harness.clock.now().toISOString(), by: operator.id, reason: 'one payee is unclear' }
+  expect((await post(`${at}/hold`, { reason: hold.reason })).body).toMatchObject({ held: true, hold })
+  // The first hold counts.
+  expect((await post(`${at}/hold`, { reason: 'another' })).body.hold).toEqual(hold)
+  expect((await operator.call('GET', at)).body.hold).toEqual(hold)
+  expect((await post(`${at}/release`)).body).toMatchObject({ held: false, hold: null })
+  expect((await post(`${at}/hold`)).body.hold).toMatchObject({ by: operator.id, reason: null })
+  expect(problemOf(await post(`${at}/hold`, { reason: ' ' }))).toEqual([400, 'BodyValidation', 'reason'])
+  expect((await post(`${at}/release`)).status).toBe(200)
+})
+
+test('a withdrawal’s payment is shown with its batch, its answers with their files, and what did not fit', async () => {
+  const { id, payments } = await approved(5_000, 6_000)
+  const [first, second] = payments
+  const at = `/payouts/${first?.withdrawalId}`
+  expect((await operator.call('GET', at)).body).toMatchObject({
+    ...{ reference: first?.reference, rail: 'euro-files', partnerId: harness.partner.id, outcome: null },
+    ...{ withdrawalId: first?.withdrawalId, batch: { id, status: 'approved' }, answers: [], exceptions: [] },
+  })
+  await post(`/payout-batches/${id}/export`)
+  const { messageId } = (await operator.call('GET', `/payout-batches/${id}`)).body
+  const raw = `head;H1\nbatch;${messageId};acknowledged;\nfailed;${first?.reference};;AC04\npaid;${second?.reference};1EUR\nend\n`
+  const headers = { 'content-type': 'application/octet-stream' }
+  const upload = await operator.call('POST', '/rails/euro-files/files?name=history.txt', { raw, headers })
+  expect(upload.status, upload.text).toBe(200)
+  const shown = (await operator.call('GET', at)).body
+  const now = harness.clock.now().toISOString()
+  const reason = 'AC04 The account is closed'
+  expect(shown).toMatchObject({ outcome: 'failed', reasonCode: 'AC04', reason, batch: { status: 'acknowledged' } })
+  const inFile = { at: now, by: 'bank', bookedOn: null, fileName: 'history.txt' }
+  expect(shown.answers).toEqual([
+    { ...inFile, isAboutBatch: true, outcome: null, reason: null, line: 2 },
+    { ...inFile, isAboutBatch: false, outcome: 'failed', reason, line: 3 },
+  ])
+  const other = (await operator.call('GET', `/payouts/${second?.reference}`)).body
+  expect(other).toMatchObject({ outcome: null, exceptions: [{ kind: 'amount', fileName: 'history.txt', line: 4 }] })
+  expect(problemOf(await operator.call('GET', '/payouts/w_unknown'))).toEqual([404, 'NotFound', undefined])
+})
+
+test('exceptions are listed by their state', async () => {
+  await operator.call('POST', '/rails/euro-files/files?name=two.txt', {
+    raw: 'head;M11\nentry;-300EUR;;E11\nentry;-400EUR;;E12\nend\n',
+    headers: { 'content-type': 'application/octet-stream' },
+  })
+  const of = async (state: string) =>
+    (await operator.call('GET', `/payout-exceptions?state=${state}&take=1000`)).body.exceptions as {
+      id: string
+      closedAt: string | null
+    }[]
+  const [newest] = await of('open')
+  await post(`/payout-exceptions/${newest?.id}/close`, { decision: 'ignore', note: 'bank charges' })
+  const [open, closed, all] = await Promise.all(['open', 'closed', 'all'].map(of))
+  expect(closed?.[0]?.id).toBe(newest?.id)
+  expect(closed?.every(({ closedAt }) => closedAt !== null)).toBe(true)
+  expect(open?.every(({ closedAt }) => closedAt === null)).toBe(true)
+  expect(all).toHaveLength((open?.length ?? 0) + (closed?.length ?? 0))
 })
 
 test('an unknown batch and an unknown exception are not found', async () => {

@@ -1,25 +1,26 @@
-import { createReadStream } from 'node:fs'
 import { type Static, Type } from 'typebox'
-import type { Action, Details } from '../audit-log/audit-log.ts'
+import * as auditLog from '../audit-log/audit-log.ts'
 import type { Reader, Tx } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import { fileHeaders, sendParts } from '../http/csv.ts'
 import { mediaTypes } from '../http/file-kinds.ts'
+import { cutPage, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { acceptUploads } from '../http/upload.ts'
-import { UploadedFile } from '../http/uploaded-file.ts'
-import { read, withIdempotency } from '../http/with-idempotency.ts'
+import { chunksOf, UploadedFile } from '../http/uploaded-file.ts'
+import { read, withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { toWire } from '../money.ts'
 import * as exceptions from '../payouts/exceptions.ts'
+import { readHistory } from '../payouts/history.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
 import * as decisions from '../payouts/rails/file/decisions.ts'
 import { fileOf, markExported } from '../payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../payouts/rails/file/format.ts'
 import { limits as bankFileLimits, importBankFile, type RecordImport } from '../payouts/rails/file/import.ts'
-import { line } from './partner-schema.ts'
+import { line, ReasonGiven } from './partner-schema.ts'
 import {
   Batch,
   Batches,
@@ -31,25 +32,27 @@ import {
   exceptionOnWire,
   ImportedFile,
   Payments,
+  Payout,
+  payoutOnWire,
   RemovedPayment,
 } from './payout-schema.ts'
-import { type RailsOfOperators, railName } from './rail-routes.ts'
+import { type RailsOfOperators, railName, reasonOf } from './rail-routes.ts'
 
 const tag = 'Payouts'
 const strict = { additionalProperties: false }
 const config = { isForOperators: true } as const
 const ofBatch = Type.Object({ batchId: Id('payoutBatch') })
+const ofPayment = Type.Object({
+  payment: Type.String({
+    pattern: '^(OW[A-Z2-7]{14}|w_.+)$',
+    maxLength: 255,
+    description: 'The payment reference, or the withdrawal’s id.',
+    examples: ['OWK7Q2MZ4TB5XJ3A'],
+  }),
+})
 const ofException = Type.Object({ exceptionId: Id('payoutException') })
 
-const limits = { takeDefault: 50, takeMax: 1_000 }
-const take = Type.Optional(
-  Type.Integer({
-    minimum: 1,
-    maximum: limits.takeMax,
-    default: limits.takeDefault,
-    description: 'Maximum number of entries to return, 1 to 1,000.',
-  }),
-)
+const { take } = pageQuery
 
 export function payoutRoutes(
   app: App,
@@ -79,11 +82,11 @@ export function payoutRoutes(
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const { rail, statuses, after, take = limits.takeDefault } = request.query
-        // One more than asked for, to tell whether there is more.
+        const { rail, statuses, after } = request.query
+        const { take } = pageOf(request.query)
         const found = await batches.list(reader, { rail, statuses, before: after, take: take + 1 })
-        const body = { batches: found.slice(0, take).map(batchOnWire), hasMore: found.length > take }
-        return { status: 200, body }
+        const { rows, hasMore } = cutPage(found, { take })
+        return { status: 200, body: { batches: rows.map(batchOnWire), hasMore } }
       }),
   )
 
@@ -134,15 +137,17 @@ export function payoutRoutes(
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { batchId } = request.params
-        const { after = '', take = limits.takeDefault } = request.query
+        const { after = '' } = request.query
+        const { take } = pageOf(request.query)
         const { currency } = await batches.require(reader, batchId)
         const found = await batches.listPayments(reader, { batchId, after, take: take + 1 })
-        const payments = found.slice(0, take).map(({ amount, removedAt, ...payment }) => ({
+        const { rows, hasMore } = cutPage(found, { take })
+        const payments = rows.map(({ amount, removedAt, ...payment }) => ({
           ...payment,
           amount: toWire({ amount, currency }),
           removedAt: removedAt?.toISOString() ?? null,
         }))
-        return { status: 200, body: { payments, hasMore: found.length > take } }
+        return { status: 200, body: { payments, hasMore } }
       }),
   )
 
@@ -194,6 +199,7 @@ export function payoutRoutes(
           summary,
           description,
           params: ofBatch,
+          body: Type.Optional(ReasonGiven),
           success: { status: 200, description: 'The batch.', schema: Batch },
           problems: ['NotFound'],
         }),
@@ -202,12 +208,34 @@ export function payoutRoutes(
         withIdempotency(db, request, reply, async tx => {
           const { batchId } = request.params
           const hasChanged = await decisions.setHeld(tx, { batchId, held })
-          const details = { person: operatorOf(request).person }
+          const details = { person: operatorOf(request).person, reason: request.body.reason ?? null }
           if (hasChanged) await recordOnBatch(tx, request, { action: `payout_batch.${verb}`, details })
           return { status: 200, body: await view(tx, batchId), resourceId: batchId }
         }),
     )
   }
+
+  app.get(
+    '/admin/v1/payouts/:payment',
+    {
+      config,
+      schema: operation({
+        id: 'getPayout',
+        tag,
+        summary: 'Get the payment of a withdrawal',
+        description:
+          'With its batch, what the bank said about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.',
+        params: ofPayment,
+        success: { status: 200, description: 'The payment.', schema: Payout },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => ({
+        status: 200,
+        body: payoutOnWire(await readHistory(reader, request.params.payment)),
+      })),
+  )
 
   app.post(
     '/admin/v1/payouts/:payment/remove',
@@ -218,14 +246,7 @@ export function payoutRoutes(
         tag,
         summary: 'Take a payment out of an unsent batch',
         description: 'The withdrawal fails, so the member has the money back.',
-        params: Type.Object({
-          payment: Type.String({
-            pattern: '^(OW[A-Z2-7]{14}|w_.+)$',
-            maxLength: 255,
-            description: 'The payment reference, or the withdrawal’s id.',
-            examples: ['OWK7Q2MZ4TB5XJ3A'],
-          }),
-        }),
+        params: ofPayment,
         body: Type.Object(
           { reason: line(140, { description: 'Why; the partner and the member read it.' }) },
           { title: 'PaymentRemoval', ...strict },
@@ -333,20 +354,21 @@ export function payoutRoutes(
         const { rail } = request.params as { rail: string }
         const { name } = request.query as { name: string }
         const { person } = operatorOf(request)
-        const imported = await importUploaded(request.body, {
-          ...{ rail: railOf(rail), name, now: request.now },
-          async record(tx, { fileId, sha256, records }) {
-            const details = { person, rail, file: name, sha256, records }
-            const change = { action: 'bank_file.import', resourceId: fileId, details } as const
-            // The file is about the operator's account, not about one partner.
-            await recordOperatorChange(tx, request, { partnerId: null, change, now: request.now })
+        const asked = { rail: railOf(rail), name, now: request.now }
+        const record: RecordImport = async (tx, { fileId, sha256, records }) => {
+          const details = { person, rail, file: name, sha256, records }
+          const change = { action: 'bank_file.import', resourceId: fileId, details } as const
+          // The file is about the operator's account, not about one partner.
+          await recordOperatorChange(tx, request, { partnerId: null, change, now: request.now })
+        }
+        let imported: Awaited<ReturnType<typeof importUploaded>> | undefined
+        return await withStartedWork(db, request, reply, {
+          // An import has its own transactions. Started again, it finds the file imported.
+          start: async () => async () => {
+            imported = await importUploaded(request.body, { ...asked, record })
           },
+          answer: async () => ({ status: 200, body: imported, resourceId: imported?.fileId ?? null }),
         })
-        return await withIdempotency(db, request, reply, async () => ({
-          status: 200,
-          body: imported,
-          resourceId: imported.fileId,
-        }))
       },
     )
   })
@@ -362,7 +384,7 @@ export function payoutRoutes(
         description: 'Newest first; without `state`, only those that are open.',
         query: Type.Object(
           {
-            state: Type.Optional(Type.Enum(['open', 'all'], { type: 'string', default: 'open' })),
+            state: Type.Optional(Type.Enum([...exceptions.exceptionStates], { type: 'string', default: 'open' })),
             after: Type.Optional(
               Id('payoutException', 'The id of the last exception of this page, to get the next page.'),
             ),
@@ -375,10 +397,11 @@ export function payoutRoutes(
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const { state = 'open', after, take = limits.takeDefault } = request.query
-        const found = await exceptions.list(reader, { isOpen: state === 'open', before: after, take: take + 1 })
-        const body = { exceptions: found.slice(0, take).map(exceptionOnWire), hasMore: found.length > take }
-        return { status: 200, body }
+        const { state = 'open', after } = request.query
+        const { take } = pageOf(request.query)
+        const found = await exceptions.list(reader, { state, before: after, take: take + 1 })
+        const { rows, hasMore } = cutPage(found, { take })
+        return { status: 200, body: { exceptions: rows.map(exceptionOnWire), hasMore } }
       }),
   )
 
@@ -425,7 +448,10 @@ export function payoutRoutes(
         const { now } = request
         const { person } = operatorOf(request)
         const { partnerId } = await decisions.closeException(tx, {
-          ...{ exceptionId, person, note, now },
+          exceptionId,
+          person,
+          note,
+          now,
           ...decisionOf(given),
         })
         const details = { person, decision: given.decision, note, reference: given.reference ?? null }
@@ -443,11 +469,7 @@ export function payoutRoutes(
   ) {
     if (!(body instanceof UploadedFile)) throw new Error('The body is no file')
     const imported = await body.lend(fd =>
-      importBankFile(db, {
-        ...asked,
-        size: body.bytes,
-        bytes: () => createReadStream('', { fd, start: 0, autoClose: false }),
-      }),
+      importBankFile(db, { ...asked, size: body.bytes, bytes: () => chunksOf(fd) }),
     )
     if (imported.result !== 'rejected') return imported
     const { problem: reason, line: row } = imported
@@ -506,7 +528,17 @@ async function view(db: Reader, batchId: string) {
     ...batchOnWire(batch),
     approvals: approvals.map(({ person, at }) => ({ person, at: at.toISOString() })),
     approvalsNeeded: decisions.approvalsNeeded,
+    hold: batch.held ? await holdOf(db, batchId) : null,
   }
+}
+
+/** Reads from the audit log why a batch is held: the same entry is there for each partner with payments in it. */
+async function holdOf(db: Reader, batchId: string) {
+  const actions = ['payout_batch.hold', 'payout_batch.release'] as const
+  const [entry] = await auditLog.list(db, { filter: { resourceId: batchId, actions }, take: 1 })
+  // Held directly in the database.
+  if (entry === undefined || entry.action !== actions[0]) return { since: null, by: null, reason: null }
+  return { since: entry.at.toISOString(), by: entry.actor, reason: reasonOf(entry.details) }
 }
 
 async function requireException(db: Reader, id: string): Promise<exceptions.Exception> {
@@ -519,7 +551,7 @@ async function requireException(db: Reader, id: string): Promise<exceptions.Exce
 async function recordOnBatch(
   tx: Tx,
   request: Parameters<typeof recordOperatorChange>[1] & { params: { batchId: string } },
-  { action, details }: { action: Action; details: Details },
+  { action, details }: { action: auditLog.Action; details: auditLog.Details },
 ): Promise<void> {
   const { batchId } = request.params
   for (const partnerId of await batches.listPartners(tx, batchId)) {

@@ -1,7 +1,8 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { Id } from '../ids.ts'
 import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../money.ts'
 import type * as exceptions from '../payouts/exceptions.ts'
+import { answerSources, type PaymentHistory } from '../payouts/history.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
 import { Instant } from '../time.ts'
 
@@ -12,17 +13,24 @@ const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 
 const hasMore = Type.Boolean({ description: 'Whether there are more after the last of these.' })
 
+const reason = Type.Union([Type.String(), Type.Null()], { description: 'Null if none was given.' })
+
 export const Rail = Type.Object(
   {
     name: Type.String({ examples: ['sepa'] }),
-    currency: CurrencyCode,
-    kind: Type.Enum(['files', 'api'], { type: 'string', description: 'How payments reach the bank.' }),
+    isConfigured: Type.Boolean({
+      description: 'Whether it is in `OPENWAGE_RAILS`. A rail that was taken out of it is listed while it is held.',
+    }),
+    currency: Type.Union([CurrencyCode, Type.Null()], { description: 'Null if the rail is not configured.' }),
+    kind: Type.Union([Type.Enum(['files', 'api'], { type: 'string' }), Type.Null()], {
+      description: 'How payments reach the bank. Null if the rail is not configured.',
+    }),
     isByHand: Type.Boolean({ description: 'Whether operators carry its files to the bank and back.' }),
     hold: Type.Union(
       [
         Type.Object(
-          { since: Instant, by: Type.String({ description: 'The operator who holds it.', examples: ['Ada'] }) },
-          strict,
+          { since: Instant, by: Type.String({ description: 'The operator who holds it.', examples: ['Ada'] }), reason },
+          { title: 'RailHold', ...strict },
         ),
         Type.Null(),
       ],
@@ -55,10 +63,16 @@ const batch = {
   approvedAt: InstantOrNull,
   approvedAutomatically: Type.Boolean(),
   sentAt: InstantOrNull,
+  acknowledgedAt: Type.Union([Instant, Type.Null()], { description: 'When the bank said that it has the batch.' }),
+  endedAt: Type.Union([Instant, Type.Null()], {
+    description: 'When its last payment was answered, the bank rejected it, or it was cancelled.',
+  }),
 }
 
+const batchSummary = Type.Object(batch, { title: 'PayoutBatchSummary', ...strict })
+
 export const Batches = Type.Object(
-  { batches: Type.Array(Type.Object(batch, { title: 'PayoutBatchSummary', ...strict })), hasMore },
+  { batches: Type.Array(batchSummary), hasMore },
   { title: 'PayoutBatches', ...strict },
 )
 
@@ -69,9 +83,25 @@ export const Batch = Type.Object(
       description: 'Who approved it, oldest first.',
     }),
     approvalsNeeded: Type.Integer({ minimum: 1, description: 'How many people must approve it.' }),
+    hold: Type.Union(
+      [
+        Type.Object(
+          {
+            since: InstantOrNull,
+            by: Type.Union([Type.String(), Type.Null()], { description: 'As in the audit log.' }),
+            reason,
+          },
+          { title: 'PayoutBatchHold', ...strict },
+        ),
+        Type.Null(),
+      ],
+      { description: 'Null unless an operator holds it back.' },
+    ),
   },
   { title: 'PayoutBatch', ...strict },
 )
+
+const outcome = Type.Union([Type.Enum(['paid', 'failed', 'returned'], { type: 'string' }), Type.Null()])
 
 export const Payments = Type.Object(
   {
@@ -82,7 +112,7 @@ export const Payments = Type.Object(
           partnerId: Id('partner'),
           withdrawalId: Id('withdrawal'),
           amount: WireMoney,
-          outcome: Type.Union([Type.Enum(['paid', 'failed', 'returned'], { type: 'string' }), Type.Null()]),
+          outcome,
           reason: TextOrNull,
           removedAt: Type.Union([Instant, Type.Null()], { description: 'When an operator took it out.' }),
         },
@@ -128,6 +158,9 @@ export const Exception = Type.Object(
     rail: Type.String({ examples: ['sepa'] }),
     kind: Type.Enum([...exceptionKinds], { type: 'string', description: 'Why the answer of the bank did not fit.' }),
     reference: TextOrNull,
+    batchId: Type.Union([Id('payoutBatch'), Type.Null()], {
+      description: 'The batch that it is about, or that has its payment.',
+    }),
     partnerId: Type.Union([Id('partner'), Type.Null()]),
     withdrawalId: Type.Union([Id('withdrawal'), Type.Null()]),
     outcome: Type.Union([Type.Enum(['paid', 'failed', 'returned'], { type: 'string' }), Type.Null()], {
@@ -152,13 +185,72 @@ export const Exceptions = Type.Object(
   { title: 'PayoutExceptions', ...strict },
 )
 
+const PaymentAnswer = Type.Object(
+  {
+    at: Type.Unsafe<string>({ ...Instant, description: 'When it was read or decided.' }),
+    by: Type.Enum([...answerSources], {
+      type: 'string',
+      description:
+        '`operator`: an operator decided. `openwage`: the rail cannot carry the payment, or the bank confirms no payments.',
+    }),
+    isAboutBatch: Type.Boolean({ description: 'Whether the bank says it about the whole batch.' }),
+    outcome: Type.Unsafe<Static<typeof outcome>>({
+      ...outcome,
+      description: 'What it changed. Null if it changed nothing about the payment.',
+    }),
+    reason: TextOrNull,
+    bookedOn: Type.Union([Day, Type.Null()], { description: 'The day on which the bank booked it, if it says so.' }),
+    fileName: Type.Union([Type.String(), Type.Null()], {
+      description: 'The file of the bank. Null if it is in no file.',
+    }),
+    line: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
+  },
+  { title: 'PaymentAnswer', ...strict },
+)
+
+export const Payout = Type.Object(
+  {
+    reference: Type.String({ examples: ['OWK7Q2MZ4TB5XJ3A'] }),
+    rail: Type.String({ examples: ['sepa'] }),
+    partnerId: Id('partner'),
+    withdrawalId: Id('withdrawal'),
+    amount: WireMoney,
+    createdAt: Instant,
+    expectedAt: InstantOrNull,
+    outcome,
+    reasonCode: Type.Union([Type.String(), Type.Null()], { description: 'The code of the bank.' }),
+    reason: TextOrNull,
+    removedAt: Type.Union([Instant, Type.Null()], { description: 'When an operator took it out of its batch.' }),
+    batch: Type.Union([batchSummary, Type.Null()], { description: 'Null if it is in no batch.' }),
+    answers: Type.Array(PaymentAnswer, { description: 'What the bank said about it, oldest first; at most 100.' }),
+    exceptions: Type.Array(Exception, {
+      description: 'The answers about it or its batch that did not fit, oldest first; at most 100.',
+    }),
+  },
+  { title: 'Payout', ...strict },
+)
+
 export function batchOnWire({ controlTotal, currency, sendingAt: _, ...rest }: batches.Batch) {
-  const instants = ['cutOffAt', 'closedAt', 'approvedAt', 'sentAt'] as const
+  const instants = ['cutOffAt', 'closedAt', 'approvedAt', 'sentAt', 'acknowledgedAt', 'endedAt'] as const
   return {
     ...rest,
     ...Object.fromEntries(instants.map(name => [name, rest[name]?.toISOString() ?? null])),
     needsApproval: rest.status === 'building' && rest.closedAt !== null,
     total: toWire({ amount: controlTotal, currency }),
+  }
+}
+
+export function payoutOnWire({ amount, currency, batch: ofBatch, answers, exceptions: open, ...rest }: PaymentHistory) {
+  const { createdAt, expectedAt, removedAt } = rest
+  return {
+    ...rest,
+    amount: toWire({ amount, currency }),
+    createdAt: createdAt.toISOString(),
+    expectedAt: expectedAt?.toISOString() ?? null,
+    removedAt: removedAt?.toISOString() ?? null,
+    batch: ofBatch && batchOnWire(ofBatch),
+    answers: answers.map(({ at, ...answer }) => ({ ...answer, at: at.toISOString() })),
+    exceptions: open.map(exceptionOnWire),
   }
 }
 

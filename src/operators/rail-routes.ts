@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import * as auditLog from '../audit-log/audit-log.ts'
 import type { Reader } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import { operation } from '../http/operation.ts'
@@ -8,6 +9,7 @@ import { read, withIdempotency } from '../http/with-idempotency.ts'
 import * as railHolds from '../payouts/rail-holds.ts'
 import type { AdyenSettings } from '../payouts/rails/adyen/settings.ts'
 import type { FileRailSettings } from '../payouts/rails/file/format.ts'
+import { ReasonGiven } from './partner-schema.ts'
 import { Rail, Rails } from './payout-schema.ts'
 
 const tag = 'Payouts'
@@ -45,7 +47,12 @@ export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators
       description:
         'Nothing is sent through it until it is released: no file is delivered, and no request is made. Answers of the bank are read all the same, and what has been sent cannot be stopped. Idempotent.',
     },
-    { verb: 'release', change: railHolds.release, summary: 'Release a rail that is held', description: 'Idempotent.' },
+    {
+      verb: 'release',
+      change: railHolds.release,
+      summary: 'Release a rail that is held',
+      description: 'Also one that is no longer configured. Idempotent.',
+    },
   ] as const) {
     app.post(
       `/admin/v1/rails/:rail/${verb}`,
@@ -57,6 +64,7 @@ export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators
           summary,
           description,
           params: Type.Object({ rail: railName }),
+          body: Type.Optional(ReasonGiven),
           success: { status: 200, description: 'The rail.', schema: Rail },
           problems: ['NotFound'],
         }),
@@ -67,25 +75,67 @@ export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators
           const { person } = operatorOf(request)
           // The rail is the installation's, so its holds follow the real time, not a partner's clock.
           const now = request.receivedAt
+          await requireRail(tx, { name, rails, isForRelease: verb === 'release' })
           const hasChanged = await change(tx, { rail: name, person, now })
-          const body = (await view(tx, rails)).find(each => each.name === name)
-          if (body === undefined) throw problem('NotFound', `There is no rail ${name}; list the rails`)
-          const entry = { action: `rail.${verb}`, resourceId: name, details: { person } } as const
+          const details = { person, reason: request.body.reason ?? null }
+          const entry = { action: `rail.${verb}`, resourceId: name, details } as const
           if (hasChanged) await recordOperatorChange(tx, request, { partnerId: null, change: entry, now })
+          const body = (await view(tx, rails)).find(each => each.name === name) ?? { ...unconfigured(name), hold: null }
           return { status: 200, body, resourceId: name }
         }),
     )
   }
 }
 
+/**
+ * A hold outlives the rail in the settings, so a rail that is no longer configured can be released, but not held.
+ * @throws Problem `NotFound`
+ */
+async function requireRail(
+  db: Reader,
+  {
+    name,
+    rails: { fileRails, adyenRails },
+    isForRelease,
+  }: { name: string; rails: RailsOfOperators; isForRelease: boolean },
+): Promise<void> {
+  if ([...fileRails, ...adyenRails].some(each => each.name === name)) return
+  if (isForRelease && (await railHolds.wasEverHeld(db, name))) return
+  throw problem('NotFound', `There is no rail ${name}; list the rails`)
+}
+
+/** The configured rails, then those that are held and no longer configured. */
 async function view(db: Reader, { fileRails, adyenRails }: RailsOfOperators) {
-  const holds = new Map(
-    (await railHolds.list(db)).map(({ rail, heldAt, heldBy }) => [rail, { since: heldAt.toISOString(), by: heldBy }]),
-  )
+  const holds = new Map<string, { since: string; by: string; reason: string | null }>()
+  for (const { rail, heldAt, heldBy } of await railHolds.list(db)) {
+    const filter = { resourceId: rail, actions: ['rail.hold'] }
+    const [entry] = await auditLog.list(db, { filter, take: 1 })
+    holds.set(rail, { since: heldAt.toISOString(), by: heldBy, reason: reasonOf(entry?.details) })
+  }
   const files = fileRails.map(({ name, currency, delivery }) => ({
-    ...{ name, currency },
-    ...{ kind: 'files', isByHand: delivery === null },
+    name,
+    isConfigured: true,
+    currency,
+    kind: 'files',
+    isByHand: delivery === null,
   }))
-  const apis = adyenRails.map(({ name, currency }) => ({ name, currency, kind: 'api', isByHand: false }))
-  return [...files, ...apis].map(rail => ({ ...rail, hold: holds.get(rail.name) ?? null }))
+  const apis = adyenRails.map(({ name, currency }) => ({
+    name,
+    isConfigured: true,
+    currency,
+    kind: 'api',
+    isByHand: false,
+  }))
+  const configured = [...files, ...apis]
+  const others = [...holds.keys()].filter(name => !configured.some(each => each.name === name)).map(unconfigured)
+  return [...configured, ...others].map(rail => ({ ...rail, hold: holds.get(rail.name) ?? null }))
+}
+
+function unconfigured(name: string) {
+  return { name, isConfigured: false, currency: null, kind: null, isByHand: false }
+}
+
+/** The reason in the details of an entry of the audit log. */
+export function reasonOf(details: auditLog.Details | undefined): string | null {
+  return typeof details?.reason === 'string' ? details.reason : null
 }

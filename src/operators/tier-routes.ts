@@ -1,5 +1,4 @@
 import { type Static, Type } from 'typebox'
-import { differences } from '../audit-log/audit-log.ts'
 import type { Reader } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import { operation } from '../http/operation.ts'
@@ -10,9 +9,10 @@ import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
 import { type Currency, CurrencyCode, fromWire, toWire, WireMoney } from '../money.ts'
 import { findState } from '../partners/partners.ts'
+import { changesOf } from '../tiers/audit.ts'
 import { type Tier, type TierTerms, termsFault, termsToWire } from '../tiers/rules.ts'
 import { termFields } from '../tiers/schema.ts'
-import { findTier, listTerms, listVersions, setTier } from '../tiers/tiers.ts'
+import { findTier, listTerms, listVersions, setTier, type TierVersion } from '../tiers/tiers.ts'
 import { Instant } from '../time.ts'
 import * as intents from '../withdrawals/intents.ts'
 import { line } from './partner-schema.ts'
@@ -123,11 +123,11 @@ export function operatorTierRoutes(app: App, { db }: ApiContext): void {
         const { partnerId } = request.params
         await findState(reader, partnerId)
         const counts = await members.countByTier(reader, partnerId)
-        const tiers = (await listTerms(reader, partnerId)).map(({ name, currency, ...tier }) => ({
-          name,
-          currency,
-          members: counts.get(name) ?? { active: 0, invited: 0 },
-          ...versionOf({ name, currency, ...tier }),
+        const tiers = (await listTerms(reader, partnerId)).map(tier => ({
+          name: tier.name,
+          currency: tier.currency,
+          members: counts.get(tier.name) ?? { active: 0, invited: 0 },
+          ...versionOf(tier),
         }))
         return { status: 200, body: { tiers } }
       }),
@@ -211,8 +211,8 @@ export function operatorTierRoutes(app: App, { db }: ApiContext): void {
         const after = await setTier(tx, { partnerId, name: tier, currency: given.currency, terms, now })
         if (before === undefined && after.version !== 1) throw changedMeanwhile(tier)
         if (after.version !== before?.version) {
-          const details = before === undefined ? { before: null, after: detailsOf(after) } : changesOf(before, after)
-          const change = { action: 'tier.set', resourceId: tier, details: details ?? {} } as const
+          const details = changesOf(before, after) ?? {}
+          const change = { action: 'tier.set', resourceId: tier, details } as const
           await recordOperatorChange(tx, request, { partnerId, change, now })
         }
         return { status: 200, body: await historyOf(tx, { partnerId, tier, now }), resourceId: tier }
@@ -291,16 +291,8 @@ async function historyOf(db: Reader, { partnerId, tier, now }: { partnerId: stri
   }
 }
 
-function versionOf({ name: _, version, since, currency, ...terms }: Tier & { since: Date }) {
+function versionOf({ name: _, version, since, currency, ...terms }: TierVersion) {
   return { version, since: since.toISOString(), ...termsToWire(terms, currency) }
-}
-
-function detailsOf({ version, currency, ...terms }: Tier) {
-  return { version, currency, ...termsToWire(terms, currency) }
-}
-
-function changesOf(before: Tier, after: Tier) {
-  return differences(detailsOf(before), detailsOf(after))
 }
 
 function effectOnWire({ gain, lose, most, ...rest }: TierEffect, currency: Currency) {

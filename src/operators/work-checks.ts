@@ -1,3 +1,4 @@
+import type { Verification } from '../audit/verifications.ts'
 import { inWords } from '../money.ts'
 import type { Batch } from '../payouts/rails/file/batches.ts'
 import { countOf } from '../text.ts'
@@ -7,6 +8,8 @@ import { type Check, type Facts, type Found, hint, missing, railsOf, type Settin
 const limits = {
   // The slowest answers, Bacs returns, come two working days after the value date; a long weekend may lie between.
   answerDaysMax: 5,
+  // A day, and the hour that a verification may take.
+  verifiedMsMax: 25 * 3_600_000,
 }
 
 /** What runs, and what waits for a person or a bank. */
@@ -47,15 +50,23 @@ export const workChecks: readonly Check<Facts>[] = [
   },
   {
     name: 'books',
-    find: () => [
-      hint({
-        sentence: 'When the books were last verified is not recorded; verify them daily',
-        command: 'npx openwage ledger verify',
-      }),
-    ],
-    fine: () => '',
+    find: ({ verification, now }) => booksOf(verification, now),
+    fine: ({ verification }) => `The books agreed on ${verification?.endedAt?.toISOString()}`,
   },
 ]
+
+function booksOf(verification: Verification | undefined, now: Date): Found[] {
+  const command = 'npx openwage ledger verify'
+  const notSeen = 'ledger verify leaves no record; verify the books daily'
+  if (verification?.endedAt == null) return [hint({ sentence: `No verification is recorded, and ${notSeen}`, command })]
+  const at = verification.endedAt.toISOString()
+  const broken = verification.checks?.find(({ disagreement }) => disagreement !== null)
+  if (broken !== undefined) return [warning({ sentence: `The books did not agree on ${at}: ${broken.rule}`, command })]
+  if (verification.checks === null)
+    return [warning({ sentence: `The verification of ${at} was interrupted: ${verification.problem}`, command })]
+  if (now.getTime() - verification.endedAt.getTime() <= limits.verifiedMsMax) return []
+  return [hint({ sentence: `The last recorded verification is of ${at}, and ${notSeen}`, command })]
+}
 
 function batchOf(batch: Batch, { now, ...facts }: SettingsFacts): Found[] {
   const { id, status, held, cutOffAt, closedAt, valueDate, sentAt } = batch

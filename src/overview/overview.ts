@@ -74,8 +74,11 @@ export async function seriesByCycle(
   const known = new Map((await ofPeriods(db, asked)).map(({ period, ...totals }) => [period, totals]))
   return cycles
     .map(({ id, startDate, endDate }) => ({
-      ...{ ...noTotals, ...known.get(id) },
-      ...{ from: startDate, to: endDate, payCycleId: id },
+      ...noTotals,
+      ...known.get(id),
+      from: startDate,
+      to: endDate,
+      payCycleId: id,
     }))
     .toReversed()
 }

@@ -1,5 +1,6 @@
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isReadOnly } from '../database/errors.ts'
+import { problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { generateSecret, hasChecksum, hashOf, secretPattern } from '../secrets.ts'
 import type { Mode, Partner } from './partners.ts'
@@ -24,6 +25,9 @@ const keyPattern = new RegExp(`^ow_(test|live)_${secretPattern}$`)
 // Precise enough to tell whether a key is still in use, without a write per request.
 const lastUsePrecisionMs = 60_000
 
+// A partner has a key for each of its services and environments. A loop that creates keys must not fill the list of them.
+const validMax = 100
+
 /** Generates the secret of a key. */
 export function newSecret(mode: Mode): string {
   return generateSecret(prefixes[mode])
@@ -38,6 +42,7 @@ export function modeOf(secret: string): Mode | undefined {
 /**
  * Creates a key for a partner. The secret is returned only here; the database stores its SHA-256.
  * @param expiresAt null for a key that is valid until it is revoked
+ * @throws Problem `Conflict` if the partner has too many valid keys
  */
 export async function createKey(
   tx: Tx,
@@ -49,6 +54,12 @@ export async function createKey(
     now,
   }: { partnerId: string; mode: Mode; scopes: readonly Scope[]; expiresAt: Date | null; now: Date },
 ): Promise<{ key: ApiKey; secret: string }> {
+  const { rows } = await sql`
+    select from api_keys
+     where partner_id = ${partnerId} and revoked_at is null and (expires_at is null or expires_at > ${now})
+     limit ${validMax}`.execute(tx)
+  if (rows.length >= validMax)
+    throw problem('Conflict', `The partner has ${validMax} valid keys; revoke those that are not in use first`)
   const secret = newSecret(mode)
   const key = {
     id: newId('apiKey', now),
@@ -76,6 +87,15 @@ export async function listKeys(db: Reader, partnerId: string): Promise<ApiKey[]>
     .orderBy('id', 'desc')
     .execute()
   return rows.map(row => ({ ...row, scopes: row.scopes as Scope[] }))
+}
+
+/** Whether a key, of a partner or of an operator, still works. */
+export function stateOf(
+  { expiresAt, revokedAt }: Pick<ApiKey, 'expiresAt' | 'revokedAt'>,
+  now: Date,
+): 'valid' | 'expired' | 'revoked' {
+  if (revokedAt !== null) return 'revoked'
+  return expiresAt !== null && expiresAt <= now ? 'expired' : 'valid'
 }
 
 /** Lists the keys of all partners that a server in this mode accepts, newest first. */

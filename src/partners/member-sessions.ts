@@ -130,7 +130,9 @@ export async function findSession(
   // Keys expire by the partner's clock.
   const keyHasExpired = keyExpiresAt !== null && keyExpiresAt.getTime() <= now.getTime() + clockOffsetMs
   return {
-    ...{ partner, keyId, session: { id: sessionId, memberId, scope, origin, expiresAt } },
+    partner,
+    keyId,
+    session: { id: sessionId, memberId, scope, origin, expiresAt },
     hasEnded: hasLostItsHolder || keyHasExpired || expiresAt <= now,
     clockOffsetMs,
   }

@@ -14,7 +14,7 @@ export type Operator = {
   isOfPartner?: boolean
 }
 
-export type OperatorKey = {
+type OperatorKey = {
   id: string
   name: string
   hint: string

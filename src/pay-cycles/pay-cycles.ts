@@ -1,5 +1,5 @@
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
+import { type Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
 import { inScope, type Scope, scheduleTask } from '../tasks.ts'
@@ -80,9 +80,11 @@ export async function markSettled(
     .where('id', '=', cycle.id)
     .where('settledAt', 'is', null)
     .executeTakeFirst()
-  if (settled.numUpdatedRows === 0n) {
-    throw problem('Conflict', 'The pay cycle is already settled; correct mistakes in the next cycle’s settlement')
-  }
+  if (settled.numUpdatedRows === 0n) throw alreadySettled()
+}
+
+export function alreadySettled(): Problem {
+  return problem('Conflict', 'The pay cycle is already settled; correct mistakes in the next cycle’s settlement')
 }
 
 /** Finds the open cycle. */

@@ -162,6 +162,40 @@ export async function find(
   }
 }
 
+/** How long pay runs with the same lines are found: a day longer than an idempotency key of one of them is valid. */
+const identicalDays = 8
+/** As many as a file has parts that may all be the same, and some that were reverted. */
+const identicalMax = 20
+
+/**
+ * Finds the pay runs of the last days that have exactly these lines, newest first.
+ * @param digest SHA-256 of the lines: of each the member, the amount and the currency, with a blank between and a line feed behind
+ */
+export async function findIdentical(
+  db: Reader,
+  { partnerId, lines, digest, now }: { partnerId: string; lines: Line[]; digest: string; now: Date },
+): Promise<(Pick<PayRun, 'id' | 'status'> & { createdAt: Date })[]> {
+  const [first, last] = [lines[0], lines.at(-1)]
+  if (first === undefined || last === undefined) return []
+  const has = (line: Line, place: number) => sql`exists (
+    select from pay_run_lines l
+     where l.partner_id = r.partner_id and l.pay_run_id = r.id and l.line = ${place}::integer
+       and l.member_id = ${line.memberId} and l.amount = ${line.amount} and l.currency = ${line.currency})`
+  // The ends tell nearly all pay runs apart, so that the lines of few are read.
+  const { rows } = await sql<{ id: string; status: PayRunStatus; createdAt: Date }>`
+    select r.id, r.status, r.created_at from pay_runs r
+     where r.partner_id = ${partnerId} and r.created_at > ${addMinutes(now, -identicalDays * 24 * 60)}
+       and ${has(first, 1)} and ${has(last, lines.length)}
+       and not exists (select from pay_run_lines l where l.partner_id = r.partner_id and l.pay_run_id = r.id
+                          and l.line = ${lines.length + 1}::integer)
+       and ${digest} = (
+         select encode(sha256(convert_to(string_agg(l.member_id || ' ' || l.amount || ' ' || l.currency || chr(10), ''
+                                                    order by l.line), 'UTF8')), 'hex')
+           from pay_run_lines l where l.partner_id = r.partner_id and l.pay_run_id = r.id)
+     order by r.created_at desc, r.id desc limit ${identicalMax}`.execute(db)
+  return rows
+}
+
 export type Filter = { statuses?: PayRunStatus[]; payCycleId?: string }
 
 /**

@@ -8,6 +8,7 @@ import { Id } from '../ids.ts'
 import { fromWire, SignedMoney, toWire } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
 import * as payRuns from './pay-runs.ts'
+import { linesMax } from './rules.ts'
 
 const tag = 'Pay runs'
 const strict = { additionalProperties: false }
@@ -15,8 +16,6 @@ const Status = Type.Enum(['Scheduled', 'Available', 'Reverted'], { title: 'PayRu
 const instant = { format: 'date-time', examples: ['2026-03-10T09:10:00.000Z'] }
 const InstantOrNull = (description: string) => Type.Union([Type.String(instant), Type.Null()], { description })
 
-// The largest partners pay this many members at once; more take several pay runs.
-const linesMax = 100_000
 // All lines, at up to 160 bytes each. Without white space, a line has about 90.
 const bodyBytesMax = 16 * 1024 * 1024
 // The largest body over a 2 Mbit/s connection.

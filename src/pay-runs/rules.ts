@@ -3,6 +3,9 @@ import type { Transfer } from '../ledger/ledger.ts'
 import { amountMax, type Currency } from '../money.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 
+/** Lines of one pay run. The largest partners pay this many members at once; more take several pay runs. */
+export const linesMax = 100_000
+
 /** One line of a pay run. A negative amount corrects an earlier overpayment. */
 export type Line = { memberId: string; amount: bigint; currency: Currency }
 

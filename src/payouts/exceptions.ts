@@ -90,6 +90,8 @@ export type Exception = {
   rail: string
   kind: ExceptionKind
   reference: string | null
+  /** The batch that it is about, or that has its payment. */
+  batchId: string | null
   partnerId: string | null
   withdrawalId: string | null
   outcome: FinalOutcome | null
@@ -106,18 +108,46 @@ export type Exception = {
   note: string | null
 }
 
+export const exceptionStates = ['open', 'closed', 'all'] as const
+export type ExceptionState = (typeof exceptionStates)[number]
+
 /** Exceptions, newest first. @param before an id: only older ones */
 export async function list(
   db: Reader,
-  { isOpen, id, before, take }: { isOpen?: boolean; id?: string; before?: string | undefined; take: number },
+  {
+    state = 'all',
+    id,
+    before,
+    take,
+  }: { state?: ExceptionState; id?: string; before?: string | undefined; take: number },
 ): Promise<Exception[]> {
+  const ofState = { open: sql`and e.closed_at is null`, closed: sql`and e.closed_at is not null`, all: sql`` }[state]
+  return await select(
+    db,
+    sql`where true ${ofState} ${id === undefined ? sql`` : sql`and e.id = ${id}`}
+              ${before === undefined ? sql`` : sql`and e.id < ${before}`}
+     order by e.id desc limit ${take}`,
+  )
+}
+
+/** The exceptions of a rail about some payments or batches, oldest first. */
+export async function listAbout(
+  db: Reader,
+  { rail, references, take }: { rail: string; references: readonly string[]; take: number },
+): Promise<Exception[]> {
+  return await select(
+    db,
+    sql`where e.rail = ${rail} and e.reference = any(${[...references]}::text[]) order by e.id limit ${take}`,
+  )
+}
+
+async function select(db: Reader, rest: ReturnType<typeof sql>): Promise<Exception[]> {
   const { rows } = await sql<Exception>`
     select e.id, e.rail, e.kind, e.reference, e.partner_id, e.withdrawal_id, e.outcome, e.amount, e.currency, e.reason_code,
-           e.reason, f.name as file_name, e.line, e.opened_at, e.closed_at, e.closed_by, e.decision, e.note
-      from payout_exceptions e left join bank_files f on f.id = e.bank_file_id
-     where true ${isOpen ? sql`and e.closed_at is null` : sql``}
-           ${id === undefined ? sql`` : sql`and e.id = ${id}`} ${before === undefined ? sql`` : sql`and e.id < ${before}`}
-     order by e.id desc limit ${take}`.execute(db)
+           e.reason, f.name as file_name, e.line, e.opened_at, e.closed_at, e.closed_by, e.decision, e.note,
+           coalesce((select id from payout_batches where message_id = e.reference and rail = e.rail),
+                    (select batch_id from payouts where reference = e.reference and rail = e.rail)) as batch_id
+      from payout_exceptions e left join bank_files f on f.id = e.bank_file_id ${rest}`.execute(db)
   return rows
 }
 

@@ -690,7 +690,7 @@ describe('a late refund', () => {
 })
 
 const openExceptions = async (withdrawalId: string) =>
-  (await exceptions.list(harness.db, { isOpen: true, take: 1_000 }))
+  (await exceptions.list(harness.db, { state: 'open', take: 1_000 }))
     .filter(each => each.withdrawalId === withdrawalId)
     .map(({ kind }) => kind)
 

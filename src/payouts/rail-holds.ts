@@ -30,6 +30,12 @@ export async function isHeld(db: Reader, rail: string): Promise<boolean> {
   return (await list(db)).some(each => each.rail === rail)
 }
 
+/** Whether a rail is or was held. A hold stays when its rail is taken out of the settings. */
+export async function wasEverHeld(db: Reader, rail: string): Promise<boolean> {
+  const found = await db.selectFrom('payoutRailHolds').select('rail').where('rail', '=', rail).executeTakeFirst()
+  return found !== undefined
+}
+
 /** The rails that are held, the longest first. */
 export async function list(db: Reader): Promise<RailHold[]> {
   return await db

@@ -22,7 +22,7 @@ const scheduledMinutes = 60
  * @throws Problem `UnprocessableEntity` if the partner has none
  */
 export async function tierOf(tx: Tx, partnerId: string): Promise<Tier> {
-  const all = await tiers.listWithTerms(tx, partnerId)
+  const all = await tiers.listTerms(tx, partnerId)
   const tier = all.find(({ currency }) => currency === 'GBP') ?? all[0]
   if (tier === undefined)
     throw problem('UnprocessableEntity', 'The partner has no tier; the operator creates one with tier set')

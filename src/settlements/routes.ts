@@ -5,6 +5,7 @@ import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { acceptUploads } from '../http/upload.ts'
 import { UploadedFile } from '../http/uploaded-file.ts'
+import { hiddenOperation } from '../http/users/hidden-operation.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { exampleId, Id } from '../ids.ts'
 import { type Currency, fromWire, toWire } from '../money.ts'
@@ -19,6 +20,9 @@ const params = Type.Object({ payCycleId: Id('payCycle') })
 
 // The largest settlement as JSON or CSV, with headroom.
 const bodyBytesMax = 32 * 1024 * 1024
+
+// Differences that a person looks through before settling.
+const previewLinesMax = 2_000
 
 /** @param reportsArrivals whether the bank reports what arrives on the float's account in a currency */
 export function settlementRoutes(
@@ -65,6 +69,26 @@ export function settlementRoutes(
           const audit = { action: 'pay_cycle.settle', details } as const
           return { status: 201, body: onWire(summary), resourceId: payCycleId, audit }
         })
+      },
+    )
+  })
+
+  // So that a person can look at what a file would settle, which is final.
+  app.register(async (scope: App) => {
+    acceptUploads(scope, { kinds: ['csv'], fileBytesMax: bodyBytesMax })
+    scope.post(
+      '/console/v1/pay-cycles/:payCycleId/settlement-files',
+      {
+        config: { scope: 'pay:write' },
+        schema: hiddenOperation({ id: 'checkSettlementFile', params, takesFile: true }),
+      },
+      async (request, reply) => {
+        // The scope's content type parser always produces an UploadedFile.
+        const report = await readReport(request.body as UploadedFile, disconnectSignal(reply))
+        const { payCycleId } = request.params
+        const asked = { partnerId: request.partner.id, payCycleId, report, linesMax: previewLinesMax }
+        const { lines, totals, ...preview } = await settlements.preview(db, asked)
+        return { ...preview, totals: totals.map(amountsOnWire), lines: lines.map(lineOnWire) }
       },
     )
   })

@@ -409,6 +409,63 @@ describe('as a file', () => {
   })
 })
 
+describe('a file that is only compared', () => {
+  const compare = ({ key, payCycle }: TestPartner, raw: string) =>
+    harness.call('POST', `/console/v1/pay-cycles/${payCycle.id}/settlement-files`, { key, raw, headers: csv })
+
+  test.each([
+    ['carry', gbp(100), gbp(0)],
+    ['write_off', gbp(0), gbp(100)],
+  ] as const)(
+    'shows what settling it would do, and books nothing, where a shortfall is to %s',
+    async (shortfallPolicy, carried, writtenOff) => {
+      const mine = await closedCycle([3_000, 2_000, 1_000, 0], { shortfallPolicy })
+      const [matched, short, over, unknown] = mine.memberIds
+      const lines = [`${matched},3000`, `${short},1900`, `${over},1050`, `${unknown},70`].map(line => `${line},GBP\n`)
+      const file = `member_id,amount,currency\n${lines.join('')}`
+      const { status, body } = await compare(mine, file)
+      expect(status).toBe(200)
+      expect(body).toEqual({
+        ...{ matched: 1, short: 1, over: 1, unknown: 1, shortfallPolicy },
+        totals: [
+          {
+            ...{ deducted: gbp(6_000), taken: gbp(6_020), writtenOff },
+            carried: gbp(carried.amount - 50 - 70),
+          },
+        ],
+        lines: expect.arrayContaining([
+          { memberId: short, outcome: 'short', deducted: gbp(2_000), taken: gbp(1_900), carried, writtenOff },
+          {
+            ...{ memberId: over, outcome: 'over', deducted: gbp(1_000), taken: gbp(1_050) },
+            ...{ carried: gbp(-50), writtenOff: gbp(0) },
+          },
+          {
+            ...{ memberId: unknown, outcome: 'unknown', deducted: gbp(0), taken: gbp(70) },
+            ...{ carried: gbp(-70), writtenOff: gbp(0) },
+          },
+        ]),
+      })
+      expect(body.lines).toHaveLength(3)
+      await expectNothingBooked(mine)
+      const { body: settled } = await settleFile(mine, file)
+      const { due: _, ...total } = settled.totals[0]
+      expect(body.totals).toEqual([total])
+    },
+  )
+
+  test('is refused for the same reasons as a settlement', async () => {
+    const mine = await closedCycle([3_000])
+    const file = `member_id,amount,currency\n${mine.memberIds[0]},3000,GBP\n`
+    const faulty = await compare(mine, `${file}${unknownMember},1,GBP\n`)
+    expect(faulty.body).toEqual((await settleFile(mine, `${file}${unknownMember},1,GBP\n`)).body)
+    const open = await openCycle(mine.key)
+    expect((await compare({ ...mine, payCycle: open }, file)).status).toBe(409)
+    expect((await compare({ ...mine, key: harness.key }, file)).status).toBe(404)
+    await settleFile(mine, file)
+    expect((await compare(mine, file)).status).toBe(409)
+  })
+})
+
 describe('as JSON', () => {
   test('every error names its path, and nothing is booked', async () => {
     const mine = await closedCycle([5_000, 3_000])

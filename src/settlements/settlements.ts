@@ -83,6 +83,51 @@ export async function create(
   return summary
 }
 
+/** What a settlement would do. `lines` are the first of those with a difference. */
+export type Preview = Pick<Summary, Outcome> & {
+  shortfallPolicy: ShortfallPolicy
+  totals: Omit<Summary['totals'][number], 'due'>[]
+  lines: Line[]
+}
+
+/**
+ * Compares what payroll really took with the deductions of a closed cycle, as `create` does, and books nothing.
+ * @throws Problem like `create`
+ */
+export async function preview(
+  db: Reader,
+  {
+    partnerId,
+    payCycleId,
+    report,
+    linesMax,
+  }: { partnerId: string; payCycleId: string; report: PayrollReport; linesMax: number },
+): Promise<Preview> {
+  const cycle = await payCycles.find(db, { partnerId, payCycleId })
+  if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is still open; settle it once it has closed')
+  if (cycle.settledAt !== null) throw payCycles.alreadySettled()
+  const lines = (await compare(db, { partnerId, cycle, report })).flat()
+  const counts: Record<Outcome, number> = { matched: 0, short: 0, over: 0, unknown: 0 }
+  const totals = new Map<Currency, Preview['totals'][number]>()
+  for (const { outcome, currency, ...line } of lines) {
+    counts[outcome] += 1
+    const before = totals.get(currency) ?? { currency, deducted: 0n, taken: 0n, carried: 0n, writtenOff: 0n }
+    totals.set(currency, {
+      currency,
+      deducted: before.deducted + line.deducted,
+      taken: before.taken + line.taken,
+      carried: before.carried + line.carried,
+      writtenOff: before.writtenOff + line.writtenOff,
+    })
+  }
+  return {
+    ...counts,
+    shortfallPolicy: await readPolicy(db, partnerId),
+    totals: [...totals.values()],
+    lines: lines.filter(({ outcome }) => outcome !== 'matched').slice(0, linesMax),
+  }
+}
+
 /** @throws Problem `NotFound`, including if the cycle is not settled */
 export async function find(
   db: Reader,
@@ -112,18 +157,18 @@ export async function listLines(
 
 /** @returns all lines in member order, in groups that never split a member */
 async function compare(
-  tx: Tx,
+  db: Reader,
   { partnerId, cycle, report }: { partnerId: string; cycle: payCycles.PayCycle; report: PayrollReport },
 ): Promise<Line[][]> {
   const all: deductions.Deduction[] = []
-  for await (const piece of deductions.listAll(tx, { partnerId, cycle })) all.push(...piece)
+  for await (const piece of deductions.listAll(db, { partnerId, cycle })) all.push(...piece)
   const groups = await groupsByMember(report.taken, all)
   const faults = [...report.faults]
   let faultsMore = report.faultsMore ?? 0
   const totals = new Map<Currency, bigint>()
   for (const { taken, deductions } of groups) {
     const memberIds = [...new Set(taken.map(line => line.memberId))]
-    const check = lineCheck({ deductions, currencyOf: await currenciesOf(tx, { partnerId, memberIds }), totals })
+    const check = lineCheck({ deductions, currencyOf: await currenciesOf(db, { partnerId, memberIds }), totals })
     await mapInSlices(taken, line => {
       for (const fault of check(line)) {
         if (faults.length < faultsMax) faults.push(fault)
@@ -132,7 +177,7 @@ async function compare(
     })
   }
   if (faults.length > 0) throw refusalOf(faults, { ...report, faultsMore })
-  const policy = await readPolicy(tx, partnerId)
+  const policy = await readPolicy(db, partnerId)
   return await mapInSlices(groups, ({ taken, deductions }) => inMemberOrder(settle(taken, { deductions, policy })))
 }
 

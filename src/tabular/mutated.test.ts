@@ -99,7 +99,7 @@ test('a CSV file with text after a closing quote and then invalid UTF-8 is refus
 test('any mutated CSV file gives rows or a fault', async () => {
   await fc.assert(
     fc.asyncProperty(mutations, async each => void (await outcomeOf(mutated(Buffer.from(list), each), 'csv'))),
-    { numRuns: extent({ short: 250, long: 1_000 }) },
+    { numRuns: extent({ short: 100, long: 1_000 }) },
   )
 })
 
@@ -109,14 +109,14 @@ test('any short sequence of bytes read as CSV gives rows or a fault', async () =
     fc.asyncProperty(fc.array(fc.oneof(bytes, text), { maxLength: 8 }), async pieces => {
       await outcomeOf(Buffer.concat(pieces), 'csv')
     }),
-    { numRuns: extent({ short: 500, long: 2_000 }) },
+    { numRuns: extent({ short: 200, long: 2_000 }) },
   )
 })
 
 test('any mutated workbook, or part of one, gives rows or a fault', async () => {
   await fc.assert(
     fc.asyncProperty(mutations, async each => void (await outcomeOf(mutated(zipOf(parts), each), 'xlsx'))),
-    { numRuns: extent({ short: 75, long: 300 }) },
+    { numRuns: extent({ short: 30, long: 300 }) },
   )
   await fc.assert(
     fc.asyncProperty(fc.nat(parts.length - 1), mutations, async (index, each) => {
@@ -125,6 +125,6 @@ test('any mutated workbook, or part of one, gives rows or a fault', async () => 
       )
       await outcomeOf(zipOf(changed), 'xlsx')
     }),
-    { numRuns: extent({ short: 150, long: 600 }) },
+    { numRuns: extent({ short: 60, long: 600 }) },
   )
 })

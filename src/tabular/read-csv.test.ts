@@ -96,7 +96,7 @@ describe('a file', () => {
         const parsed = (parse(text, options) as string[][]).filter(cells => cells.some(cell => cell.trim() !== ''))
         expect(await cellsOf(text)).toEqual(parsed)
       }),
-      { numRuns: extent({ short: 100, long: 300 }) },
+      { numRuns: extent({ short: 50, long: 300 }) },
     )
   })
 

@@ -204,11 +204,12 @@ describe('a hostile file is refused within five seconds, with a remedy:', () => 
     ],
     [
       'ten thousand parts',
-      () => zipOf(Array.from({ length: 10_000 }, (_, index) => ({ name: `${index}.xml`, content: '' }))),
+      () =>
+        zipOf(Array.from({ length: 10_000 }, (_, index) => ({ name: `${index}.xml`, content: '', isStored: true }))),
       /too many parts/,
     ],
-    ['a bomb of 1 : 1000', () => sheet(Buffer.alloc(60_000_000, ' ')), /compressed more than/],
-    ['a bomb that says it is small', () => sheet(Buffer.alloc(60_000_000, ' '), { bytesSaid: 100_000 }), /damaged/],
+    ['a bomb of 1 : 1000', () => sheet(Buffer.alloc(16_000_000, ' ')), /compressed more than/],
+    ['a bomb that says it is small', () => sheet(Buffer.alloc(16_000_000, ' '), { bytesSaid: 100_000 }), /damaged/],
     ['a sheet that says it is larger', () => sheet('<worksheet/>', { bytesSaid: 900_000 }), /damaged/],
     ['a sheet that says it is endless', () => sheet('<worksheet/>', { bytesSaid: 0xfffffff0 }), /compressed more than/],
     ['a part that is not what was written', () => sheet('<worksheet/>', { crcSaid: 1 }), /damaged/],

@@ -32,7 +32,7 @@ test.each([',', ';', '\t'])('a file that is split at %j has no formula in any ce
         if (written === read) for (const cell of cellsOf(file, read)) expect(cell).not.toMatch(formula)
       },
     ),
-    { numRuns: extent({ short: 500, long: 2_000 }) },
+    { numRuns: extent({ short: 200, long: 2_000 }) },
   )
 })
 
@@ -42,7 +42,7 @@ test.each([',', ';', '\t'])('a file that was written with %j is read as the same
       const file = csvLines([['first', ...cells]], { delimiter })
       expect(cellsOf(file, delimiter).map(unescaped)).toEqual(['first', ...cells])
     }),
-    { numRuns: extent({ short: 500, long: 2_000 }) },
+    { numRuns: extent({ short: 200, long: 2_000 }) },
   )
 })
 

@@ -31,7 +31,7 @@ export function tierRoutes(app: App, { db }: ApiContext): void {
       read(db, request, reply, async reader => {
         const partnerId = request.partner.id
         if (!prefersRepresentation(request)) return { status: 200, body: await tiers.listTiers(reader, partnerId) }
-        const all = await tiers.listWithTerms(reader, partnerId)
+        const all = await tiers.listTerms(reader, partnerId)
         const body = all.map(tier => ({
           ...{ name: tier.name, version: tier.version, currency: tier.currency },
           ...termsToWire(tier, tier.currency),

@@ -105,6 +105,11 @@ export function termsToWire(terms: TierTerms, currency: Currency) {
   }
 }
 
+/** A version of a tier, as operators see it and as the audit log has it. */
+export function versionToWire({ version, currency, ...terms }: Tier) {
+  return { version, currency, ...termsToWire(terms, currency) }
+}
+
 /** Returns why the terms are invalid, as a message for the operator; undefined if they are valid. */
 export function termsFault(terms: TierTerms): string | undefined {
   if (terms.feeFixed < 0n || terms.feeBps < 0 || (terms.feeMin ?? 0n) < 0n) return 'Fees must not be negative'

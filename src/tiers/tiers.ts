@@ -9,17 +9,6 @@ export async function listTiers(db: Reader, partnerId: string): Promise<{ name: 
   return await db.selectFrom('tiers').select('name').where('partnerId', '=', partnerId).orderBy('name').execute()
 }
 
-/** Lists a partner's tiers with their current terms, by name. */
-export async function listWithTerms(db: Reader, partnerId: string): Promise<Tier[]> {
-  const { rows } = await sql<Tier>`
-    select t.name, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
-           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed
-      from tiers t join tier_versions v on (v.partner_id, v.tier, v.version) = (t.partner_id, t.name, t.version)
-     where t.partner_id = ${partnerId}
-     order by t.name`.execute(db)
-  return rows
-}
-
 /** Returns the currency of each of a partner's tiers, keyed by tier name. */
 export async function listCurrencies(db: Reader, partnerId: string): Promise<Map<string, Currency>> {
   const tiers = await db
@@ -31,16 +20,21 @@ export async function listCurrencies(db: Reader, partnerId: string): Promise<Map
   return new Map(tiers.map(({ name, currency }) => [name, currency]))
 }
 
-/** Lists a partner's tiers with their current terms and when these took effect, by name. */
+/** A version of a tier's terms, with when it took effect. */
+export type TierVersion = Tier & { since: Date }
+
+const versionColumns = sql.raw(`
+  t.name, v.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer, v.lower_limit, v.upper_limit,
+  v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed, v.created_at as since`)
+
+/** Lists a partner's tiers with their current terms, by name. @param options.name only this tier */
 export async function listTerms(
   db: Reader,
   partnerId: string,
   { name }: { name?: string } = {},
-): Promise<(Tier & { since: Date })[]> {
-  const { rows } = await sql<Tier & { since: Date }>`
-    select t.name, t.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
-           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed,
-           v.created_at as since
+): Promise<TierVersion[]> {
+  const { rows } = await sql<TierVersion>`
+    select ${versionColumns}
       from tiers t join tier_versions v on (v.partner_id, v.tier, v.version) = (t.partner_id, t.name, t.version)
      where t.partner_id = ${partnerId} ${name === undefined ? sql`` : sql`and t.name = ${name}`}
      order by t.name`.execute(db)
@@ -59,33 +53,17 @@ export async function findTier(
   return tier
 }
 
-/** Lists all versions of a tier's terms, newest first, with when each took effect. */
+/** Lists all versions of a tier's terms, newest first. @param options.version only this one */
 export async function listVersions(
   db: Reader,
-  { partnerId, name }: { partnerId: string; name: string },
-): Promise<(Tier & { since: Date })[]> {
-  const { rows } = await sql<Tier & { since: Date }>`
-    select t.name, v.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
-           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed,
-           v.created_at as since
+  { partnerId, name, version }: { partnerId: string; name: string; version?: number },
+): Promise<TierVersion[]> {
+  const { rows } = await sql<TierVersion>`
+    select ${versionColumns}
       from tiers t join tier_versions v on (v.partner_id, v.tier) = (t.partner_id, t.name)
-     where t.partner_id = ${partnerId} and t.name = ${name}
+     where t.partner_id = ${partnerId} and t.name = ${name} ${version === undefined ? sql`` : sql`and v.version = ${version}`}
      order by v.version desc`.execute(db)
   return rows
-}
-
-/** Finds one version of a tier's terms, with when it took effect. */
-export async function findTierVersion(
-  db: Reader,
-  { partnerId, name, version }: { partnerId: string; name: string; version: number },
-): Promise<(Tier & { since: Date }) | undefined> {
-  const { rows } = await sql<Tier & { since: Date }>`
-    select t.name, v.version, t.currency, v.fee_fixed, v.fee_bps, v.fee_min, v.fee_max, v.fee_payer,
-           v.lower_limit, v.upper_limit, v.withdrawals_per_day, v.withdrawals_per_cycle, v.payout_speed,
-           v.created_at as since
-      from tiers t join tier_versions v on (v.partner_id, v.tier) = (t.partner_id, t.name)
-     where t.partner_id = ${partnerId} and t.name = ${name} and v.version = ${version}`.execute(db)
-  return rows[0]
 }
 
 /**

@@ -2,6 +2,7 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import { type Problem, problem } from '../errors.ts'
+import { endPowers, requireStillAllowed } from './rights.ts'
 import type { Role } from './roles.ts'
 import { endSessions } from './sessions.ts'
 import { addRoles, findUser, rolesWith, type User } from './users.ts'
@@ -53,7 +54,7 @@ export async function setRoles(
     now,
   }: { userId: string; partnerId: string; roles: readonly Role[]; actor: auditLog.Actor; now: Date },
 ): Promise<void> {
-  await sql`select from users where id = ${userId} for update`.execute(tx)
+  await requireStillAllowed(tx, { actor, partnerId, userId })
   const before = await rolesWith(tx, { userId, partnerId })
   if (before.length === 0) throw noSuchUser()
   // Leaving is not gaining.
@@ -67,7 +68,9 @@ export async function setRoles(
   await sql`delete from user_invitations where partner_id = ${partnerId} and invited_by = ${userId}`.execute(tx)
   await endSessions(tx, { userId })
   await auditLog.record(tx, {
-    ...{ partnerId, actor, now },
+    partnerId,
+    actor,
+    now,
     change: {
       action: 'user.set_roles',
       resourceId: userId,
@@ -97,8 +100,9 @@ export async function setUser(
   },
 ): Promise<void> {
   if (actor.name === userId) throw problem('Forbidden', 'You cannot change your own rights; ask another operator')
+  await requireStillAllowed(tx, { actor, partnerId: null, userId })
   const { rows } = await sql<{ isOperator: boolean; isDisabled: boolean }>`
-    select is_operator, disabled_at is not null as is_disabled from users where id = ${userId} for update`.execute(tx)
+    select is_operator, disabled_at is not null as is_disabled from users where id = ${userId}`.execute(tx)
   const [before] = rows
   if (before === undefined) throw noSuchUser()
   const after = { isOperator: isOperator ?? before.isOperator, isDisabled: isDisabled ?? before.isDisabled }
@@ -112,34 +116,42 @@ export async function setUser(
     .catch(error => {
       throw brokenConstraint(error) === 'an_operator_remains' ? lastOperator() : error
     })
-  await endSessions(tx, { userId })
+  const isOperatorNow = after.isOperator && !after.isDisabled
+  await endPowers(tx, { userId, wasOperator: before.isOperator && !before.isDisabled && !isOperatorNow })
   if (after.isDisabled) await sql`delete from user_links where user_id = ${userId}`.execute(tx)
-  await sql`delete from user_invitations where invited_by = ${userId}`.execute(tx)
   const action = after.isDisabled && !before.isDisabled ? 'user.disable' : 'user.set'
   await auditLog.record(tx, { partnerId: null, actor, change: { action, resourceId: userId, details: changed }, now })
 }
 
 /**
  * Sets a password, and ends the user's sessions but one. One-time links of the user end too.
+ * @param replacedHash of the password that the user has given; without it, any is replaced
  * @param exceptSessionId the session of the browser in which the user changes it
+ * @throws Problem `SignInRefused` if the given password was replaced in the meantime
  */
 export async function setPassword(
   tx: Tx,
   {
     userId,
     passwordHash,
+    replacedHash = null,
     exceptSessionId,
     actor,
     now,
   }: {
     userId: string
     passwordHash: string
+    replacedHash?: string | null
     exceptSessionId?: string
     actor: auditLog.Actor
     now: Date
   },
 ): Promise<void> {
-  await sql`update users set password_hash = ${passwordHash} where id = ${userId}`.execute(tx)
+  const { rows } = await sql`
+    update users set password_hash = ${passwordHash}
+     where id = ${userId} and password_hash is not distinct from coalesce(${replacedHash}, password_hash)
+    returning 1`.execute(tx)
+  if (rows.length === 0) throw problem('SignInRefused', 'The password was changed in the meantime; sign in again')
   await endSessions(tx, { userId, exceptSessionId })
   await sql`delete from user_links where user_id = ${userId}`.execute(tx)
   const change = { action: 'user.set_password', resourceId: userId, details: {} } as const

@@ -3,6 +3,7 @@ import { type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { generateSecret, hasChecksum, hashOf } from '../secrets.ts'
+import { requireStillAllowed } from './rights.ts'
 import type { Role } from './roles.ts'
 import { endSessions } from './sessions.ts'
 import { addRoles, canonicalEmail } from './users.ts'
@@ -23,6 +24,7 @@ const lifeMs = 7 * 86_400_000
 // Of one partner, or of the installation.
 const pendingMax = 1_000
 const prefix = 'owi_'
+const columns = sql.raw('id, email, partner_id, roles, invited_by, created_at, expires_at')
 
 /**
  * Invites a person. An earlier invitation of the same address to the same partner ends.
@@ -38,6 +40,7 @@ export async function invite(
     now,
   }: { email: string; partnerId: string | null; roles: readonly Role[]; actor: auditLog.Actor; now: Date },
 ): Promise<{ invitation: Invitation; token: string }> {
+  await requireStillAllowed(tx, { actor, partnerId })
   const token = generateSecret(prefix)
   const invitation = {
     id: newId('invitation', now),
@@ -59,7 +62,9 @@ export async function invite(
     .values({ ...invitation, hash: hashOf(token) })
     .execute()
   await auditLog.record(tx, {
-    ...{ partnerId, actor, now },
+    partnerId,
+    actor,
+    now,
     change: { action: 'invitation.create', resourceId: invitation.id, details: { roles: rolesOf(invitation) } },
   })
   return { invitation, token }
@@ -71,7 +76,7 @@ export async function listInvitations(
   { partnerId, now }: { partnerId: string | null; now: Date },
 ): Promise<Invitation[]> {
   const { rows } = await sql<Invitation>`
-    select id, email, partner_id, roles, invited_by, created_at, expires_at from user_invitations
+    select ${columns} from user_invitations
      where partner_id is not distinct from ${partnerId} and expires_at > ${now}
      order by id desc limit ${pendingMax}`.execute(db)
   return rows
@@ -80,7 +85,7 @@ export async function listInvitations(
 /** The open invitations of an address. */
 export async function invitationsOf(db: Reader, { email, now }: { email: string; now: Date }): Promise<Invitation[]> {
   const { rows } = await sql<Invitation>`
-    select id, email, partner_id, roles, invited_by, created_at, expires_at from user_invitations
+    select ${columns} from user_invitations
      where email = ${canonicalEmail(email)} and expires_at > ${now} order by id`.execute(db)
   return rows
 }
@@ -110,7 +115,7 @@ export async function findInvitation(
 ): Promise<Invitation | undefined> {
   if (!token.startsWith(prefix) || !hasChecksum(token)) return undefined
   const { rows } = await sql<Invitation>`
-    select id, email, partner_id, roles, invited_by, created_at, expires_at from user_invitations
+    select ${columns} from user_invitations
      where hash = ${hashOf(token)} and expires_at > ${now}`.execute(db)
   return rows[0]
 }
@@ -130,7 +135,9 @@ export async function accept(
   else await addRoles(tx, { userId, partnerId, roles })
   await endSessions(tx, { userId })
   await auditLog.record(tx, {
-    ...{ partnerId, actor, now },
+    partnerId,
+    actor,
+    now,
     change: {
       action: 'invitation.accept',
       resourceId: id,

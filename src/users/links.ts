@@ -1,3 +1,4 @@
+import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { generateSecret, hasChecksum, hashOf } from '../secrets.ts'
 
@@ -19,11 +20,44 @@ export async function createLink(
   await tx
     .insertInto('userLinks')
     .values({
-      ...{ hash: hashOf(token), purpose, userId, createdAt: now },
+      hash: hashOf(token),
+      purpose,
+      userId,
+      createdAt: now,
       expiresAt: new Date(now.getTime() + lifeMs),
     })
     .execute()
   return token
+}
+
+// Long enough to send the link and to use it.
+const passwordLinkLifeMs = 24 * 3_600_000
+
+/** Creates a one-time link with which a user chooses a new password, and records it. @returns its token */
+export async function createPasswordLink(
+  tx: Tx,
+  { userId, actor, now }: { userId: string; actor: auditLog.Actor; now: Date },
+): Promise<{ token: string; expiresAt: Date }> {
+  const token = await createLink(tx, { purpose: 'password', userId, lifeMs: passwordLinkLifeMs, now })
+  const change = { action: 'user.link', resourceId: userId, details: { purpose: 'password' } } as const
+  await auditLog.record(tx, { partnerId: null, actor, change, now })
+  return { token, expiresAt: new Date(now.getTime() + passwordLinkLifeMs) }
+}
+
+/** The address of a one-time link. Browsers never send the fragment to a server, so that no proxy logs the token. */
+export function linkTo(page: 'set-up' | 'sign-in' | 'invitation' | 'password', token: string, address: string): string {
+  return `${address.replace(/\/$/, '')}/console/${page}#${token}`
+}
+
+/** Whether a link would work, without using it. Hashing a password costs too much to do it for strangers. */
+export async function isLink(
+  db: Reader,
+  { token, purpose, now }: { token: string; purpose: LinkPurpose; now: Date },
+): Promise<boolean> {
+  if (!token.startsWith(prefix) || !hasChecksum(token)) return false
+  const { rows } = await sql`
+    select from user_links where hash = ${hashOf(token)} and purpose = ${purpose} and expires_at > ${now}`.execute(db)
+  return rows.length > 0
 }
 
 /**
@@ -42,7 +76,7 @@ export async function useLink(
   return link?.isValid ? { userId: link.userId } : undefined
 }
 
-/** Ends all links for a purpose. */
+/** Ends all links for a purpose, of all users. */
 export async function deleteLinks(tx: Tx, purpose: LinkPurpose): Promise<void> {
   await tx.deleteFrom('userLinks').where('purpose', '=', purpose).execute()
 }

@@ -4,6 +4,7 @@ import { type Harness, startHarness } from '../../test/harness.ts'
 import { type Person, startOpenIdProvider } from '../../test/openid-provider.ts'
 import { list } from '../audit-log/audit-log.ts'
 import type { Grant, OidcSettings } from './oidc.ts'
+import { createUser } from './users.ts'
 
 const client = { clientId: 'openwage', clientSecret: 'asecret' }
 let provider: Awaited<ReturnType<typeof startOpenIdProvider>>
@@ -109,6 +110,86 @@ test('the first sign-in takes a user over, with a password that another person m
   expect((await planted.call('GET', '/console/v1/session')).status).toBe(401)
   const body = { email: planted.user.email, password }
   expect((await new Browser(byInvitation).call('POST', '/console/v1/sign-in', { body })).status).toBe(401)
+})
+
+test('the first sign-in also ends what that other person could come back with: links, invitations and known browsers', async () => {
+  const password = 'chosen by another person'
+  const planted = await signIn(byInvitation, { roles: ['admin'], password })
+  const body = { email: planted.user.email, password }
+  await new Browser(byInvitation).call('POST', '/console/v1/sign-in', { body })
+  const invitation = { body: { email: `way-back-${count}@console.example`, roles: ['admin'] } }
+  expect((await planted.call('POST', '/console/v1/invitations', invitation)).status).toBe(201)
+  const operator = await signIn(byInvitation, { isOperator: true })
+  const path = `/console/v1/users/${planted.user.id}/password-link`
+  expect((await operator.call('POST', path, { partner: null })).status).toBe(200)
+
+  expect(await through(new Browser(byInvitation), someone({ email: planted.user.email }))).toBe('/console')
+  const left = async (table: string, column = 'user_id') =>
+    (await byInvitation.pool.query(`select from ${table} where ${column} = $1`, [planted.user.id])).rowCount
+  expect([await left('user_links'), await left('user_invitations', 'invited_by')]).toEqual([0, 0])
+  // That of the person’s own browser.
+  expect(await left('user_browsers')).toBe(1)
+})
+
+test('groups that take an operator’s rights away also end the invitations and links that the operator has made', async () => {
+  const person = someone({ teams: ['operations'] })
+  const operator = new Browser(byGroup)
+  await through(operator, person)
+  const colleague = await signIn(byGroup, { isOperator: true })
+  const invited = await operator.call('POST', '/console/v1/invitations', { body: { email: 'way@back.example' } })
+  const link = await operator.call('POST', `/console/v1/users/${colleague.user.id}/password-link`)
+  expect([invited.status, link.status]).toEqual([201, 200])
+  expect(await through(new Browser(byGroup), { ...person, claims: { ...person.claims, teams: ['support'] } })).toBe(
+    '/console',
+  )
+  const post = (path: string, body: object) => new Browser(byGroup).call('POST', path, { body })
+  const tokenIn = ({ body }: { body: { url: string } }) => body.url.split('#')[1]
+  const accepted = { token: tokenIn(invited), name: 'Back', password: 'correct horse battery' }
+  expect((await post('/console/v1/invitations/accept', accepted)).status).toBe(401)
+  const reset = { token: tokenIn(link), newPassword: 'correct horse battery' }
+  expect((await post('/console/v1/password/reset', reset)).status).toBe(401)
+})
+
+test('an address whose letter only Unicode folds to that of a user is not that user', async () => {
+  const now = byGroup.clock.now()
+  await byGroup.db
+    .transaction()
+    .execute(tx => createUser(tx, { email: 'kim@staff.example', name: 'Kim', isOperator: true, now }))
+  const person = someone({ email: '\u212aim@staff.example', teams: ['support'] })
+  const browser = new Browser(byGroup)
+  expect(await through(browser, person)).toBe('/console')
+  expect(await sessionOf(browser)).toMatchObject({ isOperator: false, user: { email: '\u212aim@staff.example' } })
+})
+
+test('an ID token with texts that cannot be stored is a fault of the provider, or of the account, and never an error', async () => {
+  const unstored = async (change: Partial<Person>) => {
+    const person = someone({ teams: ['support'] })
+    const claims = { ...person.claims, ...change.claims }
+    return await through(new Browser(byGroup), { ...person, ...change, claims })
+  }
+  for (const subject of ['', 'x'.repeat(256), 'a\0b', 'ä'])
+    expect(await unstored({ subject }), JSON.stringify(subject)).toBe('/console/sign-in?fault=provider')
+  for (const email of ['a\0@staff.example', `${'x'.repeat(250)}@staff.example`, 'none', '\u202ea@staff.example'])
+    expect(await unstored({ claims: { email } }), JSON.stringify(email)).toBe('/console/sign-in?fault=no_account')
+  for (const name of ['a\0b\u001b[2J', '\u202enimda', ' ', 'x'.repeat(300), 'x'.repeat(199).concat('😀😀'), '\ud800'])
+    expect(await unstored({ claims: { name } }), JSON.stringify(name)).toBe('/console')
+  const { rows } = await byGroup.pool.query(
+    `select name from users where name ~ '[[:cntrl:]]' or name like '%' || chr(8238) || '%'`,
+  )
+  expect(rows).toEqual([])
+})
+
+test('one network cannot make the service ask the provider without end', async () => {
+  const [attacker, other] = [
+    new Browser(byGroup, { address: '127.7.7.7' }),
+    new Browser(byGroup, { address: '127.7.7.8' }),
+  ]
+  const start = async (browser: Browser) => (await browser.call('GET', '/console/v1/oidc/start')).status
+  let status = await start(attacker)
+  for (let count = 1; count < 150 && status === 303; count++) status = await start(attacker)
+  expect(status).toBe(429)
+  expect((await attacker.call('GET', '/console/v1/oidc/callback?code=x&state=y')).status).toBe(429)
+  expect(await start(other)).toBe(303)
 })
 
 test.each(['nonce', 'issuer', 'audience', 'key', 'expired'] as const)(

@@ -5,10 +5,20 @@ import { brokenConstraint } from '../database/errors.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { findPartner, type Mode } from '../partners/partners.ts'
 import { accept, invitationsOf } from './invitations.ts'
+import { endPowers } from './rights.ts'
 import type { Role } from './roles.ts'
-import { endSessions } from './sessions.ts'
-import { actorOf, type NewSession, type Origin, openSession } from './sign-in.ts'
-import { addRoles, canonicalEmail, createUser, findByEmail, findUser, rolesByPartner, type User } from './users.ts'
+import { actorOfUser, type NewSession, type Origin, openSession } from './sign-in.ts'
+import {
+  addRoles,
+  canonicalEmail,
+  createUser,
+  emailLengthMax,
+  emailPattern,
+  findByEmail,
+  findUser,
+  rolesByPartner,
+  type User,
+} from './users.ts'
 
 /** Grants of a group: all partners, or a role with one. */
 export type Grant = 'operator' | { partnerId: string; role: Role }
@@ -123,15 +133,25 @@ function clientAuthOf(secret: string): openid.ClientAuth {
 
 function identityOf(claims: openid.IDToken, groupsClaim: string): Identity {
   const { iss, sub, email, email_verified: isVerified, name } = claims
+  if (!subjectForm.test(sub)) throw new Error('The subject of the ID token has no form that OpenID Connect allows')
   const groups = claims[groupsClaim]
-  const address = typeof email === 'string' && isVerified === true ? canonicalEmail(email) : null
+  const address = isVerified === true && isEmail(email) ? canonicalEmail(email) : null
+  const shown = typeof name === 'string' ? name.replaceAll(/[\p{Cc}\p{Cs}\u2028-\u202e\u2066-\u2069]/gu, '').trim() : ''
   return {
     issuer: iss,
     subject: sub,
     email: address,
-    name: typeof name === 'string' && name !== '' ? name.slice(0, 200) : (address ?? sub),
+    name: shown === '' ? (address ?? sub) : [...shown].slice(0, 200).join(''),
     groups: Array.isArray(groups) ? groups.filter(group => typeof group === 'string') : [],
   }
+}
+
+// Source: OpenID Connect Core 1.0, section 2, "sub": at most 255 ASCII characters.
+const subjectForm = /^[\x20-\x7e]{1,255}$/
+const emailForm = new RegExp(emailPattern, 'u')
+
+function isEmail(claim: unknown): claim is string {
+  return typeof claim === 'string' && claim.length <= emailLengthMax && emailForm.test(claim)
 }
 
 /**
@@ -190,16 +210,21 @@ async function findOrCreate(
   if (found === undefined && !mayCreate && !(await isInvited(tx, { email, now })))
     throw new OidcProblem('no_account', 'There is no user with this e-mail address')
   const user = found ?? (await create(tx, { email, name, from, now }))
-  // The address is proved only now: an earlier password may be that of a person who merely knew the address.
+  // The address is proved only now: what the user has so far may be that of a person who merely knew the address.
   if (found !== undefined) {
     await sql`
       update users set password_hash = null, totp_secret = null, totp_confirmed_at = null, totp_last_step = null
        where id = ${user.id}`.execute(tx)
-    await endSessions(tx, { userId: user.id })
+    await sql`delete from user_recovery_codes where user_id = ${user.id}`.execute(tx)
+    await sql`delete from user_browsers where user_id = ${user.id}`.execute(tx)
+    await sql`delete from user_links where user_id = ${user.id}`.execute(tx)
+    await endPowers(tx, { userId: user.id, wasOperator: found.isOperator })
   }
   await tx.insertInto('userIdentities').values({ issuer, subject, userId: user.id }).execute()
   await auditLog.record(tx, {
-    ...{ partnerId: null, actor: actorOf(user.id, from), now },
+    partnerId: null,
+    actor: actorOfUser(user.id, from),
+    now,
     change: { action: 'user.add_identity', resourceId: user.id, details: { issuer } },
   })
   return user
@@ -215,7 +240,7 @@ async function create(
       : error
   })
   const change = { action: 'user.create', resourceId: user.id, details: { by: 'oidc' } } as const
-  await auditLog.record(tx, { partnerId: null, actor: actorOf(user.id, from), change, now })
+  await auditLog.record(tx, { partnerId: null, actor: actorOfUser(user.id, from), change, now })
   return user
 }
 
@@ -245,9 +270,11 @@ async function applyGrants(
   })
   await tx.deleteFrom('userRoles').where('userId', '=', user.id).execute()
   for (const [partnerId, roles] of after) await addRoles(tx, { userId: user.id, partnerId, roles })
-  await endSessions(tx, { userId: user.id })
+  await endPowers(tx, { userId: user.id, wasOperator: user.isOperator && !isOperator })
   await auditLog.record(tx, {
-    ...{ partnerId: null, actor: actorOf(user.id, from), now },
+    partnerId: null,
+    actor: actorOfUser(user.id, from),
+    now,
     change: { action: 'user.set_roles', resourceId: user.id, details: { by: 'oidc', ...changed } },
   })
 }
@@ -262,5 +289,5 @@ async function acceptInvitations(
 ): Promise<void> {
   if (identity.email === null) return
   for (const invitation of await invitationsOf(tx, { email: identity.email, now }))
-    await accept(tx, { invitation, userId: user.id, actor: actorOf(user.id, from), now })
+    await accept(tx, { invitation, userId: user.id, actor: actorOfUser(user.id, from), now })
 }

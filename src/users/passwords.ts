@@ -91,7 +91,9 @@ function parse(hashed: string) {
   const [, memory, passes, parallelism, salt, tag] = form.exec(hashed) ?? []
   if (salt === undefined || tag === undefined) throw new Error('The database holds a password hash of an unknown kind')
   return {
-    ...{ memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) },
+    memory: Number(memory),
+    passes: Number(passes),
+    parallelism: Number(parallelism),
     salt: Buffer.from(salt, 'base64'),
     tag: Buffer.from(tag, 'base64'),
   }

@@ -17,7 +17,10 @@ const building: readonly Role[] = ['admin', 'developer']
  */
 type Access = readonly Role[] | 'noLiveUser' | 'keysOnly'
 
-/** Every operation of the partner API that needs an API key, by its `operationId`. What is not listed is refused. */
+/**
+ * Every operation of the partner API that needs an API key, and those of the console that work for one partner, by their
+ * `operationId`. What is not listed is refused.
+ */
 export const access: { readonly [operationId: string]: Access } = {
   getTiers: readers,
   getMembers: staff,
@@ -49,6 +52,8 @@ export const access: { readonly [operationId: string]: Access } = {
   getWithdrawal: readers,
   getMemberWithdrawals: readers,
 
+  readSheetRows: payroll,
+  checkPayRunFile: payroll,
   uploadPayRun: payroll,
   revertPayRun: payroll,
   getPayRuns: readers,
@@ -57,6 +62,7 @@ export const access: { readonly [operationId: string]: Access } = {
   getPayCycle: readers,
   getPayCycleDeductions: staff,
   getSettlement: staff,
+  checkSettlementFile: payroll,
   createSettlement: payroll,
   getMemberStatement: staff,
 

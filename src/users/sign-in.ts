@@ -108,7 +108,7 @@ export async function openSession(
   const browserToken = await rememberBrowser(tx, { userId, from, now })
   await auditLog.record(tx, {
     partnerId: null,
-    actor: actorOf(userId, from),
+    actor: actorOfUser(userId, from),
     change: { action: 'user.sign_in', resourceId: userId, details: { method } },
     now,
   })
@@ -117,24 +117,27 @@ export async function openSession(
 
 /**
  * Requires the password of a user who is signed in, before a change that a thief of the session must not make.
+ * @returns the hash that it matches
  * @throws Problem `SignInRefused`, `RateLimitExceeded`
  */
 export async function requirePassword(
   db: Db,
   { userId, password, from, now }: { userId: string; password: string; from: Origin; now: Date },
-): Promise<void> {
+): Promise<string> {
   const counters = [counterOf('session', userId)]
   await admitAttempt(db, counters, now)
   const row = await db.selectFrom('users').select('passwordHash').where('id', '=', userId).executeTakeFirst()
-  if (!(await isPassword(password, row?.passwordHash ?? null))) {
+  const passwordHash = row?.passwordHash ?? null
+  if (!(await isPassword(password, passwordHash)) || passwordHash === null) {
     await recordFailure(db, { userId, reason: 'password', from, now })
     throw problem('SignInRefused', 'The password is wrong')
   }
   await forgive(db, { counters, forgotten: counters })
+  return passwordHash
 }
 
 /** The author of what a user does, for the audit log. */
-export function actorOf(userId: string, { address, requestId }: Origin): auditLog.Actor {
+export function actorOfUser(userId: string, { address, requestId }: Origin): auditLog.Actor {
   return { kind: 'user', name: userId, address, requestId }
 }
 

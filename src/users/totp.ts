@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
+import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import { hashOf } from '../secrets.ts'
@@ -54,8 +55,11 @@ export async function confirm(
   return codes
 }
 
-/** Removes the second factor. @returns whether there was one */
-export async function remove(tx: Tx, userId: string): Promise<boolean> {
+/** Removes the second factor, and records it. @returns whether there was one */
+export async function remove(
+  tx: Tx,
+  { userId, actor, now }: { userId: string; actor: auditLog.Actor; now: Date },
+): Promise<boolean> {
   const row = await readState(tx, userId)
   if (row === undefined || row.totpConfirmedAt === null) return false
   await sql`
@@ -63,6 +67,8 @@ export async function remove(tx: Tx, userId: string): Promise<boolean> {
     tx,
   )
   await sql`delete from user_recovery_codes where user_id = ${userId}`.execute(tx)
+  const change = { action: 'user.remove_totp', resourceId: userId, details: {} } as const
+  await auditLog.record(tx, { partnerId: null, actor, change, now })
   return true
 }
 

@@ -11,23 +11,40 @@ export type User = {
   isOperator: boolean
 }
 
-/** The form in which an e-mail address is stored and looked up. */
+/**
+ * The form of an e-mail address, and its greatest length. Without Unicode's control and format characters, which would make one
+ * address look like another.
+ */
+export const emailPattern = '^[^\\s@\\p{C}]+@[^\\s@\\p{C}]+$'
+export const emailLengthMax = 254
+
+/**
+ * The form in which an e-mail address is stored and looked up. Only ASCII letters are folded: by Unicode's rules the Kelvin sign
+ * becomes a k, and the address of one person would find the user of another.
+ */
 export function canonicalEmail(email: string): string {
-  return email.trim().toLowerCase()
+  return email.trim().replace(/[A-Z]+/g, letters => letters.toLowerCase())
 }
 
 /**
- * Creates a user without a password, and with roles if it is for a partner.
+ * Creates a user without roles.
+ * @param passwordHash null for a user who does not sign in with a password
  * @throws a unique violation if the address has a user
  */
 export async function createUser(
   tx: Tx,
-  { email, name, isOperator, now }: { email: string; name: string; isOperator: boolean; now: Date },
+  {
+    email,
+    name,
+    isOperator,
+    passwordHash = null,
+    now,
+  }: { email: string; name: string; isOperator: boolean; passwordHash?: string | null; now: Date },
 ): Promise<User> {
   const user = { id: newId('user', now), email: canonicalEmail(email), name, isOperator }
   await tx
     .insertInto('users')
-    .values({ ...user, createdAt: now })
+    .values({ ...user, passwordHash, createdAt: now })
     .execute()
   return user
 }
@@ -101,17 +118,4 @@ export async function rolesByPartner(db: Reader, userId: string): Promise<Map<st
 export async function usersOf(db: Reader, partnerId: string): Promise<ReadonlySet<string>> {
   const rows = await db.selectFrom('userRoles').select('userId').distinct().where('partnerId', '=', partnerId).execute()
   return new Set(rows.map(({ userId }) => userId))
-}
-
-/** Gives a user who has just been created a password. */
-export async function giveFirstPassword(
-  tx: Tx,
-  { userId, passwordHash }: { userId: string; passwordHash: string },
-): Promise<void> {
-  await tx
-    .updateTable('users')
-    .set({ passwordHash })
-    .where('id', '=', userId)
-    .where('passwordHash', 'is', null)
-    .execute()
 }

@@ -49,12 +49,13 @@ const codes = ({ status, body }: Answer) => [status, body.issues[0].code, body.i
 /** Emits events, each of a resource that no other event has. */
 async function emit(count = 1, type: 'job.completed' | 'job.rejected' = 'job.completed'): Promise<string[]> {
   const names = Array.from({ length: count }, (_, index) => `maj_${index}_${Math.random()}`)
-  await harness.db.transaction().execute(async tx => {
-    for (const jobId of names) {
-      const common = { partnerId: mine.partner.id, resourceId: jobId, now: harness.clock.now() }
-      await events.emit(tx, { ...common, type, data: { jobId, status: 'Completed' } })
-    }
+  const { partner } = mine
+  const now = harness.clock.now()
+  const all = names.map((jobId): events.NewEvent => {
+    const common = { partnerId: partner.id, resourceId: jobId, isFirst: true as const, now }
+    return { ...common, type, data: { jobId, status: 'Completed' } }
   })
+  await harness.db.transaction().execute(tx => events.emitSql(all).execute(tx))
   const { rows } = await sql<{ id: string }>`
     select id from events where partner_id = ${mine.partner.id} and resource_id = any(${names}::text[]) order by id`.execute(
     harness.db,

@@ -21,7 +21,7 @@ export const ruleNames = [
 /** One rule that was applied to an intent, its result, and the reason in words. */
 type AppliedRule = { rule: (typeof ruleNames)[number]; amount: bigint; because: string }
 
-export type Explanation = { intent: Intent; tier: Tier & { since: Date }; rules: AppliedRule[] }
+export type Explanation = { intent: Intent; tier: tiers.TierVersion; rules: AppliedRule[] }
 
 /**
  * Explains the fee and the net amount of an intent: the recorded intent and the tier version it was quoted by, through the
@@ -33,7 +33,7 @@ export async function explain(
   { partnerId, intentId }: { partnerId: string; intentId: string },
 ): Promise<Explanation> {
   const intent = await intents.find(db, { partnerId, intentId })
-  const tier = await tiers.findTierVersion(db, { partnerId, name: intent.tier, version: intent.tierVersion })
+  const [tier] = await tiers.listVersions(db, { partnerId, name: intent.tier, version: intent.tierVersion })
   assert(tier !== undefined)
   return { intent, tier, rules: rulesOf(tier, intent) }
 }

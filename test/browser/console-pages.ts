@@ -7,7 +7,7 @@ import { addRoles, createUser } from '../../src/users/users.ts'
 import { type Harness, startHarness } from '../harness.ts'
 import { launch } from './chromium.ts'
 
-const desk = { viewport: { width: 1440, height: 900 }, locale: 'en-GB', timezoneId: 'Europe/London' }
+export const desk = { viewport: { width: 1440, height: 900 }, locale: 'en-GB', timezoneId: 'Europe/London' }
 export const phone = { viewport: { width: 360, height: 740 } }
 
 type Reader = { roles?: readonly Role[]; isOperator?: boolean }
@@ -23,8 +23,8 @@ export type ConsolePages = {
 }
 
 /** A console on a new database, in a real Chromium. */
-export async function startConsole(): Promise<ConsolePages> {
-  const harness = await startHarness()
+export async function startConsole(options: Parameters<typeof startHarness>[0] = {}): Promise<ConsolePages> {
+  const harness = await startHarness(options)
   const origin = await harness.app.listen({ host: '127.0.0.1', port: 0 })
   const browser = await launch()
   const problems = new Map<Page, string[]>()

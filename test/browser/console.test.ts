@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createDemoLink } from '../../src/users/demo-operator.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
-import { type ConsolePages, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
+import { type ConsolePages, desk, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -32,19 +32,14 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await context.close()
   })
 
-  test.each([
-    ['at 1440 px, light', { colorScheme: 'light' }],
-    ['at 1440 px, dark', { colorScheme: 'dark' }],
-    ['at 360 px, light', { colorScheme: 'light', ...phone }],
-    ['at 360 px, dark', { colorScheme: 'dark', ...phone }],
-  ] as const)('every page can be read with any aid and fits its width (%s)', async (look, options) => {
+  test('every page can be read with any aid and fits its width, at 1440 and 360 px, light and dark', async () => {
     const { harness, open, close } = pages
-    const { id, memberId } = await withdraw(harness, { idempotencyKey: look })
+    const { id, memberId } = await withdraw(harness)
     const webhook = await harness.call('POST', '/v1/webhooks', { body: { url: 'https://example.com/hook' } })
     const runs = await harness.call('GET', '/v1/pay/runs?take=1')
     await harness.flushRequestLog()
     const requests = await harness.call('GET', '/v1/requests?take=1')
-    const page = await open('', { roles: ['admin'] }, options)
+    const page = await open('')
     const { withdrawalIntentId } = (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
     const content: Record<string, string> = {
       '': 'Latest withdrawals',
@@ -67,9 +62,18 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     for (const [path, text] of Object.entries(content)) {
       await page.goto(`${pages.origin}/console/${harness.partner.id}/${path}`)
       await page.getByText(text).filter({ visible: true }).first().waitFor()
-      await expect.poll(() => page.locator('.skeleton').count()).toBe(0)
-      await expectAccessible(page)
-      expect(await fitsItsWidth(page), path).toBe(true)
+      // The overview asks for more than a second beside other tests.
+      await expect.poll(() => page.locator('.skeleton').count(), { timeout: 10_000, message: path }).toBe(0)
+      // Loading a page takes longer than looking at it again.
+      for (const { viewport } of [desk, phone]) {
+        await page.setViewportSize(viewport)
+        // Plots follow the width a moment later.
+        await expect.poll(() => fitsItsWidth(page), { message: `${path} at ${viewport.width} px` }).toBe(true)
+        for (const colorScheme of ['light', 'dark'] as const) {
+          await page.emulateMedia({ colorScheme })
+          await expectAccessible(page)
+        }
+      }
     }
     await close(page)
   })
@@ -139,7 +143,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await page.keyboard.press('Escape')
     await page.keyboard.press('Control+k')
     await page.keyboard.type(id)
-    await page.getByRole('option', { name: id }).waitFor()
+    await page.getByRole('option', { name: `${id} Withdrawal`, exact: true }).waitFor()
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Timeline' }).waitFor()
     await close(page)

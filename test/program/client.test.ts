@@ -1,8 +1,10 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { connect as connectTo } from 'node:net'
 import path from 'node:path'
 import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import {
@@ -69,6 +71,31 @@ test('a key that is typed in is not shown, is stored for its owner alone, and is
   })
 })
 
+test('a key that is pasted together with the address is not shown either', async () => {
+  const XDG_CONFIG_HOME = newFolder()
+  const terminal = inTerminal(['login'], { XDG_CONFIG_HOME })
+  await terminal.says('Address of the service')
+  terminal.type(`${service.address}\n${service.key}`)
+  expect(await terminal.ended, terminal.screen()).toBe(0)
+  expect(terminal.screen()).toContain(`Logged in to ${service.address} as ow_test_`)
+  expect(terminal.screen()).not.toContain(service.key)
+})
+
+test.each([
+  ['the address', ['login']],
+  ['the key', ['login', '--url', 'http://127.0.0.1:1']],
+  ['a confirmation', ['withdraw', 'grace.adeyemi@example.com', '20.00']],
+])('Ctrl-C at the question for %s ends the command with 130 and does nothing', async (_, args) => {
+  const XDG_CONFIG_HOME = newFolder()
+  const before = await withdrawalsOf('grace.adeyemi@example.com')
+  const terminal = inTerminal(args, { XDG_CONFIG_HOME, ...(args[0] === 'login' ? {} : settings) })
+  await vi.waitFor(() => expect(terminal.screen()).toMatch(/(\]|shown\)|continue): $/), wait)
+  terminal.pressCtrlC()
+  expect(await terminal.ended, terminal.screen()).toBe(130)
+  expect(readdirSync(XDG_CONFIG_HOME)).toEqual([])
+  expect(await withdrawalsOf('grace.adeyemi@example.com')).toEqual(before)
+})
+
 test('a login is stored only if the service accepts the key, and several logins do not touch each other', async () => {
   const XDG_CONFIG_HOME = newFolder()
   const login = (key: string, ...args: string[]) =>
@@ -133,6 +160,17 @@ test('a stored key that others can read is refused, and one is never sent to ano
   const damaged = await openwage(['whoami'], { XDG_CONFIG_HOME })
   expect(damaged).toMatchObject({ code: 2, stderr: expect.stringContaining('is damaged; run openwage login again') })
   expect(damaged.stderr).not.toContain(service.key)
+})
+
+test('a pipe in the place of a stored key is refused, and not waited for', async () => {
+  const XDG_CONFIG_HOME = newFolder()
+  const file = path.join(XDG_CONFIG_HOME, 'openwage/default.json')
+  mkdirSync(path.dirname(file))
+  execFileSync('mkfifo', [file])
+  const me = await openwage(['whoami'], { XDG_CONFIG_HOME })
+  expect(me).toMatchObject({ code: 2, stderr: expect.stringContaining(`${file} is not a file`) })
+  const body = await openwage(['api', 'members.invite', '--body', `@${file}`], settings)
+  expect(body).toMatchObject({ code: 2, stderr: expect.stringContaining(`Cannot read ${file}: it is not a file`) })
 })
 
 test('a login that cannot be stored leaves no copy of the key', async () => {
@@ -238,43 +276,58 @@ test('two runs at once with the same key make one withdrawal, and both succeed',
   expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
 })
 
-test('when the answer to a withdrawal is lost, the exit code is 5 and the message has the command that cannot pay twice', async () => {
-  const member = 'sophie.clarke@example.com'
-  const before = await withdrawalsOf(member)
-  const OPENWAGE_URL = await startGateway({ losing: '/complete' })
-  const { code, stdout, stderr } = await openwage(['withdraw', member, '16.00', '--yes'], { ...settings, OPENWAGE_URL })
-  expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
-  const [, key = ''] = /run the same command with --idempotency-key '(\S+)'/.exec(stderr) ?? []
-  const again = await openwage(['withdraw', member, '16.00', '--yes', '--idempotency-key', key], settings)
-  expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was paid again') })
-  expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
-})
+test.each([
+  ['lost', 504],
+  ['a page of a gateway', 200],
+])(
+  'when the answer to a withdrawal is %s, the exit code is 5 and the message has the command that cannot pay twice',
+  async (_, status) => {
+    const member = 'sophie.clarke@example.com'
+    const before = await withdrawalsOf(member)
+    const OPENWAGE_URL = await startGateway({ losing: '/complete', status })
+    const { code, stdout, stderr } = await openwage(['withdraw', member, '16.00', '--yes'], {
+      ...settings,
+      OPENWAGE_URL,
+    })
+    expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
+    const [, key = ''] = /run the same command with --idempotency-key '(\S+)'/.exec(stderr) ?? []
+    const again = await openwage(['withdraw', member, '16.00', '--yes', '--idempotency-key', key], settings)
+    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was paid again') })
+    expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
+  },
+)
 
-test('a change that a gateway answers with 5xx has exit code 5 and prints the key that repeats it once', async () => {
-  const OPENWAGE_URL = await startGateway({ losing: '/v1/pay/run' })
-  const runs = async () => JSON.parse((await openwage(['api', 'payRuns.list'], settings)).stdout).total
-  const [{ memberId }] = JSON.parse(
-    (await openwage(['members', 'list', '--email', 'sophie.clarke@example.com', '--json'], settings)).stdout,
-  ).members
-  const before = await runs()
-  const body = JSON.stringify({ payDetails: [{ memberId, money: { amount: 1_00, currency: 'GBP' } }] })
-  const args = ['api', 'payRuns.create', '--body', body]
-  const { code, stdout, stderr } = await openwage(args, { ...settings, OPENWAGE_URL })
-  expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
-  const [, key = ''] = /It may have taken effect\. Its idempotency key is (\S+)\.\n/.exec(stderr) ?? []
-  const again = await openwage([...args, '--idempotency-key', key], settings)
-  expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('stored answer') })
-  expect(await runs()).toBe(before + 1)
-})
+test.each([504, 200])(
+  'a change that a gateway answers itself, with %d, has exit code 5 and prints the key that repeats it once',
+  async status => {
+    const OPENWAGE_URL = await startGateway({ losing: '/v1/pay/run', status })
+    const runs = async () => JSON.parse((await openwage(['api', 'payRuns.list'], settings)).stdout).total
+    const [{ memberId }] = JSON.parse(
+      (await openwage(['members', 'list', '--email', 'sophie.clarke@example.com', '--json'], settings)).stdout,
+    ).members
+    const before = await runs()
+    const body = JSON.stringify({ payDetails: [{ memberId, money: { amount: 1_00, currency: 'GBP' } }] })
+    const args = ['api', 'payRuns.create', '--body', body]
+    const { code, stdout, stderr } = await openwage(args, { ...settings, OPENWAGE_URL })
+    expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
+    const [, key = ''] = /It may have taken effect\. Its idempotency key is (\S+)\.\n/.exec(stderr) ?? []
+    const again = await openwage([...args, '--idempotency-key', key], settings)
+    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('stored answer') })
+    expect(await runs()).toBe(before + 1)
+  },
+)
 
-test('when the answer to a quote is lost, nothing is in doubt, and the message has the key of the run', async () => {
-  const OPENWAGE_URL = await startGateway({ losing: '/intent' })
-  const args = ['withdraw', 'sophie.clarke@example.com', '14.00', '--yes']
-  const { code, stdout, stderr } = await openwage(args, { ...settings, OPENWAGE_URL })
-  expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
-  const [, printed = ''] = /^Idempotency key: (\S+)$/m.exec(stderr) ?? []
-  expect(stderr).toContain(`This run withdrew nothing: run the same command with --idempotency-key '${printed}'`)
-})
+test.each([504, 200])(
+  'when a gateway answers a quote itself, with %d, nothing is in doubt, and the message has the key of the run',
+  async status => {
+    const OPENWAGE_URL = await startGateway({ losing: '/intent', status })
+    const args = ['withdraw', 'sophie.clarke@example.com', '14.00', '--yes']
+    const { code, stdout, stderr } = await openwage(args, { ...settings, OPENWAGE_URL })
+    expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
+    const [, printed = ''] = /^Idempotency key: (\S+)$/m.exec(stderr) ?? []
+    expect(stderr).toContain(`This run withdrew nothing: run the same command with --idempotency-key '${printed}'`)
+  },
+)
 
 test('a header cannot set the idempotency key or the API key, which have options', async () => {
   for (const name of ['x-idempotency-key', 'X-Idempotency-Key', 'X-Api-Key']) {
@@ -510,6 +563,41 @@ test('a body comes from the command line, a file, or standard input, and a repea
   expect(await openwage(['api', 'members.export', '--output', list], settings)).toMatchObject({ code: 1 })
 })
 
+test('a body of JSON is sent as it was given, with large numbers and repeated keys', async () => {
+  const sent: string[] = []
+  const OPENWAGE_URL = await serveHere(async (incoming, outgoing) => {
+    sent.push(await text(incoming))
+    outgoing.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+  })
+  const body = '{ "amount": 9007199254740993, "amount": 1.50 }'
+  const args = ['api', 'payRuns.create', '--body', body]
+  expect(await openwage(args, { ...settings, OPENWAGE_URL })).toMatchObject({ code: 0 })
+  expect(sent).toEqual([body])
+})
+
+test('a proxy of the environment is used once Node is told to, and a command that fails without it says so', async () => {
+  const tunnels: string[] = []
+  const HTTP_PROXY = await serveHere((_, outgoing) => outgoing.end(), {
+    onConnect: (incoming, socket) => {
+      tunnels.push(incoming.url ?? '')
+      const { hostname, port } = new URL(service.address)
+      const onward = connectTo(Number(port), hostname, () => socket.write('HTTP/1.1 200 OK\r\n\r\n'))
+      onward.on('error', () => socket.destroy())
+      socket.on('error', () => onward.destroy())
+      socket.pipe(onward).pipe(socket)
+    },
+  })
+  const behind = { ...settings, OPENWAGE_URL: 'http://openwage.invalid', HTTP_PROXY }
+  const refused = await openwage(['whoami'], behind)
+  expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining('set NODE_USE_ENV_PROXY=1') })
+  expect(tunnels).toEqual([])
+  const me = await openwageProcess(['whoami'], { ...behind, NODE_USE_ENV_PROXY: '1' })
+  expect(me, me.stderr).toMatchObject({ code: 0 })
+  expect(tunnels).toContain('openwage.invalid:80')
+  const direct = { ...settings, HTTP_PROXY: await closedAddress(), NO_PROXY: '127.0.0.1', NODE_USE_ENV_PROXY: '1' }
+  expect(await openwageProcess(['whoami'], direct)).toMatchObject({ code: 0 })
+})
+
 test('cycles deductions writes the CSV of the API', async () => {
   const { payCycles } = JSON.parse(
     (await openwage(['cycles', 'list', '--status', 'Closed', '--json'], settings)).stdout,
@@ -612,8 +700,8 @@ test('a command that calls the API starts without the program: its process loads
   expect(Number(modules)).toBeLessThan(80)
 })
 
-/** A gateway that answers the changes of one path with 504, after the service has made them. @returns its address */
-async function startGateway({ losing }: { losing: string }): Promise<string> {
+/** A gateway that answers the changes of one path itself, after the service has made them. @returns its address */
+async function startGateway({ losing, status: ownStatus }: { losing: string; status: number }): Promise<string> {
   return await serveHere((incoming, outgoing) => {
     const isLost = incoming.method !== 'GET' && incoming.url?.endsWith(losing)
     const { method, url, headers } = incoming
@@ -625,9 +713,9 @@ async function startGateway({ losing }: { losing: string }): Promise<string> {
       ...body,
     }).then(async answer => {
       const text = await answer.text()
-      const status = isLost ? 504 : answer.status
+      const status = isLost ? ownStatus : answer.status
       const json = { 'content-type': 'application/json' }
-      outgoing.writeHead(status, isLost ? { 'x-should-retry': 'false' } : json).end(isLost ? 'Gateway timeout' : text)
+      outgoing.writeHead(status, isLost ? { 'x-should-retry': 'false' } : json).end(isLost ? 'From the gateway' : text)
     })
   })
 }

@@ -212,6 +212,23 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect((await openwage(['ledger', 'verify'], settings)).code).toBe(0)
 })
 
+test('a rail that was held and then taken out of OPENWAGE_RAILS can be released, with a reason', async () => {
+  const reason = 'the bank closed the account'
+  await json(['payouts', 'hold', 'sepa', '--as', 'Ada', '--reason', 'bank outage'])
+  const without = { ...settings, OPENWAGE_RAILS: railsFile('others.json', { rails: [{ ...sepa, name: 'sepa-2' }] }) }
+  const hold = await openwage(['payouts', 'hold', 'sepa'], without)
+  expect(hold.stderr).toMatch(/OPENWAGE_RAILS has no rail sepa; it has sepa-2/)
+  const release = ['payouts', 'release', 'sepa', '--as', 'Ada', '--reason', reason, '--json']
+  expect(JSON.parse((await openwage(release, without)).stdout)).toMatchObject({ rail: 'sepa', hasChanged: true })
+  expect(JSON.parse((await openwage(release, without)).stdout)).toMatchObject({ rail: 'sepa', hasChanged: false })
+  expect((await openwage(['payouts', 'release', 'never-held'], without)).stderr).toMatch(/has no rail never-held/)
+  const { entries } = await json(['audit', '--resource', 'sepa'])
+  expect(entries.slice(0, 2)).toMatchObject([
+    { action: 'rail.release', details: { reason } },
+    { action: 'rail.hold', details: { reason: 'bank outage' } },
+  ])
+})
+
 test('the bank’s balance stands against the books, and money that arrived is booked as a movement of a float', async () => {
   const partner = harness.partner.id
   const balanceOf = (day: string, euros: string) =>

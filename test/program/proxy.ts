@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 
 type Pass = (incoming: IncomingMessage, outgoing: ServerResponse, answer: IncomingMessage) => void
 
@@ -31,8 +32,10 @@ export async function startProxy(
 /** @returns the address of a server on this machine */
 export async function serveHere(
   handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void,
+  { onConnect }: { onConnect?: (incoming: IncomingMessage, socket: Duplex) => void } = {},
 ): Promise<string> {
   const server = createServer(handle).listen(0, '127.0.0.1')
+  if (onConnect !== undefined) server.on('connect', onConnect)
   servers.add(server)
   await once(server, 'listening')
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -19,7 +19,7 @@ import { BankFilesProgram } from './bank-files-program.ts'
 
 // PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and PROPERTY_PATH, printed by a failure, to reproduce it.
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
-const runs = Number(PROPERTY_RUNS ?? extent({ short: 20, long: 200 }))
+const runs = Number(PROPERTY_RUNS ?? extent({ short: 8, long: 200 }))
 const seed = Number(PROPERTY_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
 // A Monday. The runs end before the clocks change, and before Easter.

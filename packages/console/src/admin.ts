@@ -1,197 +1,60 @@
-import type { Money } from '@openwage/sdk'
-import { send } from './api.ts'
+import type { Answered, Call } from '../../sdk/src/call.ts'
+import { Client, type Operation } from '../../sdk/src/client.ts'
+import { isOfEarlierAttempt, sessionEnded } from './api.ts'
+import { toast } from './components/toast.tsx'
+import { type AdminOperations, operations } from './generated/admin.ts'
 
-/** What the operator's API answers, as far as pages show it. The whole is in openapi-admin.json. */
-export type PartnerState = 'open' | 'paused' | 'suspended'
-export type PartnerSummary = { id: string; name: string; state: PartnerState; createdAt: string }
-type Stop = { since: string | null; by: string | null; reason: string | null } | null
-export type FloatOf = {
-  currency: Money['currency']
-  float: Money
-  pending: Money
-  free: Money
-  floor: Money | null
-  lowSince: string | null
-}
-export type PartnerOfOperator = PartnerSummary & {
-  paused: Stop
-  suspended: Stop
-  settings: Record<string, string | number | boolean | null>
-  openCycle: { id: string; startDate: string; endDate: string } | null
-  floats: FloatOf[]
-  keys: { valid: number; expired: number; revoked: number }
-  members: { active: number; invited: number; inactive: number }
-}
-export type OperatorTier = {
-  name: string
-  currency: Money['currency']
-  members: { active: number; invited: number }
-  version: number
-  since: string
-} & TierTerms
-export type TierTerms = {
-  feeFixed: Money
-  feeBps: number
-  feeMin: Money | null
-  feeMax: Money | null
-  feePayer: 'member' | 'employer'
-  lowerLimit: Money
-  upperLimit: Money
-  withdrawalsPerDay: number | null
-  withdrawalsPerCycle: number | null
-  payoutSpeed: 'standard' | 'instant' | null
-}
-export type TierPreview = {
-  hasChanged: boolean
-  openIntents: number
-  gain: { members: number; total: Money }
-  lose: { members: number; total: Money }
-  unchanged: number
-  most: { memberId: `mem_${string}`; before: Money; after: Money }[]
-  isComplete: boolean
-}
-export type Batch = {
-  id: string
-  messageId: string
-  rail: string
-  debtor: string
-  valueDate: string
-  isInstant: boolean
-  cutOffAt: string
-  status: 'building' | 'approved' | 'sent' | 'acknowledged' | 'settled' | 'rejected' | 'cancelled'
-  needsApproval: boolean
-  held: boolean
-  paymentCount: number
-  total: Money
-  fileName: string | null
-  closedAt: string | null
-  approvedAt: string | null
-  approvedAutomatically: boolean
-  sentAt: string | null
-  approvals?: { person: string; at: string }[]
-  approvalsNeeded?: number
-}
-export type BatchPayment = {
-  reference: string
-  partnerId: string
-  withdrawalId: string
-  amount: Money
-  outcome: string | null
-  reason: string | null
-  removedAt: string | null
-}
-export type Exception = {
-  id: string
-  rail: string
-  kind: string
-  reference: string | null
-  partnerId: string | null
-  withdrawalId: string | null
-  outcome: string | null
-  amount: Money | null
-  reasonCode: string | null
-  reason: string
-  fileName: string | null
-  line: number | null
-  openedAt: string
-  closedAt: string | null
-  closedBy: string | null
-  decision: string | null
-  note: string | null
+/** The operators' API by the ids of its operations, with the SDK's client: `admin.pausePartner(partnerId, { reason })`. */
+export const admin = operatorsApi()
+
+function operatorsApi(): AdminOperations {
+  // The constructor demands a key; `sessionFetch` drops it.
+  const client = new Client({ apiKey: 'session', baseUrl: location.origin, fetch: sessionFetch, retriesMax: 1 })
+  const methods: Record<string, (...given: unknown[]) => unknown> = {}
+  for (const [name, operation] of Object.entries(operations))
+    methods[name] = (...given) =>
+      operation.method === 'GET' ? client.call(operation, given) : callOnce(client, operation, given)
+  return methods as typeof methods & AdminOperations
 }
 
-export type AccountDay = {
-  rail: string
-  account: string
-  day: string
-  bank: Money
-  book: Money
-  difference: Money
-}
-export type Rail = { name: string; currency: string; kind: string; isByHand: boolean }
-
-export async function admin<T>(method: string, path: string, body?: unknown): Promise<T> {
-  return await send<T>(method, `/admin/v1/${path}`, body === undefined ? {} : { body })
+async function sessionFetch(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers)
+  headers.delete('x-api-key')
+  // A bank’s file has its own type, whatever its first bytes.
+  if (init.body instanceof Blob) headers.set('content-type', 'application/octet-stream')
+  const response = await fetch(input, { ...init, headers, credentials: 'same-origin' })
+  if (response.status === 401) sessionEnded.value = true
+  return response
 }
 
-/** A list of the operator's API, page by page: onward by `after`, or by `skip` where that is what the list takes. */
-export function adminList<Page, Row>(
-  path: string,
-  query: URLSearchParams,
-  rowsOf: (page: Page) => Row[],
-  idOf?: (row: Row) => string,
-): { pages(): AsyncGenerator<Page, void, undefined>; [Symbol.asyncIterator](): AsyncGenerator<Row, void, undefined> } {
-  async function* pages(): AsyncGenerator<Page, void, undefined> {
-    const position = new URLSearchParams(query)
-    let skip = 0
-    for (;;) {
-      const page = await admin<Page>('GET', `${path}?${position}`)
-      yield page
-      const rows = rowsOf(page)
-      const last = rows.at(-1)
-      if (last === undefined) return
-      skip += rows.length
-      if (idOf === undefined) position.set('skip', String(skip))
-      else position.set('after', idOf(last))
-    }
+/**
+ * Sends a change with an idempotency key that is held until the answer is final, so that pressing a button again after an
+ * answer was lost does not repeat the change. The key is of the operation and what it changes, not of the body: if the
+ * earlier request took effect, a corrected form is refused instead of taking effect a second time.
+ */
+function callOnce(client: Client, operation: Operation, given: unknown[]): Call<unknown> {
+  const ids = operation.path.split('{').length - 1
+  const places = ids + (operation.hasBody ? 1 : 0) + (operation.hasQuery ? 1 : 0)
+  const takes = Array.from({ length: places }, (_, place) => given[place])
+  const query = operation.hasQuery ? takes.at(-1) : undefined
+  const name = JSON.stringify(['idempotency key', operation.method, operation.path, takes.slice(0, ids), query])
+  // Of the tab: it outlives a reload, which is how many readers try again.
+  const held = sessionStorage.getItem(name)
+  const key = held ?? crypto.randomUUID()
+  sessionStorage.setItem(name, key)
+  const release = () => {
+    if (sessionStorage.getItem(name) === key) sessionStorage.removeItem(name)
   }
-  return {
-    pages,
-    async *[Symbol.asyncIterator]() {
-      for await (const page of pages()) yield* rowsOf(page)
+  const call = client.call(operation, [...takes, { idempotencyKey: key }])
+  void call.withResponse().then(
+    ({ isReplayed }: Answered<unknown>) => {
+      release()
+      if (held !== null && isReplayed) toast('An earlier attempt had arrived; nothing was done twice')
     },
-  }
-}
-export type Status = {
-  state: string
-  attention: string[]
-  at: string
-  database: { postgres: string; schema: string }
-  mode: string
-  bank: string | null
-  rails: { name: string; currency: string }[]
-  workers: { id: string; host: string; processId: number; startedAt: string; lastSeenAt: string; isAlive: boolean }[]
-  queue: { due: number; oldestDueAt: string | null; givenUp: { task: string; count: number }[] }
-  batchesToApprove: number
-  openExceptions: number
-}
-export type Finding = { check: string; level: string; sentence: string; command: string | null }
-export type Verification = {
-  id: string
-  state: string
-  requestedBy: string
-  requestedAt: string
-  startedAt: string | null
-  endedAt: string | null
-  checksDone: number
-  checksTotal: number
-  problem: string | null
-}
-export type AuditEntry = {
-  id: string
-  at: string
-  partnerId: string | null
-  actorKind: string
-  actor: string
-  action: string
-  resourceKind: string
-  resourceId: string
-  details: Record<string, unknown>
-  address: string | null
-  requestId: string | null
-}
-export type ApiKey = {
-  id: string
-  hint: string
-  state: string
-  scopes: string[]
-  createdAt: string
-  expiresAt: string | null
-  revokedAt: string | null
-  lastUsedAt: string | null
-}
-
-/** Sends a file as it is. */
-export async function sendFile<T>(path: string, file: Blob): Promise<T> {
-  return await send<T>('POST', `/admin/v1/${path}`, { body: file })
+    // Any other refusal leaves the key unused, or says nothing about an earlier attempt.
+    error => {
+      if (isOfEarlierAttempt(error)) release()
+    },
+  )
+  return call
 }

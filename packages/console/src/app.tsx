@@ -36,10 +36,13 @@ function Pages() {
   const named = /^\/console\/(par_[0-9a-z]+)(?:\/|$)/.exec(path)?.[1]
   const first = session.value?.partners[0]?.id
   const isOfOperator = path.startsWith('/console/operator/')
-  const isAtStart = path === '/console'
+  const isAtStart = path === '/console' || path === '/console/'
+  // An operator of an installation without partners begins by creating one.
+  const start =
+    first !== undefined ? `/console/${first}` : session.value?.isOperator ? '/console/operator/partners' : undefined
   useEffect(() => {
-    if (isAtStart && first !== undefined) route(`/console/${first}`, true)
-  }, [isAtStart, first, route])
+    if (isAtStart && start !== undefined) route(start, true)
+  }, [isAtStart, start, route])
   // Before the pages are drawn: their requests name the partner.
   if (named !== undefined && partnerId.peek() !== named) partnerId.value = named
   const isUnknown = !session.value?.partners.some(({ id }) => id === partnerId.peek())
@@ -55,7 +58,7 @@ function Pages() {
     if (isOperator) (window.requestIdleCallback ?? setTimeout)(preloadOperatorPages)
   }, [isOperator])
   useEffect(prefetchPointedAt, [])
-  if (isAtStart && first !== undefined) return null
+  if (isAtStart && start !== undefined) return null
   return (
     <Shell>
       <ErrorBoundary onError={onError}>

@@ -7,6 +7,8 @@ import './styles/tokens.css'
 import './styles/base.css'
 import './styles/shell.css'
 import './styles/components.css'
+import './styles/payroll.css'
+import './styles/operator.css'
 
 reportErrors()
 if (location.pathname.startsWith('/console/operator/')) preloadOperatorPages()

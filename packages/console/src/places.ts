@@ -119,8 +119,9 @@ const ofPartner: Group[] = [
 const ofOperators: Group = {
   title: 'Operator',
   places: [
-    { title: 'Partners', path: 'operator/partners', icon: 'partners', roles: [], words: 'tiers float pause' },
+    { title: 'Partners', path: 'operator/partners', icon: 'partners', roles: [], words: 'tiers float fund pause' },
     { title: 'Payouts', path: 'operator/batches', icon: 'payouts', roles: [], words: 'batches approve files' },
+    { title: 'Rails', path: 'operator/rails', icon: 'payRuns', roles: [], words: 'banks hold release' },
     { title: 'Exceptions', path: 'operator/exceptions', icon: 'exceptions', roles: [], words: 'bank answers decide' },
     { title: 'Float by day', path: 'operator/float', icon: 'cycles', roles: [], words: 'bank account difference' },
     {

@@ -115,7 +115,9 @@ export class Client {
     const requestId = await randomId()
     const idempotencyKey = options.idempotencyKey ?? (operation.method === 'GET' ? undefined : await randomId())
     return await this.#attempts({
-      ...{ operation, path, url: this.#baseUrl + path + search(query) },
+      operation,
+      path,
+      url: this.#baseUrl + path + search(query),
       // Refuses a header that cannot be sent at once, instead of taking each attempt for a lost connection.
       headers: new Headers({
         accept: operation.accepts ?? 'application/json',
@@ -128,7 +130,9 @@ export class Client {
         'x-request-id': requestId,
         'x-api-key': settings.apiKey,
       }),
-      ...{ body: file ?? json, requestId, idempotencyKey },
+      body: file ?? json,
+      requestId,
+      idempotencyKey,
       timeoutMs:
         options.timeoutMs ?? settings.timeoutMs ?? (file === undefined ? defaults.timeoutMs : defaults.fileTimeoutMs),
       // A stream cannot be read twice.

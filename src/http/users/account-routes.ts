@@ -1,13 +1,13 @@
 import { Type } from 'typebox'
 import * as auditLog from '../../audit-log/audit-log.ts'
 import { requireUser, setPassword } from '../../users/accounts.ts'
-import { useLink } from '../../users/links.ts'
+import { isLink, useLink } from '../../users/links.ts'
 import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
 import { endSessions } from '../../users/sessions.ts'
-import { actorOf as actorOfUser, requirePassword } from '../../users/sign-in.ts'
+import { actorOfUser, requirePassword } from '../../users/sign-in.ts'
 import * as totp from '../../users/totp.ts'
+import { actorOf } from '../actor.ts'
 import type { ApiContext, App } from '../server.ts'
-import { actorOf } from '../with-idempotency.ts'
 import { originOf, requirePrivateConnection } from './browser.ts'
 import { hiddenOperation, userOf } from './hidden-operation.ts'
 import { Code, Password, strict, Token } from './schema.ts'
@@ -32,11 +32,11 @@ export function accountRoutes(app: App, { db, publicUrl, console: settings }: Ap
       const { body, receivedAt: now } = request
       const from = originOf(request, publicUrl)
       requireGoodPassword(body.newPassword, user)
-      await requirePassword(db, { userId: user.id, password: body.password, from, now })
+      const replacedHash = await requirePassword(db, { userId: user.id, password: body.password, from, now })
       const passwordHash = await hashPassword(body.newPassword)
       await db.transaction().execute(async tx => {
-        const actor = actorOf(request)
-        await setPassword(tx, { userId: user.id, passwordHash, exceptSessionId: session.id, actor, now })
+        const by = { actor: actorOf(request), now }
+        await setPassword(tx, { userId: user.id, passwordHash, replacedHash, exceptSessionId: session.id, ...by })
       })
       return { message: 'OK' }
     },
@@ -55,6 +55,7 @@ export function accountRoutes(app: App, { db, publicUrl, console: settings }: Ap
     async request => {
       requirePrivateConnection(request, publicUrl)
       const { body, receivedAt: now } = request
+      if (!(await isLink(db, { token: body.token, purpose: 'password', now }))) throw linkRefused()
       const passwordHash = await hashPassword(body.newPassword)
       await db.transaction().execute(async tx => {
         const link = await useLink(tx, { token: body.token, purpose: 'password', now })
@@ -103,11 +104,7 @@ export function accountRoutes(app: App, { db, publicUrl, console: settings }: Ap
       const { user } = userOf(request)
       const { body, receivedAt: now } = request
       await requirePassword(db, { userId: user.id, password: body.password, from: originOf(request, publicUrl), now })
-      await db.transaction().execute(async tx => {
-        if (!(await totp.remove(tx, user.id))) return
-        const change = { action: 'user.remove_totp', resourceId: user.id, details: {} } as const
-        await auditLog.record(tx, { partnerId: null, actor: actorOf(request), change, now })
-      })
+      await db.transaction().execute(tx => totp.remove(tx, { userId: user.id, actor: actorOf(request), now }))
       return { message: 'OK' }
     },
   )

@@ -2,16 +2,12 @@ import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problem } from '../../errors.ts'
 import type { NewSession, Origin } from '../../users/sign-in.ts'
+import { isSecure, readCookie, sessionCookie, setCookie } from '../cookies.ts'
 import { networkOf } from '../rate-limit.ts'
-import { cookieOf, isSecure, loopbackCookieName, secureCookieName } from '../user-admission.ts'
 
 // As long as the database knows the browser.
 const browserCookieSeconds = 90 * 86_400
 
-/** The names of a cookie over https, with the prefix that binds it to this host, and over plain http on this machine. */
-type CookieName = { secure: string; loopback: string }
-
-const sessionCookie = { secure: secureCookieName, loopback: loopbackCookieName }
 const browserCookie = { secure: '__Host-openwage-browser', loopback: 'openwage-browser' }
 
 /** Where a request of the console comes from. */
@@ -39,39 +35,6 @@ export function setSessionCookie(
 
 export function removeSessionCookie(request: FastifyRequest, reply: FastifyReply, publicUrl: string | undefined): void {
   setCookie(request, reply, { name: sessionCookie, value: '', seconds: 0, publicUrl })
-}
-
-export function readCookie(
-  request: FastifyRequest,
-  { secure, loopback }: CookieName,
-  publicUrl: string | undefined,
-): string | undefined {
-  return cookieOf(request, isSecure(request, publicUrl) ? secure : loopback)
-}
-
-/** @param options.seconds until the browser drops it; by default when it closes */
-export function setCookie(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  {
-    name,
-    value,
-    seconds,
-    sameSite = 'Strict',
-    publicUrl,
-  }: {
-    name: CookieName
-    value: string
-    seconds?: number
-    sameSite?: 'Strict' | 'Lax'
-    publicUrl: string | undefined
-  },
-): void {
-  const secure = isSecure(request, publicUrl)
-  const attributes = ['Path=/', 'HttpOnly', `SameSite=${sameSite}`]
-  if (secure) attributes.push('Secure')
-  if (seconds !== undefined) attributes.push(`Max-Age=${seconds}`)
-  reply.header('set-cookie', [`${secure ? name.secure : name.loopback}=${value}`, ...attributes].join('; '))
 }
 
 /**

@@ -2,9 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { problem } from '../../errors.ts'
 import { type OidcFault, type OidcFlow, OidcProblem, OidcProvider, signInByIdentity } from '../../users/oidc.ts'
+import { readCookie, setCookie } from '../cookies.ts'
 import type { ApiContext, App } from '../server.ts'
 import { ownOrigin } from '../session-admission.ts'
-import { originOf, readCookie, requirePrivateConnection, setCookie, setSessionCookie } from './browser.ts'
+import { originOf, requirePrivateConnection, setSessionCookie } from './browser.ts'
 import { hiddenOperation } from './hidden-operation.ts'
 
 // `Lax`, because the provider sends the browser back from its own site. It is of use only together with the provider's answer.
@@ -19,13 +20,15 @@ const flowSeconds = 600
 export function oidcRoutes(app: App, { db, mode, publicUrl, log, console: settings }: ApiContext): void {
   const provider = settings?.oidc == null ? undefined : new OidcProvider(settings.oidc)
   const { hide } = hiddenOperation({ id: 'oidc' })
+  // Each asks the provider, so that one network could use up what the provider allows this service.
+  const config = { console: 'visitor' } as const
 
   app.get('/console/v1/sign-in', { schema: { hide } }, async () => ({
     hasPassword: true,
     hasOidc: provider !== undefined,
   }))
 
-  app.get('/console/v1/oidc/start', { schema: { hide } }, async (request, reply) => {
+  app.get('/console/v1/oidc/start', { config, schema: { hide } }, async (request, reply) => {
     requirePrivateConnection(request, publicUrl)
     if (provider === undefined) throw problem('UnknownPath', 'No OpenID provider is set up')
     try {
@@ -40,7 +43,7 @@ export function oidcRoutes(app: App, { db, mode, publicUrl, log, console: settin
 
   app.get(
     '/console/v1/oidc/callback',
-    { schema: { hide, querystring: Type.Record(Type.String(), Type.Unknown()) } },
+    { config, schema: { hide, querystring: Type.Record(Type.String(), Type.Unknown()) } },
     async (request, reply) => {
       requirePrivateConnection(request, publicUrl)
       if (provider === undefined) throw problem('UnknownPath', 'No OpenID provider is set up')

@@ -1,18 +1,19 @@
 import { Type } from 'typebox'
 import * as auditLog from '../../audit-log/audit-log.ts'
 import type { Db } from '../../database/database.ts'
+import { brokenConstraint } from '../../database/errors.ts'
 import { lockByName } from '../../database/named-locks.ts'
 import { type Problem, problem } from '../../errors.ts'
 import { Id } from '../../ids.ts'
 import { listPartners, type Mode } from '../../partners/partners.ts'
 import { hasOperator } from '../../users/accounts.ts'
-import { deleteLinks, useLink } from '../../users/links.ts'
+import { deleteLinks, isLink, useLink } from '../../users/links.ts'
 import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
 import { endSession, idleExpiryOf, listSessions, type SignedIn } from '../../users/sessions.ts'
-import { type NewSession, openSession, signInByPassword } from '../../users/sign-in.ts'
-import { createUser, giveFirstPassword, rolesByPartner } from '../../users/users.ts'
+import { actorOfUser, type NewSession, openSession, signInByPassword } from '../../users/sign-in.ts'
+import { createUser, rolesByPartner } from '../../users/users.ts'
+import { actorOf } from '../actor.ts'
 import type { ApiContext, App } from '../server.ts'
-import { actorOf } from '../with-idempotency.ts'
 import { isLoopback, originOf, removeSessionCookie, requirePrivateConnection, setSessionCookie } from './browser.ts'
 import { hiddenOperation, userOf } from './hidden-operation.ts'
 import { Code, Email, Password, PersonName, strict, Token } from './schema.ts'
@@ -40,8 +41,13 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, console: settings
       requirePrivateConnection(request, publicUrl)
       const { body, receivedAt: now } = request
       const created = await signInByPassword(db, {
-        ...{ email: body.email, password: body.password, code: body.totp },
-        ...{ from: originOf(request, publicUrl), mode, totpKeys, now },
+        email: body.email,
+        password: body.password,
+        code: body.totp,
+        from: originOf(request, publicUrl),
+        mode,
+        totpKeys,
+        now,
       })
       setSessionCookie(request, reply, { ...created, publicUrl })
       return await describeSession(db, { signedIn: created.signedIn, mode })
@@ -82,6 +88,7 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, console: settings
     async (request, reply) => {
       requirePrivateConnection(request, publicUrl)
       const { body, receivedAt: now } = request
+      if (!(await isLink(db, { token: body.token, purpose: 'set_up', now }))) throw linkRefused()
       requireGoodPassword(body.password, body)
       const passwordHash = await hashPassword(body.password)
       const from = originOf(request, publicUrl)
@@ -90,9 +97,14 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, console: settings
         if ((await useLink(tx, { token: body.token, purpose: 'set_up', now })) === undefined) throw linkRefused()
         await deleteLinks(tx, 'set_up')
         if (await hasOperator(tx)) throw problem('Conflict', 'The console has an operator already; sign in')
-        const user = await createUser(tx, { email: body.email, name: body.name, isOperator: true, now })
-        await giveFirstPassword(tx, { userId: user.id, passwordHash })
-        const actor: auditLog.Actor = { kind: 'user', name: user.id, address: from.address, requestId: request.id }
+        const { email, name } = body
+        const created = { email, name, isOperator: true, passwordHash, now }
+        const user = await createUser(tx, created).catch(error => {
+          throw brokenConstraint(error) === 'one_user_per_email'
+            ? problem('Conflict', `${email} has a user here; set the console up with another address`)
+            : error
+        })
+        const actor = actorOfUser(user.id, from)
         const change = {
           action: 'user.create',
           resourceId: user.id,

@@ -7,23 +7,21 @@ import { Id } from '../../ids.ts'
 import { findPartner } from '../../partners/partners.ts'
 import { listUsers, requireUser, setRoles, setUser } from '../../users/accounts.ts'
 import * as invitations from '../../users/invitations.ts'
-import { createLink } from '../../users/links.ts'
+import { createPasswordLink, linkTo } from '../../users/links.ts'
 import { hashPassword, requireGoodPassword } from '../../users/passwords.ts'
-import { type NewSession, openSession } from '../../users/sign-in.ts'
+import { requireStillAllowed } from '../../users/rights.ts'
+import { actorOfUser, type NewSession, openSession } from '../../users/sign-in.ts'
 import * as totp from '../../users/totp.ts'
-import { createUser, findByEmail, giveFirstPassword } from '../../users/users.ts'
-import { pageOf, pageQuery } from '../list.ts'
+import { createUser, findByEmail } from '../../users/users.ts'
+import { actorOf } from '../actor.ts'
+import { cutPage, pageOf, pageQuery } from '../list.ts'
 import type { ApiContext, App } from '../server.ts'
 import { ownOrigin } from '../session-admission.ts'
 import { findUserOfRequest, requireRole } from '../user-admission.ts'
-import { actorOf } from '../with-idempotency.ts'
 import { originOf, requirePrivateConnection, setSessionCookie } from './browser.ts'
 import { hiddenOperation, userOf } from './hidden-operation.ts'
 import { Email, Password, PersonName, Roles, strict, Token } from './schema.ts'
 import { describeSession, linkRefused } from './session-routes.ts'
-
-// Long enough to send the link and to use it.
-const passwordLinkLifeMs = 24 * 3_600_000
 
 /**
  * The users of a partner, for its admins and for operators; without the header `openwage-partner`, the users of the installation, for
@@ -39,8 +37,9 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
     async request => {
       const partnerId = await managedPartner(request)
       const { skip, take } = pageOf(request.query)
-      const users = await listUsers(db, { partnerId, skip, take: take + 1 })
-      return { users: users.slice(0, take), hasMore: users.length > take, skip, take }
+      const found = await listUsers(db, { partnerId, skip, take: take + 1 })
+      const { rows: users, hasMore } = cutPage(found, { take })
+      return { users, hasMore, skip, take }
     },
   )
 
@@ -105,11 +104,11 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
     async request => {
       const { userId } = request.params
       requireOther(request, userId)
+      const actor = actorOf(request)
       await db.transaction().execute(async tx => {
+        await requireStillAllowed(tx, { actor, partnerId: null, userId })
         await requireUser(tx, userId)
-        if (!(await totp.remove(tx, userId))) return
-        const change = { action: 'user.remove_totp', resourceId: userId, details: {} } as const
-        await auditLog.record(tx, { partnerId: null, actor: actorOf(request), change, now: request.receivedAt })
+        await totp.remove(tx, { userId, actor, now: request.receivedAt })
       })
       return { message: 'OK' }
     },
@@ -121,17 +120,13 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
     async request => {
       const { userId } = request.params
       requireOther(request, userId)
-      const { receivedAt: now } = request
-      const token = await db.transaction().execute(async tx => {
+      const actor = actorOf(request)
+      const { token, expiresAt } = await db.transaction().execute(async tx => {
+        await requireStillAllowed(tx, { actor, partnerId: null, userId })
         await requireUser(tx, userId)
-        const change = { action: 'user.link', resourceId: userId, details: { purpose: 'password' } } as const
-        await auditLog.record(tx, { partnerId: null, actor: actorOf(request), change, now })
-        return await createLink(tx, { purpose: 'password', userId, lifeMs: passwordLinkLifeMs, now })
+        return await createPasswordLink(tx, { userId, actor, now: request.receivedAt })
       })
-      return {
-        url: `${ownOrigin(request, publicUrl)}/console/password#${token}`,
-        expiresAt: new Date(now.getTime() + passwordLinkLifeMs).toISOString(),
-      }
+      return { url: linkTo('password', token, ownOrigin(request, publicUrl)), expiresAt: expiresAt.toISOString() }
     },
   )
 
@@ -162,11 +157,14 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
         )
       const created = await db.transaction().execute(tx =>
         invitations.invite(tx, {
-          ...{ email, partnerId, roles: roles ?? [] },
-          ...{ actor: actorOf(request), now: request.receivedAt },
+          email,
+          partnerId,
+          roles: roles ?? [],
+          actor: actorOf(request),
+          now: request.receivedAt,
         }),
       )
-      const url = `${ownOrigin(request, publicUrl)}/console/invitation#${created.token}`
+      const url = linkTo('invitation', created.token, ownOrigin(request, publicUrl))
       return reply.code(201).send({ ...created.invitation, url })
     },
   )
@@ -236,23 +234,20 @@ export function userManagementRoutes(app: App, { db, mode, publicUrl }: ApiConte
           })
         requireGoodPassword(password, { email, name })
       }
-      const passwordHash = known === undefined ? await hashPassword(password) : undefined
+      const passwordHash = known === undefined ? await hashPassword(password) : null
       const created = await db.transaction().execute(async (tx): Promise<NewSession> => {
         let userId = known?.id
         if (userId === undefined) {
-          const user = await createUser(tx, { email, name, isOperator: false, now }).catch(error => {
+          const user = await createUser(tx, { email, name, isOperator: false, passwordHash, now }).catch(error => {
             throw brokenConstraint(error) === 'one_user_per_email'
               ? problem('Conflict', `${email} has a user here that is disabled; ask an operator`)
               : error
           })
           userId = user.id
-          await giveFirstPassword(tx, { userId, passwordHash: passwordHash ?? '' })
-        }
-        const actor: auditLog.Actor = { kind: 'user', name: userId, address: from.address, requestId: request.id }
-        if (known === undefined) {
           const change = { action: 'user.create', resourceId: userId, details: { by: 'invitation' } } as const
-          await auditLog.record(tx, { partnerId: null, actor, change, now })
+          await auditLog.record(tx, { partnerId: null, actor: actorOfUser(userId, from), change, now })
         }
+        const actor = actorOfUser(userId, from)
         if (!(await invitations.accept(tx, { invitation, userId, actor, now }))) throw linkRefused()
         return await openSession(tx, { userId, method: current?.session.method ?? 'password', mode, from, now })
       })

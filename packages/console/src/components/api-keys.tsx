@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
-import { type ApiKey, admin } from '../admin.ts'
+import { admin } from '../admin.ts'
+import type { ApiKey, PartnerId, Scope } from '../generated/admin.ts'
 import { reload, useLoaded } from '../query.ts'
 import { Choice, Form } from './form.tsx'
 import { Icon } from './icon.tsx'
@@ -30,7 +31,7 @@ const overlaps: [string, string][] = [
   ['', 'until I revoke it'],
 ]
 
-type Doing = { kind: 'create' } | { kind: 'rotate'; key: ApiKey } | { kind: 'store'; secret: string }
+type Doing = { kind: 'create' } | { kind: 'rotate'; key: ApiKey } | { kind: 'store'; secret: string | null }
 
 const titles = { create: 'A new API key', rotate: 'Rotate the key', store: 'The new key' }
 
@@ -43,17 +44,16 @@ export function ApiKeys({
   wanted,
   isPage = false,
 }: {
-  partnerId: string
+  partnerId: PartnerId
   wanted?: string
   /** A whole page rather than a panel of another one. */
   isPage?: boolean
 }) {
   const [doing, setDoing] = useState<Doing>()
-  const path = `partners/${partnerId}/keys`
-  const { value, error, reload: retry } = useLoaded(`keys ${partnerId}`, () => admin<{ keys: ApiKey[] }>('GET', path))
+  const { value, error, reload: retry } = useLoaded(`keys ${partnerId}`, () => admin.listApiKeys(partnerId))
   const store = ({ secret }: { secret: string | null }) => {
     reload('keys', 'operator-partner')
-    if (secret !== null) setDoing({ kind: 'store', secret })
+    setDoing({ kind: 'store', secret })
   }
   const close = () => setDoing(undefined)
   const columns: Column<ApiKey>[] = [
@@ -93,7 +93,7 @@ export function ApiKeys({
             <button type="button" class="text-button" onClick={() => setDoing({ kind: 'rotate', key })}>
               Rotate
             </button>
-            <button type="button" class="text-button" onClick={() => revoke(path, key)}>
+            <button type="button" class="text-button" onClick={() => revoke(partnerId, key)}>
               Revoke
             </button>
           </span>
@@ -116,15 +116,15 @@ export function ApiKeys({
         empty={<Empty title="No keys yet">A server needs one to call the API. Its secret is shown once.</Empty>}
       />
       <Drawer title={doing === undefined ? '' : titles[doing.kind]} isOpen={doing !== undefined} onClose={close}>
-        {doing?.kind === 'create' && <Create path={path} onMade={store} />}
-        {doing?.kind === 'rotate' && <Rotate path={path} old={doing.key} onMade={store} />}
+        {doing?.kind === 'create' && <Create partnerId={partnerId} onMade={store} />}
+        {doing?.kind === 'rotate' && <Rotate partnerId={partnerId} old={doing.key} onMade={store} />}
         {doing?.kind === 'store' && <Store secret={doing.secret} onStored={close} />}
       </Drawer>
     </>
   )
   if (!isPage)
     return (
-      <Panel isFlush title="API keys" aside={create}>
+      <Panel id="keys" isFlush title="API keys" aside={create}>
         {content}
       </Panel>
     )
@@ -135,15 +135,15 @@ export function ApiKeys({
   )
 }
 
-type Making = { path: string; onMade: (made: { secret: string | null }) => void }
+type Making = { partnerId: PartnerId; onMade: (made: { secret: string | null }) => void }
 
-function Create({ path, onMade }: Making) {
+function Create({ partnerId, onMade }: Making) {
   return (
     <Form
       submit="Create the key"
       onSubmit={async ({ days = '', ...chosen }) => {
         const expiry = days === '' ? {} : { expiresInDays: Number(days) }
-        onMade(await admin('POST', path, { scopes: Object.keys(chosen), ...expiry }))
+        onMade(await admin.createApiKey(partnerId, { scopes: Object.keys(chosen) as Scope[], ...expiry }))
       }}
     >
       {problemOf => (
@@ -169,7 +169,7 @@ function Create({ path, onMade }: Making) {
   )
 }
 
-function Rotate({ path, old, onMade }: Making & { old: ApiKey }) {
+function Rotate({ partnerId, old, onMade }: Making & { old: ApiKey }) {
   return (
     <>
       <p>
@@ -180,7 +180,7 @@ function Rotate({ path, old, onMade }: Making & { old: ApiKey }) {
         submit="Create the second key"
         onSubmit={async ({ overlap = '' }) => {
           const body = overlap === '' ? {} : { overlapSeconds: Number(overlap) }
-          onMade(await admin('POST', `${path}/${old.id}/rotate`, body))
+          onMade(await admin.rotateApiKey(partnerId, old.id, body))
         }}
       >
         {() => <Choice label="The old key works for" name="overlap" value="86400" choices={overlaps} />}
@@ -189,7 +189,14 @@ function Rotate({ path, old, onMade }: Making & { old: ApiKey }) {
   )
 }
 
-function Store({ secret, onStored }: { secret: string; onStored: () => void }) {
+function Store({ secret, onStored }: { secret: string | null; onStored: () => void }) {
+  if (secret === null)
+    return (
+      <p class="notice">
+        An earlier attempt made the key, and its secret was lost with the answer. Revoke the newest key, and make
+        another one.
+      </p>
+    )
   return (
     <>
       <p>Store it now: it is not shown again.</p>
@@ -204,13 +211,14 @@ function Store({ secret, onStored }: { secret: string; onStored: () => void }) {
   )
 }
 
-function revoke(path: string, { id, hint, lastUsedAt }: ApiKey): void {
+function revoke(partnerId: PartnerId, { id, hint, lastUsedAt }: ApiKey): void {
   const sinceUseDays = lastUsedAt === null ? undefined : (Date.now() - Date.parse(lastUsedAt)) / 86_400_000
   const use = sinceUseDays !== undefined && sinceUseDays < 1 ? ' It was used in the last day.' : ''
   doUnlessUndone(
     `${hint} is revoked: requests with it are refused.${use}`,
     () =>
-      void admin('POST', `${path}/${id}/revoke`)
+      void admin
+        .revokeApiKey(partnerId, id)
         .then(() => reload('keys', 'operator-partner'))
         .catch(problem => toast(messageOf(problem), { kind: 'bad' })),
     () => undefined,

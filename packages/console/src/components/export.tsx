@@ -9,16 +9,18 @@ const rowsMax = 100_000
 /** Downloads every row of a list as it is filtered, over all its pages. */
 export function ExportButton<Row>({
   name,
+  label = 'Export CSV',
   columns,
   rows,
 }: {
   name: string
+  label?: string
   columns: [string, (row: Row) => string | number | boolean | null][]
   rows: () => AsyncIterable<Row>
 }) {
   const [count, setCount] = useState<number | null>(null)
   const start = async () => {
-    const lines = [columns.map(([title]) => title).join(',')]
+    const lines = [columns.map(([title]) => cellOf(title)).join(',')]
     setCount(0)
     try {
       for await (const row of rows()) {
@@ -38,7 +40,7 @@ export function ExportButton<Row>({
   return (
     <button type="button" class="button" disabled={count !== null} onClick={() => void start()}>
       <Icon name="download" />
-      {count === null ? 'Export CSV' : `Exporting… ${count || ''}`}
+      {count === null ? label : `Exporting… ${count || ''}`}
     </button>
   )
 }

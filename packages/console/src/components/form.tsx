@@ -1,6 +1,7 @@
-import { ApiError } from '@openwage/sdk'
+import { ApiError, type Money, money } from '@openwage/sdk'
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { isOfEarlierAttempt } from '../api.ts'
 import { messageOf } from './states.tsx'
 
 type Fields = Record<string, string>
@@ -8,6 +9,7 @@ type Fields = Record<string, string>
 /**
  * A form whose refusals stand at the fields that they name. An issue without a field stands above.
  * @param props.onSubmit gets the trimmed text of each field
+ * @param props.children asks for the problem of each field that shows one, itself: a component that it draws would ask too late
  */
 export function Form({
   submit,
@@ -56,8 +58,60 @@ export function Form({
   )
 }
 
+/** What is wrong with entered texts, by the names of their fields. */
+export class FieldProblems extends Error {
+  readonly problems: Map<string, string>
+
+  constructor(problems: Map<string, string>) {
+    super([...problems.values()].join('; '))
+    this.problems = problems
+  }
+}
+
+type FieldReader = <Value>(name: string, parse: (text: string) => Value) => Value
+
+/**
+ * Reads entered texts, so that every fault stands at its field.
+ * @throws FieldProblems
+ */
+export function readFields<Result>(fields: Fields, read: (field: FieldReader) => Result): Result {
+  const problems = new Map<string, string>()
+  const result = read((name, parse) => {
+    try {
+      return parse(fields[name] ?? '')
+    } catch (error) {
+      problems.set(name, error instanceof Error ? error.message : String(error))
+      // Never used: the problem is thrown below.
+      return undefined as never
+    }
+  })
+  if (problems.size > 0) throw new FieldProblems(problems)
+  return result
+}
+
+/** Reads an amount in major units, for `readFields`. */
+export function amountIn(currency: Money['currency']): (text: string) => Money {
+  return text => {
+    const read = money(text, currency)
+    if (read.amount < 0) throw new RangeError('It must not be negative')
+    return read
+  }
+}
+
+/** Reads an empty field as null, for `readFields`. */
+export function orNull<Value>(parse: (text: string) => Value): (text: string) => Value | null {
+  return text => (text === '' ? null : parse(text))
+}
+
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new TypeError('It must be a whole number')
+  return Number(text)
+}
+
 function problemsOf(error: unknown, names: string[]): Map<string, string> {
-  if (!(error instanceof ApiError) || error.issues.length === 0) return new Map([['', messageOf(error)]])
+  if (error instanceof FieldProblems) return error.problems
+  if (!(error instanceof ApiError) || error.issues.length === 0 || isOfEarlierAttempt(error))
+    return new Map([['', messageOf(error)]])
   return new Map(
     error.issues.map((issue, index) => {
       const path = 'path' in issue ? String(issue.path) : ''
@@ -74,6 +128,7 @@ export function Field({
   problem,
   note,
   type = 'text',
+  suggestions,
   isRequired = false,
 }: {
   label: string
@@ -81,7 +136,8 @@ export function Field({
   value?: string | null
   problem?: string | undefined
   note?: string
-  type?: 'text' | 'email' | 'url' | 'tel' | 'password'
+  type?: 'text' | 'email' | 'url' | 'tel' | 'password' | 'date'
+  suggestions?: readonly string[]
   isRequired?: boolean
 }) {
   return (
@@ -96,7 +152,15 @@ export function Field({
         aria-invalid={problem !== undefined}
         aria-describedby={problem === undefined ? undefined : `problem-${name}`}
         autocomplete="off"
+        list={suggestions && `suggestions-${name}`}
       />
+      {suggestions && (
+        <datalist id={`suggestions-${name}`}>
+          {suggestions.map(each => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
+      )}
       {problem !== undefined && (
         <span class="field-problem" id={`problem-${name}`}>
           {problem}
@@ -131,6 +195,16 @@ export function Choice({
           )
         })}
       </select>
+    </label>
+  )
+}
+
+/** A field that is on or off; `onSubmit` gets `on`, or nothing. */
+export function Check({ label, name, isOn }: { label: string; name: string; isOn: boolean }) {
+  return (
+    <label class="check">
+      <input type="checkbox" name={name} defaultChecked={isOn} />
+      <span>{label}</span>
     </label>
   )
 }

@@ -38,11 +38,14 @@ export function Page({
 }
 
 export function Panel({
+  id,
   title,
   aside,
   isFlush = false,
   children,
 }: {
+  /** Where a link on the page leads to. */
+  id?: string
   title?: string
   aside?: ComponentChildren
   /** Without padding, for tables. */
@@ -50,7 +53,7 @@ export function Panel({
   children: ComponentChildren
 }) {
   return (
-    <section class={`panel${isFlush ? ' panel-flush' : ''}`}>
+    <section id={id} class={`panel${isFlush ? ' panel-flush' : ''}`}>
       {title && (
         <header class="panel-head">
           <h2>{title}</h2>

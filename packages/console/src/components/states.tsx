@@ -1,5 +1,6 @@
 import { ApiError, ConnectionError } from '@openwage/sdk'
 import type { ComponentChildren } from 'preact'
+import { isOfEarlierAttempt } from '../api.ts'
 import { CopyButton } from './values.tsx'
 
 /** Grey bars in the shape of what is about to be shown. */
@@ -59,6 +60,11 @@ export function explain(error: unknown): { title: string; advice: string; reques
   if (error instanceof ApiError) {
     const { status, requestId, issues } = error
     const messages = issues.map(({ message }) => message).join('; ')
+    if (isOfEarlierAttempt(error))
+      return {
+        title: 'An earlier attempt took effect',
+        advice: 'Its answer was lost, and it had other values than these. Look at what it did before you try again.',
+      }
     if (status === 404)
       return {
         title: 'Not found',

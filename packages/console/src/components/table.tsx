@@ -24,7 +24,7 @@ type TableProps<Row> = {
 }
 
 /** How far a list is loaded; what `useList` gives. Rows are undefined until they are there. */
-export type ListState<Row> = {
+type ListState<Row> = {
   rows: Row[] | undefined
   error?: unknown
   reload?: () => void

@@ -1,21 +1,25 @@
 import { ApiError, type Deduction, type PayCycle, type Settlement, type SettlementLine } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { api } from '../api.ts'
-import { DropZone, SheetProblems } from '../components/drop-zone.tsx'
+import { api, sendCsv } from '../api.ts'
+import { act } from '../components/act.ts'
+import { DropZone } from '../components/drop-zone.tsx'
 import { download, ExportButton } from '../components/export.tsx'
 import { Icon } from '../components/icon.tsx'
 import { Figure, Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
+import { useNow } from '../components/now.ts'
+import { SheetProblems } from '../components/sheet.tsx'
 import { Empty, Failure, messageOf, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { toast } from '../components/toast.tsx'
 import { Amount, Id, State } from '../components/values.tsx'
-import { formatDay, formatNumber } from '../format.ts'
-import { at } from '../places.ts'
-import { reload, useList, useLoaded } from '../query.ts'
+import { formatDay, formatMoney, formatNumber, plural } from '../format.ts'
+import { at, hrefOfId } from '../places.ts'
+import { useList, useLoaded } from '../query.ts'
 import { may } from '../session.ts'
 import { daysLeft } from './cycles.tsx'
+import { payRunColumns } from './pay-runs.tsx'
 
 type PayCycleId = PayCycle['id']
 
@@ -23,6 +27,7 @@ const back = () => ({ href: at('cycles'), title: 'Pay cycles' })
 
 export default function CyclePage() {
   const { id } = useRoute().params as { id: PayCycleId }
+  const now = useNow()
   const { value, error, reload: retry } = useLoaded(`pay-cycle ${id}`, () => api.payCycles.get(id))
   if (value === undefined)
     return (
@@ -38,11 +43,12 @@ export default function CyclePage() {
     >
       <div class="record-head">
         <State state={value.status} />
-        <span class="record-to">{daysLeft(value)}</span>
+        <span class="record-to">{daysLeft(value, now)}</span>
         <Id id={id} isLink={false} />
       </div>
       <div class="stack">
         {value.status === 'Closed' && <SettlementPanel id={id} />}
+        <PayRunsOfCycle id={id} />
         <Deductions id={id} isOpen={value.status === 'Open'} />
       </div>
     </Page>
@@ -143,6 +149,7 @@ function SettlementPanel({ id }: { id: PayCycleId }) {
       }
     >
       <Outcomes settlement={listed.first} />
+      <SettledSides id={id} settlement={listed.first} />
       <Table
         label="Settlement"
         columns={lineColumns}
@@ -154,14 +161,49 @@ function SettlementPanel({ id }: { id: PayCycleId }) {
   )
 }
 
-function Outcomes({ settlement }: { settlement: Settlement }) {
-  const { matched, short, over, unknown, totals, paymentReference } = settlement
+/** What became available to members in the cycle, newest first. */
+function PayRunsOfCycle({ id }: { id: PayCycleId }) {
+  const listed = useList(
+    `pay-runs-of-cycle ${id}`,
+    () => api.payRuns.list({ payCycleId: id, take: 10 }),
+    page => page.payRuns,
+  )
   return (
-    <div class="figures figures-flush">
+    <Panel
+      isFlush
+      title="Pay runs"
+      aside={listed.first && <span class="quiet">{formatNumber(listed.first.total)}</span>}
+    >
+      <Table
+        label="Pay runs"
+        columns={payRunColumns.filter(({ title }) => title !== 'Pay cycle')}
+        list={listed}
+        keyOf={payRun => payRun.id}
+        hrefOf={payRun => hrefOfId(payRun.id)}
+        empty={<Empty title="No pay run in this cycle" />}
+      />
+    </Panel>
+  )
+}
+
+type SettlementOutcomes = Pick<Settlement, 'matched' | 'short' | 'over' | 'unknown'>
+
+function OutcomeFigures({ outcomes: { matched, short, over, unknown } }: { outcomes: SettlementOutcomes }) {
+  return (
+    <>
       <Figure title="Matched">{formatNumber(matched)}</Figure>
       <Figure title="Short">{formatNumber(short)}</Figure>
       <Figure title="Over">{formatNumber(over)}</Figure>
       <Figure title="Unknown">{formatNumber(unknown)}</Figure>
+    </>
+  )
+}
+
+function Outcomes({ settlement }: { settlement: Settlement }) {
+  const { totals, paymentReference } = settlement
+  return (
+    <div class="figures figures-flush">
+      <OutcomeFigures outcomes={settlement} />
       {totals.map(total => (
         <Figure key={total.due.currency} title="Still due" note={paymentReference && <>Reference {paymentReference}</>}>
           <Amount money={total.due} />
@@ -171,29 +213,192 @@ function Outcomes({ settlement }: { settlement: Settlement }) {
   )
 }
 
+// A person looks through some hundred differences; the rest is in the export.
+const linesReadMax = 10_000
+
+/** The lines with a difference of a settled cycle. */
+function SettledSides({ id, settlement }: { id: PayCycleId; settlement: Settlement }) {
+  const differences = settlement.short + settlement.over + settlement.unknown
+  const { value: lines } = useLoaded(differences === 0 ? null : `cycle-differences ${id}`, async () => {
+    const found: SettlementLine[] = []
+    let read = 0
+    for await (const line of api.payCycles.listSettlementLines(id, { take: 1_000 })) {
+      read += 1
+      if (line.outcome !== 'matched') found.push(line)
+      if (found.length === differences || read === linesReadMax) break
+    }
+    return found
+  })
+  if (lines === undefined) return null
+  return (
+    <div class="panel-body">
+      <Sides lines={lines} outcomes={settlement} />
+    </div>
+  )
+}
+
+const sides = [
+  {
+    outcome: 'short',
+    title: 'Short',
+    meaning: 'Payroll took less than the deduction.',
+    none: 'Payroll took at least every deduction.',
+  },
+  {
+    outcome: 'over',
+    title: 'Over',
+    meaning: 'Payroll took more. The excess is given back: it lowers the deduction in the open cycle.',
+    none: 'Payroll took too much from no member.',
+  },
+  {
+    outcome: 'unknown',
+    title: 'Unknown',
+    meaning: 'These members had no deduction. What was taken is given back in the open cycle.',
+    none: 'Every member in the file had a deduction.',
+  },
+] as const
+
+/** What differs, side by side, and what becomes of it. */
+function Sides({
+  lines,
+  outcomes,
+  shortfallPolicy,
+}: {
+  lines: SettlementLine[]
+  outcomes: SettlementOutcomes
+  shortfallPolicy?: Preview['shortfallPolicy']
+}) {
+  return (
+    <div class="sides">
+      {sides.map(({ outcome, title, meaning, none }) => {
+        const count = outcomes[outcome]
+        return (
+          <section key={outcome} class="side-by-side" aria-label={title}>
+            <h3>
+              <State state={outcome} tone={count === 0 ? 'calm' : undefined} /> {formatNumber(count)}
+            </h3>
+            <p class="quiet">
+              {count === 0 ? none : meaning}
+              {outcome === 'short' && count > 0 && <Shortfall policy={shortfallPolicy} />}
+            </p>
+            <Differences lines={lines.filter(line => line.outcome === outcome)} count={count} />
+          </section>
+        )
+      })}
+    </div>
+  )
+}
+
+/** What becomes of what is short. It is one setting for all members; without it, the lines say what was done. */
+function Shortfall({ policy }: { policy: Preview['shortfallPolicy'] | undefined }) {
+  if (policy === undefined) return null
+  return (
+    <>
+      {policy === 'carry'
+        ? ' The rest is carried: it is deducted in the open cycle.'
+        : ' The rest is written off: it becomes a cost of the employer, and the member owes nothing.'}{' '}
+      This is a setting for all members, which the operator changes.
+    </>
+  )
+}
+
+/** Lines shown of each side; the others are in the table or the export. */
+const differencesMax = 50
+
+function Differences({ lines, count }: { lines: SettlementLine[]; count: number }) {
+  if (lines.length === 0) return null
+  return (
+    <>
+      <ul class="differences">
+        {lines.slice(0, differencesMax).map(line => (
+          <li key={`${line.memberId} ${line.deducted.currency}`}>
+            <MemberName id={line.memberId} />
+            <b>
+              <Amount money={{ ...line.taken, amount: line.taken.amount - line.deducted.amount }} signed />
+            </b>
+            <span class="quiet">
+              took <Amount money={line.taken} /> of <Amount money={line.deducted} />
+            </span>
+            <span class="quiet">{becomes(line)}</span>
+          </li>
+        ))}
+      </ul>
+      {count > Math.min(lines.length, differencesMax) && (
+        <p class="quiet">{plural(count - Math.min(lines.length, differencesMax), 'more member')}</p>
+      )}
+    </>
+  )
+}
+
+function becomes({ carried, writtenOff }: SettlementLine): string {
+  if (writtenOff.amount > 0) return 'written off'
+  return carried.amount > 0 ? 'carried' : 'given back'
+}
+
+type Preview = SettlementOutcomes & {
+  shortfallPolicy: 'carry' | 'write_off'
+  totals: Omit<Settlement['totals'][number], 'due'>[]
+  lines: SettlementLine[]
+}
+
+/** Compares a dropped file with the deductions, and settles the cycle with it when the reader says so. */
 function Settle({ id }: { id: PayCycleId }) {
   const [problem, setProblem] = useState<unknown>()
   const [file, setFile] = useState<File>()
-  const upload = async (dropped: File) => {
+  const [preview, setPreview] = useState<Preview>()
+  const [isSettling, setIsSettling] = useState(false)
+  const check = async (dropped: File) => {
     setFile(dropped)
     setProblem(undefined)
+    setPreview(undefined)
     try {
-      await api.payCycles.settle(id, dropped)
-      toast('The cycle is settled')
-      reload('cycle')
+      setPreview(await sendCsv<Preview>(`/console/v1/pay-cycles/${id}/settlement-files`, dropped))
     } catch (error) {
       setProblem(error)
     }
+  }
+  const settle = async (dropped: File) => {
+    setIsSettling(true)
+    await act(() => api.payCycles.settle(id, dropped), 'The cycle is settled', 'cycle', 'pay-cycle')
+    setIsSettling(false)
   }
   return (
     <Panel title="Settlement">
       <div class="stack">
         <p>
-          Payroll has not reported yet what it took. Take the deductions as CSV, correct what was taken, and drop the
-          file here. Settling is final.
+          Payroll has not reported yet what it took. Take the deductions as CSV, correct the column <code>amount</code>,
+          which is in minor units such as pence, and drop the file here. It is first compared: nothing is booked until
+          you settle.
         </p>
-        <DropZone label="Drop payroll’s file here" onFile={upload} />
+        <DropZone label="Drop payroll’s file here" onFile={dropped => void check(dropped)} kinds=".csv,text/csv" />
         {problem !== undefined && file !== undefined && <SheetProblems file={file} error={problem} />}
+        {file !== undefined && problem === undefined && preview === undefined && <Skeleton lines={3} />}
+        {file !== undefined && preview !== undefined && (
+          <section class="stack" aria-label="What the file would settle">
+            <h2>{file.name}</h2>
+            <div class="figures figures-alone">
+              <OutcomeFigures outcomes={preview} />
+              {preview.totals.map(total => (
+                <Figure
+                  key={total.deducted.currency}
+                  title={`Taken in ${total.deducted.currency}`}
+                  note={`of ${formatMoney(total.deducted)} to deduct`}
+                >
+                  <Amount money={total.taken} />
+                </Figure>
+              ))}
+            </div>
+            <Sides lines={preview.lines} outcomes={preview} shortfallPolicy={preview.shortfallPolicy} />
+            <div class="button-list">
+              <button type="button" class="button button-main" disabled={isSettling} onClick={() => void settle(file)}>
+                Settle the cycle for good
+              </button>
+              <button type="button" class="button" disabled={isSettling} onClick={() => setFile(undefined)}>
+                Discard
+              </button>
+            </div>
+          </section>
+        )}
       </div>
     </Panel>
   )

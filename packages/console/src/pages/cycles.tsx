@@ -1,51 +1,129 @@
 import type { PayCycle } from '@openwage/sdk'
+import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
+import { CycleCalendar, dayOf } from '../components/cycle-calendar.tsx'
+import { ExportButton } from '../components/export.tsx'
+import { useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
+import { useNow } from '../components/now.ts'
 import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { Day, Id, State } from '../components/values.tsx'
 import { plural } from '../format.ts'
 import { hrefOfId } from '../places.ts'
-import { useList } from '../query.ts'
+import { useList, useLoaded } from '../query.ts'
+import { may } from '../session.ts'
 
-const columns: Column<PayCycle>[] = [
-  {
-    title: 'Days',
-    cell: ({ startDate, endDate }) => (
-      <>
-        <Day day={startDate} short /> – <Day day={endDate} />
-      </>
-    ),
-  },
-  { title: 'State', cell: ({ status }) => <State state={status} /> },
-  { title: 'Left', cell: cycle => daysLeft(cycle), isMinor: true },
-  { title: 'Pay cycle', cell: ({ id }) => <Id id={id} />, isMinor: true },
-]
+// Four years of weekly cycles.
+const cyclesMax = 200
+// Some months of the days on which pay became available.
+const payRunsMax = 500
+/** Only these are asked whether they are settled: older ones hardly change. */
+const withSettlementMax = 12
 
 export default function Cycles() {
+  const filters = useFilters()
+  const { path } = useLocation()
+  const now = useNow()
+  const today = dayOf(now)
   const listed = useList(
     'pay-cycles',
-    () => api.payCycles.list({ take: 50 }),
+    () => api.payCycles.list({ take: cyclesMax }),
     page => page.payCycles,
   )
+  const cycles = listed.rows ?? []
+  const { value: payRuns = [] } = useLoaded('pay-runs-of-calendar', async () => {
+    const page = await api.payRuns.list({ statuses: ['Available', 'Scheduled'], take: payRunsMax })
+    return page.payRuns
+  })
+  const hrefOfMonth = (month: string) => `${path}?month=${month}`
+  const closed = cycles.filter(({ status }) => status === 'Closed').slice(0, withSettlementMax)
   return (
-    <Page title="Pay cycles">
-      <Panel isFlush>
-        <Table
-          label="Pay cycles"
-          columns={columns}
-          list={listed}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => hrefOfId(id)}
-          empty={<Empty title="No pay cycle is open">The operator sets the schedule of the partner.</Empty>}
+    <Page
+      title="Pay cycles"
+      actions={
+        <ExportButton
+          name="pay-cycles"
+          columns={[
+            ['id', (cycle: PayCycle) => cycle.id],
+            ['start_date', cycle => cycle.startDate],
+            ['end_date', cycle => cycle.endDate],
+            ['status', cycle => cycle.status],
+          ]}
+          rows={() => api.payCycles.list({ take: 1_000 })}
         />
-      </Panel>
+      }
+    >
+      <div class="stack">
+        {cycles.length > 0 && (
+          <Panel>
+            <CycleCalendar
+              month={monthOf(filters.get('month'), { cycles, today })}
+              today={today}
+              cycles={cycles}
+              payRuns={payRuns}
+              hrefOfMonth={hrefOfMonth}
+            />
+          </Panel>
+        )}
+        <Panel isFlush>
+          <Table
+            label="Pay cycles"
+            columns={columnsFor({ mayBeSettled: new Set(may('payroll', 'support', 'viewer') ? closed : []), now })}
+            list={listed}
+            keyOf={({ id }) => id}
+            hrefOf={({ id }) => hrefOfId(id)}
+            empty={
+              <Empty title="No pay cycle is open" curl={firstRequest()}>
+                The operator sets the schedule of the partner.
+              </Empty>
+            }
+          />
+        </Panel>
+      </div>
     </Page>
   )
 }
 
-export function daysLeft({ endDate, status }: PayCycle): string {
-  if (status === 'Closed') return ''
-  const days = Math.ceil((Date.parse(`${endDate}T23:59:59Z`) - Date.now()) / 86_400_000)
-  return days < 1 ? 'ends today' : `${plural(days, 'day')} left`
+function columnsFor({ mayBeSettled, now }: { mayBeSettled: ReadonlySet<PayCycle>; now: Date }): Column<PayCycle>[] {
+  return [
+    {
+      title: 'Days',
+      cell: ({ startDate, endDate }) => (
+        <span class="days">
+          <Day day={startDate} short /> – <Day day={endDate} />
+        </span>
+      ),
+    },
+    { title: 'State', cell: ({ status }) => <State state={status} /> },
+    {
+      title: 'Next',
+      cell: cycle => (mayBeSettled.has(cycle) ? <SettlementState cycle={cycle} /> : daysLeft(cycle, now)),
+    },
+    { title: 'Pay cycle', cell: ({ id }) => <Id id={id} />, isMinor: true },
+  ]
+}
+
+function SettlementState({ cycle: { id } }: { cycle: PayCycle }) {
+  const { value, error } = useLoaded(`cycle-settled ${id}`, () => api.payCycles.listSettlementLines(id, { take: 1 }))
+  if (error !== undefined) return <State state="to settle" tone="wait" />
+  return value === undefined ? null : <State state="settled" />
+}
+
+/** The month in the address; otherwise today's if it is within the open cycle, or else the month in which that one ends. */
+function monthOf(asked: string, { cycles, today }: { cycles: PayCycle[]; today: string }): string {
+  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(asked)) return asked
+  const open = cycles.find(({ status }) => status === 'Open')
+  if (open === undefined || (open.startDate <= today && today <= open.endDate)) return today.slice(0, 7)
+  return open.endDate.slice(0, 7)
+}
+
+export function daysLeft({ endDate, status }: PayCycle, now: Date): string {
+  const days = Math.round((Date.parse(endDate) - Date.parse(dayOf(now))) / 86_400_000)
+  if (status === 'Closed' || days < 0) return ''
+  return days === 0 ? 'ends today' : `${plural(days, 'day')} left`
+}
+
+function firstRequest(): string {
+  return `curl ${location.origin}/v1/pay/cycles -H "x-api-key: $OPENWAGE_API_KEY"`
 }

@@ -26,6 +26,8 @@ const pollMs = 1_000
 
 export default function ListPage() {
   const { id } = useRoute().params as { id: JobId }
+  const filters = useFilters()
+  const filter = filterOf(filters)
   const job = useLoaded(`list ${id}`, () => api.memberJobs.get(id))
   const type = job.value?.progress.type
   const isMoving = type === 'Processing' || type === 'NotReady'
@@ -48,7 +50,7 @@ export default function ListPage() {
       back={back()}
       actions={
         <>
-          <ResultsButton id={id} />
+          <ResultsButton id={id} filter={filter} />
           {type === 'AwaitingReview' && may('payroll') && (
             <>
               <button
@@ -84,7 +86,7 @@ export default function ListPage() {
         </p>
       )}
       {/* The results of a job change as it goes on. */}
-      <Results id={id} version={`${type} ${progress.totalComplete}`} />
+      <Results id={id} filters={filters} filter={filter} version={`${type} ${progress.totalComplete}`} />
     </Page>
   )
 }
@@ -98,18 +100,31 @@ const columns: Column<MemberJobResult>[] = [
   { title: 'Message', cell: ({ message }) => message ?? '', isMinor: true },
 ]
 
-function Results({ id, version }: { id: JobId; version: string }) {
-  const filters = useFilters()
-  const action = filters.all('action') as MemberJobResultAction[]
-  const outcome = filters.all('outcome') as MemberJobResultOutcome[]
+type ResultsFilter = { actions?: MemberJobResultAction[]; outcomes?: MemberJobResultOutcome[] }
+
+function filterOf(filters: ReturnType<typeof useFilters>): ResultsFilter {
+  const chosen = filters.all('action') as MemberJobResultAction[]
+  const ended = filters.all('outcome') as MemberJobResultOutcome[]
+  return {
+    ...(chosen.length > 0 ? { actions: chosen } : {}),
+    ...(ended.length > 0 ? { outcomes: ended } : {}),
+  }
+}
+
+function Results({
+  id,
+  filters,
+  filter,
+  version,
+}: {
+  id: JobId
+  filters: ReturnType<typeof useFilters>
+  filter: ResultsFilter
+  version: string
+}) {
   const listed = useList(
     `list-results ${id} ${filters.text} ${version}`,
-    () =>
-      api.memberJobs.listResults(id, {
-        ...(action.length > 0 ? { actions: action } : {}),
-        ...(outcome.length > 0 ? { outcomes: outcome } : {}),
-        take: 50,
-      }),
+    () => api.memberJobs.listResults(id, { ...filter, take: 50 }),
     page => page.results,
   )
   return (
@@ -119,13 +134,13 @@ function Results({ id, version }: { id: JobId; version: string }) {
         <ChoiceFilter
           label="Action"
           values={actions}
-          chosen={action}
+          chosen={filter.actions ?? []}
           onChange={values => filters.set('action', ...values)}
         />
         <ChoiceFilter
           label="Outcome"
           values={outcomes}
-          chosen={outcome}
+          chosen={filter.outcomes ?? []}
           onChange={values => filters.set('outcome', ...values)}
         />
       </FilterBar>
@@ -142,14 +157,14 @@ function Results({ id, version }: { id: JobId; version: string }) {
   )
 }
 
-function ResultsButton({ id }: { id: JobId }) {
+function ResultsButton({ id, filter }: { id: JobId; filter: ResultsFilter }) {
   return (
     <button
       type="button"
       class="button"
       onClick={() =>
         void api.memberJobs
-          .exportResults(id)
+          .exportResults(id, filter)
           .then(async file => download(`results-${id}.csv`, await file.blob()))
           .catch(error => toast(messageOf(error), { kind: 'bad' }))
       }

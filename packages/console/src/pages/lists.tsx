@@ -2,9 +2,10 @@ import type { MemberJob, MemberJobPreview } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
-import { DropZone, SheetProblems } from '../components/drop-zone.tsx'
+import { DropZone } from '../components/drop-zone.tsx'
 import { Figure, Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
+import { SheetProblems } from '../components/sheet.tsx'
 import { Empty, messageOf, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { toast } from '../components/toast.tsx'
@@ -104,6 +105,9 @@ function Upload() {
   )
 }
 
+/** Names that a person looks through before applying a list; the results of the list have all of them. */
+const offboardShown = 200
+
 function Plan({ preview, onApply, isSending }: { preview: MemberJobPreview; onApply: () => void; isSending: boolean }) {
   const { plan, needsReview, offboard } = preview
   const changes = plan.invite + plan.update + plan.bringBack + plan.offboard
@@ -114,12 +118,13 @@ function Plan({ preview, onApply, isSending }: { preview: MemberJobPreview; onAp
         <details open={offboard.length <= 20}>
           <summary>{plural(plan.offboard, 'member')} would be offboarded, because the list does not have them</summary>
           <ul class="names">
-            {offboard.slice(0, 200).map(id => (
+            {offboard.slice(0, offboardShown).map(id => (
               <li key={id}>
                 <MemberName id={id} />
               </li>
             ))}
           </ul>
+          {plan.offboard > offboardShown && <p class="quiet">{plural(plan.offboard - offboardShown, 'more member')}</p>}
         </details>
       )}
       {needsReview && (

@@ -50,7 +50,8 @@ export default function PayRunPage() {
   )
 }
 
-function Revert({ payRun: { id, status } }: { payRun: PayRunDetails }) {
+/** Reverts a pay run once there was time to undo that. */
+export function Revert({ payRun: { id, status } }: { payRun: Pick<PayRunDetails, 'id' | 'status'> }) {
   const [isGoing, setIsGoing] = useState(false)
   if (status === 'Reverted' || !may('payroll')) return null
   const revert = () => {

@@ -8,10 +8,12 @@ import { type Column, Table } from '../components/table.tsx'
 import { Id, State, Time } from '../components/values.tsx'
 import { hrefOfId } from '../places.ts'
 import { useList } from '../query.ts'
+import { may } from '../session.ts'
+import { PayRunUpload } from './pay-run-upload.tsx'
 
 const statuses = ['Scheduled', 'Available', 'Reverted'] as const
 
-const columns: Column<PayRun>[] = [
+export const payRunColumns: Column<PayRun>[] = [
   { title: 'Available from', cell: ({ scheduledFor }) => <Time at={scheduledFor} /> },
   { title: 'State', cell: ({ status }) => <State state={status} /> },
   { title: 'Pay run', cell: ({ id }) => <Id id={id} /> },
@@ -43,6 +45,11 @@ export default function PayRuns() {
         />
       }
     >
+      {may('payroll') && (
+        <div class="above">
+          <PayRunUpload />
+        </div>
+      )}
       <FilterBar>
         <ChoiceFilter
           label="State"
@@ -54,7 +61,7 @@ export default function PayRuns() {
       <Panel isFlush>
         <Table
           label="Pay runs"
-          columns={columns}
+          columns={payRunColumns}
           list={listed}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}

@@ -4,11 +4,12 @@ import { ExportButton } from '../components/export.tsx'
 import { ChoiceFilter, DayFilter, FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
-import { Empty } from '../components/states.tsx'
+import { Empty, Failure, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { hrefOfId } from '../places.ts'
-import { prefetchList, useList } from '../query.ts'
+import { prefetchList, useList, useLoaded } from '../query.ts'
+import { may } from '../session.ts'
 
 const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
 
@@ -21,14 +22,21 @@ export function prefetchWithdrawals(): void {
 export default function Withdrawals() {
   const filters = useFilters()
   const chosen = filters.all('status') as WithdrawalStatus[]
-  const memberId = filters.get('member')
+  const member = filters.get('member')
+  // A text that is no id is a name to choose a member by.
+  const memberId = member.startsWith('mem_') ? member : ''
+  const isName = member !== '' && memberId === '' && may('payroll', 'support', 'viewer')
   const query = {
     statuses: chosen.length > 0 ? chosen : [...statuses],
     ...(memberId === '' ? {} : { memberId: memberId as `mem_${string}` }),
     ...(filters.get('from') === '' ? {} : { fromDate: filters.get('from') }),
     ...(filters.get('to') === '' ? {} : { toDate: filters.get('to') }),
   }
-  const listed = useList(`withdrawals?${filters.text}`, () => api.withdrawals.list({ ...query, take: 50 }), rowsOf)
+  const listed = useList(
+    isName ? null : `withdrawals?${filters.text}`,
+    () => api.withdrawals.list({ ...query, take: 50 }),
+    rowsOf,
+  )
   return (
     <Page
       title="Withdrawals"
@@ -47,30 +55,71 @@ export default function Withdrawals() {
           chosen={chosen}
           onChange={values => filters.set('status', ...values)}
         />
-        <TextFilter label="Member id" value={memberId} isSearch onChange={value => filters.set('member', value)} />
+        <TextFilter
+          label="Member’s name or id"
+          value={member}
+          isSearch
+          onChange={value => filters.set('member', value)}
+        />
+        {memberId !== '' && <MemberName id={memberId as `mem_${string}`} />}
         <DayFilter label="From" value={filters.get('from')} onChange={value => filters.set('from', value)} />
         <DayFilter label="Before" value={filters.get('to')} onChange={value => filters.set('to', value)} />
       </FilterBar>
-      <Panel isFlush>
-        <Table
-          label="Withdrawals"
-          columns={columns}
-          list={listed}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => hrefOfId(id)}
-          empty={
-            filters.text === '' ? (
-              <Empty title="No withdrawals yet" curl={firstRequest()}>
-                Your server asks for a quote on behalf of a member, then completes it. This is the first of the two
-                requests.
-              </Empty>
-            ) : (
-              <Empty title="No withdrawal matches these filters" />
-            )
-          }
-        />
-      </Panel>
+      {isName ? (
+        <MemberChoices text={member} onChoose={id => filters.set('member', id)} />
+      ) : (
+        <Panel isFlush>
+          <Table
+            label="Withdrawals"
+            columns={columns}
+            list={listed}
+            keyOf={({ id }) => id}
+            hrefOf={({ id }) => hrefOfId(id)}
+            empty={
+              filters.text === '' ? (
+                <Empty title="No withdrawals yet" curl={firstRequest()}>
+                  Your server asks for a quote on behalf of a member, then completes it. This is the first of the two
+                  requests.
+                </Empty>
+              ) : (
+                <Empty title="No withdrawal matches these filters" />
+              )
+            }
+          />
+        </Panel>
+      )}
     </Page>
+  )
+}
+
+/** As many as fit on a screen; a longer name narrows them down. */
+const choicesMax = 12
+
+/** The members whose withdrawals a name may be about. */
+function MemberChoices({ text, onChoose }: { text: string; onChoose: (memberId: string) => void }) {
+  const { value, error, reload } = useLoaded(`member-choices ${text}`, () =>
+    api.members.list({ search: text, take: choicesMax }),
+  )
+  if (error !== undefined) return <Failure error={error} onRetry={reload} />
+  if (value === undefined) return <Skeleton lines={2} />
+  if (value.members.length === 0)
+    return (
+      <Panel>
+        <Empty title="No member matches">
+          A member is found by the beginning of the name, or by the whole e-mail address, worker id or id.
+        </Empty>
+      </Panel>
+    )
+  return (
+    <Panel title="Whose withdrawals?">
+      <div class="button-list">
+        {value.members.map(({ memberId, firstName, lastName, email }) => (
+          <button key={memberId} type="button" class="button" onClick={() => onChoose(memberId)}>
+            {firstName} {lastName} <span class="quiet">{email}</span>
+          </button>
+        ))}
+      </div>
+    </Panel>
   )
 }
 

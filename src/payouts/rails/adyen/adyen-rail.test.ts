@@ -722,7 +722,7 @@ test('whatever fails, is repeated or arrives in another order, every payment is 
   service.decide(() => [...pick(endings)])
   const faults = ['cut-before', 'cut-after', 'error-before', 'error-after'] as const
   const ids: string[] = []
-  for (let count = 0; count < extent({ short: 25, long: 150 }); count++) ids.push(await withdraw())
+  for (let count = 0; count < extent({ short: 15, long: 150 }); count++) ids.push(await withdraw())
   harness.clock.advance({ seconds: 30 })
   const told: string[] = []
   for (let round = 0; round < 12; round++) {

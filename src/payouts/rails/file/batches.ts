@@ -53,6 +53,9 @@ export type Batch = {
   approvedAutomatically: boolean
   sendingAt: Date | null
   sentAt: Date | null
+  acknowledgedAt: Date | null
+  /** When the bank rejected it, its last payment was answered, or it was cancelled. */
+  endedAt: Date | null
 }
 
 /** A payment that is to join a batch. */
@@ -496,7 +499,8 @@ export async function countWaiting(db: Reader): Promise<number> {
 async function select(db: Reader, where: ReturnType<typeof sql>, take: number): Promise<Batch[]> {
   const { rows } = await sql<Batch>`
     select id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status, held, payment_count,
-           control_total, file_name, file_sha256, name_check, closed_at, approved_at, approved_automatically, sending_at, sent_at
+           control_total, file_name, file_sha256, name_check, closed_at, approved_at, approved_automatically, sending_at, sent_at,
+           acknowledged_at, ended_at
       from payout_batches where ${where} order by id desc limit ${take}`.execute(db)
   return rows
 }

@@ -1,5 +1,5 @@
 import { useRoute } from 'preact-iso'
-import { admin, adminList, type Batch, type BatchPayment } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Figure, KeyValues, Page, Panel, type Step, Timeline } from '../../components/layout.tsx'
@@ -7,22 +7,23 @@ import { Empty, Failure, Skeleton } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
+import type { BatchPayment, PayoutBatch, PayoutBatchId } from '../../generated/admin.ts'
 import { useList, useLoaded } from '../../query.ts'
 import { BatchState } from './batches.tsx'
 
 const back = { href: '/console/operator/batches', title: 'Payouts' }
 
 export default function BatchPage() {
-  const { id = '' } = useRoute().params
-  const { value, error, reload } = useLoaded(`operator-batch ${id}`, () => admin<Batch>('GET', `payout-batches/${id}`))
+  const { id } = useRoute().params as { id: PayoutBatchId }
+  const { value, error, reload } = useLoaded(`operator-batch ${id}`, () => admin.getPayoutBatch(id))
   if (value === undefined)
     return (
       <Page title="Batch" back={back}>
         {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={reload} />}
       </Page>
     )
-  const post = (path: string, done: string) =>
-    void act(() => admin('POST', `payout-batches/${id}/${path}`), done, 'operator-batch')
+  const change = (operation: (batchId: PayoutBatchId) => PromiseLike<unknown>, done: string) =>
+    void act(() => operation(id), done, 'operator-batch')
   return (
     <Page
       title={`Batch ${value.messageId}`}
@@ -39,7 +40,11 @@ export default function BatchPage() {
             <button
               type="button"
               class="button"
-              onClick={() => (value.held ? post('release', 'Released') : post('hold', 'Held until it is released'))}
+              onClick={() =>
+                value.held
+                  ? change(admin.releasePayoutBatch, 'Released')
+                  : change(admin.holdPayoutBatch, 'Held until it is released')
+              }
             >
               {value.held ? 'Release' : 'Hold'}
             </button>
@@ -48,7 +53,7 @@ export default function BatchPage() {
             <button
               type="button"
               class="button button-main"
-              onClick={() => post('approve', 'Your approval is recorded')}
+              onClick={() => change(admin.approvePayoutBatch, 'Your approval is recorded')}
             >
               Approve
             </button>
@@ -68,7 +73,7 @@ export default function BatchPage() {
       {value.needsApproval && (
         <div class="figures">
           <Figure title="Approvals" note="Different people must approve">
-            {formatNumber(value.approvals?.length ?? 0)} of {formatNumber(value.approvalsNeeded ?? 2)}
+            {formatNumber(value.approvals.length)} of {formatNumber(value.approvalsNeeded)}
           </Figure>
           <Figure title="Cut-off">
             <Time at={value.cutOffAt} />
@@ -97,12 +102,12 @@ export default function BatchPage() {
   )
 }
 
-function stepsOf(batch: Batch): Step[] {
+function stepsOf(batch: PayoutBatch): Step[] {
   const steps: (Step | undefined)[] = [
     batch.closedAt === null
       ? undefined
       : { key: 'closed', at: batch.closedAt, tone: 'calm', title: 'Closed: no payment is added any longer' },
-    ...(batch.approvals ?? []).map(
+    ...batch.approvals.map(
       ({ person, at }): Step => ({ key: person, at, tone: 'flow', title: `Approved by ${person}` }),
     ),
     batch.approvedAt === null
@@ -129,16 +134,10 @@ const columns: Column<BatchPayment>[] = [
   { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true },
 ]
 
-function Payments({ id }: { id: string }) {
+function Payments({ id }: { id: PayoutBatchId }) {
   const listed = useList(
     `operator-batch-payments ${id}`,
-    () =>
-      adminList<{ payments: BatchPayment[]; hasMore: boolean }, BatchPayment>(
-        `payout-batches/${id}/payments`,
-        new URLSearchParams({ take: '50' }),
-        page => page.payments,
-        payment => payment.reference,
-      ),
+    () => admin.listBatchPayments(id, { take: 50 }),
     page => page.payments,
   )
   return (

@@ -1,4 +1,4 @@
-import { admin, adminList, type Batch, type Rail, sendFile } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
 import { DropZone } from '../../components/drop-zone.tsx'
 import { ExportButton } from '../../components/export.tsx'
@@ -8,14 +8,21 @@ import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
 import { formatNumber, inWords, plural } from '../../format.ts'
+import type { PayoutBatchStatus, PayoutBatchSummary } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList, useLoaded } from '../../query.ts'
 
-type Batches = { batches: Batch[]; hasMore: boolean }
+const statuses = [
+  'building',
+  'approved',
+  'sent',
+  'acknowledged',
+  'settled',
+  'rejected',
+  'cancelled',
+] as const satisfies PayoutBatchStatus[]
 
-const statuses = ['building', 'approved', 'sent', 'acknowledged', 'settled', 'rejected', 'cancelled'] as const
-
-const columns: Column<Batch>[] = [
+const columns: Column<PayoutBatchSummary>[] = [
   { title: 'Value date', cell: ({ valueDate }) => <Day day={valueDate} /> },
   { title: 'State', cell: batch => <BatchState batch={batch} /> },
   { title: 'Rail', cell: ({ rail }) => rail, isMinor: true },
@@ -24,18 +31,17 @@ const columns: Column<Batch>[] = [
   { title: 'Total', cell: ({ total }) => <Amount money={total} />, isFigure: true },
 ]
 
-export function BatchState({ batch: { status, needsApproval, held } }: { batch: Batch }) {
+export function BatchState({ batch: { status, needsApproval, held } }: { batch: PayoutBatchSummary }) {
   if (held) return <State state="held" />
   return <State state={needsApproval && status === 'building' ? 'awaiting_approval' : status} />
 }
 
 /** Takes files that the bank has given by hand: statements, reports, returns. */
 function BankFiles() {
-  const rails = useLoaded('operator-rails', () => admin<{ rails: Rail[] }>('GET', 'rails')).value?.rails ?? []
+  const rails = useLoaded('operator-rails', () => admin.listRails()).value?.rails ?? []
   const upload = async (rail: string, file: File) => {
-    const path = `rails/${encodeURIComponent(rail)}/files?${new URLSearchParams({ name: file.name })}`
     await act(
-      () => sendFile<{ result: string; records: number }>(path, file),
+      () => admin.importBankFile(rail, file, { name: file.name }),
       ({ result, records }) => `${inWords(result)}: ${plural(records, 'record')}`,
       'operator-',
     )
@@ -58,15 +64,8 @@ function BankFiles() {
 
 export default function BatchesPage() {
   const filters = useFilters()
-  const query = new URLSearchParams({ take: '50' })
-  for (const status of filters.all('status')) query.append('statuses', status)
-  const list = () =>
-    adminList<Batches, Batch>(
-      'payout-batches',
-      query,
-      page => page.batches,
-      batch => batch.id,
-    )
+  const chosen = filters.all('status') as PayoutBatchStatus[]
+  const list = () => admin.listPayoutBatches({ take: 50, statuses: chosen })
   const listed = useList(`operator-batches?${filters.text}`, list, page => page.batches)
   return (
     <Page
@@ -75,7 +74,7 @@ export default function BatchesPage() {
         <ExportButton
           name="payout-batches"
           columns={[
-            ['id', (row: Batch) => row.id],
+            ['id', (row: PayoutBatchSummary) => row.id],
             ['message_id', row => row.messageId],
             ['rail', row => row.rail],
             ['value_date', row => row.valueDate],
@@ -93,7 +92,7 @@ export default function BatchesPage() {
         <ChoiceFilter
           label="State"
           values={statuses}
-          chosen={filters.all('status')}
+          chosen={chosen}
           onChange={values => filters.set('status', ...values)}
         />
       </FilterBar>

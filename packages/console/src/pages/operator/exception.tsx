@@ -1,11 +1,12 @@
 import { useRoute } from 'preact-iso'
-import { admin, type Exception } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { Choice, Field, Form } from '../../components/form.tsx'
 import { KeyValues, Page, Panel } from '../../components/layout.tsx'
 import { Failure, Skeleton } from '../../components/states.tsx'
 import { toast } from '../../components/toast.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
+import type { ExceptionClosing, PayoutException, PayoutExceptionId } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
 
 const back = { href: '/console/operator/exceptions', title: 'Exceptions' }
@@ -18,12 +19,8 @@ const decisions: [string, string][] = [
 ]
 
 export default function ExceptionPage() {
-  const { id = '' } = useRoute().params
-  const {
-    value,
-    error,
-    reload: retry,
-  } = useLoaded(`operator-exception ${id}`, () => admin<Exception>('GET', `payout-exceptions/${id}`))
+  const { id } = useRoute().params as { id: PayoutExceptionId }
+  const { value, error, reload: retry } = useLoaded(`operator-exception ${id}`, () => admin.getPayoutException(id))
   if (value === undefined)
     return (
       <Page title="Exception" back={back}>
@@ -72,14 +69,15 @@ export default function ExceptionPage() {
   )
 }
 
-function Decide({ id }: { id: string }) {
+function Decide({ id }: { id: PayoutExceptionId }) {
   return (
     <Panel title="Decide">
       <Form
         submit="Close the exception"
         onSubmit={async fields => {
           const given = Object.entries(fields).filter(([, value]) => value !== '')
-          await admin('POST', `payout-exceptions/${id}/close`, Object.fromEntries(given))
+          // The service judges what is missing.
+          await admin.closePayoutException(id, Object.fromEntries(given) as ExceptionClosing)
           toast('Closed')
           reload('operator-exception')
         }}
@@ -105,7 +103,7 @@ function Decide({ id }: { id: string }) {
   )
 }
 
-function Decided({ exception: { decision, note, closedBy, closedAt } }: { exception: Exception }) {
+function Decided({ exception: { decision, note, closedBy, closedAt } }: { exception: PayoutException }) {
   return (
     <Panel title="Decided">
       <KeyValues

@@ -1,4 +1,4 @@
-import { adminList, type Exception } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
@@ -6,12 +6,11 @@ import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
+import type { PayoutException } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 
-type Exceptions = { exceptions: Exception[]; hasMore: boolean }
-
-const columns: Column<Exception>[] = [
+const columns: Column<PayoutException>[] = [
   { title: 'Since', cell: ({ openedAt }) => <Time at={openedAt} /> },
   { title: 'State', cell: ({ closedAt }) => <State state={closedAt === null ? 'open' : 'closed'} /> },
   { title: 'Kind', cell: ({ kind }) => inWords(kind) },
@@ -22,16 +21,8 @@ const columns: Column<Exception>[] = [
 
 export default function ExceptionsPage() {
   const filters = useFilters()
-  const query = new URLSearchParams({ take: '50' })
-  const [state] = filters.all('state')
-  if (state !== undefined) query.set('state', state)
-  const list = () =>
-    adminList<Exceptions, Exception>(
-      'payout-exceptions',
-      query,
-      page => page.exceptions,
-      exception => exception.id,
-    )
+  const [state] = filters.all('state') as ('open' | 'all')[]
+  const list = () => admin.listPayoutExceptions({ take: 50, state })
   const listed = useList(`operator-exceptions?${filters.text}`, list, page => page.exceptions)
   return (
     <Page
@@ -40,7 +31,7 @@ export default function ExceptionsPage() {
         <ExportButton
           name="payout-exceptions"
           columns={[
-            ['id', (row: Exception) => row.id],
+            ['id', (row: PayoutException) => row.id],
             ['opened_at', row => row.openedAt],
             ['kind', row => row.kind],
             ['rail', row => row.rail],
@@ -56,7 +47,7 @@ export default function ExceptionsPage() {
       <FilterBar>
         <ChoiceFilter
           label="State"
-          values={['open', 'closed']}
+          values={['open', 'all']}
           chosen={filters.all('state')}
           onChange={values => filters.set('state', ...values.slice(-1))}
         />

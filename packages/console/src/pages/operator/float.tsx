@@ -1,8 +1,9 @@
-import { type AccountDay, admin } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day } from '../../components/values.tsx'
+import type { AccountDay } from '../../generated/admin.ts'
 import { useLoaded } from '../../query.ts'
 
 const columns: Column<AccountDay>[] = [
@@ -24,9 +25,7 @@ const columns: Column<AccountDay>[] = [
 
 /** What the bank's statements say at the end of each day, beside what the books say. */
 export default function Float() {
-  const { value, error, reload } = useLoaded('operator-account-days', () =>
-    admin<{ accountDays: AccountDay[] }>('GET', 'account-days'),
-  )
+  const { value, error, reload } = useLoaded('operator-account-days', () => admin.listAccountDays())
   return (
     <Page title="Float by day">
       <Panel isFlush>

@@ -1,16 +1,17 @@
 import { useEffect } from 'preact/hooks'
-import { admin, type Finding, type Status, type Verification } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
 import { Figure, KeyValues, Page, Panel } from '../../components/layout.tsx'
 import { Code, Empty, Failure, Skeleton } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
-import { State, Time } from '../../components/values.tsx'
+import { Id, State, Time } from '../../components/values.tsx'
 import { formatNumber, plural } from '../../format.ts'
+import type { LedgerVerification, Status } from '../../generated/admin.ts'
 import { useLoaded } from '../../query.ts'
 
 /** Whether the installation works: workers, queue, findings, and the books recomputed. */
 export default function Health() {
-  const { value, error, reload } = useLoaded('operator-status', () => admin<Status>('GET', 'status'))
+  const { value, error, reload } = useLoaded('operator-status', () => admin.getStatus())
   return (
     <Page title="Health">
       {value === undefined ? (
@@ -55,7 +56,8 @@ function Shown({ status }: { status: Status }) {
       <div class="columns">
         <div class="stack">
           <Books />
-          <Findings />
+          <Workers status={status} />
+          <Findings isSandbox={status.mode === 'sandbox'} />
         </div>
         <Panel title="Installation">
           <KeyValues
@@ -73,7 +75,7 @@ function Shown({ status }: { status: Status }) {
   )
 }
 
-const columns: Column<Verification>[] = [
+const columns: Column<LedgerVerification>[] = [
   { title: 'Requested', cell: ({ requestedAt }) => <Time at={requestedAt} /> },
   { title: 'State', cell: ({ state, problem }) => <State state={state} title={problem ?? undefined} /> },
   { title: 'By', cell: ({ requestedBy }) => requestedBy, isMinor: true },
@@ -88,9 +90,7 @@ const pollMs = 1_000
 
 /** Recomputes the books and every rule between slices, in the background of the worker. */
 function Books() {
-  const { value, error, reload } = useLoaded('operator-verifications', () =>
-    admin<{ verifications: Verification[] }>('GET', 'ledger-verifications'),
-  )
+  const { value, error, reload } = useLoaded('operator-verifications', () => admin.listLedgerVerifications())
   const isRunning = value?.verifications.some(({ endedAt }) => endedAt === null) ?? false
   useEffect(() => {
     if (!isRunning) return
@@ -107,11 +107,7 @@ function Books() {
           class="button"
           disabled={isRunning}
           onClick={() =>
-            void act(
-              () => admin('POST', 'ledger-verifications'),
-              'The books are being recomputed',
-              'operator-verifications',
-            )
+            void act(() => admin.verifyLedger(), 'The books are being recomputed', 'operator-verifications')
           }
         >
           Verify now
@@ -121,30 +117,106 @@ function Books() {
       <Table
         label="Verifications"
         columns={columns}
-        list={{ rows: value?.verifications, error }}
+        list={{ rows: value?.verifications, error, reload }}
         keyOf={({ id }) => id}
         empty={<Empty title="Never verified here">It recomputes every balance from its entries.</Empty>}
       />
+      <Disagreements verification={value?.verifications.find(({ endedAt }) => endedAt !== null)} />
     </Panel>
   )
 }
 
-function Findings() {
-  const { value, error } = useLoaded('operator-findings', () => admin<{ findings: Finding[] }>('GET', 'findings'))
-  if (error !== undefined) return <Failure error={error} />
-  if (value === undefined) return <Skeleton lines={3} />
+/** The rules that the latest finished verification found broken, each with its first row. */
+function Disagreements({ verification }: { verification: LedgerVerification | undefined }) {
+  const broken = verification?.checks?.filter(({ disagreement }) => disagreement !== null) ?? []
+  if (broken.length === 0) return null
   return (
-    <Panel title={value.findings.length === 0 ? 'Nothing found' : plural(value.findings.length, 'finding')}>
+    <ul class="broken-rules" aria-label="Rules that do not hold">
+      {broken.map(({ name, rule, disagreement }) => (
+        <li key={name}>
+          <p>
+            <State state="broken" tone="bad" /> {rule}
+          </p>
+          {disagreement && (
+            <KeyValues
+              entries={[
+                ['Partner', <Id id={disagreement.partnerId} />],
+                ['First row', disagreement.subject],
+                ['Expected', disagreement.expected],
+                ['Found', disagreement.found],
+              ]}
+            />
+          )}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+type Worker = Status['workers'][number]
+
+const workerColumns: Column<Worker>[] = [
+  { title: 'Host', cell: ({ host, processId }) => `${host}, process ${processId}` },
+  {
+    title: 'State',
+    cell: ({ isAlive }) => <State state={isAlive ? 'alive' : 'gone'} tone={isAlive ? 'good' : 'calm'} />,
+  },
+  { title: 'Last seen', cell: ({ lastSeenAt }) => <Time at={lastSeenAt} /> },
+  { title: 'Started', cell: ({ startedAt }) => <Time at={startedAt} />, isMinor: true },
+]
+
+function Workers({ status: { workers, queue } }: { status: Status }) {
+  return (
+    <Panel isFlush title="Workers">
+      <Table
+        label="Workers of the last seven days"
+        columns={workerColumns}
+        list={{ rows: workers }}
+        keyOf={({ id }) => id}
+        empty={
+          <Empty title="No worker has run for seven days" curl="npx openwage start --worker">
+            Payouts, webhooks and lists of members wait for one.
+          </Empty>
+        }
+      />
+      {queue.givenUp.length > 0 && (
+        <p class="panel-note">
+          Given up: {queue.givenUp.map(({ task, count }) => `${task} (${formatNumber(count)})`).join(', ')}
+        </p>
+      )}
+    </Panel>
+  )
+}
+
+/** What is fine is folded away. A sandbox needs none of it, so it only says what live mode would. */
+function Findings({ isSandbox }: { isSandbox: boolean }) {
+  const { value, error, reload } = useLoaded('operator-findings', () => admin.getFindings())
+  if (error !== undefined) return <Failure error={error} onRetry={reload} />
+  if (value === undefined) return <Skeleton lines={3} />
+  const open = value.findings.filter(({ level }) => level !== 'ok')
+  const fine = value.findings.filter(({ level }) => level === 'ok')
+  return (
+    <Panel
+      title={isSandbox ? 'Before live mode' : open.length === 0 ? 'Nothing found' : plural(open.length, 'finding')}
+    >
       <ul class="stack">
-        {value.findings.map(({ check, level, sentence, command }) => (
+        {open.map(({ check, level, sentence, command }) => (
           <li key={check + sentence} class="stack-s">
-            <p class="facts">
+            <p class="finding">
               <State state={level} /> {sentence}
             </p>
             {command !== null && <Code text={command} label="Copy the command" />}
           </li>
         ))}
       </ul>
+      <details class="fine-checks">
+        <summary>{fine.length === 1 ? '1 check is fine' : `${formatNumber(fine.length)} checks are fine`}</summary>
+        <ul>
+          {fine.map(({ check, sentence }) => (
+            <li key={check + sentence}>{sentence}</li>
+          ))}
+        </ul>
+      </details>
     </Panel>
   )
 }

@@ -7,8 +7,10 @@ import Exception from './exception.tsx'
 import Exceptions from './exceptions.tsx'
 import Float from './float.tsx'
 import Health from './health.tsx'
+import NewPartner from './new-partner.tsx'
 import Partner from './partner.tsx'
 import Partners from './partners.tsx'
+import Rails from './rails.tsx'
 
 /** The pages of operators. */
 export default function OperatorPages() {
@@ -16,6 +18,8 @@ export default function OperatorPages() {
     <Router>
       <Route path="/partners" component={Partners} />
       <Route path="/partners/:id" component={Partner} />
+      <Route path="/new-partner" component={NewPartner} />
+      <Route path="/rails" component={Rails} />
       <Route path="/batches" component={Batches} />
       <Route path="/batches/:id" component={Batch} />
       <Route path="/float" component={Float} />

@@ -1,39 +1,43 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { admin, type FloatOf, type PartnerOfOperator } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { act } from '../../components/act.ts'
 import { ApiKeys } from '../../components/api-keys.tsx'
-import { Field, Form } from '../../components/form.tsx'
-import { Drawer, Figure, KeyValues, Page, Panel } from '../../components/layout.tsx'
-import { Empty, Failure, Skeleton } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { Drawer, Figure, Page, Panel } from '../../components/layout.tsx'
+import { ReasonForm } from '../../components/reason-form.tsx'
+import { Failure, Skeleton } from '../../components/states.tsx'
 import { toast } from '../../components/toast.tsx'
-import { Amount, Day, Id, Time } from '../../components/values.tsx'
-import { formatNumber, inWords } from '../../format.ts'
+import { Day, Id } from '../../components/values.tsx'
+import { formatNumber } from '../../format.ts'
+import type { PartnerId } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
+import { NextSteps } from './first-steps.tsx'
+import { FloatPanel } from './floats.tsx'
 import { PartnerStateOf } from './partners.tsx'
+import { ChangeSettings, SettingValues } from './settings.tsx'
 import { Tiers } from './tiers.tsx'
 
 const back = { href: '/console/operator/partners', title: 'Partners' }
 
-type Act = 'pause' | 'suspend'
+type Act = 'pause' | 'suspend' | 'settings'
 
 export default function Partner() {
-  const { id = '' } = useRoute().params
-  const {
-    value,
-    error,
-    reload: retry,
-  } = useLoaded(`operator-partner ${id}`, () => admin<PartnerOfOperator>('GET', `partners/${id}`))
+  const { id } = useRoute().params as { id: PartnerId }
+  const { value, error, reload: retry } = useLoaded(`operator-partner ${id}`, () => admin.getPartner(id))
   const [doing, setDoing] = useState<Act>()
+  const onDone = () => setDoing(undefined)
+  const stop = async (stopping: PromiseLike<unknown>, done: string) => {
+    await stopping
+    toast(done)
+    reload('operator-partner')
+    onDone()
+  }
   if (value === undefined)
     return (
       <Page title="Partner" back={back}>
         {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={retry} />}
       </Page>
     )
-  const again = (path: string, done: string) =>
-    void act(() => admin('POST', `partners/${id}/${path}`, {}), done, 'operator-partner')
   return (
     <Page
       title={value.name}
@@ -44,7 +48,11 @@ export default function Partner() {
             Open its pages
           </a>
           {value.paused ? (
-            <button type="button" class="button" onClick={() => again('resume', 'Resumed')}>
+            <button
+              type="button"
+              class="button"
+              onClick={() => void act(() => admin.resumePartner(id, {}), 'Resumed', 'operator-partner')}
+            >
               Resume
             </button>
           ) : (
@@ -53,7 +61,11 @@ export default function Partner() {
             </button>
           )}
           {value.suspended ? (
-            <button type="button" class="button" onClick={() => again('restore', 'Restored')}>
+            <button
+              type="button"
+              class="button"
+              onClick={() => void act(() => admin.restorePartner(id, {}), 'Restored', 'operator-partner')}
+            >
               Restore
             </button>
           ) : (
@@ -71,6 +83,7 @@ export default function Partner() {
           <span class="record-to">{(value.suspended ?? value.paused)?.reason}</span>
         )}
       </div>
+      <NextSteps partner={value} />
       <div class="figures">
         <Figure title="Active members" note={`${formatNumber(value.members.invited)} invited`}>
           {formatNumber(value.members.active)}
@@ -86,68 +99,32 @@ export default function Partner() {
       </div>
       <div class="columns">
         <div class="stack">
-          <Floats floats={value.floats} />
+          <FloatPanel partnerId={id} />
           <Tiers partnerId={id} />
           <ApiKeys partnerId={id} />
         </div>
-        <Panel title="Settings">
-          <KeyValues
-            entries={Object.entries(value.settings).map(([name, setting]) => [inWords(name), String(setting ?? '–')])}
-          />
+        <Panel
+          title="Settings"
+          aside={
+            <button type="button" class="button" onClick={() => setDoing('settings')}>
+              Change
+            </button>
+          }
+        >
+          <SettingValues values={value.settings} />
         </Panel>
       </div>
-      <Drawer
-        title={doing === 'pause' ? 'Pause withdrawals' : 'Suspend the partner'}
-        isOpen={doing !== undefined}
-        onClose={() => setDoing(undefined)}
-      >
-        <p>
-          {doing === 'pause'
-            ? 'Its members cannot withdraw until you resume. Pay runs and payouts continue.'
-            : 'Its keys and its users are refused until you restore it.'}
-        </p>
-        <Form
-          submit={doing === 'pause' ? 'Pause' : 'Suspend'}
-          onSubmit={async ({ reason = '' }) => {
-            await admin('POST', `partners/${id}/${doing}`, reason === '' ? {} : { reason })
-            toast(doing === 'pause' ? 'Paused' : 'Suspended')
-            reload('operator-partner')
-            setDoing(undefined)
-          }}
-        >
-          {problemOf => (
-            <Field
-              label="Reason"
-              name="reason"
-              problem={problemOf('reason')}
-              note="For the audit log; nothing personal"
-            />
-          )}
-        </Form>
+      <Drawer title="Settings" isOpen={doing === 'settings'} onClose={onDone}>
+        <ChangeSettings partnerId={id} values={value.settings} onDone={onDone} />
+      </Drawer>
+      <Drawer title="Pause withdrawals" isOpen={doing === 'pause'} onClose={onDone}>
+        <p>Its members cannot withdraw until you resume. Pay runs and payouts continue.</p>
+        <ReasonForm submit="Pause" onSubmit={given => stop(admin.pausePartner(id, given), 'Paused')} />
+      </Drawer>
+      <Drawer title="Suspend the partner" isOpen={doing === 'suspend'} onClose={onDone}>
+        <p>Its keys and its users are refused until you restore it.</p>
+        <ReasonForm submit="Suspend" onSubmit={given => stop(admin.suspendPartner(id, given), 'Suspended')} />
       </Drawer>
     </Page>
-  )
-}
-
-const floatColumns: Column<FloatOf>[] = [
-  { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
-  { title: 'Float', cell: ({ float }) => <Amount money={float} />, isFigure: true },
-  { title: 'On its way', cell: ({ pending }) => <Amount money={pending} />, isFigure: true, isMinor: true },
-  { title: 'Free', cell: ({ free }) => <Amount money={free} />, isFigure: true },
-  { title: 'Floor', cell: ({ floor }) => <Amount money={floor} />, isFigure: true, isMinor: true },
-  { title: 'Low since', cell: ({ lowSince }) => <Time at={lowSince} />, isMinor: true },
-]
-
-function Floats({ floats }: { floats: FloatOf[] }) {
-  return (
-    <Panel isFlush title="Float">
-      <Table
-        label="Float"
-        columns={floatColumns}
-        list={{ rows: floats }}
-        keyOf={({ currency }) => currency}
-        empty={<Empty title="No float yet" />}
-      />
-    </Panel>
   )
 }

@@ -1,16 +1,18 @@
-import { adminList, type PartnerState, type PartnerSummary } from '../../admin.ts'
+import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from '../../components/filters.tsx'
+import { Icon } from '../../components/icon.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Id, State, Time } from '../../components/values.tsx'
+import type { PartnerState, PartnerSummary } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
+import { isSandbox } from '../../session.ts'
+import { FirstSteps } from './first-steps.tsx'
 
-type Partners = { partners: PartnerSummary[]; total: number; take: number }
-
-const states = ['open', 'paused', 'suspended'] as const
+const states = ['open', 'paused', 'suspended'] as const satisfies PartnerState[]
 
 const columns: Column<PartnerSummary>[] = [
   { title: 'Name', cell: ({ name }) => <b>{name}</b> },
@@ -25,52 +27,60 @@ export function PartnerStateOf({ state }: { state: PartnerState }) {
 
 export default function Partners() {
   const filters = useFilters()
-  const query = new URLSearchParams({ take: '50' })
-  const [state] = filters.all('state')
-  if (state !== undefined) query.set('state', state)
-  if (filters.get('search') !== '') query.set('search', filters.get('search'))
-  const list = () => adminList<Partners, PartnerSummary>('partners', query, page => page.partners)
+  const search = filters.get('search') || undefined
+  const [state] = filters.all('state') as PartnerState[]
+  const list = () => admin.listPartners({ take: 50, state, search })
   const listed = useList(`operator-partners?${filters.text}`, list, page => page.partners)
+  const isEmpty = filters.text === '' && listed.rows?.length === 0
   return (
     <Page
       title="Partners"
       actions={
-        <ExportButton
-          name="partners"
-          columns={[
-            ['id', (row: PartnerSummary) => row.id],
-            ['name', row => row.name],
-            ['state', row => row.state],
-            ['created_at', row => row.createdAt],
-          ]}
-          rows={list}
-        />
+        <>
+          <ExportButton
+            name="partners"
+            columns={[
+              ['id', (row: PartnerSummary) => row.id],
+              ['name', row => row.name],
+              ['state', row => row.state],
+              ['created_at', row => row.createdAt],
+            ]}
+            rows={list}
+          />
+          <a class="button button-main" href="/console/operator/new-partner">
+            <Icon name="plus" />
+            New partner
+          </a>
+        </>
       }
     >
-      <FilterBar>
-        <ChoiceFilter
-          label="State"
-          values={states}
-          chosen={filters.all('state')}
-          onChange={values => filters.set('state', ...values.slice(-1))}
-        />
-        <TextFilter
-          label="Name or id"
-          value={filters.get('search')}
-          isSearch
-          onChange={value => filters.set('search', value)}
-        />
-      </FilterBar>
-      <Panel isFlush>
-        <Table
-          label="Partners"
-          columns={columns}
-          list={listed}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => hrefOfId(id)}
-          empty={<Empty title="No partner matches" curl="npx openwage partner create 'Acme Couriers'" />}
-        />
-      </Panel>
+      {isEmpty && <FirstSteps isLive={!isSandbox.value} />}
+      <div hidden={isEmpty}>
+        <FilterBar>
+          <ChoiceFilter
+            label="State"
+            values={states}
+            chosen={filters.all('state')}
+            onChange={values => filters.set('state', ...values.slice(-1))}
+          />
+          <TextFilter
+            label="Name or id"
+            value={filters.get('search')}
+            isSearch
+            onChange={value => filters.set('search', value)}
+          />
+        </FilterBar>
+        <Panel isFlush>
+          <Table
+            label="Partners"
+            columns={columns}
+            list={listed}
+            keyOf={({ id }) => id}
+            hrefOf={({ id }) => hrefOfId(id)}
+            empty={<Empty title="No partner matches" />}
+          />
+        </Panel>
+      </div>
     </Page>
   )
 }

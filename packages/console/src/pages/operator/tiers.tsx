@@ -1,21 +1,23 @@
-import { type Money, money, toDecimal } from '@openwage/sdk'
+import { type Money, toDecimal } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
-import { admin, type OperatorTier, type TierPreview, type TierTerms } from '../../admin.ts'
-import { Choice, Field, Form } from '../../components/form.tsx'
+import { admin } from '../../admin.ts'
+import { amountIn, Choice, Field, FieldProblems, orNull, readFields, wholeNumber } from '../../components/form.tsx'
 import { Drawer, KeyValues, Panel } from '../../components/layout.tsx'
+import { type Change, Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { toast } from '../../components/toast.tsx'
 import { Amount, Id } from '../../components/values.tsx'
-import { formatNumber, inWords, plural } from '../../format.ts'
+import { formatMoney, formatNumber, inWords, plural } from '../../format.ts'
+import type { NewTierTerms, OperatorTier, PartnerId, TierPreview } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
 
+type Currency = Money['currency']
+
 /** The tiers of a partner. A change shows what it would do to the members before it is saved. */
-export function Tiers({ partnerId }: { partnerId: string }) {
-  const [changing, setChanging] = useState<OperatorTier>()
-  const { value, error } = useLoaded(`operator-tiers ${partnerId}`, () =>
-    admin<{ tiers: OperatorTier[] }>('GET', `partners/${partnerId}/tiers`),
-  )
+export function Tiers({ partnerId }: { partnerId: PartnerId }) {
+  const [changing, setChanging] = useState<OperatorTier | 'new'>()
+  const { value, error } = useLoaded(`operator-tiers ${partnerId}`, () => admin.listTiers(partnerId))
   const columns: Column<OperatorTier>[] = [
     { title: 'Tier', cell: ({ name }) => <b>{name}</b> },
     { title: 'Version', cell: ({ version }) => formatNumber(version), isFigure: true, isMinor: true },
@@ -34,142 +36,236 @@ export function Tiers({ partnerId }: { partnerId: string }) {
     { title: 'Members', cell: ({ members }) => formatNumber(members.active), isFigure: true },
     {
       title: 'Change',
+      isTitleHidden: true,
       cell: tier => (
         <button type="button" class="text-button" onClick={() => setChanging(tier)}>
           Change
         </button>
       ),
+      isFigure: true,
     },
   ]
   return (
-    <Panel isFlush title="Tiers">
+    <Panel
+      id="tiers"
+      isFlush
+      title="Tiers"
+      aside={
+        <button type="button" class="button" onClick={() => setChanging('new')}>
+          New tier
+        </button>
+      }
+    >
       <Table
         label="Tiers"
         columns={columns}
         list={{ rows: value?.tiers, error }}
         keyOf={({ name }) => name}
-        empty={<Empty title="No tiers yet" />}
+        empty={<Empty title="No tiers yet">A tier says what its members may withdraw, and for which fee.</Empty>}
       />
       <Drawer
-        title={`Change ${changing?.name ?? ''}`}
+        title={changing === 'new' ? 'New tier' : `Change ${changing?.name ?? ''}`}
         isOpen={changing !== undefined}
         onClose={() => setChanging(undefined)}
       >
-        {changing && <Change partnerId={partnerId} tier={changing} onDone={() => setChanging(undefined)} />}
+        {changing && (
+          <Terms
+            partnerId={partnerId}
+            tier={changing === 'new' ? null : changing}
+            onDone={() => setChanging(undefined)}
+          />
+        )}
       </Drawer>
     </Panel>
   )
 }
 
-type NewTerms = TierTerms & { currency: Money['currency']; version: number }
+const speeds: [string, string][] = [
+  ['', 'As the bank is set up'],
+  ['standard', 'In the bank’s next batch'],
+  ['instant', 'Instantly'],
+]
 
-function Change({ partnerId, tier, onDone }: { partnerId: string; tier: OperatorTier; onDone: () => void }) {
-  const [previewed, setPreviewed] = useState<{ terms: NewTerms; preview: TierPreview }>()
-  const path = `partners/${partnerId}/tiers/${encodeURIComponent(tier.name)}`
-  if (previewed !== undefined)
-    return (
-      <>
-        <Effect preview={previewed.preview} />
-        <Form
-          submit="Save for new withdrawals"
-          onSubmit={async () => {
-            await admin('PUT', path, previewed.terms)
-            toast(`${tier.name} has new terms`)
-            reload('operator-tiers')
-            onDone()
-          }}
-        >
-          {() => <p>Intents and withdrawals that exist keep their fees.</p>}
-        </Form>
-        <div>
-          <button type="button" class="button" onClick={() => setPreviewed(undefined)}>
-            Back to the terms
-          </button>
-        </div>
-      </>
-    )
-  const decimal = (value: Money | null) => (value === null ? '' : toDecimal(value))
+type Planned = { terms: NewTierTerms; preview: TierPreview }
+
+/** The terms of a tier, entered and then shown with their effect before they are saved. */
+function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: OperatorTier | null; onDone: () => void }) {
+  const currency = tier?.currency
+  const amount = currency === undefined ? '' : `, ${currency}`
+  const decimal = (value: Money | null | undefined) => (value == null ? '' : toDecimal(value))
+  const nameOf = (fields: Record<string, string>) => tier?.name ?? fields.name ?? ''
   return (
-    <Form
+    <ReviewedForm<Planned & { name: string }>
       submit="Show the effect"
-      onSubmit={async fields => {
-        const terms = termsOf(tier, fields)
-        setPreviewed({ terms, preview: await admin<TierPreview>('POST', `${path}/preview`, terms) })
+      plan={async fields => {
+        const name = nameOf(fields)
+        if (name === '') throw new FieldProblems(new Map([['name', 'A tier needs a name']]))
+        const terms = readTerms(tier, fields)
+        return { name, terms, preview: await admin.previewTier(partnerId, name, terms) }
+      }}
+      review={({ name, terms, preview }) =>
+        tier === null ? (
+          <>
+            <KeyValues entries={[['Tier', name], ['Currency', terms.currency], ...linesOf(terms)]} />
+            <p>It has no members yet. Lists of members and requests name their tier.</p>
+          </>
+        ) : preview.hasChanged ? (
+          <>
+            <Changes label="Terms" changes={changesOf(tier, terms)} />
+            <Effect preview={preview} />
+            <p>Intents and withdrawals that exist keep their fees.</p>
+          </>
+        ) : (
+          <p class="notice">These terms are already in force.</p>
+        )
+      }
+      confirm={({ preview }) =>
+        tier === null ? 'Create the tier' : preview.hasChanged ? 'Save for new withdrawals' : null
+      }
+      onConfirm={async ({ name, terms }) => {
+        await admin.saveTier(partnerId, name, terms)
+        toast(tier === null ? `${name} is created` : `${name} has new terms`)
+        reload('operator-tiers', 'operator-partner', 'operator-float')
+        onDone()
       }}
     >
       {problemOf => (
         <>
+          {tier === null && (
+            <div class="form-row">
+              <Field label="Name" name="name" problem={problemOf('name')} note="Lists of members name it" isRequired />
+              <Field
+                label="Currency"
+                name="currency"
+                value="GBP"
+                problem={problemOf('currency')}
+                note="It cannot change later"
+                isRequired
+              />
+            </div>
+          )}
           <div class="form-row">
             <Field
-              label={`Fee, ${tier.currency}`}
+              label={`Fee${amount}`}
               name="feeFixed"
-              value={decimal(tier.feeFixed)}
+              value={decimal(tier?.feeFixed) || '0.00'}
               problem={problemOf('feeFixed')}
               isRequired
             />
             <Field
               label="and basis points"
               name="feeBps"
-              value={String(tier.feeBps)}
+              value={String(tier?.feeBps ?? 0)}
               problem={problemOf('feeBps')}
+              note="Of the amount; 100 are 1 %"
               isRequired
             />
           </div>
           <div class="form-row">
-            <Field label="Smallest fee" name="feeMin" value={decimal(tier.feeMin)} problem={problemOf('feeMin')} />
-            <Field label="Largest fee" name="feeMax" value={decimal(tier.feeMax)} problem={problemOf('feeMax')} />
+            <Field label="Smallest fee" name="feeMin" value={decimal(tier?.feeMin)} problem={problemOf('feeMin')} />
+            <Field label="Largest fee" name="feeMax" value={decimal(tier?.feeMax)} problem={problemOf('feeMax')} />
           </div>
-          <Choice
-            label="The fee is paid by"
-            name="feePayer"
-            value={tier.feePayer}
-            choices={[
-              ['member', 'The member'],
-              ['employer', 'The employer'],
-            ]}
-          />
+          <Choice label="The fee is paid by" name="feePayer" value={tier?.feePayer ?? 'member'} choices={payers} />
           <div class="form-row">
             <Field
               label="Smallest withdrawal"
               name="lowerLimit"
-              value={decimal(tier.lowerLimit)}
+              value={decimal(tier?.lowerLimit)}
               problem={problemOf('lowerLimit')}
               isRequired
             />
             <Field
               label="Largest withdrawal"
               name="upperLimit"
-              value={decimal(tier.upperLimit)}
+              value={decimal(tier?.upperLimit)}
               problem={problemOf('upperLimit')}
               isRequired
             />
           </div>
+          <div class="form-row">
+            <Field
+              label="Withdrawals a day"
+              name="withdrawalsPerDay"
+              value={String(tier?.withdrawalsPerDay ?? '')}
+              problem={problemOf('withdrawalsPerDay')}
+              note="Empty: any number"
+            />
+            <Field
+              label="Withdrawals a cycle"
+              name="withdrawalsPerCycle"
+              value={String(tier?.withdrawalsPerCycle ?? '')}
+              problem={problemOf('withdrawalsPerCycle')}
+              note="Empty: any number"
+            />
+          </div>
+          <Choice label="Payouts are sent" name="payoutSpeed" value={tier?.payoutSpeed ?? ''} choices={speeds} />
         </>
       )}
-    </Form>
+    </ReviewedForm>
   )
 }
 
-function termsOf({ currency, version, ...tier }: OperatorTier, fields: Record<string, string>): NewTerms {
-  const required = (name: string) => money(fields[name] ?? '', currency)
-  const optional = (name: string) => ((fields[name] ?? '') === '' ? null : required(name))
-  const { withdrawalsPerDay, withdrawalsPerCycle, payoutSpeed } = tier
-  return {
-    ...{ currency, version, withdrawalsPerDay, withdrawalsPerCycle, payoutSpeed },
-    ...{ feeFixed: required('feeFixed'), feeMin: optional('feeMin'), feeMax: optional('feeMax') },
-    feeBps: Number(fields.feeBps),
-    feePayer: fields.feePayer === 'employer' ? 'employer' : 'member',
-    ...{ lowerLimit: required('lowerLimit'), upperLimit: required('upperLimit') },
-  }
+const payers: [string, string][] = [
+  ['member', 'The member'],
+  ['employer', 'The employer'],
+]
+
+/** @throws FieldProblems */
+function readTerms(tier: OperatorTier | null, fields: Record<string, string>): NewTierTerms {
+  return readFields(fields, field => {
+    // The service knows the currencies.
+    const currency = tier?.currency ?? field('currency', text => text.toUpperCase() as Currency)
+    const optional = orNull(amountIn(currency))
+    const count = orNull(wholeNumber)
+    return {
+      currency,
+      version: tier?.version ?? null,
+      feeFixed: field('feeFixed', amountIn(currency)),
+      feeBps: field('feeBps', wholeNumber),
+      feeMin: field('feeMin', optional),
+      feeMax: field('feeMax', optional),
+      feePayer: fields.feePayer as NewTierTerms['feePayer'],
+      lowerLimit: field('lowerLimit', amountIn(currency)),
+      upperLimit: field('upperLimit', amountIn(currency)),
+      withdrawalsPerDay: field('withdrawalsPerDay', count),
+      withdrawalsPerCycle: field('withdrawalsPerCycle', count),
+      payoutSpeed: (fields.payoutSpeed || null) as NewTierTerms['payoutSpeed'],
+    }
+  })
+}
+
+type TermsOfTier = Omit<NewTierTerms, 'version'>
+
+/** Terms as a person reads them. */
+function linesOf(terms: TermsOfTier): [string, string][] {
+  const orNone = (value: Money | null) => (value === null ? '–' : formatMoney(value))
+  const titleOf = (choices: [string, string][], key: string) => choices.find(([each]) => each === key)?.[1] ?? key
+  return [
+    ['Fee', formatMoney(terms.feeFixed)],
+    ['And of the amount', `${formatNumber(terms.feeBps / 100)} %`],
+    ['Smallest fee', orNone(terms.feeMin)],
+    ['Largest fee', orNone(terms.feeMax)],
+    ['The fee is paid by', titleOf(payers, terms.feePayer)],
+    ['Smallest withdrawal', formatMoney(terms.lowerLimit)],
+    ['Largest withdrawal', formatMoney(terms.upperLimit)],
+    ['Withdrawals a day', terms.withdrawalsPerDay === null ? 'Any number' : formatNumber(terms.withdrawalsPerDay)],
+    [
+      'Withdrawals a cycle',
+      terms.withdrawalsPerCycle === null ? 'Any number' : formatNumber(terms.withdrawalsPerCycle),
+    ],
+    ['Payouts are sent', titleOf(speeds, terms.payoutSpeed ?? '')],
+  ]
+}
+
+function changesOf(before: TermsOfTier, after: TermsOfTier): Change[] {
+  const old = new Map(linesOf(before))
+  return linesOf(after).flatMap(([name, value]) =>
+    old.get(name) === value ? [] : [{ name, before: old.get(name), after: value }],
+  )
 }
 
 /** What members would receive for withdrawing as much as possible now, compared with the terms in force. */
-function Effect({
-  preview: { hasChanged, openIntents, gain, lose, unchanged, most, isComplete },
-}: {
-  preview: TierPreview
-}) {
-  if (!hasChanged) return <p class="notice">These terms are already in force.</p>
+function Effect({ preview: { openIntents, gain, lose, unchanged, most, isComplete } }: { preview: TierPreview }) {
   return (
     <>
       <KeyValues

@@ -1,0 +1,166 @@
+import { ApiError } from '@openwage/sdk'
+import { useEffect, useState } from 'preact/hooks'
+import { sendTable } from '../api.ts'
+import { plural } from '../format.ts'
+import { ExportButton } from './export.tsx'
+import { Failure, Skeleton } from './states.tsx'
+
+type Sheet = { header: string[]; rows: Map<number, string[]> }
+type Problem = { row: number; messages: string[]; columns: Set<string> }
+
+/** As many rows at first as a person reads before the next correction, and as many more with each click. */
+const rowsAtOnce = 100
+/** A refusal names this many rows. One more issue counts the others. */
+const issuesMax = 1_000
+
+/** The errors of a file, marked in the rows of the sheet itself, which the service reads: CSV and Excel alike. */
+export function SheetProblems({ file, error }: { file: File; error: unknown }) {
+  const [sheet, setSheet] = useState<Sheet>()
+  const [column, setColumn] = useState<string>()
+  const [shownMax, setShownMax] = useState(rowsAtOnce)
+  const { messages, others } = issuesOf(error)
+  useEffect(() => {
+    setSheet(undefined)
+    setColumn(undefined)
+    setShownMax(rowsAtOnce)
+    if (messages.size > 0) void readRows(file, [...messages.keys()]).then(setSheet)
+  }, [file, error])
+  if (messages.size === 0) return <Failure error={error} />
+  if (sheet === undefined) return <Skeleton lines={5} />
+  const { header, rows } = sheet
+  const problems = [...messages]
+    .map(([row, all]): Problem => ({ row, messages: all, columns: columnsOf(all, header) }))
+    .sort((one, other) => one.row - other.row)
+  const counts = countsOf(problems)
+  const chosen = column === undefined ? problems : problems.filter(({ columns }) => columns.has(column))
+  return (
+    <div class="stack-s" role="alert">
+      <h2 class="bad">
+        {problems.length === 1
+          ? 'One row has'
+          : `${others.length > 0 ? 'More than ' : ''}${plural(problems.length, 'row')} have`}{' '}
+        errors. Nothing was changed; correct the file and drop it again.
+      </h2>
+      {others.map(message => (
+        <p key={message}>{message}</p>
+      ))}
+      <div class="sheet-tools">
+        {counts.length > 1 && (
+          <fieldset class="chips">
+            <legend class="hidden-label">Only the errors of a column</legend>
+            {counts.map(([name, count]) => (
+              <button
+                key={name}
+                type="button"
+                class="chip"
+                aria-pressed={name === column}
+                onClick={() => {
+                  setColumn(name === column ? undefined : name)
+                  setShownMax(rowsAtOnce)
+                }}
+              >
+                {name} <span class="quiet">{count}</span>
+              </button>
+            ))}
+          </fieldset>
+        )}
+        <ExportButton
+          name={`errors-of-${file.name.replace(/\.\w+$/, '')}`}
+          label="Errors as CSV"
+          columns={[
+            ['row', (problem: Problem) => problem.row],
+            ...header.map((title, index): [string, (problem: Problem) => string] => [
+              title,
+              ({ row }) => rows.get(row)?.[index] ?? '',
+            ]),
+            ['what_is_wrong', problem => problem.messages.join('; ')],
+          ]}
+          rows={async function* () {
+            yield* problems
+          }}
+        />
+      </div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keyboard. */}
+      <section class="sheet" tabIndex={0} aria-label="Rows with errors">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Row</th>
+              <th scope="col">What is wrong</th>
+              {header.map((title, index) => (
+                <th key={index} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {chosen.slice(0, shownMax).map(({ row, messages: all, columns }) => (
+              <tr key={row}>
+                <th scope="row">{row}</th>
+                <td class="sheet-problem">{all.join('; ')}</td>
+                {header.map((title, index) => (
+                  <td key={index} class={columns.has(title) ? 'sheet-bad' : undefined}>
+                    {rows.get(row)?.[index] ?? ''}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      {chosen.length > shownMax && (
+        <div>
+          <button type="button" class="button" onClick={() => setShownMax(shownMax + rowsAtOnce)}>
+            Show more of {plural(chosen.length, 'row')}
+          </button>
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** The messages by the row that they are about, and those about no row. */
+function issuesOf(error: unknown): { messages: Map<number, string[]>; others: string[] } {
+  const messages = new Map<number, string[]>()
+  const others: string[] = []
+  const issues = error instanceof ApiError ? error.issues : []
+  for (const [index, issue] of issues.entries()) {
+    const row = 'row' in issue ? Number(issue.row) : Number.NaN
+    if (!Number.isInteger(row) || index >= issuesMax) others.push(issue.message)
+    // Settlements begin with the row, which has a column here.
+    else messages.set(row, [...(messages.get(row) ?? []), issue.message.replace(/^Row \d+: /, '')])
+  }
+  return { messages, others }
+}
+
+async function readRows(file: File, numbers: number[]): Promise<Sheet> {
+  try {
+    const read = await sendTable<{ header: string[]; rows: { row: number; cells: string[] }[] }>(
+      `/console/v1/sheet-rows?rows=${numbers.join()}`,
+      file,
+    )
+    const rows = read.rows.map(({ row, cells }): [number, string[]] => [row, cells])
+    return { header: read.header, rows: new Map([[1, read.header], ...rows]) }
+  } catch {
+    // The numbers of the rows and what is wrong with them help without the rows too.
+    return { header: [], rows: new Map() }
+  }
+}
+
+/** The columns that messages name, as in the file or without spaces and underscores. */
+function columnsOf(messages: string[], header: string[]): Set<string> {
+  const heads = messages.flatMap(each => each.split('; ')).map(each => plain(each.split(':', 1)[0] ?? ''))
+  return new Set(header.filter(title => title !== '' && heads.some(head => head.includes(plain(title)))))
+}
+
+function plain(text: string): string {
+  return text.toLowerCase().replaceAll(/[\s_-]/g, '')
+}
+
+/** How many rows have an error in each column, most first. */
+function countsOf(problems: Problem[]): [string, number][] {
+  const counts = new Map<string, number>()
+  for (const { columns } of problems) for (const name of columns) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return [...counts].sort(([, one], [, other]) => other - one)
+}

@@ -1,0 +1,1289 @@
+// Generated from openapi-admin.json by `npm run generate`. Do not edit.
+
+import type { Call, CallOptions, List } from '../../../sdk/src/call.ts'
+import type { Operation } from '../../../sdk/src/client.ts'
+import type { FileSource } from '../../../sdk/src/files.ts'
+
+export type AccountDay = {
+  rail: string
+  /** As the bank names it. */
+  account: string
+  /** Whose floats are on it: partners’ ids, and `default` for all partners without an own account. */
+  debtors: string[]
+  day: string
+  /** What the bank states for the end of the day. */
+  bank: SignedMoney
+  /** What the floats on the account add up to. */
+  book: SignedMoney
+  /** What the bank states, less the book. */
+  difference: SignedMoney
+}
+
+export type AccountDays = {
+  /** By account, newest day first. */
+  accountDays: AccountDay[]
+}
+
+export type AffectedMembers = {
+  members: number
+  total: Money
+}
+
+export type ApiKey = {
+  id: ApiKeyId
+  /** The first characters of the key. */
+  hint: string
+  state: 'valid' | 'expired' | 'revoked'
+  scopes: Scope[]
+  createdAt: Instant
+  expiresAt: Instant | null
+  revokedAt: Instant | null
+  /** To the minute. */
+  lastUsedAt: Instant | null
+}
+
+export type ApiKeyId = `key_${string}`
+
+export type ApiKeyRotation = {
+  /** How long the old key stays valid, 0 to 2,592,000 (30 days), unless it expires earlier. Without it, until it expires or is revoked. */
+  overlapSeconds?: number | undefined
+}
+
+export type ApiKeyWithSecret = {
+  id: ApiKeyId
+  /** The first characters of the key. */
+  hint: string
+  state: 'valid' | 'expired' | 'revoked'
+  scopes: Scope[]
+  createdAt: Instant
+  expiresAt: Instant | null
+  revokedAt: Instant | null
+  /** To the minute. */
+  lastUsedAt: Instant | null
+  /** The whole key; null in a replay. */
+  secret: string | null
+}
+
+export type ApiKeys = {
+  keys: ApiKey[]
+}
+
+export type AuditEntries = {
+  entries: AuditEntry[]
+  /** Whether there are more after the last of these. */
+  hasMore: boolean
+}
+
+export type AuditEntry = {
+  id: AuditEntryId
+  at: Instant
+  /** Null if it concerns no partner. */
+  partnerId: PartnerId | null
+  /** `operator`: to users of a partner, an operator is no more than that. */
+  actorKind: 'api_key' | 'operator_key' | 'user' | 'cli' | 'worker' | 'operator'
+  /** The id of a key or user, or user@host of a command. */
+  actor: string
+  action: string
+  resourceKind: string
+  resourceId: string
+  details: object
+  address: string | null
+  requestId: string | null
+}
+
+export type AuditEntryId = `aud_${string}`
+
+/** The file as the bank gave it, up to 1 GiB. */
+export type BankFile = string
+
+export type BankFileId = `bf_${string}`
+
+export type BatchPayment = {
+  reference: string
+  partnerId: PartnerId
+  withdrawalId: WithdrawalId
+  amount: Money
+  outcome: 'paid' | 'failed' | 'returned' | null
+  reason: string | null
+  /** When an operator took it out. */
+  removedAt: Instant | null
+}
+
+export type BatchPayments = {
+  payments: BatchPayment[]
+  /** Whether there are more after the last of these. */
+  hasMore: boolean
+}
+
+/** ISO 4217 code. */
+export type Currency = 'AED' | 'AFN' | 'ALL' | 'AMD' | 'ANG' | 'AOA' | 'ARS' | 'AUD' | 'AWG' | 'AZN' | 'BAM' | 'BBD' | 'BDT' | 'BGN' | 'BHD' | 'BIF' | 'BMD' | 'BND' | 'BOB' | 'BOV' | 'BRL' | 'BSD' | 'BTN' | 'BWP' | 'BYN' | 'BZD' | 'CAD' | 'CDF' | 'CHE' | 'CHF' | 'CHW' | 'CLF' | 'CLP' | 'CNY' | 'COP' | 'COU' | 'CRC' | 'CUC' | 'CUP' | 'CVE' | 'CZK' | 'DJF' | 'DKK' | 'DOP' | 'DZD' | 'EGP' | 'ERN' | 'ETB' | 'EUR' | 'FJD' | 'FKP' | 'GBP' | 'GEL' | 'GHS' | 'GIP' | 'GMD' | 'GNF' | 'GTQ' | 'GYD' | 'HKD' | 'HNL' | 'HRK' | 'HTG' | 'HUF' | 'IDR' | 'ILS' | 'INR' | 'IQD' | 'IRR' | 'ISK' | 'JMD' | 'JOD' | 'JPY' | 'KES' | 'KGS' | 'KHR' | 'KMF' | 'KPW' | 'KRW' | 'KWD' | 'KYD' | 'KZT' | 'LAK' | 'LBP' | 'LKR' | 'LRD' | 'LSL' | 'LYD' | 'MAD' | 'MDL' | 'MGA' | 'MKD' | 'MMK' | 'MNT' | 'MOP' | 'MRU' | 'MUR' | 'MVR' | 'MWK' | 'MXN' | 'MXV' | 'MYR' | 'MZN' | 'NAD' | 'NGN' | 'NIO' | 'NOK' | 'NPR' | 'NZD' | 'OMR' | 'PAB' | 'PEN' | 'PGK' | 'PHP' | 'PKR' | 'PLN' | 'PYG' | 'QAR' | 'RON' | 'RSD' | 'RUB' | 'RWF' | 'SAR' | 'SBD' | 'SCR' | 'SDG' | 'SEK' | 'SGD' | 'SHP' | 'SLL' | 'SOS' | 'SRD' | 'SSP' | 'STN' | 'SVC' | 'SYP' | 'SZL' | 'THB' | 'TJS' | 'TMT' | 'TND' | 'TOP' | 'TRY' | 'TTD' | 'TWD' | 'TZS' | 'UAH' | 'UGX' | 'USD' | 'USN' | 'UYI' | 'UYU' | 'UYW' | 'UZS' | 'VES' | 'VND' | 'VUV' | 'WST' | 'XAF' | 'XAG' | 'XAU' | 'XBA' | 'XBB' | 'XBC' | 'XBD' | 'XCD' | 'XDR' | 'XOF' | 'XPD' | 'XPF' | 'XPT' | 'XSU' | 'XTS' | 'XUA' | 'XXX' | 'YER' | 'ZAR' | 'ZMW' | 'ZWL'
+
+export type DayOrInstant = string
+
+/** The first row that breaks the rule. */
+export type Disagreement = {
+  partnerId: string
+  subject: string
+  expected: string
+  found: string
+}
+
+export type ExceptionClosing = {
+  decision: 'ignore' | 'attach' | 'give_back' | 'book'
+  /** Why. */
+  note: string
+  /** With `attach`: the payment reference or the withdrawal’s id. With `book`: that of the movement, by default the one recorded for the entry. */
+  reference?: string | undefined
+  /** With `book`: whose float. */
+  partnerId?: PartnerId | undefined
+  /** With `book`: the pay cycle whose settlement the money pays. */
+  payCycleId?: PayCycleId | undefined
+}
+
+export type ExportedFile = {
+  name: string
+  sha256: string
+  valueDate: string
+}
+
+export type Finding = {
+  check: string
+  /** `missing`: live mode cannot pay until it is done. `hint`: what the program cannot see. */
+  level: 'missing' | 'warning' | 'hint' | 'ok'
+  sentence: string
+  /** The command that does it or says more. */
+  command: string | null
+}
+
+export type Findings = {
+  /** `ready`: nothing is missing. */
+  state: 'ready' | 'notReady'
+  at: Instant
+  /** Most pressing first. */
+  findings: Finding[]
+}
+
+export type Float = {
+  currency: Currency
+  /** Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded. */
+  float: SignedMoney
+  /** On its way to members. */
+  pending: SignedMoney
+  /** The float less what is pending. */
+  free: SignedMoney
+  /** While less than this is free, members cannot withdraw. Null disables the floor. */
+  floor: Money | null
+  lowSince: Instant | null
+}
+
+export type FloatFloor = {
+  currency: Currency
+  /** Null disables the floor. */
+  floor: Money | null
+}
+
+export type FloatMovement = {
+  amount: Money
+  /** Your reference, for example the bank’s. A second movement with it does nothing. */
+  reference?: string | undefined
+}
+
+export type Floats = {
+  floats: Float[]
+  /** Those whose money has not arrived, oldest first. */
+  settlements: SettlementDue[]
+  /** By account, newest day first. */
+  accountDays: AccountDay[]
+}
+
+export type GivenUpTask = {
+  task: string
+  count: number
+}
+
+export type ImportedFile = {
+  fileId: BankFileId
+  /** `repeated`: a file with the same bytes was imported before; nothing changed. */
+  result: 'imported' | 'repeated'
+  records: number
+}
+
+export type Instant = string
+
+/** For developers and logs. It may change, so branch on `code`. */
+export type IssueMessage = string
+
+export type KeyCounts = {
+  valid: number
+  expired: number
+  revoked: number
+}
+
+export type LedgerCheck = {
+  name: string
+  rule: string
+  disagreement: Disagreement | null
+}
+
+export type LedgerVerification = {
+  id: LedgerVerificationId
+  /** `interrupted`: it could not end; `problem` says why. Request another. */
+  state: 'waiting' | 'running' | 'agrees' | 'disagrees' | 'interrupted'
+  requestedBy: string
+  requestedAt: Instant
+  startedAt: Instant | null
+  endedAt: Instant | null
+  checksDone: number
+  checksTotal: number
+  checks: LedgerCheck[] | null
+  problem: string | null
+}
+
+export type LedgerVerificationId = `lv_${string}`
+
+export type LedgerVerifications = {
+  verifications: LedgerVerification[]
+}
+
+export type LowFloat = {
+  partnerId: PartnerId
+  lowSince: Instant | null
+  free: SignedMoney
+  floor: Money
+}
+
+export type MemberCounts = {
+  active: number
+  invited: number
+  inactive: number
+}
+
+export type MemberEffect = {
+  memberId: MemberId
+  before: Money
+  after: Money
+}
+
+export type MemberId = `mem_${string}`
+
+export type Money = {
+  /** In minor units, for example pence. */
+  amount: number
+  currency: Currency
+}
+
+export type NewApiKey = {
+  /** By default all. */
+  scopes?: Scope[] | undefined
+  /** Without it, the key is valid until it is revoked. */
+  expiresInDays?: number | undefined
+}
+
+export type NewPartner = {
+  name: string
+  settings?: PartnerSettingsChange | undefined
+}
+
+export type NewTierTerms = {
+  currency: Currency
+  /** The version that the new terms follow, so that no change of another operator is lost. Null creates the tier. */
+  version: number | null
+  feeFixed: Money
+  /** The percentage part of the fee, in basis points of the amount. */
+  feeBps: number
+  feeMin: Money | null
+  feeMax: Money | null
+  feePayer: 'member' | 'employer'
+  lowerLimit: Money
+  upperLimit: Money
+  withdrawalsPerDay: number | null
+  withdrawalsPerCycle: number | null
+  /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
+  payoutSpeed: 'standard' | 'instant' | null
+}
+
+export type OpenPayCycle = {
+  id: PayCycleId
+  startDate: string
+  endDate: string
+}
+
+export type OperatorTier = {
+  name: string
+  currency: Currency
+  members: TierMembers
+  version: number
+  /** When this version took effect. */
+  since: Instant
+  feeFixed: Money
+  /** The percentage part of the fee, in basis points of the amount. */
+  feeBps: number
+  feeMin: Money | null
+  feeMax: Money | null
+  feePayer: 'member' | 'employer'
+  lowerLimit: Money
+  upperLimit: Money
+  withdrawalsPerDay: number | null
+  withdrawalsPerCycle: number | null
+  /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
+  payoutSpeed: 'standard' | 'instant' | null
+}
+
+export type OperatorTiers = {
+  tiers: OperatorTier[]
+}
+
+export type Partner = {
+  id: PartnerId
+  name: string
+  /** `paused`: members cannot withdraw. `suspended`: every request of the partner is refused, whether it is paused or not. */
+  state: PartnerState
+  createdAt: Instant
+  paused: PartnerStop | null
+  suspended: PartnerStop | null
+  settings: PartnerSettings
+  openCycle: OpenPayCycle | null
+  floats: Float[]
+  keys: KeyCounts
+  members: MemberCounts
+}
+
+export type PartnerId = `par_${string}`
+
+export type PartnerSettings = {
+  /** Country of phone numbers without a country code. */
+  country: string
+  /** IANA time zone of the partner’s calendar days. */
+  timeZone: string
+  /** Whether new members are active as soon as they are invited. */
+  autoActivate: boolean
+  /** How long a pay run can be reverted, in minutes. */
+  graceMinutes: number
+  /** How long an intent is valid, in minutes. */
+  intentMinutes: number
+  /** How long a withdrawal can be cancelled, in seconds. */
+  holdSeconds: number
+  /** Sustained rate limit. */
+  requestsPerSecond: number
+  /** Requests allowed in a burst. */
+  requestsBurst: number
+  /** Length of a pay cycle. */
+  cycleSchedule: 'weekly' | 'two_weekly' | 'four_weekly' | 'semi_monthly' | 'monthly'
+  /** A day on which a pay cycle starts; of a monthly cycle, from the 1st to the 28th. */
+  cycleAnchor: string
+  /** Whether what payroll could not deduct is carried to the next cycle or written off. */
+  shortfallPolicy: 'carry' | 'write_off'
+  /** A file that would offboard more than this share of the members waits for approval. */
+  offboardReviewPercent: number
+  /** Days after which a job that waits for approval is rejected. */
+  reviewDays: number
+}
+
+export type PartnerSettingsChange = {
+  /** Country of phone numbers without a country code. */
+  country?: string | undefined
+  /** IANA time zone of the partner’s calendar days. */
+  timeZone?: string | undefined
+  /** Whether new members are active as soon as they are invited. */
+  autoActivate?: boolean | undefined
+  /** How long a pay run can be reverted, in minutes. */
+  graceMinutes?: number | undefined
+  /** How long an intent is valid, in minutes. */
+  intentMinutes?: number | undefined
+  /** How long a withdrawal can be cancelled, in seconds. */
+  holdSeconds?: number | undefined
+  /** Sustained rate limit. */
+  requestsPerSecond?: number | undefined
+  /** Requests allowed in a burst. */
+  requestsBurst?: number | undefined
+  /** Length of a pay cycle. */
+  cycleSchedule?: 'weekly' | 'two_weekly' | 'four_weekly' | 'semi_monthly' | 'monthly' | undefined
+  /** A day on which a pay cycle starts; of a monthly cycle, from the 1st to the 28th. */
+  cycleAnchor?: string | undefined
+  /** Whether what payroll could not deduct is carried to the next cycle or written off. */
+  shortfallPolicy?: 'carry' | 'write_off' | undefined
+  /** A file that would offboard more than this share of the members waits for approval. */
+  offboardReviewPercent?: number | undefined
+  /** Days after which a job that waits for approval is rejected. */
+  reviewDays?: number | undefined
+}
+
+export type PartnerState = 'open' | 'paused' | 'suspended'
+
+/** Null where the audit log has no record. */
+export type PartnerStop = {
+  since: Instant | null
+  /** As in the audit log. */
+  by: string | null
+  reason: string | null
+}
+
+export type PartnerSummary = {
+  id: PartnerId
+  name: string
+  /** `paused`: members cannot withdraw. `suspended`: every request of the partner is refused, whether it is paused or not. */
+  state: PartnerState
+  createdAt: Instant
+}
+
+export type Partners = {
+  partners: PartnerSummary[]
+  total: number
+  skip: number
+  take: number
+}
+
+export type PayCycleId = `pc_${string}`
+
+export type PaymentAnswer = {
+  /** When it was read or decided. */
+  at: Instant
+  /** `operator`: an operator decided. `openwage`: the rail cannot carry the payment, or the bank confirms no payments. */
+  by: 'bank' | 'operator' | 'openwage'
+  /** Whether the bank says it about the whole batch. */
+  isAboutBatch: boolean
+  /** What it changed. Null if it changed nothing about the payment. */
+  outcome: 'paid' | 'failed' | 'returned' | null
+  reason: string | null
+  /** The day on which the bank booked it, if it says so. */
+  bookedOn: string | null
+  /** The file of the bank. Null if it is in no file. */
+  fileName: string | null
+  line: number | null
+}
+
+export type PaymentRemoval = {
+  /** Why; the partner and the member read it. */
+  reason: string
+}
+
+export type Payout = {
+  reference: string
+  rail: string
+  partnerId: PartnerId
+  withdrawalId: WithdrawalId
+  amount: Money
+  createdAt: Instant
+  expectedAt: Instant | null
+  outcome: 'paid' | 'failed' | 'returned' | null
+  /** The code of the bank. */
+  reasonCode: string | null
+  reason: string | null
+  /** When an operator took it out of its batch. */
+  removedAt: Instant | null
+  /** Null if it is in no batch. */
+  batch: PayoutBatchSummary | null
+  /** What the bank said about it, oldest first; at most 100. */
+  answers: PaymentAnswer[]
+  /** The answers about it or its batch that did not fit, oldest first; at most 100. */
+  exceptions: PayoutException[]
+}
+
+export type PayoutApproval = {
+  person: string
+  at: Instant
+}
+
+export type PayoutBatch = {
+  id: PayoutBatchId
+  /** The batch’s name in its file and in the bank’s answers. */
+  messageId: string
+  rail: string
+  /** `default`, or the partner whose own account pays. */
+  debtor: string
+  valueDate: string
+  isInstant: boolean
+  /** Until then payments join the batch. */
+  cutOffAt: Instant
+  status: PayoutBatchStatus
+  /** Whether it is complete and waits for people to approve it. */
+  needsApproval: boolean
+  /** Whether an operator holds it back. */
+  held: boolean
+  paymentCount: number
+  total: Money
+  fileName: string | null
+  fileSha256: string | null
+  /** What the bank says about the payees’ names. */
+  nameCheck: string | null
+  closedAt: Instant | null
+  approvedAt: Instant | null
+  approvedAutomatically: boolean
+  sentAt: Instant | null
+  /** When the bank said that it has the batch. */
+  acknowledgedAt: Instant | null
+  /** When its last payment was answered, the bank rejected it, or it was cancelled. */
+  endedAt: Instant | null
+  /** Who approved it, oldest first. */
+  approvals: PayoutApproval[]
+  /** How many people must approve it. */
+  approvalsNeeded: number
+  /** Null unless an operator holds it back. */
+  hold: PayoutBatchHold | null
+}
+
+export type PayoutBatchHold = {
+  since: Instant | null
+  /** As in the audit log. */
+  by: string | null
+  /** Null if none was given. */
+  reason: string | null
+}
+
+export type PayoutBatchId = `bat_${string}`
+
+export type PayoutBatchStatus = 'building' | 'approved' | 'sent' | 'acknowledged' | 'settled' | 'rejected' | 'cancelled'
+
+export type PayoutBatchSummary = {
+  id: PayoutBatchId
+  /** The batch’s name in its file and in the bank’s answers. */
+  messageId: string
+  rail: string
+  /** `default`, or the partner whose own account pays. */
+  debtor: string
+  valueDate: string
+  isInstant: boolean
+  /** Until then payments join the batch. */
+  cutOffAt: Instant
+  status: PayoutBatchStatus
+  /** Whether it is complete and waits for people to approve it. */
+  needsApproval: boolean
+  /** Whether an operator holds it back. */
+  held: boolean
+  paymentCount: number
+  total: Money
+  fileName: string | null
+  fileSha256: string | null
+  /** What the bank says about the payees’ names. */
+  nameCheck: string | null
+  closedAt: Instant | null
+  approvedAt: Instant | null
+  approvedAutomatically: boolean
+  sentAt: Instant | null
+  /** When the bank said that it has the batch. */
+  acknowledgedAt: Instant | null
+  /** When its last payment was answered, the bank rejected it, or it was cancelled. */
+  endedAt: Instant | null
+}
+
+export type PayoutBatches = {
+  batches: PayoutBatchSummary[]
+  /** Whether there are more after the last of these. */
+  hasMore: boolean
+}
+
+export type PayoutException = {
+  id: PayoutExceptionId
+  rail: string
+  /** Why the answer of the bank did not fit. */
+  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable'
+  reference: string | null
+  /** The batch that it is about, or that has its payment. */
+  batchId: PayoutBatchId | null
+  partnerId: PartnerId | null
+  withdrawalId: WithdrawalId | null
+  /** What the bank says became of the payment. */
+  outcome: 'paid' | 'failed' | 'returned' | null
+  /** Negative if money left the account. */
+  amount: SignedMoney | null
+  reasonCode: string | null
+  reason: string
+  fileName: string | null
+  /** Of the bank’s file. */
+  line: number | null
+  openedAt: Instant
+  closedAt: Instant | null
+  closedBy: string | null
+  decision: string | null
+  note: string | null
+}
+
+export type PayoutExceptionId = `pex_${string}`
+
+export type PayoutExceptions = {
+  exceptions: PayoutException[]
+  /** Whether there are more after the last of these. */
+  hasMore: boolean
+}
+
+export type Rail = {
+  name: string
+  /** Whether it is in `OPENWAGE_RAILS`. A rail that was taken out of it is listed while it is held. */
+  isConfigured: boolean
+  /** Null if the rail is not configured. */
+  currency: Currency | null
+  /** How payments reach the bank. Null if the rail is not configured. */
+  kind: 'files' | 'api' | null
+  /** Whether operators carry its files to the bank and back. */
+  isByHand: boolean
+  /** Null unless the rail is held. Nothing is sent through a rail that is held. */
+  hold: RailHold | null
+}
+
+export type RailHold = {
+  since: Instant
+  /** The operator who holds it. */
+  by: string
+  /** Null if none was given. */
+  reason: string | null
+}
+
+export type Rails = {
+  rails: Rail[]
+}
+
+export type ReasonGiven = {
+  /** For the audit log. Must not contain personal data. */
+  reason?: string | undefined
+}
+
+export type RemovedPayment = {
+  partnerId: PartnerId
+  withdrawalId: WithdrawalId
+  batchId: PayoutBatchId
+}
+
+export type Scope = 'members:read' | 'members:write' | 'pay:read' | 'pay:write'
+
+export type SettlementDue = {
+  payCycleId: PayCycleId
+  /** What the transfer must bear. */
+  reference: string
+  /** Negative if the employer is owed money. */
+  amount: SignedMoney
+  /** What has not arrived. */
+  due: SignedMoney
+  settledAt: Instant
+}
+
+export type SettlementReceived = {
+  payCycleId: PayCycleId
+  currency: Currency
+  /** By default all that is due; negative if it was paid to the employer. */
+  amount?: SignedMoney | undefined
+}
+
+export type SignedMoney = {
+  /** In minor units, for example pence. */
+  amount: number
+  currency: Currency
+}
+
+export type Status = {
+  state: 'fine' | 'needsAttention'
+  /** What needs attention, one sentence each. */
+  attention: string[]
+  at: Instant
+  database: StatusDatabase
+  mode: 'sandbox' | 'live'
+  bank: 'simulated' | 'connected' | null
+  rails: StatusRail[]
+  /** Of the last 7 days. */
+  workers: StatusWorker[]
+  queue: StatusQueue
+  batchesToApprove: number
+  openExceptions: number
+  payouts: StatusPayouts
+  lowFloats: LowFloat[]
+  partners: number
+  stopped: StoppedPartner[]
+}
+
+export type StatusDatabase = {
+  postgres: string
+  schema: string
+}
+
+export type StatusPayouts = {
+  held: UnfinishedWithdrawals
+  submitted: UnfinishedWithdrawals
+}
+
+export type StatusQueue = {
+  due: number
+  oldestDueAt: Instant | null
+  givenUp: GivenUpTask[]
+}
+
+export type StatusRail = {
+  name: string
+  currency: Currency
+}
+
+export type StatusWorker = {
+  id: string
+  host: string
+  processId: number
+  startedAt: Instant
+  lastSeenAt: Instant
+  isAlive: boolean
+}
+
+export type StoppedPartner = {
+  id: PartnerId
+  name: string
+  isPaused: boolean
+  isSuspended: boolean
+}
+
+export type TierHistory = {
+  name: string
+  currency: Currency
+  members: TierMembers
+  /** Intents that keep their quoted fee; the limits of new terms apply when they are completed. */
+  openIntents: number
+  /** Newest first. */
+  versions: TierVersion[]
+}
+
+export type TierMembers = {
+  active: number
+  invited: number
+}
+
+export type TierPreview = {
+  /** Whether the terms differ from those in force. */
+  hasChanged: boolean
+  members: TierMembers
+  openIntents: number
+  /** Members who could receive more, and how much more together. */
+  gain: AffectedMembers
+  /** Members who could receive less, and how much less together. */
+  lose: AffectedMembers
+  unchanged: number
+  /** The members with the largest differences, at most 20. */
+  most: MemberEffect[]
+  /** False if only the first 100,000 members of the tier were compared. */
+  isComplete: boolean
+}
+
+export type TierVersion = {
+  version: number
+  /** When this version took effect. */
+  since: Instant
+  feeFixed: Money
+  /** The percentage part of the fee, in basis points of the amount. */
+  feeBps: number
+  feeMin: Money | null
+  feeMax: Money | null
+  feePayer: 'member' | 'employer'
+  lowerLimit: Money
+  upperLimit: Money
+  withdrawalsPerDay: number | null
+  withdrawalsPerCycle: number | null
+  /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
+  payoutSpeed: 'standard' | 'instant' | null
+  /** Null for the version in force. */
+  until: Instant | null
+}
+
+export type UnfinishedWithdrawals = {
+  count: number
+  oldest: Instant | null
+  stuck: number
+}
+
+export type WithdrawalId = `w_${string}`
+
+export const operations: Record<string, Operation> = {
+  'listPartners': { method: 'GET', path: '/admin/v1/partners', hasQuery: true, entries: 'partners' },
+  'createPartner': { method: 'POST', path: '/admin/v1/partners', hasBody: true },
+  'getPartner': { method: 'GET', path: '/admin/v1/partners/{partnerId}' },
+  'updatePartner': { method: 'PATCH', path: '/admin/v1/partners/{partnerId}', hasBody: true },
+  'pausePartner': { method: 'POST', path: '/admin/v1/partners/{partnerId}/pause', hasBody: true },
+  'resumePartner': { method: 'POST', path: '/admin/v1/partners/{partnerId}/resume', hasBody: true },
+  'suspendPartner': { method: 'POST', path: '/admin/v1/partners/{partnerId}/suspend', hasBody: true },
+  'restorePartner': { method: 'POST', path: '/admin/v1/partners/{partnerId}/restore', hasBody: true },
+  'listTiers': { method: 'GET', path: '/admin/v1/partners/{partnerId}/tiers' },
+  'getTier': { method: 'GET', path: '/admin/v1/partners/{partnerId}/tiers/{tier}' },
+  'saveTier': { method: 'PUT', path: '/admin/v1/partners/{partnerId}/tiers/{tier}', hasBody: true },
+  'previewTier': { method: 'POST', path: '/admin/v1/partners/{partnerId}/tiers/{tier}/preview', hasBody: true },
+  'getFloat': { method: 'GET', path: '/admin/v1/partners/{partnerId}/float', hasQuery: true },
+  'fundFloat': { method: 'POST', path: '/admin/v1/partners/{partnerId}/float/fund', hasBody: true },
+  'withdrawFloat': { method: 'POST', path: '/admin/v1/partners/{partnerId}/float/withdraw', hasBody: true },
+  'receiveFloat': { method: 'POST', path: '/admin/v1/partners/{partnerId}/float/receive', hasBody: true },
+  'setFloatFloor': { method: 'PUT', path: '/admin/v1/partners/{partnerId}/float/floor', hasBody: true },
+  'listAccountDays': { method: 'GET', path: '/admin/v1/account-days', hasQuery: true },
+  'listApiKeys': { method: 'GET', path: '/admin/v1/partners/{partnerId}/keys' },
+  'createApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys', hasBody: true },
+  'rotateApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
+  'revokeApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys/{keyId}/revoke' },
+  'listRails': { method: 'GET', path: '/admin/v1/rails' },
+  'holdRail': { method: 'POST', path: '/admin/v1/rails/{rail}/hold', hasBody: true },
+  'releaseRail': { method: 'POST', path: '/admin/v1/rails/{rail}/release', hasBody: true },
+  'listPayoutBatches': { method: 'GET', path: '/admin/v1/payout-batches', hasQuery: true, entries: 'batches', cursor: 'id' },
+  'getPayoutBatch': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}' },
+  'listBatchPayments': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}/payments', hasQuery: true, entries: 'payments', cursor: 'reference' },
+  'approvePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/approve' },
+  'holdPayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/hold', hasBody: true },
+  'releasePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/release', hasBody: true },
+  'getPayout': { method: 'GET', path: '/admin/v1/payouts/{payment}' },
+  'removePayment': { method: 'POST', path: '/admin/v1/payouts/{payment}/remove', hasBody: true },
+  'exportPayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/export' },
+  'downloadPayoutBatch': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}/file', accepts: '*/*' },
+  'listPayoutExceptions': { method: 'GET', path: '/admin/v1/payout-exceptions', hasQuery: true, entries: 'exceptions', cursor: 'id' },
+  'getPayoutException': { method: 'GET', path: '/admin/v1/payout-exceptions/{exceptionId}' },
+  'closePayoutException': { method: 'POST', path: '/admin/v1/payout-exceptions/{exceptionId}/close', hasBody: true },
+  'getStatus': { method: 'GET', path: '/admin/v1/status' },
+  'getFindings': { method: 'GET', path: '/admin/v1/findings' },
+  'verifyLedger': { method: 'POST', path: '/admin/v1/ledger-verifications' },
+  'listLedgerVerifications': { method: 'GET', path: '/admin/v1/ledger-verifications' },
+  'getLedgerVerification': { method: 'GET', path: '/admin/v1/ledger-verifications/{verificationId}' },
+  'listAuditEntries': { method: 'GET', path: '/admin/v1/audit-log', hasQuery: true, entries: 'entries', cursor: 'id' },
+  'listPartnerAuditEntries': { method: 'GET', path: '/admin/v1/partners/{partnerId}/audit-log', hasQuery: true, entries: 'entries', cursor: 'id' },
+  'importBankFile': { method: 'POST', path: '/admin/v1/rails/{rail}/files', hasBody: true, takesFile: true, hasQuery: true },
+}
+
+export interface AdminOperations {
+  /**
+   * List partners.
+   *
+   * Newest first.
+   *
+   * `GET /admin/v1/partners` (listPartners)
+   */
+  listPartners(query?: {
+    /** Only partners whose name contains this, in any case, or whose id it is. */
+    search?: string | undefined
+    /** `paused`: members cannot withdraw. `suspended`: every request of the partner is refused, whether it is paused or not. */
+    state?: PartnerState | undefined
+    /** Number of entries to skip. */
+    skip?: number | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<Partners, PartnerSummary>
+  /**
+   * Create a partner.
+   *
+   * Opens its first pay cycle. Next, create its tiers and an API key.
+   *
+   * `POST /admin/v1/partners` (createPartner)
+   */
+  createPartner(body: NewPartner, options?: CallOptions): Call<Partner>
+  /**
+   * Get a partner.
+   *
+   * `GET /admin/v1/partners/{partnerId}` (getPartner)
+   */
+  getPartner(partnerId: PartnerId, options?: CallOptions): Call<Partner>
+  /**
+   * Change the settings of a partner.
+   *
+   * Omitted settings stay as they are. A change applies to what starts afterwards, for example to the next pay cycle.
+   *
+   * `PATCH /admin/v1/partners/{partnerId}` (updatePartner)
+   */
+  updatePartner(partnerId: PartnerId, body: PartnerSettingsChange, options?: CallOptions): Call<Partner>
+  /**
+   * Pause a partner.
+   *
+   * Its members cannot withdraw. Pay runs and payouts continue. Idempotent.
+   *
+   * `POST /admin/v1/partners/{partnerId}/pause` (pausePartner)
+   */
+  pausePartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
+  /**
+   * Resume a paused partner.
+   *
+   * Its members can withdraw again. Idempotent.
+   *
+   * `POST /admin/v1/partners/{partnerId}/resume` (resumePartner)
+   */
+  resumePartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
+  /**
+   * Suspend a partner.
+   *
+   * Every request of the partner is refused with `Forbidden`. Pending payouts continue. Idempotent.
+   *
+   * `POST /admin/v1/partners/{partnerId}/suspend` (suspendPartner)
+   */
+  suspendPartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
+  /**
+   * Restore a suspended partner.
+   *
+   * Its requests are accepted again. Idempotent.
+   *
+   * `POST /admin/v1/partners/{partnerId}/restore` (restorePartner)
+   */
+  restorePartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
+  /**
+   * List the tiers of a partner.
+   *
+   * With their current terms, by name.
+   *
+   * `GET /admin/v1/partners/{partnerId}/tiers` (listTiers)
+   */
+  listTiers(partnerId: PartnerId, options?: CallOptions): Call<OperatorTiers>
+  /**
+   * Get a tier with all of its versions.
+   *
+   * `GET /admin/v1/partners/{partnerId}/tiers/{tier}` (getTier)
+   */
+  getTier(partnerId: PartnerId, tier: string, options?: CallOptions): Call<TierHistory>
+  /**
+   * Create a tier, or change its terms.
+   *
+   * New intents use the new terms at once; intents and withdrawals that exist keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.
+   *
+   * `PUT /admin/v1/partners/{partnerId}/tiers/{tier}` (saveTier)
+   */
+  saveTier(partnerId: PartnerId, tier: string, body: NewTierTerms, options?: CallOptions): Call<TierHistory>
+  /**
+   * Preview new terms of a tier.
+   *
+   * Compares, for each active member, what the member would receive for withdrawing as much as possible now, under the terms in force and under the new ones. Changes nothing.
+   *
+   * `POST /admin/v1/partners/{partnerId}/tiers/{tier}/preview` (previewTier)
+   */
+  previewTier(partnerId: PartnerId, tier: string, body: NewTierTerms, options?: CallOptions): Call<TierPreview>
+  /**
+   * Get the float of a partner.
+   *
+   * In each currency: the balance, what is pending and what is free; the settlements whose money has not arrived; and the account that the float is on, by day, as the bank states it and by the books.
+   *
+   * `GET /admin/v1/partners/{partnerId}/float` (getFloat)
+   */
+  getFloat(partnerId: PartnerId, query?: {
+    /** How many days of each account. */
+    days?: number | undefined
+  }, options?: CallOptions): Call<Floats>
+  /**
+   * Fund a float.
+   *
+   * Records money that was paid into the float.
+   *
+   * Errors: UnprocessableEntityError.
+   *
+   * `POST /admin/v1/partners/{partnerId}/float/fund` (fundFloat)
+   */
+  fundFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<Floats>
+  /**
+   * Withdraw from a float.
+   *
+   * Records money that was taken out of the float, at most what is free.
+   *
+   * Errors: UnprocessableEntityError.
+   *
+   * `POST /admin/v1/partners/{partnerId}/float/withdraw` (withdrawFloat)
+   */
+  withdrawFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<Floats>
+  /**
+   * Receive the money of a settlement.
+   *
+   * Records money that has arrived for a settlement, where no bank file tells of it. If the employer is owed money, records that it was paid.
+   *
+   * `POST /admin/v1/partners/{partnerId}/float/receive` (receiveFloat)
+   */
+  receiveFloat(partnerId: PartnerId, body: SettlementReceived, options?: CallOptions): Call<Floats>
+  /**
+   * Set the floor of a float.
+   *
+   * Members cannot withdraw while less than the floor is free.
+   *
+   * `PUT /admin/v1/partners/{partnerId}/float/floor` (setFloatFloor)
+   */
+  setFloatFloor(partnerId: PartnerId, body: FloatFloor, options?: CallOptions): Call<Floats>
+  /**
+   * Compare the accounts that pay with the books.
+   *
+   * What the bank states, what the floats on the account add up to, and the difference, by day.
+   *
+   * `GET /admin/v1/account-days` (listAccountDays)
+   */
+  listAccountDays(query?: {
+    /** Only this rail. */
+    rail?: string | undefined
+    /** How many days of each account. */
+    days?: number | undefined
+  }, options?: CallOptions): Call<AccountDays>
+  /**
+   * List the API keys of a partner.
+   *
+   * Newest first, including expired and revoked ones.
+   *
+   * `GET /admin/v1/partners/{partnerId}/keys` (listApiKeys)
+   */
+  listApiKeys(partnerId: PartnerId, options?: CallOptions): Call<ApiKeys>
+  /**
+   * Create an API key.
+   *
+   * The secret is in this answer alone: the database has its hash, and a replay by an idempotency key has null.
+   *
+   * `POST /admin/v1/partners/{partnerId}/keys` (createApiKey)
+   */
+  createApiKey(partnerId: PartnerId, body: NewApiKey, options?: CallOptions): Call<ApiKeyWithSecret>
+  /**
+   * Rotate an API key.
+   *
+   * Creates a key with the same scopes, valid for as long as the old one was made for. The old key stays valid as long as `overlapSeconds` says, or until you revoke it: switch to the new one meanwhile. The secret is in this answer alone: the database has its hash, and a replay by an idempotency key has null.
+   *
+   * `POST /admin/v1/partners/{partnerId}/keys/{keyId}/rotate` (rotateApiKey)
+   */
+  rotateApiKey(partnerId: PartnerId, keyId: ApiKeyId, body?: ApiKeyRotation, options?: CallOptions): Call<ApiKeyWithSecret>
+  /**
+   * Revoke an API key.
+   *
+   * It stops working within a second. Idempotent.
+   *
+   * `POST /admin/v1/partners/{partnerId}/keys/{keyId}/revoke` (revokeApiKey)
+   */
+  revokeApiKey(partnerId: PartnerId, keyId: ApiKeyId, options?: CallOptions): Call<ApiKey>
+  /**
+   * List the rails.
+   *
+   * The connected banks, as configured. A sandbox without any pays through the simulated bank.
+   *
+   * `GET /admin/v1/rails` (listRails)
+   */
+  listRails(options?: CallOptions): Call<Rails>
+  /**
+   * Hold a rail.
+   *
+   * Nothing is sent through it until it is released: no file is delivered, and no request is made. Answers of the bank are read all the same, and what has been sent cannot be stopped. Idempotent.
+   *
+   * `POST /admin/v1/rails/{rail}/hold` (holdRail)
+   */
+  holdRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
+  /**
+   * Release a rail that is held.
+   *
+   * Also one that is no longer configured. Idempotent.
+   *
+   * `POST /admin/v1/rails/{rail}/release` (releaseRail)
+   */
+  releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
+  /**
+   * List the batches of payments.
+   *
+   * Newest first.
+   *
+   * `GET /admin/v1/payout-batches` (listPayoutBatches)
+   */
+  listPayoutBatches(query?: {
+    /** Only this rail. */
+    rail?: string | undefined
+    /** Only these statuses. */
+    statuses?: PayoutBatchStatus[] | undefined
+    /** The id of the last batch of this page, to get the next page. */
+    after?: PayoutBatchId | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<PayoutBatches, PayoutBatchSummary>
+  /**
+   * Get a batch of payments.
+   *
+   * `GET /admin/v1/payout-batches/{batchId}` (getPayoutBatch)
+   */
+  getPayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
+  /**
+   * List the payments of a batch.
+   *
+   * In the order of its file, including those that an operator took out.
+   *
+   * `GET /admin/v1/payout-batches/{batchId}/payments` (listBatchPayments)
+   */
+  listBatchPayments(batchId: PayoutBatchId, query?: {
+    /** The reference of the last payment of this page, to get the next page. */
+    after?: string | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<BatchPayments, BatchPayment>
+  /**
+   * Approve a batch.
+   *
+   * Needed above the limits for automatic approval, after the cut-off. The batch is sent once 2 people have approved it: users of the console, or all of them by command. An operator key is refused, since one person can have several; a user counts once.
+   *
+   * `POST /admin/v1/payout-batches/{batchId}/approve` (approvePayoutBatch)
+   */
+  approvePayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
+  /**
+   * Hold an unsent batch.
+   *
+   * It is not sent until it is released. Idempotent.
+   *
+   * `POST /admin/v1/payout-batches/{batchId}/hold` (holdPayoutBatch)
+   */
+  holdPayoutBatch(batchId: PayoutBatchId, body?: ReasonGiven, options?: CallOptions): Call<PayoutBatch>
+  /**
+   * Release a batch that is held.
+   *
+   * Idempotent.
+   *
+   * `POST /admin/v1/payout-batches/{batchId}/release` (releasePayoutBatch)
+   */
+  releasePayoutBatch(batchId: PayoutBatchId, body?: ReasonGiven, options?: CallOptions): Call<PayoutBatch>
+  /**
+   * Get the payment of a withdrawal.
+   *
+   * With its batch, what the bank said about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.
+   *
+   * `GET /admin/v1/payouts/{payment}` (getPayout)
+   */
+  getPayout(payment: string, options?: CallOptions): Call<Payout>
+  /**
+   * Take a payment out of an unsent batch.
+   *
+   * The withdrawal fails, so the member has the money back.
+   *
+   * `POST /admin/v1/payouts/{payment}/remove` (removePayment)
+   */
+  removePayment(payment: string, body: PaymentRemoval, options?: CallOptions): Call<RemovedPayment>
+  /**
+   * Export an approved batch.
+   *
+   * For a bank that takes files by hand. The file is fixed and the batch counts as sent; download the file next, and bring it to the bank once.
+   *
+   * `POST /admin/v1/payout-batches/{batchId}/export` (exportPayoutBatch)
+   */
+  exportPayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<ExportedFile>
+  /**
+   * Download the file of a batch.
+   *
+   * Of a batch that was exported: always the same bytes. It contains account numbers, so each download is in the audit log.
+   *
+   * `GET /admin/v1/payout-batches/{batchId}/file` (downloadPayoutBatch)
+   */
+  downloadPayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<Response>
+  /**
+   * List bank answers that did not fit.
+   *
+   * Newest first; without `state`, only those that are open.
+   *
+   * `GET /admin/v1/payout-exceptions` (listPayoutExceptions)
+   */
+  listPayoutExceptions(query?: {
+    state?: 'open' | 'closed' | 'all' | undefined
+    /** The id of the last exception of this page, to get the next page. */
+    after?: PayoutExceptionId | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<PayoutExceptions, PayoutException>
+  /**
+   * Get a bank answer that did not fit.
+   *
+   * `GET /admin/v1/payout-exceptions/{exceptionId}` (getPayoutException)
+   */
+  getPayoutException(exceptionId: PayoutExceptionId, options?: CallOptions): Call<PayoutException>
+  /**
+   * Close a bank answer that did not fit.
+   *
+   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`.
+   *
+   * `POST /admin/v1/payout-exceptions/{exceptionId}/close` (closePayoutException)
+   */
+  closePayoutException(exceptionId: PayoutExceptionId, body: ExceptionClosing, options?: CallOptions): Call<PayoutException>
+  /**
+   * Get the health of the service.
+   *
+   * Workers, queue, payouts, floats and partners, and what needs attention.
+   *
+   * `GET /admin/v1/status` (getStatus)
+   */
+  getStatus(options?: CallOptions): Call<Status>
+  /**
+   * Check what is missing before this installation can pay.
+   *
+   * `GET /admin/v1/findings` (getFindings)
+   */
+  getFindings(options?: CallOptions): Call<Findings>
+  /**
+   * Verify the books.
+   *
+   * A worker recomputes every balance from its rows; read its progress. One runs at a time: `Conflict` while another waits or runs.
+   *
+   * `POST /admin/v1/ledger-verifications` (verifyLedger)
+   */
+  verifyLedger(options?: CallOptions): Call<LedgerVerification>
+  /**
+   * List verifications of the books.
+   *
+   * The last 50, newest first.
+   *
+   * `GET /admin/v1/ledger-verifications` (listLedgerVerifications)
+   */
+  listLedgerVerifications(options?: CallOptions): Call<LedgerVerifications>
+  /**
+   * Get a verification of the books.
+   *
+   * `GET /admin/v1/ledger-verifications/{verificationId}` (getLedgerVerification)
+   */
+  getLedgerVerification(verificationId: LedgerVerificationId, options?: CallOptions): Call<LedgerVerification>
+  /**
+   * Search the audit log.
+   *
+   * Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.
+   *
+   * `GET /admin/v1/audit-log` (listAuditEntries)
+   */
+  listAuditEntries(query?: {
+    /** Only changes that concern this partner. */
+    partnerId?: PartnerId | undefined
+    /** Only this actor: the id of a key or user, or user@host. */
+    actor?: string | undefined
+    /** Only these actions. */
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.floor' | 'float.receive' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    /** Only this resource: an id, or the name of a tier. */
+    resourceId?: string | undefined
+    /** Only changes at or after this instant. */
+    fromDate?: DayOrInstant | undefined
+    /** Only changes before this instant. */
+    toDate?: DayOrInstant | undefined
+    /** The id of the last entry of this page, to get the next page. */
+    after?: AuditEntryId | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<AuditEntries, AuditEntry>
+  /**
+   * Search the audit log of a partner.
+   *
+   * Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.
+   *
+   * `GET /admin/v1/partners/{partnerId}/audit-log` (listPartnerAuditEntries)
+   */
+  listPartnerAuditEntries(partnerId: PartnerId, query?: {
+    /** Only this actor: the id of a key or user, or user@host. */
+    actor?: string | undefined
+    /** Only these actions. */
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.floor' | 'float.receive' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    /** Only this resource: an id, or the name of a tier. */
+    resourceId?: string | undefined
+    /** Only changes at or after this instant. */
+    fromDate?: DayOrInstant | undefined
+    /** Only changes before this instant. */
+    toDate?: DayOrInstant | undefined
+    /** The id of the last entry of this page, to get the next page. */
+    after?: AuditEntryId | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<AuditEntries, AuditEntry>
+  /**
+   * Import a file of a bank.
+   *
+   * All of it, or nothing. A file with the same bytes is imported once, so a repeat is safe without an idempotency key.
+   *
+   * Errors: FileContentError.
+   *
+   * `POST /admin/v1/rails/{rail}/files` (importBankFile)
+   */
+  importBankFile(rail: string, file: FileSource, query: {
+    /** Name of the file. */
+    name: string
+  }, options?: CallOptions): Call<ImportedFile>
+}
+
+/** What a new partner has, unless other settings are chosen. */
+export const defaultSettings: PartnerSettings = {
+  "country": "GB",
+  "timeZone": "Europe/London",
+  "autoActivate": false,
+  "graceMinutes": 10,
+  "intentMinutes": 15,
+  "holdSeconds": 30,
+  "requestsPerSecond": 100,
+  "requestsBurst": 200,
+  "cycleSchedule": "monthly",
+  "cycleAnchor": "2024-01-01",
+  "shortfallPolicy": "carry",
+  "offboardReviewPercent": 10,
+  "reviewDays": 14
+}

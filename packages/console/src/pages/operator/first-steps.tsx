@@ -1,0 +1,99 @@
+import type { ComponentChildren } from 'preact'
+import { Panel } from '../../components/layout.tsx'
+import type { Partner } from '../../generated/admin.ts'
+
+type Step = { title: ComponentChildren; note: string; isDone: boolean }
+
+function Steps({ steps }: { steps: Step[] }) {
+  return (
+    <ol class="steps">
+      {steps.map(({ title, note, isDone }) => (
+        <li key={note} class={isDone ? 'step-done' : undefined}>
+          <div>
+            {title}
+            {isDone && <span class="hidden-label"> (done)</span>}
+            {!isDone && <span class="quiet">{note}</span>}
+          </div>
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+/** Shown in place of the list while an installation has no partner. */
+export function FirstSteps({ isLive }: { isLive: boolean }) {
+  const steps: Step[] = [
+    ...(isLive
+      ? [
+          {
+            title: (
+              <>
+                See on <a href="/console/operator/health">Health</a> what the installation still needs
+              </>
+            ),
+            note: 'A connected bank, a worker, backups: each finding says what to do.',
+            isDone: false,
+          },
+        ]
+      : []),
+    {
+      title: (
+        <a href="/console/operator/new-partner">
+          <b>Create a partner</b>
+        </a>
+      ),
+      note: 'An employer, a gig platform or a payroll bureau, with its time zone and pay cycles.',
+      isDone: false,
+    },
+    { title: 'Give it a tier', note: 'What its members may withdraw, and for which fee.', isDone: false },
+    { title: 'Fund its float', note: 'The money that its members’ withdrawals are paid from.', isDone: false },
+    { title: 'Make an API key', note: 'Its server sends it with every request.', isDone: false },
+  ]
+  return (
+    <div class="narrow">
+      <Panel title="No partners yet">
+        <Steps steps={steps} />
+      </Panel>
+    </div>
+  )
+}
+
+/** What a partner still needs before its members can withdraw; nothing once it has all. */
+export function NextSteps({ partner: { id, floats, keys, members } }: { partner: Partner }) {
+  const steps: Step[] = [
+    {
+      title: <a href="#tiers">Create a tier</a>,
+      note: 'What members may withdraw, and for which fee.',
+      // A float comes with the first tier in its currency.
+      isDone: floats.length > 0,
+    },
+    {
+      title: <a href="#float">Fund the float</a>,
+      note: 'Withdrawals are paid from it.',
+      isDone: floats.some(({ float }) => float.amount > 0),
+    },
+    {
+      title: <a href="#keys">Make an API key</a>,
+      note: 'For the partner’s server. Its secret is shown once.',
+      isDone: keys.valid > 0,
+    },
+    {
+      title: (
+        <>
+          Add members: <a href={`/console/${id}/lists`}>a list</a>, or <a href={`/console/${id}/users`}>invite</a> the
+          partner’s people to do it
+        </>
+      ),
+      note: 'Payroll, support and developers each see their own pages.',
+      isDone: members.active + members.invited + members.inactive > 0,
+    },
+  ]
+  if (steps.every(({ isDone }) => isDone)) return null
+  return (
+    <div class="below-s">
+      <Panel title="Next steps">
+        <Steps steps={steps} />
+      </Panel>
+    </div>
+  )
+}

@@ -1,0 +1,329 @@
+import { type Money, money, toDecimal } from '@openwage/sdk'
+import { useState } from 'preact/hooks'
+import { admin } from '../../admin.ts'
+import { amountIn, Field, FieldProblems, orNull, readFields } from '../../components/form.tsx'
+import { Drawer, Panel } from '../../components/layout.tsx'
+import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
+import { Empty } from '../../components/states.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { toast } from '../../components/toast.tsx'
+import { Amount, Id, Time } from '../../components/values.tsx'
+import { formatMoney } from '../../format.ts'
+import type { Float, Floats, PartnerId, SettlementDue } from '../../generated/admin.ts'
+import { reload, useLoaded } from '../../query.ts'
+
+type Currency = Money['currency']
+type Doing =
+  | { act: 'fund' | 'withdraw' | 'floor'; currency: Currency }
+  | { act: 'receive'; currency: Currency; due: SettlementDue }
+
+const titles = {
+  fund: 'Fund the float',
+  withdraw: 'Withdraw from the float',
+  floor: 'Set the floor',
+  receive: 'Receive the money of a settlement',
+} as const
+
+/** The floats of a partner: what is there, and how it changes. */
+export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
+  const [doing, setDoing] = useState<Doing>()
+  const { value, error } = useLoaded(`operator-float ${partnerId}`, () => admin.getFloat(partnerId))
+  const columns: Column<Float>[] = [
+    { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
+    { title: 'Float', cell: ({ float }) => <Amount money={float} />, isFigure: true },
+    { title: 'On its way', cell: ({ pending }) => <Amount money={pending} />, isFigure: true, isMinor: true },
+    { title: 'Free', cell: ({ free }) => <Amount money={free} />, isFigure: true, isMinor: true },
+    { title: 'Floor', cell: ({ floor }) => <Amount money={floor} />, isFigure: true, isMinor: true },
+    { title: 'Low since', cell: ({ lowSince }) => <Time at={lowSince} />, isMinor: true },
+    {
+      title: 'Change',
+      isTitleHidden: true,
+      cell: ({ currency }) => (
+        <span class="float-acts">
+          {(['fund', 'withdraw', 'floor'] as const).map(act => (
+            <button key={act} type="button" class="text-button" onClick={() => setDoing({ act, currency })}>
+              {{ fund: 'Fund', withdraw: 'Withdraw', floor: 'Floor' }[act]}
+            </button>
+          ))}
+        </span>
+      ),
+      isFigure: true,
+    },
+  ]
+  const dueColumns: Column<SettlementDue>[] = [
+    { title: 'Settled', cell: ({ settledAt }) => <Time at={settledAt} /> },
+    { title: 'Reference', cell: ({ reference }) => <Id id={reference} isWhole isLink={false} />, isMinor: true },
+    { title: 'Has not arrived', cell: ({ due }) => <Amount money={due} />, isFigure: true },
+    {
+      title: 'Change',
+      isTitleHidden: true,
+      cell: due => (
+        <button
+          type="button"
+          class="text-button"
+          onClick={() => setDoing({ act: 'receive', currency: due.due.currency, due })}
+        >
+          Receive
+        </button>
+      ),
+      isFigure: true,
+    },
+  ]
+  const onDone = () => setDoing(undefined)
+  return (
+    <>
+      <Panel id="float" isFlush title="Float">
+        <Table
+          label="Float"
+          columns={columns}
+          list={{ rows: value?.floats, error }}
+          keyOf={({ currency }) => currency}
+          empty={<Empty title="No float yet">It comes with the first tier in its currency.</Empty>}
+        />
+      </Panel>
+      {value !== undefined && value.settlements.length > 0 && (
+        <Panel isFlush title="Settlements whose money has not arrived">
+          <Table
+            label="Settlements due"
+            columns={dueColumns}
+            list={{ rows: value.settlements }}
+            keyOf={({ payCycleId, due }) => `${payCycleId} ${due.currency}`}
+          />
+        </Panel>
+      )}
+      <Drawer
+        title={doing === undefined ? '' : `${titles[doing.act]}, ${doing.currency}`}
+        isOpen={doing !== undefined}
+        onClose={onDone}
+      >
+        {doing?.act === 'floor' && <Floor {...{ partnerId, currency: doing.currency, onDone }} />}
+        {doing?.act === 'receive' && <Receive {...{ partnerId, due: doing.due, onDone }} />}
+        {(doing?.act === 'fund' || doing?.act === 'withdraw') && (
+          <Move {...{ partnerId, direction: doing.act, currency: doing.currency, onDone }} />
+        )}
+      </Drawer>
+    </>
+  )
+}
+
+type ActProps = { partnerId: PartnerId; onDone: () => void }
+
+/** As it is now, since the page may have been open for hours. */
+async function readFloat(partnerId: PartnerId, currency: Currency): Promise<Float> {
+  return floatIn(await admin.getFloat(partnerId), currency)
+}
+
+function floatIn({ floats }: Floats, currency: Currency): Float {
+  const found = floats.find(each => each.currency === currency)
+  if (found === undefined) throw new Error(`The partner has no float in ${currency}; create a tier first`)
+  return found
+}
+
+// A slip of the finger adds a digit. From this many pounds, euros and so on, the amount is typed a second time.
+const typedTwiceFrom = '10000'
+
+function isLarge({ amount, currency }: Money): boolean {
+  return Math.abs(amount) >= money(typedTwiceFrom, currency).amount
+}
+
+function Again({ amount, problem }: { amount: Money; problem: string | undefined }) {
+  if (!isLarge(amount)) return null
+  return (
+    <Field
+      label={`The amount again, ${amount.currency}`}
+      name="again"
+      problem={problem}
+      note="It is large, so it is typed twice"
+      isRequired
+    />
+  )
+}
+
+/** @throws FieldProblems unless a large amount was typed a second time */
+function requireAgain(amount: Money, { again = '' }: Record<string, string>): void {
+  if (!isLarge(amount)) return
+  const isSame = readFields({ again }, field =>
+    field('again', text => money(text, amount.currency).amount === amount.amount),
+  )
+  if (!isSame) throw new FieldProblems(new Map([['again', `It is not ${formatMoney(amount)}, the amount above`]]))
+}
+
+/** The float with `amount` minor units more, or fewer. */
+function Balances({ before: { float, pending, free, floor }, amount }: { before: Float; amount: number }) {
+  const plus = (value: Money) => ({ ...value, amount: value.amount + amount })
+  const isLow = floor !== null && plus(free).amount < floor.amount
+  return (
+    <>
+      <Changes
+        label="The float"
+        changes={[
+          { name: 'Float', before: <Amount money={float} />, after: <Amount money={plus(float)} /> },
+          { name: 'On its way', before: <Amount money={pending} />, after: <Amount money={pending} /> },
+          { name: 'Free', before: <Amount money={free} />, after: <Amount money={plus(free)} /> },
+        ]}
+      />
+      {isLow && (
+        <p class="notice">Less than the floor of {formatMoney(floor)} would be free: members could not withdraw.</p>
+      )}
+    </>
+  )
+}
+
+function Move({
+  partnerId,
+  direction,
+  currency,
+  onDone,
+}: ActProps & { direction: 'fund' | 'withdraw'; currency: Currency }) {
+  const isFunding = direction === 'fund'
+  return (
+    <ReviewedForm
+      plan={async fields => {
+        const amount = readFields(fields, field => field('amount', amountIn(currency)))
+        const { reference = '' } = fields
+        const before = await readFloat(partnerId, currency)
+        if (!isFunding && amount.amount > before.free.amount)
+          throw new FieldProblems(new Map([['amount', `Only ${formatMoney(before.free)} is free`]]))
+        return { amount, reference, before }
+      }}
+      review={({ amount, before }, problemOf) => (
+        <>
+          <p>
+            <b>{formatMoney(amount)}</b>{' '}
+            {isFunding ? 'is recorded as paid into the float.' : 'is recorded as taken out of the float.'}
+          </p>
+          <Balances before={before} amount={isFunding ? amount.amount : -amount.amount} />
+          <Again amount={amount} problem={problemOf('again')} />
+        </>
+      )}
+      confirm={({ amount }) => `${isFunding ? 'Fund' : 'Withdraw'} ${formatMoney(amount)}`}
+      onConfirm={async ({ amount, reference, before }, fields) => {
+        requireAgain(amount, fields)
+        const move = isFunding ? admin.fundFloat : admin.withdrawFloat
+        const after = await move(partnerId, { amount, ...(reference === '' ? {} : { reference }) })
+        const { float } = floatIn(after, currency)
+        const hasMoved = float.amount !== before.float.amount
+        toast(
+          hasMoved
+            ? `The float is ${formatMoney(float)}`
+            : 'A movement with this reference was recorded before; nothing moved now',
+          hasMoved ? {} : { kind: 'bad' },
+        )
+        finish(onDone)
+      }}
+    >
+      {problemOf => (
+        <>
+          <p>
+            {isFunding
+              ? 'Record money that has arrived on the account that pays members.'
+              : 'Record money that was taken from the account that pays members: at most what is free.'}
+          </p>
+          <Field label={`Amount, ${currency}`} name="amount" problem={problemOf('amount')} isRequired />
+          <Field
+            label="Reference"
+            name="reference"
+            problem={problemOf('reference')}
+            note="For example the bank’s. A second movement with it does nothing"
+          />
+        </>
+      )}
+    </ReviewedForm>
+  )
+}
+
+function finish(onDone: () => void): void {
+  reload('operator-float', 'operator-partner')
+  onDone()
+}
+
+function Floor({ partnerId, currency, onDone }: ActProps & { currency: Currency }) {
+  const { value } = useLoaded(`operator-float ${partnerId}`, () => admin.getFloat(partnerId))
+  const floor = value?.floats.find(each => each.currency === currency)?.floor ?? null
+  return (
+    <ReviewedForm
+      plan={async fields => ({
+        floor: readFields(fields, field => field('floor', orNull(amountIn(currency)))),
+        before: await readFloat(partnerId, currency),
+      })}
+      review={({ floor, before }) => (
+        <>
+          <Changes
+            label="The floor"
+            changes={[{ name: 'Floor', before: <Amount money={before.floor} />, after: <Amount money={floor} /> }]}
+          />
+          {floor !== null && before.free.amount < floor.amount && (
+            <p class="notice">Only {formatMoney(before.free)} is free: members could not withdraw.</p>
+          )}
+        </>
+      )}
+      confirm={({ floor, before }) => (floor?.amount === before.floor?.amount ? null : 'Set the floor')}
+      onConfirm={async ({ floor }) => {
+        await admin.setFloatFloor(partnerId, { currency, floor })
+        toast(floor === null ? 'There is no floor' : `The floor is ${formatMoney(floor)}`)
+        finish(onDone)
+      }}
+    >
+      {problemOf => (
+        <Field
+          label={`Floor, ${currency}`}
+          name="floor"
+          value={floor === null ? '' : toDecimal(floor)}
+          problem={problemOf('floor')}
+          note="Members cannot withdraw while less than this is free. Empty: no floor"
+        />
+      )}
+    </ReviewedForm>
+  )
+}
+
+function Receive({ partnerId, due: { payCycleId, reference, due }, onDone }: ActProps & { due: SettlementDue }) {
+  const { currency } = due
+  return (
+    <ReviewedForm
+      plan={async fields => ({
+        amount: readFields(fields, field => field('amount', text => money(text, currency))),
+        before: await readFloat(partnerId, currency),
+      })}
+      review={({ amount, before }, problemOf) => (
+        <>
+          <Balances before={before} amount={amount.amount} />
+          <Changes
+            label="The settlement"
+            changes={[
+              {
+                name: 'Has not arrived',
+                before: <Amount money={due} />,
+                after: <Amount money={{ currency, amount: due.amount - amount.amount }} />,
+              },
+            ]}
+          />
+          <Again amount={amount} problem={problemOf('again')} />
+        </>
+      )}
+      confirm={({ amount }) => `Record ${formatMoney(amount)}`}
+      onConfirm={async ({ amount }, fields) => {
+        requireAgain(amount, fields)
+        await admin.receiveFloat(partnerId, { payCycleId, currency, amount })
+        toast('Recorded')
+        finish(onDone)
+      }}
+    >
+      {problemOf => (
+        <>
+          <p>
+            Record money that has arrived for <code>{reference}</code>, if no file of the bank tells of it.
+            {due.amount < 0 && ' The employer is owed money: a negative amount was paid to it.'}
+          </p>
+          <Field
+            label={`Amount, ${currency}`}
+            name="amount"
+            value={toDecimal(due)}
+            problem={problemOf('amount')}
+            isRequired
+          />
+        </>
+      )}
+    </ReviewedForm>
+  )
+}

@@ -1,0 +1,42 @@
+import { useLocation } from 'preact-iso'
+import { admin } from '../../admin.ts'
+import { Field, Form } from '../../components/form.tsx'
+import { Page, Panel } from '../../components/layout.tsx'
+import { toast } from '../../components/toast.tsx'
+import { defaultSettings } from '../../generated/admin.ts'
+import { reload } from '../../query.ts'
+import { loadSession } from '../../session.ts'
+import { readSettings, settingFields } from './settings.tsx'
+
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+
+/** Creates a partner. What it needs next is on its page. */
+export default function NewPartner() {
+  const { route } = useLocation()
+  return (
+    <Page title="New partner" back={{ href: '/console/operator/partners', title: 'Partners' }}>
+      <div class="narrow">
+        <Panel>
+          <Form
+            submit="Create the partner"
+            onSubmit={async ({ name = '', ...fields }) => {
+              const { id } = await admin.createPartner({ name, settings: readSettings(fields) })
+              toast(`${name} is created`)
+              reload('operator-partners')
+              // The menu lists the partners of the session.
+              await loadSession()
+              route(`/console/operator/partners/${id}`)
+            }}
+          >
+            {problemOf => (
+              <>
+                <Field label="Name" name="name" problem={problemOf('name')} note="As its users see it" isRequired />
+                {settingFields({ ...defaultSettings, timeZone: zone }, problemOf)}
+              </>
+            )}
+          </Form>
+        </Panel>
+      </div>
+    </Page>
+  )
+}

@@ -1,0 +1,284 @@
+import type { Money, PayRunDetails } from '@openwage/sdk'
+import { useState } from 'preact/hooks'
+import { api, sendTable } from '../api.ts'
+import { DropZone } from '../components/drop-zone.tsx'
+import { Figure, Panel } from '../components/layout.tsx'
+import { MemberName } from '../components/member-name.tsx'
+import { SheetProblems } from '../components/sheet.tsx'
+import { Failure, messageOf, Skeleton } from '../components/states.tsx'
+import { toast } from '../components/toast.tsx'
+import { Amount, Id, State, Time } from '../components/values.tsx'
+import { formatMoney, formatNumber, plural } from '../format.ts'
+import { reload, useLoaded } from '../query.ts'
+import { Revert } from './pay-run.tsx'
+
+type PayRunId = PayRunDetails['id']
+type PayDetail = { memberId: `mem_${string}`; money: Money }
+type Part = {
+  idempotencyKey: string
+  sent: { payRunId: PayRunId | null; at: string } | null
+  payDetails: PayDetail[]
+}
+/** What the service has read in a file. Each part is the body of one pay run. */
+type Checked = { lineCount: number; memberCount: number; totals: Money[]; parts: Part[] }
+
+type Upload =
+  | { step: 'choosing' }
+  | { step: 'checking'; file: File }
+  | { step: 'refused'; file: File; problem: unknown }
+  | { step: 'checked'; file: File; checked: Checked; problem?: unknown }
+  | { step: 'sending'; file: File; checked: Checked }
+  | { step: 'sent'; file: File; payRunIds: PayRunId[] }
+
+// A whole pay run takes seconds on a busy service, and its body some more on a slow line.
+const uploadMsMax = 120_000
+/** Enough to see that the file was understood. */
+const linesShown = 20
+
+/** Takes a file of pay, shows what it says, and makes pay runs of it when the reader says so. */
+export function PayRunUpload() {
+  const [state, setState] = useState<Upload>({ step: 'choosing' })
+  const check = async (file: File) => {
+    setState({ step: 'checking', file })
+    try {
+      setState({ step: 'checked', file, checked: await sendTable<Checked>('/console/v1/pay-run-files', file) })
+    } catch (problem) {
+      setState({ step: 'refused', file, problem })
+    }
+  }
+  /** Sends the parts that were not sent yet. Their keys make each of them count once, however often it is sent. */
+  const send = async (file: File, checked: Checked) => {
+    const parts = [...checked.parts]
+    for (const [index, part] of parts.entries()) {
+      if (part.sent !== null) continue
+      setState({ step: 'sending', file, checked: { ...checked, parts: [...parts] } })
+      try {
+        parts[index] = { ...part, sent: await upload(part) }
+      } catch (problem) {
+        setState({ step: 'checked', file, checked: { ...checked, parts }, problem })
+        toast(messageOf(problem), { kind: 'bad' })
+        return
+      }
+    }
+    reload('pay-run', 'member')
+    setState({ step: 'sent', file, payRunIds: parts.flatMap(({ sent }) => sent?.payRunId ?? []) })
+  }
+  return (
+    <Panel>
+      <div class="stack">
+        {state.step !== 'sending' && <DropZone label="Drop a pay run here" onFile={file => void check(file)} />}
+        {state.step === 'choosing' && <Columns />}
+        {state.step === 'checking' && <Skeleton lines={3} />}
+        {state.step === 'refused' && <SheetProblems file={state.file} error={state.problem} />}
+        {(state.step === 'checked' || state.step === 'sending') && (
+          <section class="stack" aria-label="What would be paid">
+            <h2>{state.file.name}</h2>
+            <Summary checked={state.checked} />
+            {state.step === 'sending' ? (
+              <Sending parts={state.checked.parts} />
+            ) : (
+              <Confirm
+                checked={state.checked}
+                problem={state.problem}
+                onSend={checked => void send(state.file, checked)}
+                onDiscard={() => setState({ step: 'choosing' })}
+              />
+            )}
+          </section>
+        )}
+        {state.step === 'sent' && <Sent payRunIds={state.payRunIds} />}
+      </div>
+    </Panel>
+  )
+}
+
+async function upload({ payDetails, idempotencyKey }: Part): Promise<Part['sent']> {
+  const options = { idempotencyKey, timeoutMs: uploadMsMax }
+  const { headers } = await api.payRuns.create({ payDetails }, options).withResponse()
+  const payRunId = headers.get('location')?.split('/').at(-1) as PayRunId | undefined
+  return { payRunId: payRunId ?? null, at: new Date().toISOString() }
+}
+
+function Columns() {
+  return (
+    <p class="quiet">
+      One line per member: <code>member_id</code>, <code>worker_id</code> or <code>email</code>, and <code>amount</code>{' '}
+      such as 120.00 in the currency of the member. A negative amount corrects earlier pay. The file is first checked:
+      nothing is paid until you confirm.
+    </p>
+  )
+}
+
+function Summary({ checked: { lineCount, memberCount, totals, parts } }: { checked: Checked }) {
+  const last = useLastPayRun()
+  const lines = parts[0]?.payDetails.slice(0, linesShown) ?? []
+  return (
+    <>
+      <div class="figures figures-alone">
+        <Figure title="Members">{formatNumber(memberCount)}</Figure>
+        <Figure title="Lines" note={last && `${formatNumber(last.lineCount)} in the last pay run`}>
+          {formatNumber(lineCount)}
+        </Figure>
+        {totals.map(total => (
+          <Figure
+            key={total.currency}
+            title={`Total in ${total.currency}`}
+            note={<Against total={total} last={last} />}
+          >
+            <Amount money={total} />
+          </Figure>
+        ))}
+      </div>
+      <details>
+        <summary>
+          {lineCount > lines.length
+            ? `The first ${lines.length} lines, as they were read`
+            : 'The lines, as they were read'}
+        </summary>
+        <ul class="lines">
+          {lines.map(({ memberId, money }, index) => (
+            <li key={index}>
+              <MemberName id={memberId} />
+              <Amount money={money} />
+            </li>
+          ))}
+        </ul>
+      </details>
+    </>
+  )
+}
+
+/** The newest pay run that stands, to compare with. */
+function useLastPayRun(): PayRunDetails | undefined {
+  const { value } = useLoaded('pay-run-last', async () => {
+    const { payRuns } = await api.payRuns.list({ statuses: ['Scheduled', 'Available'], take: 1 })
+    const [newest] = payRuns
+    return newest === undefined ? null : await api.payRuns.get(newest.id)
+  })
+  return value ?? undefined
+}
+
+const percent = new Intl.NumberFormat(navigator.languages as string[], {
+  style: 'percent',
+  maximumFractionDigits: 0,
+  signDisplay: 'exceptZero',
+})
+
+function Against({ total, last }: { total: Money; last: PayRunDetails | undefined }) {
+  const before = last?.totals.find(({ currency }) => currency === total.currency)
+  if (before === undefined) return null
+  const change =
+    before.amount > 0 && before.amount !== total.amount
+      ? ` (${percent.format((total.amount - before.amount) / before.amount)})`
+      : ''
+  return (
+    <>
+      {formatMoney(before)} in the last pay run{change}
+    </>
+  )
+}
+
+/** Asks to send the file, unless it was sent already: then a repetition is a choice of its own. */
+function Confirm({
+  checked,
+  problem,
+  onSend,
+  onDiscard,
+}: {
+  checked: Checked
+  problem?: unknown
+  onSend: (checked: Checked) => void
+  onDiscard: () => void
+}) {
+  const { parts, totals, memberCount } = checked
+  const sent = parts.flatMap(part => part.sent ?? [])
+  const isSent = sent.length === parts.length
+  const paid = totals.map(formatMoney).join(' and ')
+  return (
+    <>
+      {problem !== undefined && <Failure error={problem} />}
+      {sent.length > 0 && (
+        <div class="notice">
+          {isSent ? 'These lines were sent before' : `${sent.length} of ${parts.length} parts were sent before`}:{' '}
+          {sent.map(({ payRunId, at }) => (
+            <span key={at} class="notice-line">
+              {payRunId !== null && <Id id={payRunId} />} <Time at={at} />
+            </span>
+          ))}
+          {isSent && ' Sending them again pays once more.'}
+        </div>
+      )}
+      {parts.length > 1 && <p>The file becomes {parts.length} pay runs, because one has at most 100,000 lines.</p>}
+      <div class="button-list">
+        {isSent ? (
+          <button type="button" class="button" onClick={() => onSend(onceMore(checked))}>
+            Pay {paid} once more
+          </button>
+        ) : (
+          <button type="button" class="button button-main" onClick={() => onSend(checked)}>
+            {sent.length > 0 ? 'Send the rest' : `Pay ${paid} to ${plural(memberCount, 'member')}`}
+          </button>
+        )}
+        <button type="button" class="button" onClick={onDiscard}>
+          Discard
+        </button>
+      </div>
+    </>
+  )
+}
+
+function onceMore(checked: Checked): Checked {
+  return { ...checked, parts: checked.parts.map(part => ({ ...part, sent: null })) }
+}
+
+function Sending({ parts }: { parts: Part[] }) {
+  const done = parts.filter(({ sent }) => sent !== null).length
+  return (
+    <p class="progress" role="status">
+      {parts.length > 1 ? (
+        <progress max={parts.length} value={done} aria-label="Progress" />
+      ) : (
+        <progress aria-label="Progress" />
+      )}
+      {parts.length > 1 ? `Sending part ${done + 1} of ${parts.length}` : 'Sending'}
+    </p>
+  )
+}
+
+function Sent({ payRunIds }: { payRunIds: PayRunId[] }) {
+  return (
+    <section class="stack-s" aria-label="What was sent">
+      <div role="status">
+        <h2>{payRunIds.length === 1 ? 'The pay run was uploaded' : `${payRunIds.length} pay runs were uploaded`}</h2>
+      </div>
+      <ul class="lines">
+        {payRunIds.map(id => (
+          <li key={id}>
+            <SentPayRun id={id} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function SentPayRun({ id }: { id: PayRunId }) {
+  const { value } = useLoaded(`pay-run ${id}`, () => api.payRuns.get(id))
+  return (
+    <>
+      <span class="facts">
+        <Id id={id} />
+        {value && <State state={value.status} />}
+        {value?.totals.map(total => (
+          <Amount key={total.currency} money={total} />
+        ))}
+        {value?.status === 'Scheduled' && (
+          <span>
+            available from <Time at={value.scheduledFor} />
+          </span>
+        )}
+      </span>
+      {value && <Revert payRun={value} />}
+    </>
+  )
+}

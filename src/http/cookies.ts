@@ -1,0 +1,55 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+/**
+ * The names of a cookie: over https with the prefix that browsers accept only if no other host or path could have set the cookie, and
+ * over plain http, on this machine alone, where browsers refuse the prefix.
+ */
+type CookieName = { secure: string; loopback: string }
+
+/** Holds the token of a user's session. */
+export const sessionCookie: CookieName = { secure: '__Host-openwage', loopback: 'openwage-console' }
+
+/** Whether the browser reached this server over https, as far as it knows. */
+export function isSecure(request: FastifyRequest, publicUrl: string | undefined): boolean {
+  return publicUrl === undefined ? request.protocol === 'https' : publicUrl.startsWith('https:')
+}
+
+/** The value of a cookie. Over https only the prefixed name counts, since another host could have set any other one. */
+export function readCookie(
+  request: FastifyRequest,
+  { secure, loopback }: CookieName,
+  publicUrl: string | undefined,
+): string | undefined {
+  const name = isSecure(request, publicUrl) ? secure : loopback
+  const { cookie = '' } = request.headers
+  for (const pair of cookie.split(';')) {
+    const at = pair.indexOf('=')
+    if (pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim()
+  }
+  return undefined
+}
+
+/** @param options.seconds until the browser drops it; by default when it closes */
+export function setCookie(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  {
+    name,
+    value,
+    seconds,
+    sameSite = 'Strict',
+    publicUrl,
+  }: {
+    name: CookieName
+    value: string
+    seconds?: number
+    sameSite?: 'Strict' | 'Lax'
+    publicUrl: string | undefined
+  },
+): void {
+  const secure = isSecure(request, publicUrl)
+  const attributes = ['Path=/', 'HttpOnly', `SameSite=${sameSite}`]
+  if (secure) attributes.push('Secure')
+  if (seconds !== undefined) attributes.push(`Max-Age=${seconds}`)
+  reply.header('set-cookie', [`${secure ? name.secure : name.loopback}=${value}`, ...attributes].join('; '))
+}

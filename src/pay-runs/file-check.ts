@@ -1,0 +1,170 @@
+import { createHash, type Hash } from 'node:crypto'
+import type { Db } from '../database/database.ts'
+import { issue, issuesMax, Problem } from '../errors.ts'
+import * as members from '../members/members.ts'
+import { amountMax, type Currency, type Money } from '../money.ts'
+import { readSheet, type SheetFile } from '../tabular/reading.ts'
+import { FileFault, type Row } from '../tabular/tabular.ts'
+import { amountIn, type Columns, type FileLine, type ReferenceColumn, readColumns, readLine } from './file.ts'
+import { type Line, linesMax } from './rules.ts'
+
+/** Lines of one file. More would keep the memory of other requests. */
+export const fileLinesMax = 250_000
+
+/** A file of pay without errors. Each part becomes a pay run. */
+export type CheckedFile = { lineCount: number; memberCount: number; totals: Money[]; parts: Part[] }
+/** `digest`: SHA-256 of the lines, as `findIdentical` compares it. */
+export type Part = { lines: Line[]; digest: string }
+
+/**
+ * Reads a file of pay: finds the member of each row, and reads the amounts in the currencies of the members. Changes nothing.
+ * @throws Problem `FileContent` with one issue per row that has errors
+ */
+export async function checkFile(
+  db: Db,
+  { partnerId, file, signal }: { partnerId: string; file: SheetFile; signal: AbortSignal },
+): Promise<CheckedFile> {
+  const faults = new Faults()
+  const parts: { lines: Line[]; hash: Hash }[] = []
+  const sums = new Sums()
+  const paid = new Set<string>()
+  let columns: Columns | undefined
+  let count = 0
+  const readBatch = async (rows: Row[]) => {
+    const read: FileLine[] = []
+    for (const { row, cells, fault } of rows) {
+      if (columns === undefined) {
+        const header = readColumns(cells)
+        if (header.faults.length > 0) throw new FileFault(1, header.faults.join('; '))
+        columns = header.columns
+        continue
+      }
+      count += 1
+      if (count > fileLinesMax) throw new FileFault(row, `a file has at most ${fileLinesMax} lines; send it in parts`)
+      const line = fault ?? readLine(row, cells, columns)
+      if (typeof line === 'string') faults.add(row, line)
+      else read.push(line)
+    }
+    const payeeOf = await findPayees(db, { partnerId, lines: read })
+    for (const line of read) {
+      const payee = payeeOf(line)
+      const amount = typeof payee === 'string' ? payee : amountIn(payee.currency, line)
+      if (typeof payee === 'string' || typeof amount === 'string') faults.add(line.row, String(amount))
+      else if (!sums.add({ amount, currency: payee.currency }))
+        faults.add(
+          line.row,
+          `${line.amountColumn}: raises the total in ${payee.currency} above ${amountMax} minor units`,
+        )
+      else {
+        const { id: memberId, currency } = payee
+        let part = parts.at(-1)
+        if (part === undefined || part.lines.length === linesMax) {
+          part = { lines: [], hash: createHash('sha256') }
+          parts.push(part)
+        }
+        part.lines.push({ memberId, amount, currency })
+        part.hash.update(`${memberId} ${amount} ${currency}\n`)
+        paid.add(memberId)
+      }
+    }
+  }
+  try {
+    await readSheet(file, { signal, onBatch: readBatch })
+    if (count === 0) faults.add(1, 'the file has no lines below the header')
+  } catch (error) {
+    if (!(error instanceof FileFault)) throw error
+    faults.add(error.row, error.message)
+  }
+  faults.throwIfAny()
+  return {
+    lineCount: count,
+    memberCount: paid.size,
+    totals: sums.totals(),
+    parts: parts.map(({ lines, hash }) => ({ lines, digest: hash.digest('hex') })),
+  }
+}
+
+type Payee = { id: string; currency: Currency }
+
+/** @returns a function that finds the member of a line, or says why there is none */
+async function findPayees(
+  db: Db,
+  { partnerId, lines }: { partnerId: string; lines: FileLine[] },
+): Promise<(line: FileLine) => Payee | string> {
+  const valuesOf = (column: ReferenceColumn) => [
+    ...new Set(lines.flatMap(line => line.references.filter(each => each.column === column).map(({ value }) => value))),
+  ]
+  const found = {
+    member_id: await members.findPayees(db, { partnerId, memberIds: valuesOf('member_id') }),
+    worker_id: await members.findPayees(db, { partnerId, workerIds: valuesOf('worker_id') }),
+    email: await members.findPayees(db, { partnerId, emails: valuesOf('email') }),
+  }
+  const by = {
+    member_id: new Map(found.member_id.map(payee => [payee.id, payee])),
+    worker_id: new Map(found.worker_id.map(payee => [payee.workerId, payee])),
+    // An address may have belonged to members who have left; the one who has it now comes last.
+    email: new Map(
+      found.email
+        .toSorted((a, b) => Number(b.status === 'inactive') - Number(a.status === 'inactive'))
+        .map(payee => [payee.email.toLowerCase(), payee]),
+    ),
+  }
+  return ({ references }) => {
+    let payee: members.Payee | undefined
+    for (const { column, value } of references) {
+      const named = by[column].get(column === 'email' ? value.toLowerCase() : value)
+      if (named === undefined) return `${column}: there is no such member`
+      if (named.status === 'inactive') return `${column}: the member is inactive; reinstate the member first`
+      if (payee !== undefined && payee.id !== named.id)
+        return `${column}: belongs to another member than ${references[0]?.column}`
+      payee = named
+    }
+    return payee ?? 'the row names no member'
+  }
+}
+
+/** Sums by currency, which must fit into a number on the wire. */
+class Sums {
+  readonly #sums = new Map<Currency, { sum: bigint; size: bigint }>()
+
+  /** @returns whether it fits */
+  add({ amount, currency }: Money): boolean {
+    const { sum, size } = this.#sums.get(currency) ?? { sum: 0n, size: 0n }
+    const grown = size + (amount < 0n ? -amount : amount)
+    if (grown > BigInt(amountMax)) return false
+    this.#sums.set(currency, { sum: sum + amount, size: grown })
+    return true
+  }
+
+  totals(): Money[] {
+    return [...this.#sums].map(([currency, { sum }]) => ({ amount: sum, currency })).sort(byCurrency)
+  }
+}
+
+function byCurrency(a: Money, b: Money): number {
+  return a.currency < b.currency ? -1 : 1
+}
+
+/** The errors of the first rows that have any; the others are counted. */
+class Faults {
+  readonly #faults: { row: number; message: string }[] = []
+  #more = 0
+
+  add(row: number, message: string): void {
+    if (this.#faults.length < issuesMax) this.#faults.push({ row, message })
+    else this.#more += 1
+  }
+
+  throwIfAny(): void {
+    if (this.#faults.length === 0) return
+    const issues = this.#faults
+      .toSorted((a, b) => a.row - b.row)
+      .map(({ row, message }) => issue('FileContent', message, { row: String(row) }))
+    const last = this.#faults.at(-1)
+    if (this.#more > 0)
+      issues.push(
+        issue('FileContent', `${this.#more} more rows have errors; fix the others first`, { row: String(last?.row) }),
+      )
+    throw new Problem('FileContent', issues)
+  }
+}

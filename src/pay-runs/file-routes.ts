@@ -1,0 +1,94 @@
+import type { Db } from '../database/database.ts'
+import { disconnectSignal } from '../http/body-timeouts.ts'
+import { sendParts } from '../http/csv.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { acceptUploads } from '../http/upload.ts'
+import type { UploadedFile } from '../http/uploaded-file.ts'
+import { hiddenOperation } from '../http/users/hidden-operation.ts'
+import { toWire } from '../money.ts'
+import { type CheckedFile, checkFile } from './file-check.ts'
+import * as payRuns from './pay-runs.ts'
+import type { Line } from './rules.ts'
+
+// The largest file, with some columns that are not read.
+const fileBytesMax = 32 * 1024 * 1024
+// Some partners pay the same every week, which is no mistake.
+const sentDays = 6
+// Keeps the cost of writing an answer on the main thread to a few milliseconds at a time.
+const linesAtOnce = 2_000
+
+/**
+ * Reads a file of pay and answers with the bodies and idempotency keys with which `uploadPayRun` takes it. It changes nothing,
+ * so that a person can look at the sums first.
+ */
+export function payRunFileRoutes(app: App, { db }: ApiContext): void {
+  // In its own scope, because only this operation accepts a file.
+  app.register(async (scope: App) => {
+    acceptUploads(scope, { kinds: ['csv', 'xlsx'], fileBytesMax })
+    scope.post(
+      '/console/v1/pay-run-files',
+      { config: { scope: 'pay:write' }, schema: hiddenOperation({ id: 'checkPayRunFile', takesFile: true }) },
+      async (request, reply) => {
+        // The scope's content type parser always produces an UploadedFile.
+        const uploaded = request.body as UploadedFile
+        const { partner, now } = request
+        const checked = await uploaded.lend(fd => {
+          const file = { fd, kind: uploaded.kind === 'xlsx' ? ('xlsx' as const) : ('csv' as const) }
+          return checkFile(db, { partnerId: partner.id, file, signal: disconnectSignal(reply) })
+        })
+        const parts = await partsOf(db, { partnerId: partner.id, checked, now })
+        const headers = { 'content-type': 'application/json; charset=utf-8' }
+        return sendParts(request, reply, { headers, parts: textOf(checked, parts) })
+      },
+    )
+  })
+}
+
+type PartOnWire = {
+  /** For sending the part now; if it was sent, for sending it once more. */
+  idempotencyKey: string
+  /** A pay run of the last days with the same lines that was not reverted; null if there is none. */
+  sent: { payRunId: string; at: string } | null
+  lines: Line[]
+}
+
+/**
+ * Finds out which parts were sent before. Keys derive from the lines and from the latest pay run that has them, so that a request
+ * that is repeated counts once, and the same pay can still be sent again on purpose, after a revert or in the next week.
+ */
+async function partsOf(
+  db: Db,
+  { partnerId, checked, now }: { partnerId: string; checked: CheckedFile; now: Date },
+): Promise<PartOnWire[]> {
+  const since = new Date(now.getTime() - sentDays * 86_400_000)
+  const known = new Set<string>()
+  const parts: PartOnWire[] = []
+  for (const [index, { lines, digest }] of checked.parts.entries()) {
+    const found = await payRuns.findIdentical(db, { partnerId, lines, digest, now })
+    // A pay run is one part, also if two parts are the same.
+    const identical = found.filter(({ id }) => !known.has(id))
+    const standing = identical.find(({ status, createdAt }) => status !== 'Reverted' && createdAt > since)
+    if (standing !== undefined) known.add(standing.id)
+    parts.push({
+      idempotencyKey: `pay-run-file.${digest.slice(0, 40)}.${index}.${identical[0]?.id ?? 'first'}`,
+      sent: standing === undefined ? null : { payRunId: standing.id, at: standing.createdAt.toISOString() },
+      lines,
+    })
+  }
+  return parts
+}
+
+async function* textOf({ lineCount, memberCount, totals }: CheckedFile, parts: PartOnWire[]): AsyncGenerator<string> {
+  const summary = JSON.stringify({ lineCount, memberCount, totals: totals.map(toWire) })
+  yield `${summary.slice(0, -1)},"parts":[`
+  for (const [index, { lines: all, ...part }] of parts.entries()) {
+    yield `${index === 0 ? '' : ','}${JSON.stringify(part).slice(0, -1)},"payDetails":[`
+    for (let at = 0; at < all.length; at += linesAtOnce) {
+      const some = all.slice(at, at + linesAtOnce)
+      const text = JSON.stringify(some.map(({ memberId, ...money }) => ({ memberId, money: toWire(money) })))
+      yield `${at === 0 ? '' : ','}${text.slice(1, -1)}`
+    }
+    yield ']}'
+  }
+  yield ']}'
+}

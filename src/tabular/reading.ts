@@ -1,0 +1,39 @@
+import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
+import { FileFault } from './fault.ts'
+import type { Row } from './rows.ts'
+
+/** An open file, by its descriptor. */
+export type SheetFile = { fd: number; kind: 'csv' | 'xlsx' }
+
+/** Result of the reader thread: why it could not read to the end. */
+export type SheetRead = { fault: { row: number; message: string } | null }
+
+// A read without progress for twenty seconds has hung.
+const threads = new ReaderThreads<SheetFile, Row[], SheetRead>(new URL('./reader.ts', import.meta.url), {
+  threadsMax: 2,
+  waitMsMax: 10_000,
+  idleMsMax: 10_000,
+  silenceMsMax: 20_000,
+})
+
+// Only a few batches of rows are in memory at a time. The shared strings of a workbook are kept outside the heap.
+const heapMbMax = 128
+
+/**
+ * Reads a file in a worker thread, from the header on.
+ * @param signal aborts the read when the client disconnects
+ * @param onBatch receives the rows in batches; what it throws ends the reading
+ * @throws FileFault if the file cannot be read to its end; Problem `ServiceUnavailable` if too many files are being read already
+ */
+export async function readSheet(
+  file: SheetFile,
+  { signal, onBatch }: { signal: AbortSignal; onBatch: (rows: Row[]) => Promise<void> | void },
+): Promise<void> {
+  try {
+    const { fault } = await threads.read(file, { heapMbMax, isKept: true, signal, onBatch })
+    if (fault !== null) throw new FileFault(fault.row, fault.message)
+  } catch (error) {
+    if (!(error instanceof ReaderExhausted)) throw error
+    throw new FileFault(1, 'reading the file takes too much memory; save it again as a plain CSV file')
+  }
+}

@@ -1,0 +1,40 @@
+import pino from 'pino'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { auditTasks } from '../../src/audit/tasks.ts'
+import { sql } from '../../src/database/database.ts'
+import { executablePath, expectAccessible } from './chromium.ts'
+import { type ConsolePages, phone, startConsole, withdraw } from './console-pages.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+let pages: ConsolePages
+
+describe.skipIf(executablePath === undefined)('the health of the installation, in the console', () => {
+  beforeAll(async () => {
+    pages = await startConsole()
+  })
+  afterAll(() => pages?.stop())
+
+  test('says which rule the books break and shows its first row; what is fine is folded away', async () => {
+    const { harness, open, close } = pages
+    const { memberId } = await withdraw(harness)
+    await sql`update ledger_balances set available = available + 1 where member_id = ${memberId}`.execute(
+      harness.ownerDb,
+    )
+    const page = await open('/console/operator/health', { isOperator: true })
+    await page.getByRole('button', { name: 'Verify now' }).click()
+    await page.getByText('Waiting').waitFor()
+    await auditTasks['verify-ledger']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+    const broken = page.getByRole('list', { name: 'Rules that do not hold' })
+    await broken.getByText(`${memberId} GBP`).waitFor()
+    expect(await broken.getByText('each member’s available and owed balances').count()).toBe(1)
+    await page.getByText('Before live mode').waitFor()
+    expect(await page.getByText('Every partner has an API key').isVisible()).toBe(false)
+    await page.getByText('checks are fine').click()
+    await page.getByText('Every partner has an API key').waitFor()
+    await expectAccessible(page)
+    await page.setViewportSize(phone.viewport)
+    await expectAccessible(page)
+    await close(page)
+  })
+})

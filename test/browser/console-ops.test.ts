@@ -1,0 +1,345 @@
+import pg from 'pg'
+import type { Locator, Page, Route } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { closeIfOver } from '../../src/closing/closing.ts'
+import { euroRail } from '../file-bank.ts'
+import { executablePath, expectAccessible } from './chromium.ts'
+import { type ConsolePages, fitsItsWidth, phone, startConsole } from './console-pages.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const operator = { isOperator: true }
+
+/** Fills fields by their labels, which a note may follow. */
+async function fill(within: Page | Locator, values: Record<string, string>): Promise<void> {
+  for (const [name, value] of Object.entries(values)) await within.getByLabel(new RegExp(`^${name}`)).fill(value)
+}
+
+describe.skipIf(executablePath === undefined)('a new live installation', () => {
+  let pages: ConsolePages
+  beforeAll(async () => {
+    pages = await startConsole({ mode: 'live' })
+    const { host, superuser, database } = pages.harness
+    const client = new pg.Client({ host, user: superuser, database })
+    await client.connect()
+    // The partners of the harness go, with their append-only tables.
+    await client.query('set session_replication_role = replica; truncate partners cascade')
+    await client.end()
+  })
+  afterAll(() => pages?.stop())
+
+  test('an operator is told what comes first, and sets up a partner up to a key whose requests are accepted', async () => {
+    const { harness, open, close } = pages
+    const page = await open('/console', operator)
+    await page.getByRole('heading', { name: 'No partners yet' }).waitFor()
+    expect(page.url()).toContain('/console/operator/partners')
+    await expectAccessible(page)
+    await page.getByRole('link', { name: 'Create a partner' }).click()
+
+    await fill(page, { 'Time zone': 'Europe/Londres' })
+    await page.getByRole('button', { name: 'Create the partner' }).click()
+    await page.locator('.field-problem').first().waitFor()
+    await expectAccessible(page)
+    await fill(page, { Name: 'Acme Couriers', 'An intent is valid for': 'ten' })
+    await page.getByRole('button', { name: 'Create the partner' }).click()
+    await page.getByText('It must be a whole number').waitFor()
+    await fill(page, { 'An intent is valid for': '10' })
+    await page.getByRole('button', { name: 'Create the partner' }).click()
+    await page.getByText('Use an IANA time zone').waitFor()
+    await fill(page, { 'Time zone': 'Europe/London', 'A day on which a cycle starts': '2026-01-05' })
+    await page.getByLabel('Length of a cycle').selectOption({ label: 'A week' })
+    await page.getByRole('button', { name: 'Create the partner' }).click()
+
+    const steps = page.locator('.steps')
+    await steps.waitFor()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'New tier' }).click()
+    const dialog = page.getByRole('dialog')
+    await fill(dialog, { Name: 'Bronze', Fee: '0.50', 'Smallest withdrawal': '10.00', 'Largest withdrawal': 'much' })
+    await dialog.getByRole('button', { name: 'Show the effect' }).click()
+    await dialog.getByText("'much' is not an amount").waitFor()
+    await fill(dialog, { 'Largest withdrawal': '200.00', 'Withdrawals a day': '3' })
+    await dialog.getByRole('button', { name: 'Show the effect' }).click()
+    await dialog.getByText('It has no members yet').waitFor()
+    await expectAccessible(page)
+    await dialog.getByRole('button', { name: 'Create the tier' }).click()
+    await page.getByRole('cell', { name: 'Bronze' }).waitFor()
+
+    await page.getByRole('button', { name: 'Fund', exact: true }).click()
+    await fill(dialog, { 'Amount, GBP': '12000.00' })
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('row', { name: 'Free £0.00 £12,000.00' }).waitFor()
+    await expectAccessible(page)
+    await fill(dialog, { 'The amount again, GBP': '1200.00' })
+    await dialog.getByRole('button', { name: 'Fund £12,000.00' }).click()
+    await dialog.getByText('It is not £12,000.00').waitFor()
+    await fill(dialog, { 'The amount again, GBP': '12000.00' })
+    await dialog.getByRole('button', { name: 'Fund £12,000.00' }).click()
+    await page.getByText('The float is £12,000.00').waitFor()
+
+    await page.getByRole('button', { name: 'New key' }).click()
+    await dialog.getByRole('button', { name: 'Create the key' }).click()
+    const key =
+      (await page
+        .getByText(/^ow_live_/)
+        .first()
+        .textContent()) ?? ''
+    await expectAccessible(page)
+    const tiers = await harness.call('GET', '/v1/tiers', { key })
+    expect(tiers.status, tiers.text).toBe(200)
+    expect(tiers.body).toMatchObject([{ name: 'Bronze' }])
+    const member = { email: 'ada@example.com', firstName: 'Ada', lastName: 'Byron', tier: 'Bronze' }
+    expect((await harness.call('POST', '/v1/members', { key, body: member })).status).toBe(201)
+    await page.getByRole('button', { name: 'Close' }).click()
+    expect(await steps.locator('.step-done').count()).toBe(3)
+
+    await page.getByRole('link', { name: 'Open its pages' }).click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await close(page)
+  })
+})
+
+describe.skipIf(executablePath === undefined)('the operator’s pages of partners', () => {
+  let pages: ConsolePages
+  beforeAll(async () => {
+    pages = await startConsole({ fileRails: [euroRail()] })
+  })
+  afterAll(() => pages?.stop())
+
+  const openPartner = async (id: string, options = {}) => {
+    const page = await pages.open(`/console/operator/partners/${id}`, operator, options)
+    await page.getByRole('heading', { name: 'Settings', level: 2 }).waitFor()
+    return page
+  }
+  const floatOf = async (id: string) => {
+    const caller = await pages.harness.addOperator()
+    const { floats } = (await caller.call('GET', `/partners/${id}/float`)).body
+    return floats.find(({ currency }: { currency: string }) => currency === 'GBP').float.amount
+  }
+  const fund = async (page: Page, amount: string) => {
+    await page.getByRole('row', { name: 'GBP' }).getByRole('button', { name: 'Fund' }).click()
+    const dialog = page.getByRole('dialog')
+    await fill(dialog, { 'Amount, GBP': amount })
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('button', { name: `Fund £${amount}` }).click()
+    return dialog
+  }
+  /** Lets requests take effect, and loses their answers. */
+  const lose = async (route: Route) => {
+    await route.fetch()
+    await route.abort()
+  }
+
+  test('pressing again after an answer was lost funds a float once', async () => {
+    const { partner } = await pages.harness.addPartner('Lost answers')
+    const page = await openPartner(partner.id)
+    await page.route('**/float/fund', lose)
+    const dialog = await fund(page, '700.00')
+    await dialog.getByText('No connection').waitFor()
+    expect(await floatOf(partner.id)).toBe(70_000)
+    await page.unroute('**/float/fund')
+    await dialog.getByRole('button', { name: 'Fund £700.00' }).click()
+    await page.getByText('nothing was done twice').waitFor()
+    await page.getByText('The float is £700.00').waitFor()
+    expect(await floatOf(partner.id)).toBe(70_000)
+
+    await fund(page, '700.00')
+    await page.getByText('The float is £1,400.00').waitFor()
+    expect(await floatOf(partner.id)).toBe(140_000)
+    await page.context().close()
+  })
+
+  test('after a lost answer, a reloaded page does not fund twice, and another amount is refused with the reason', async () => {
+    const { partner } = await pages.harness.addPartner('Lost and reloaded')
+    const page = await openPartner(partner.id)
+    await page.route('**/float/fund', lose)
+    const lost = await fund(page, '50.00')
+    await lost.getByText('No connection').waitFor()
+    await page.unroute('**/float/fund')
+    await page.reload()
+    const dialog = await fund(page, '60.00')
+    await dialog.getByText('An earlier attempt took effect').waitFor()
+    await expectAccessible(page)
+    expect(await floatOf(partner.id)).toBe(5_000)
+    await dialog.getByRole('button', { name: 'Fund £60.00' }).click()
+    await page.getByText('The float is £110.00').waitFor()
+    await page.context().close()
+  })
+
+  test('a key whose secret was lost with the answer is named as lost, not shown as empty', async () => {
+    const { partner } = await pages.harness.addPartner('Lost key')
+    const page = await openPartner(partner.id)
+    await page.route('**/keys', route => (route.request().method() === 'POST' ? lose(route) : route.continue()))
+    await page.getByRole('button', { name: 'New key' }).click()
+    await page.getByRole('button', { name: 'Create the key' }).click()
+    await page.getByText('No connection').waitFor()
+    await page.unroute('**/keys')
+    await page.getByRole('button', { name: 'Create the key' }).click()
+    await page.getByText('its secret was lost with the answer').waitFor()
+    await page.context().close()
+  })
+
+  test('a float is withdrawn from up to what is free, has a floor, and repeats no reference', async () => {
+    const { partner } = await pages.harness.addPartner('Movements')
+    const page = await openPartner(partner.id)
+    await fund(page, '500.00')
+    await page.getByText('The float is £500.00').waitFor()
+    const gbp = page.getByRole('row', { name: 'GBP' })
+    const dialog = page.getByRole('dialog')
+
+    await gbp.getByRole('button', { name: 'Floor' }).click()
+    await fill(dialog, { 'Floor, GBP': '450.00' })
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('row', { name: 'Floor – £450.00' }).waitFor()
+    await dialog.getByRole('button', { name: 'Set the floor' }).click()
+    await gbp.getByText('£450.00').waitFor()
+
+    await gbp.getByRole('button', { name: 'Withdraw' }).click()
+    await fill(dialog, { 'Amount, GBP': '500.01', Reference: 'bank 17' })
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByText('Only £500.00 is free').waitFor()
+    await fill(dialog, { 'Amount, GBP': '100.00' })
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByText('members could not withdraw').waitFor()
+    await expectAccessible(page)
+    await dialog.getByRole('button', { name: 'Withdraw £100.00' }).click()
+    await page.getByText('The float is £400.00').waitFor()
+
+    await gbp.getByRole('button', { name: 'Withdraw' }).click()
+    await fill(dialog, { 'Amount, GBP': '100.00', Reference: 'bank 17' })
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('button', { name: 'Withdraw £100.00' }).click()
+    await page.getByText('A movement with this reference was recorded before').waitFor()
+    expect(await floatOf(partner.id)).toBe(40_000)
+    await pages.close(page)
+  })
+
+  test('money of a settlement is received in part, and the rest stays due', async () => {
+    const { harness } = pages
+    const { partner, key, payCycle } = await harness.addPartner('Settlements')
+    const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
+    const memberId = await harness.addMember({ key, available: 9_000, currency: 'EUR', tier: 'Silver EU', account })
+    const amount = { amount: 5_000, currency: 'EUR' }
+    const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: { memberId, amount } })
+    const { withdrawalIntentId } = intent.body
+    await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
+    const now = new Date('2026-04-02T10:00:00.000Z')
+    await harness.db.transaction().execute(tx => closeIfOver(tx, { partnerId: partner.id, now }))
+    const deductions = [{ memberId, taken: amount }]
+    const settled = await harness.call('POST', `/v1/pay/cycles/${payCycle.id}/settlement`, {
+      key,
+      body: { deductions },
+    })
+    expect(settled.status, settled.text).toBe(201)
+
+    const page = await openPartner(partner.id)
+    await page.getByRole('button', { name: 'Receive' }).click()
+    const dialog = page.getByRole('dialog')
+    await fill(dialog, { 'Amount, EUR': '20.00' })
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('row', { name: 'Has not arrived €50.00 €30.00' }).waitFor()
+    await expectAccessible(page)
+    await dialog.getByRole('button', { name: 'Record €20.00' }).click()
+    await page.getByRole('row', { name: 'Receive' }).getByText('€30.00').waitFor()
+    await pages.close(page)
+  })
+
+  test('settings are changed after each is shown before and after, and going back keeps what was entered', async () => {
+    const { partner } = await pages.harness.addPartner('Settings')
+    const page = await openPartner(partner.id)
+    await page
+      .locator('section', { hasText: 'Settings' })
+      .getByRole('button', { name: 'Change', exact: true })
+      .last()
+      .click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByText('Nothing would change').waitFor()
+    await dialog.getByRole('button', { name: 'Back' }).click()
+    await fill(dialog, { 'A list that waits is rejected after': '400' })
+    await dialog.getByLabel('Members are active once invited').uncheck()
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('row', { name: 'after 14 days 400 days' }).waitFor()
+    await dialog.getByRole('row', { name: 'invited Yes No' }).waitFor()
+    await expectAccessible(page)
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.getByRole('alert').waitFor()
+    await dialog.getByRole('button', { name: 'Back' }).click()
+    await fill(dialog, { 'A list that waits is rejected after': '30' })
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('row', { name: 'invited Yes No' }).waitFor()
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('The settings are changed').waitFor()
+    const caller = await pages.harness.addOperator()
+    const { settings } = (await caller.call('GET', `/partners/${partner.id}`)).body
+    expect(settings).toMatchObject({ reviewDays: 30, autoActivate: false })
+    await pages.close(page)
+  })
+
+  test('a partner is suspended with a reason and restored', async () => {
+    const { harness, close } = pages
+    const { clock } = harness
+    const { partner, key } = await harness.addPartner('Stops')
+    const statusOf = async () => (await harness.call('GET', '/v1/tiers', { key })).status
+    const page = await openPartner(partner.id)
+    await page.getByRole('button', { name: 'Suspend' }).click()
+    await fill(page.getByRole('dialog'), { Reason: 'contract ended' })
+    await page.getByRole('dialog').getByRole('button', { name: 'Suspend' }).click()
+    await page.getByText('contract ended').waitFor()
+    // Keys are looked up again after a second.
+    clock.advance({ seconds: 2 })
+    expect(await statusOf()).toBe(403)
+    await page.getByRole('button', { name: 'Restore' }).click()
+    await page.getByRole('button', { name: 'Suspend' }).waitFor()
+    clock.advance({ seconds: 2 })
+    expect(await statusOf()).toBe(200)
+    await close(page)
+  })
+
+  test('a rail is held and released, and says who holds it', async () => {
+    const page = await pages.open('/console/operator/rails', operator)
+    await page.getByRole('button', { name: 'Hold' }).click()
+    await fill(page.getByRole('dialog'), { Reason: 'wrong account' })
+    await page.getByRole('dialog').getByRole('button', { name: 'Hold' }).click()
+    await page.getByRole('cell', { name: / by .+: wrong account/ }).waitFor()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Release' }).click()
+    await page.getByRole('button', { name: 'Hold' }).waitFor()
+    await pages.close(page)
+  })
+
+  test.each([
+    ['at 1440 px, light', { colorScheme: 'light' }],
+    ['at 1440 px, dark', { colorScheme: 'dark' }],
+    ['at 360 px, light', { colorScheme: 'light', ...phone }],
+    ['at 360 px, dark', { colorScheme: 'dark', ...phone }],
+  ] as const)('every page and drawer can be read with any aid and fits its width (%s)', async (look, options) => {
+    const { partner } = await pages.harness.addPartner(`Looks ${look}`)
+    const page = await openPartner(partner.id, options)
+    const check = async (name: string) => {
+      await expect.poll(() => page.locator('.skeleton').count()).toBe(0)
+      await expectAccessible(page)
+      expect(await fitsItsWidth(page), name).toBe(true)
+    }
+    await check('partner')
+    await page.getByRole('button', { name: 'New tier' }).click()
+    await check('new-tier')
+    await page.keyboard.press('Escape')
+    await page.getByRole('row', { name: 'GBP' }).getByRole('button', { name: 'Fund' }).click()
+    await fill(page.getByRole('dialog'), { 'Amount, GBP': '25000.00', Reference: 'bank transfer 2026-03-10' })
+    await check('fund')
+    await page.getByRole('button', { name: 'Show what changes' }).click()
+    await page.getByText('is recorded as paid').waitFor()
+    await check('fund-review')
+    for (const [path, text] of Object.entries({
+      'new-partner': 'Create the partner',
+      partners: 'Looks at',
+      rails: 'Hold',
+    })) {
+      await page.goto(`${pages.origin}/console/operator/${path}`)
+      await page.getByText(text).filter({ visible: true }).first().waitFor()
+      await check(path)
+    }
+    await pages.close(page)
+  })
+})

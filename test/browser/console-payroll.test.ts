@@ -1,0 +1,197 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import writeExcelFile from 'write-excel-file/node'
+import { executablePath, expectAccessible } from './chromium.ts'
+import { type ConsolePages, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+let pages: ConsolePages
+
+const csv = (name: string, text: string) => ({ name, mimeType: 'text/csv', buffer: Buffer.from(text) })
+const drop = (page: Page, file: { name: string; mimeType: string; buffer: Buffer }) =>
+  page.locator('input[type=file]').setInputFiles(file)
+
+async function workbook(name: string, rows: (string | number)[][]) {
+  const cells = rows.map(row => row.map(value => ({ type: typeof value === 'number' ? Number : String, value })))
+  const mimeType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
+  return { name, mimeType, buffer: await writeExcelFile(cells as never).toBuffer() }
+}
+
+async function addMembers(count: number): Promise<{ memberId: string; email: string }[]> {
+  const { harness } = pages
+  return await Promise.all(
+    Array.from({ length: count }, async () => {
+      const memberId = await harness.addMember()
+      return { memberId, email: (await harness.call('GET', `/v1/members/${memberId}`)).body.email }
+    }),
+  )
+}
+
+describe.skipIf(executablePath === undefined)('a payroll clerk at the console', () => {
+  beforeAll(async () => {
+    pages = await startConsole()
+  })
+  afterAll(() => pages?.stop())
+
+  test('pays by a file: errors stand in the sheet, sums are shown, and nothing is paid before it is confirmed', async () => {
+    const { harness, open, close } = pages
+    const [ann, ben] = await addMembers(2)
+    const page = await open('pay-runs', { roles: ['payroll'] })
+    const before = (await harness.call('GET', '/v1/pay/runs')).body.total
+    await drop(
+      page,
+      await workbook('shifts.xlsx', [
+        ['email', 'amount', 'name'],
+        [ann?.email ?? '', 120, 'Ann'],
+        ['unknown@example.com', 95.5, 'Eve'],
+        [ben?.email ?? '', '£80', 'Ben'],
+      ]),
+    )
+    await page.getByText('2 rows have errors').waitFor()
+    expect(await page.locator('td.sheet-bad').allTextContents()).toEqual(['unknown@example.com', '£80'])
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'amount 1' }).click()
+    expect(await page.locator('td.sheet-bad').allTextContents()).toEqual(['£80'])
+
+    await drop(page, csv('shifts.csv', `email,amount\n${ann?.email},120.00\n${ben?.email},80.50\n`))
+    await page.getByRole('button', { name: 'Pay £200.50 to 2 members' }).waitFor()
+    await expectAccessible(page)
+    expect((await harness.call('GET', '/v1/pay/runs')).body.total).toBe(before)
+    await page.getByRole('button', { name: 'Pay £200.50 to 2 members' }).click()
+    await page.getByRole('heading', { name: 'The pay run was uploaded' }).waitFor()
+    await page.getByRole('region', { name: 'What was sent' }).getByText('Available').waitFor()
+    await expectAccessible(page)
+    const [payRun] = (await harness.call('GET', '/v1/pay/runs?take=1')).body.payRuns
+    const { body } = await harness.call('GET', `/v1/pay/runs/${payRun.id}`)
+    expect(body).toMatchObject({ lineCount: 2, totals: [{ amount: 20_050, currency: 'GBP' }] })
+    await close(page)
+  })
+
+  test('who drops a file that was sent already is told so, pays once more only on purpose, and can undo a revert', async () => {
+    const { harness, open, close } = pages
+    const [ann] = await addMembers(1)
+    const total = async () => (await harness.call('GET', '/v1/pay/runs')).body.total
+    const page = await open('pay-runs', { roles: ['payroll'] })
+    const file = csv('monday.csv', `member_id,amount\n${ann?.memberId},31.00\n`)
+    await drop(page, file)
+    await page.getByRole('button', { name: 'Pay £31.00 to 1 member' }).click()
+    await page.getByRole('heading', { name: 'The pay run was uploaded' }).waitFor()
+    const once = await total()
+    await drop(page, file)
+    await page.getByText('These lines were sent before').waitFor()
+    expect(await page.getByRole('button', { name: /^Pay £31.00 to/ }).count()).toBe(0)
+    await expectAccessible(page)
+    expect(await total()).toBe(once)
+    await page.getByRole('button', { name: 'Pay £31.00 once more' }).click()
+    await page.getByRole('heading', { name: 'The pay run was uploaded' }).waitFor()
+    expect(await total()).toBe(once + 1)
+
+    const sent = page.getByRole('region', { name: 'What was sent' })
+    await sent.getByRole('button', { name: 'Revert' }).click()
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await sent.getByRole('button', { name: 'Revert' }).click()
+    await sent.getByText('Reverted').waitFor()
+    const [payRun] = (await harness.call('GET', '/v1/pay/runs?take=1')).body.payRuns
+    expect(payRun.status).toBe('Reverted')
+    await close(page)
+  })
+
+  test('settles a cycle after seeing what is short, over and unknown, and what becomes of each', async () => {
+    const { harness, open, close } = pages
+    const [short, over] = [await withdraw(harness), await withdraw(harness, { amount: 6_000 })]
+    const unknown = await harness.addMember({ available: 1_000 })
+    for (const { id } of [short, over]) await harness.call('POST', `/v1/sandbox/withdrawals/${id}/pay`)
+    expect((await harness.call('POST', '/v1/sandbox/clock', { body: { next: 'cycle_close' } })).status).toBe(200)
+    const page = await open(`cycles/${harness.payCycle.id}`, { roles: ['payroll'] })
+    const lines = [`${short.memberId},4500`, `${over.memberId},6100`, `${unknown},70`].map(line => `${line},GBP\n`)
+    await drop(page, csv('payroll.csv', `member_id,amount,currency\n${lines.join('')}`))
+    const side = (name: string) => page.getByRole('region', { name, exact: true })
+    await side('Short').getByText('-£5.00').waitFor()
+    await side('Short').getByText('it is deducted in the open cycle').waitFor()
+    await side('Over').getByText('+£1.00').waitFor()
+    await side('Unknown').getByText('+£0.70').waitFor()
+    await expectAccessible(page)
+    expect((await harness.call('GET', `/v1/pay/cycles/${harness.payCycle.id}/settlement`)).status).toBe(404)
+    await page.getByRole('button', { name: 'Settle the cycle for good' }).click()
+    await page.getByText('The cycle is settled').waitFor()
+    await side('Over').getByText('given back', { exact: true }).waitFor()
+    await side('Short').getByText('carried', { exact: true }).waitFor()
+    await expectAccessible(page)
+    await close(page)
+  })
+
+  test('sees the cycles in a calendar that is a link, goes through it by keyboard, also on a phone', async () => {
+    const { harness, open, close, origin } = pages
+    const page = await open('cycles?month=2026-03', { roles: ['payroll'] })
+    await page.getByRole('heading', { name: 'March 2026' }).waitFor()
+    const march = page.getByRole('link', { name: '1 Mar 2026 to 31 Mar 2026, Closed' }).first()
+    await march.waitFor()
+    await page.getByText('ends 31 Mar').waitFor()
+    await expectAccessible(page)
+    await march.focus()
+    await page.keyboard.press('PageDown')
+    await page.getByRole('heading', { name: 'April 2026' }).waitFor()
+    expect(page.url()).toContain('month=2026-04')
+    await page.getByRole('link', { name: '1 Apr 2026 to 30 Apr 2026, Open' }).first().waitFor()
+    await page.getByRole('link', { name: 'Earlier month' }).click()
+    await march.focus()
+    await page.keyboard.press('j')
+    await page.keyboard.press('k')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: '1 Mar 2026 – 31 Mar 2026' }).waitFor()
+    await page.setViewportSize(phone.viewport)
+    await page.goto(`${origin}/console/${harness.partner.id}/cycles?month=2026-03`)
+    await march.waitFor()
+    expect(await fitsItsWidth(page)).toBe(true)
+    await expectAccessible(page)
+    await close(page)
+  })
+
+  test('finds her way through three hundred errors in a list of ten thousand members', async () => {
+    const { open, close } = pages
+    const header = ['email', 'first_name', 'last_name', 'phone', 'tier']
+    const rows = Array.from({ length: 10_000 }, (_, index) => [
+      index % 100 === 0 ? 'no address' : `person-${index}@example.com`,
+      ...['Ada', 'Byron', index % 100 === 1 ? '12' : ''],
+      index % 100 === 2 ? 'Platinum' : 'Silver',
+    ])
+    const page = await open('lists', { roles: ['payroll'] })
+    await drop(page, csv('all.csv', [header, ...rows].map(row => row.join()).join('\n')))
+    await page.getByText('300 rows have errors').waitFor()
+    await expectAccessible(page)
+    expect(await page.locator('.sheet tbody tr').count()).toBe(100)
+    await page.getByRole('button', { name: 'Show more of 300 rows' }).click()
+    expect(await page.locator('.sheet tbody tr').count()).toBe(200)
+    await page.getByRole('button', { name: 'tier 100' }).click()
+    expect(await page.locator('.sheet tbody tr').count()).toBe(100)
+    expect(new Set(await page.locator('td.sheet-bad').allTextContents())).toEqual(new Set(['Platinum']))
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Errors as CSV' }).click(),
+    ])
+    expect(download.suggestedFilename()).toBe('errors-of-all.csv')
+    await close(page)
+  })
+
+  test('finds the withdrawals of a member by name', async () => {
+    const { harness, open, close } = pages
+    const { id, memberId } = await withdraw(harness)
+    await withdraw(harness)
+    await harness.call('PATCH', `/v1/members/${memberId}`, { body: { lastName: 'Quincey' } })
+    const page = await open('withdrawals', { roles: ['payroll'] })
+    await page.getByRole('row').nth(1).waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('quinc')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Sam Quincey' }).click()
+    await page.getByRole('row').nth(1).waitFor()
+    expect(page.url()).toContain(`member=${memberId}`)
+    await expect.poll(() => page.getByRole('row').count()).toBe(2)
+    await expectAccessible(page)
+    await page.getByRole('row').nth(1).press('Enter')
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor()
+    expect(page.url()).toContain(id)
+    await close(page)
+  })
+})

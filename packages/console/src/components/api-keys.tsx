@@ -75,6 +75,7 @@ export function ApiKeys({
     {
       title: 'Last used',
       cell: ({ lastUsedAt }) => (lastUsedAt === null ? <span class="quiet">Never</span> : <Time at={lastUsedAt} />),
+      isMinor: true,
     },
     {
       title: 'Ends',

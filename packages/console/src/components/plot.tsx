@@ -14,6 +14,7 @@ export default function Plot({
   bars,
   format,
   height = 220,
+  axisWidth = 70,
 }: {
   caption: string
   /** The names of the periods, oldest first. */
@@ -21,6 +22,8 @@ export default function Plot({
   bars: Bars[]
   format: (value: number) => string
   height?: number
+  /** Room for the figures at the left. */
+  axisWidth?: number
 }) {
   const box = useRef<HTMLDivElement>(null)
   const [pointed, setPointed] = useState<number | null>(null)
@@ -51,7 +54,7 @@ export default function Plot({
           },
           {
             ...axis,
-            size: 70,
+            size: axisWidth,
             incrs: [1, 2, 5, 10, 20, 50, ...powersOfTen()],
             grid: { stroke: colour('--plot-line'), width: 1 },
             values: (_, ticks) => ticks.map(tick => format(Math.trunc(tick))),
@@ -77,7 +80,7 @@ export default function Plot({
       observer.disconnect()
       plot.destroy()
     }
-  }, [periods, bars, format, height, look])
+  }, [periods, bars, format, height, axisWidth, look])
   return (
     <>
       <p class="plot-pointed" aria-hidden="true">

@@ -9,12 +9,12 @@ import { amountIn, type Columns, type FileLine, type ReferenceColumn, readColumn
 import { type Line, linesMax } from './rules.ts'
 
 /** Lines of one file. More would keep the memory of other requests. */
-export const fileLinesMax = 250_000
+const fileLinesMax = 250_000
 
 /** A file of pay without errors. Each part becomes a pay run. */
 export type CheckedFile = { lineCount: number; memberCount: number; totals: Money[]; parts: Part[] }
 /** `digest`: SHA-256 of the lines, as `findIdentical` compares it. */
-export type Part = { lines: Line[]; digest: string }
+type Part = { lines: Line[]; digest: string }
 
 /**
  * Reads a file of pay: finds the member of each row, and reads the amounts in the currencies of the members. Changes nothing.

@@ -15,7 +15,7 @@ const limits = {
 export const answerSources = ['bank', 'operator', 'openwage'] as const
 
 /** What a bank said about a payment or its batch, or what was decided instead. */
-export type PaymentAnswer = {
+type PaymentAnswer = {
   at: Date
   by: (typeof answerSources)[number]
   isAboutBatch: boolean
@@ -28,7 +28,7 @@ export type PaymentAnswer = {
   line: number | null
 }
 
-export type Payment = {
+type Payment = {
   reference: string
   rail: string
   partnerId: string

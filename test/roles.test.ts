@@ -76,7 +76,6 @@ test.each([
   ],
   ['delete a withdrawal', 'delete from withdrawals'],
   ['change the scopes of a key', `update api_keys set scopes = '{admin}'`],
-  ['change the expiry of a key', 'update api_keys set expires_at = null'],
   ['replace the secret of a key', `update api_keys set hash = sha256('mine')`],
   ['delete a key', 'delete from api_keys'],
   ['delete a member', 'delete from members'],
@@ -99,6 +98,14 @@ test('the app role can revoke a key but never undo a revocation', async () => {
       harness.pool.query(`update api_keys set revoked_at = ${revokedAt} where id = $1`, [keyId]),
     ).rejects.toMatchObject({ constraint: 'keys_are_never_revived' })
   }
+})
+
+test('the app role can let a key expire earlier but never later', async () => {
+  const expire = (at: string) => harness.pool.query(`update api_keys set expires_at = ${at} where id = $1`, [keyId])
+  await expire(`now() + interval '2 days'`)
+  await expire(`now() + interval '1 day'`)
+  for (const later of ['null', `now() + interval '3 days'`])
+    await expect(expire(later)).rejects.toMatchObject({ constraint: 'keys_are_never_revived' })
 })
 
 test('a temporary table cannot shadow the list of allowed transitions', async () => {

@@ -301,7 +301,7 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await page.getByRole('button', { name: 'Hold' }).click()
     await fill(page.getByRole('dialog'), { Reason: 'wrong account' })
     await page.getByRole('dialog').getByRole('button', { name: 'Hold' }).click()
-    await page.getByRole('cell', { name: / by .+: wrong account/ }).waitFor()
+    await page.getByRole('cell', { name: /^by .+: wrong account/ }).waitFor()
     await expectAccessible(page)
     await page.getByRole('button', { name: 'Release' }).click()
     await page.getByRole('button', { name: 'Hold' }).waitFor()

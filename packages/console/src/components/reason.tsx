@@ -1,39 +1,43 @@
 import type { ComponentChildren } from 'preact'
+import type { ReasonGiven } from '../generated/admin.ts'
 import { Field, Form } from './form.tsx'
 import { Drawer } from './layout.tsx'
 
-/** Asks why before something is done. What the server refuses stands at the field. */
-export function ReasonDrawer({
-  title,
-  submit,
-  note,
-  isOpen,
-  onClose,
-  onSubmit,
-  children,
-}: {
-  title: string
+type ReasonFormProps = {
   submit: string
   /** Who reads the reason. */
-  note: string
+  note?: string
+  onSubmit: (given: ReasonGiven) => PromiseLike<unknown>
+}
+
+/** Asks for the reason of a change, which may be left out. What the server refuses stands at the field. */
+export function ReasonForm({ submit, note = 'For the audit log; nothing personal', onSubmit }: ReasonFormProps) {
+  return (
+    <Form submit={submit} onSubmit={({ reason = '' }) => onSubmit(reason === '' ? {} : { reason })}>
+      {problemOf => <Field label="Reason" name="reason" problem={problemOf('reason')} note={note} />}
+    </Form>
+  )
+}
+
+type ReasonDrawerProps = ReasonFormProps & {
+  title: string
   isOpen: boolean
   onClose: () => void
-  /** @param reason undefined if none was given */
-  onSubmit: (reason: string | undefined) => Promise<unknown>
   children: ComponentChildren
-}) {
+}
+
+/** Says what is about to be done, and asks why. Closes when it is done. */
+export function ReasonDrawer({ title, isOpen, onClose, children, onSubmit, ...form }: ReasonDrawerProps) {
   return (
     <Drawer title={title} isOpen={isOpen} onClose={onClose}>
       <p>{children}</p>
-      <Form
-        submit={submit}
-        onSubmit={async ({ reason = '' }) => {
-          await onSubmit(reason === '' ? undefined : reason)
+      <ReasonForm
+        {...form}
+        onSubmit={async given => {
+          await onSubmit(given)
           onClose()
         }}
-      >
-        {problemOf => <Field label="Reason" name="reason" problem={problemOf('reason')} note={note} />}
-      </Form>
+      />
     </Drawer>
   )
 }

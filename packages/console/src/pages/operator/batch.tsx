@@ -169,8 +169,8 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
         note="For operators and the audit log; nothing personal"
         isOpen={isHolding}
         onClose={() => setIsHolding(false)}
-        onSubmit={async reason => {
-          await admin.holdPayoutBatch(id, reason === undefined ? {} : { reason })
+        onSubmit={async given => {
+          await admin.holdPayoutBatch(id, given)
           toast('Held until it is released')
           reload(changes)
         }}
@@ -325,8 +325,8 @@ function Payments({ batch: { id, status } }: { batch: PayoutBatch }) {
         note="The partner and the member read it"
         isOpen={removing !== undefined}
         onClose={() => setRemoving(undefined)}
-        onSubmit={async reason => {
-          await admin.removePayment(removing?.reference ?? '', { reason: reason ?? '' })
+        onSubmit={async ({ reason = '' }) => {
+          await admin.removePayment(removing?.reference ?? '', { reason })
           toast('Taken out. The withdrawal fails within a minute, and the member has the money back.')
           reload(changes)
         }}

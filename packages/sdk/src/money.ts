@@ -32,9 +32,7 @@ export function toDecimal({ amount, currency }: Money): string {
 /** Formats an amount for people: `format(money, 'de-DE')` is `12,34 £`. */
 export function format({ amount, currency }: Money, locale?: string | string[]): string {
   const { sign, whole, fraction } = partsOf({ amount, currency })
-  const digits = { minimumFractionDigits: fraction.length, maximumFractionDigits: fraction.length }
-  const formatter = new Intl.NumberFormat(locale, { style: 'currency', currency, ...digits })
-  const plain = new Intl.NumberFormat(locale, { useGrouping: false })
+  const { formatter, plain } = formattersOf(locale, currency, fraction.length)
   // Only the whole part is given to the formatter, as a bigint, which is exact. A zero has no sign, so one stands in for it.
   const shown = sign === '' ? BigInt(whole) : -BigInt(whole === '0' ? '1' : whole)
   return formatter
@@ -44,6 +42,27 @@ export function format({ amount, currency }: Money, locale?: string | string[]):
       return type === 'integer' && whole === '0' ? plain.format(0) : value
     })
     .join('')
+}
+
+type Formatters = { formatter: Intl.NumberFormat; plain: Intl.NumberFormat }
+
+// Constructing them takes longer than formatting.
+const formatters = new Map<string, Formatters>()
+// A reader has one locale, and a server a few.
+const formattersMax = 100
+
+function formattersOf(locale: string | string[] | undefined, currency: Currency, decimals: number): Formatters {
+  const key = `${locale ?? ''} ${currency}`
+  const found = formatters.get(key)
+  if (found !== undefined) return found
+  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals }
+  const made = {
+    formatter: new Intl.NumberFormat(locale, { style: 'currency', currency, ...digits }),
+    plain: new Intl.NumberFormat(locale, { useGrouping: false }),
+  }
+  if (formatters.size >= formattersMax) formatters.clear()
+  formatters.set(key, made)
+  return made
 }
 
 function partsOf({ amount, currency }: Money): { sign: '-' | ''; whole: string; fraction: string } {

@@ -90,6 +90,17 @@ export function TextFilter({ label, value, onChange, isSearch = false }: FieldPr
   )
 }
 
+/** From one day, and before another one. */
+export function SpanFilter() {
+  const filters = useFilters()
+  return (
+    <>
+      <DayFilter label="From" value={filters.get('from')} onChange={day => filters.set('from', day)} />
+      <DayFilter label="Before" value={filters.get('to')} onChange={day => filters.set('to', day)} />
+    </>
+  )
+}
+
 export function DayFilter({ label, value, onChange }: FieldProps) {
   return (
     <label class="filter-field">

@@ -11,7 +11,6 @@ export type Column<Row> = {
   isTitleHidden?: boolean
   /** Left out of the rows on a narrow page. */
   isMinor?: boolean
-  sort?: { isDescending: boolean; toggle: () => void }
 }
 
 type TableProps<Row> = {
@@ -46,20 +45,9 @@ export function Table<Row>(props: TableProps<Row>) {
       <table class="table" aria-label={label}>
         <thead>
           <tr>
-            {columns.map(({ title, isTitleHidden, isFigure, isMinor, sort }) => (
-              <th
-                key={title}
-                scope="col"
-                class={classOf({ isFigure, isMinor })}
-                aria-sort={sort && (sort.isDescending ? 'descending' : 'ascending')}
-              >
-                {sort ? (
-                  <button type="button" class="sort" onClick={sort.toggle}>
-                    {title} <span aria-hidden="true">{sort.isDescending ? '↓' : '↑'}</span>
-                  </button>
-                ) : (
-                  <span class={isTitleHidden ? 'hidden-label' : undefined}>{title}</span>
-                )}
+            {columns.map(({ title, isTitleHidden, isFigure, isMinor }) => (
+              <th key={title} scope="col" class={classOf({ isFigure, isMinor })}>
+                <span class={isTitleHidden ? 'hidden-label' : undefined}>{title}</span>
               </th>
             ))}
           </tr>

@@ -2,7 +2,7 @@ import type { KnownApiError, LoggedRequest } from '@openwage/sdk'
 import { api } from '../api.ts'
 import { ErrorPlot } from '../components/error-plot.tsx'
 import { ExportButton } from '../components/export.tsx'
-import { DayFilter, FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
+import { FilterBar, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
 import { KeyValues, Page, Panel } from '../components/layout.tsx'
 import { Empty, Failure } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
@@ -56,8 +56,7 @@ export default function Requests() {
           value={filters.get('request')}
           onChange={text => filters.set('request', text)}
         />
-        <DayFilter label="From" value={filters.get('from')} onChange={text => filters.set('from', text)} />
-        <DayFilter label="Before" value={filters.get('to')} onChange={text => filters.set('to', text)} />
+        <SpanFilter />
       </FilterBar>
       {filters.get('key') !== '' && <KeyInspector idempotencyKey={filters.get('key')} />}
       <ErrorPlot />

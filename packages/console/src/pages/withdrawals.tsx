@@ -1,7 +1,7 @@
 import { toDecimal, type WithdrawalStatus, type WithdrawalWithStatus } from '@openwage/sdk'
 import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
-import { ChoiceFilter, DayFilter, FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
+import { ChoiceFilter, FilterBar, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { Empty, Failure, Skeleton } from '../components/states.tsx'
@@ -62,8 +62,7 @@ export default function Withdrawals() {
           onChange={value => filters.set('member', value)}
         />
         {memberId !== '' && <MemberName id={memberId as `mem_${string}`} />}
-        <DayFilter label="From" value={filters.get('from')} onChange={value => filters.set('from', value)} />
-        <DayFilter label="Before" value={filters.get('to')} onChange={value => filters.set('to', value)} />
+        <SpanFilter />
       </FilterBar>
       {isName ? (
         <MemberChoices text={member} onChoose={id => filters.set('member', id)} />

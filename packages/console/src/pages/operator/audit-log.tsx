@@ -1,6 +1,6 @@
 import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
-import { DayFilter, FilterBar, TextFilter, useFilters } from '../../components/filters.tsx'
+import { FilterBar, SpanFilter, TextFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -70,8 +70,7 @@ export default function AuditLog() {
           onChange={text => filters.set('resource', text)}
         />
         <TextFilter label="Partner" value={filters.get('partner')} onChange={text => filters.set('partner', text)} />
-        <DayFilter label="From" value={filters.get('from')} onChange={text => filters.set('from', text)} />
-        <DayFilter label="Before" value={filters.get('to')} onChange={text => filters.set('to', text)} />
+        <SpanFilter />
       </FilterBar>
       <Panel isFlush>
         <Table

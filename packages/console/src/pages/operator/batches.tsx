@@ -11,6 +11,7 @@ import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 import { BankFiles } from './bank-files.tsx'
 import { useRails } from './holds.tsx'
+import { RailFilter } from './rail-filter.tsx'
 
 const statuses = [
   'building',
@@ -76,15 +77,7 @@ export default function BatchesPage() {
           chosen={filters.all('status')}
           onChange={values => filters.set('status', ...values)}
         />
-        {rails.length > 1 && (
-          <ChoiceFilter
-            label="Rail"
-            values={rails.map(({ name }) => name)}
-            labelOf={name => name}
-            chosen={filters.all('rail')}
-            onChange={values => filters.set('rail', ...values.slice(-1))}
-          />
-        )}
+        <RailFilter rails={rails} />
       </FilterBar>
       <Panel isFlush>
         <Table

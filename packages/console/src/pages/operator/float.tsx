@@ -8,6 +8,7 @@ import { Amount, Day, Id } from '../../components/values.tsx'
 import type { AccountDay } from '../../generated/admin.ts'
 import { useLoaded } from '../../query.ts'
 import { useRails } from './holds.tsx'
+import { RailFilter } from './rail-filter.tsx'
 
 const columns: Column<AccountDay>[] = [
   { title: 'Day', cell: ({ day }) => <Day day={day} /> },
@@ -78,15 +79,7 @@ export default function Float() {
           chosen={[days]}
           onChange={([, chosen]) => chosen !== undefined && filters.set('days', chosen === '31' ? '' : chosen)}
         />
-        {rails.length > 1 && (
-          <ChoiceFilter
-            label="Rail"
-            values={rails.map(({ name }) => name)}
-            labelOf={name => name}
-            chosen={filters.all('rail')}
-            onChange={values => filters.set('rail', ...values.slice(-1))}
-          />
-        )}
+        <RailFilter rails={rails} />
       </FilterBar>
       {value?.accountDays.some(({ difference }) => difference.amount !== 0) && (
         <p class="notice below-s">

@@ -10,6 +10,7 @@ import {
   FileFault,
   plain,
   readRows,
+  type TableKind,
   unescaped,
 } from '../../src/tabular/tabular.ts'
 
@@ -28,7 +29,7 @@ const addedNames = new Set(added.map(plain))
  * @param notes in row order, at most one per row
  * @returns the path of the result file
  */
-export async function annotate(source: { path: string; kind: 'csv' | 'xlsx' }, notes: AsyncIterable<Note>) {
+export async function annotate(source: { path: string; kind: TableKind }, notes: AsyncIterable<Note>) {
   const delimiter = source.kind === 'csv' ? detectDelimiter(await beginningOf(source.path)) : ','
   const { result, handle } = await newFileBeside(source.path)
   try {
@@ -66,7 +67,7 @@ export async function* notesOf(results: Readable): AsyncGenerator<Note> {
 }
 
 async function* linesOf(
-  source: { path: string; kind: 'csv' | 'xlsx' },
+  source: { path: string; kind: TableKind },
   { notes, delimiter }: { notes: AsyncIterable<Note>; delimiter: string },
 ): AsyncGenerator<string> {
   const queue = notes[Symbol.asyncIterator]()

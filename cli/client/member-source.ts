@@ -1,12 +1,13 @@
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { mediaTypes } from '../../src/http/file-kinds.ts'
+import type { TableKind } from '../../src/tabular/tabular.ts'
 
 /** A member file as given on the command line. */
 export type MemberFile = { path: string; mediaType: string }
 
 /** The same file with its state when it was first read. */
-export type MemberSource = MemberFile & { kind: 'csv' | 'xlsx'; bytes: number; changedAtMs: number }
+export type MemberSource = MemberFile & { kind: TableKind; bytes: number; changedAtMs: number }
 
 /** The media type by file extension; undefined if unsupported. */
 export function mediaTypeOf(file: string): string | undefined {

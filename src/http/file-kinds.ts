@@ -1,8 +1,9 @@
 import path from 'node:path'
 import { type Problem, problem } from '../errors.ts'
+import type { TableKind } from '../tabular/tabular.ts'
 
-/** A kind of table. `bytes` is any other file, whose reader finds out what it is. */
-export type FileKind = 'csv' | 'xlsx' | 'bytes'
+/** `bytes` is any other file, whose reader finds out what it is. */
+export type FileKind = TableKind | 'bytes'
 
 export const mediaTypes = {
   csv: 'text/csv',
@@ -12,7 +13,7 @@ export const mediaTypes = {
 } as const
 
 /** The kind of a file in a form: by its media type, or else by the extension of its name. Undefined if it is not accepted. */
-export function fileKindOf(mediaType: string, name: string): 'csv' | 'xlsx' | undefined {
+export function fileKindOf(mediaType: string, name: string): TableKind | undefined {
   const extension = path.extname(name).toLowerCase()
   if (extension === '.xlsm') return undefined
   if (mediaType === mediaTypes.csv) return 'csv'

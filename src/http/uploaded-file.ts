@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { read } from 'node:fs'
 import { type FileHandle, open, readdir, rm, unlink } from 'node:fs/promises'
@@ -5,6 +6,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { problem } from '../errors.ts'
+import type { TableKind } from '../tabular/tabular.ts'
 import type { FileKind } from './file-kinds.ts'
 
 /** A request body that arrived as a file. It is on disk, without a name, until the request is answered. */
@@ -22,6 +24,12 @@ export class UploadedFile {
     this.kind = kind
     this.bytes = bytes
     this.sha256 = sha256
+  }
+
+  /** For routes that accept tables only. */
+  get tableKind(): TableKind {
+    assert(this.kind !== 'bytes')
+    return this.kind
   }
 
   /**

@@ -8,6 +8,7 @@ import { newId } from '../ids.ts'
 import { type Decision, decideAll, type PartnerRules, wavesOf } from '../members/changes.ts'
 import { type Column, columns } from '../members/fields.ts'
 import type { Partner } from '../partners/partners.ts'
+import type { TableKind } from '../tabular/tabular.ts'
 import { inScope, partnerOf, type Scope, scheduleTask } from '../tasks.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { dayIn } from '../time.ts'
@@ -58,7 +59,7 @@ export type Created = { jobId: string; plan: Plan; needsReview: boolean }
 export type MemberFile = {
   /** Descriptor of the open file. */
   fd: number
-  kind: 'csv' | 'xlsx'
+  kind: TableKind
   removesAccounts: boolean
   offboardMax?: number | undefined
 }

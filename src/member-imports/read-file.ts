@@ -4,6 +4,7 @@ import { finished } from 'node:stream/promises'
 import type { Column } from '../members/fields.ts'
 import type { Currency } from '../money.ts'
 import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
+import type { TableKind } from '../tabular/tabular.ts'
 import type { Day } from '../time.ts'
 
 /** What is wrong with a row of a file; the header is row 1. */
@@ -11,7 +12,7 @@ export type Fault = { row: number; messages: string[] }
 
 /** Input of the reader thread. */
 export type Reading = {
-  file: { fd: number; kind: 'csv' | 'xlsx' }
+  file: { fd: number; kind: TableKind }
   partnerId: string
   jobId: string
   country: string

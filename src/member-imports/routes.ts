@@ -107,8 +107,7 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
               withIdempotency(copyingDb, request, reply, async tx => {
                 const { partner, now } = request
                 const query = request.query as Static<typeof FileQuery>
-                const kind = uploaded.kind === 'xlsx' ? ('xlsx' as const) : ('csv' as const)
-                const file = { fd, kind, removesAccounts, offboardMax: query.offboardMax }
+                const file = { fd, kind: uploaded.tableKind, removesAccounts, offboardMax: query.offboardMax }
                 return await answerTo(tx, { partner, query, kind: 'file' }, () =>
                   memberImports.createFromFile(tx, { partner, file, copyInto, signal: disconnectSignal(reply), now }),
                 )

@@ -33,7 +33,7 @@ export function payRunFileRoutes(app: App, { db }: ApiContext): void {
         const uploaded = request.body as UploadedFile
         const { partner, now } = request
         const checked = await uploaded.lend(fd => {
-          const file = { fd, kind: uploaded.kind === 'xlsx' ? ('xlsx' as const) : ('csv' as const) }
+          const file = { fd, kind: uploaded.tableKind }
           return checkFile(db, { partnerId: partner.id, file, signal: disconnectSignal(reply) })
         })
         const parts = await partsOf(db, { partnerId: partner.id, checked, now })

@@ -1,9 +1,9 @@
 import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import { FileFault } from './fault.ts'
-import type { Row } from './rows.ts'
+import type { Row, TableKind } from './rows.ts'
 
 /** An open file, by its descriptor. */
-export type SheetFile = { fd: number; kind: 'csv' | 'xlsx' }
+export type SheetFile = { fd: number; kind: TableKind }
 
 /** Result of the reader thread: why it could not read to the end. */
 export type SheetRead = { fault: { row: number; message: string } | null }

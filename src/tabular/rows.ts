@@ -1,3 +1,6 @@
+/** How a table is stored. */
+export type TableKind = 'csv' | 'xlsx'
+
 /**
  * The value of one cell. In CSV it is always text, '' if empty. In Excel it is the stored value: text, a number, a boolean,
  * a calendar day, or null if empty; a formula's error is its text, such as '#N/A'.

@@ -1,13 +1,13 @@
 import { open } from 'node:fs/promises'
 import { readCsv } from './read-csv.ts'
 import { readXlsx } from './read-xlsx.ts'
-import type { Row } from './rows.ts'
+import type { Row, TableKind } from './rows.ts'
 
 export { FileFault } from './fault.ts'
 export { plain, readHeader } from './header.ts'
 export { limits } from './limits.ts'
 export { detectDelimiter } from './read-csv.ts'
-export type { Cell, Row } from './rows.ts'
+export type { Cell, Row, TableKind } from './rows.ts'
 export { csvLines, unescaped } from './write-csv.ts'
 
 /**
@@ -27,4 +27,4 @@ export async function* readRows({ kind, ...file }: Source): AsyncGenerator<Row[]
 }
 
 /** A file by its path, or by the descriptor of an open one, which stays open. */
-export type Source = { kind: 'csv' | 'xlsx' } & ({ path: string } | { fd: number })
+export type Source = { kind: TableKind } & ({ path: string } | { fd: number })

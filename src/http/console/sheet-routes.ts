@@ -50,11 +50,12 @@ export function sheetRoutes(app: App): void {
           }
         }
         await uploaded.lend(async fd => {
-          const kind = uploaded.kind === 'xlsx' ? 'xlsx' : 'csv'
-          await readSheet({ fd, kind }, { signal: disconnectSignal(reply), onBatch }).catch(error => {
-            // What could be read before it is shown.
-            if (!(error instanceof FileFault)) throw error
-          })
+          await readSheet({ fd, kind: uploaded.tableKind }, { signal: disconnectSignal(reply), onBatch }).catch(
+            error => {
+              // What could be read before it is shown.
+              if (!(error instanceof FileFault)) throw error
+            },
+          )
         })
         return { header: header ?? [], rows: found }
       },

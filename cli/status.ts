@@ -44,7 +44,7 @@ ${examples('status', 'status --json')}`,
 
 /** @throws Error with a message for the operator if the status cannot be determined */
 async function readStatus(settings: Settings): Promise<Status> {
-  const database = await openDatabase(settings, openLog('warn'), { mayCreate: false })
+  const database = await openDatabase(settings, openLog('warn'), { mayCreate: false, isStarting: false })
   try {
     const { db } = database
     // Unlike other commands, never migrates: status must not change anything.

@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import pino from 'pino'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { startHarness } from '../test/harness.ts'
 import { defaultHealthPort, readSettings } from './config.ts'
 import type { Databases } from './database/connect.ts'
-import { type Database, run } from './main.ts'
+import { outageOutcome } from './database/errors.ts'
+import { type Database, openDatabase, prepare, run } from './main.ts'
 
 const quiet = pino({ level: 'silent' })
 
@@ -113,6 +114,98 @@ test('a worker does not start if its configured health port is in use', async ()
   )
 })
 
+test('a start waits for a PostgreSQL that answers late, and says so; in service connecting takes at most 5 s', async () => {
+  const harness = await startHarness()
+  onTestFinished(() => harness.stop())
+  const { port, nextHeld, pass } = await startHoldingProxy(`${harness.host}/.s.PGSQL.5432`)
+  const addressOf = (user: string) => `postgres://${user}@127.0.0.1:${port}/${harness.database}`
+  const { user, owner } = harness
+  const settings = readSettings({ DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner), PORT: '0' })
+  const messages: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
+  // Not the timers of sockets.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const isSaid = 'PostgreSQL has not answered for 5 s: waiting, for at most 60 s'
+
+  const opening = openDatabase(settings, log)
+  let held = await nextHeld()
+  vi.advanceTimersByTime(4_999)
+  expect(messages).toEqual([])
+  vi.advanceTimersByTime(55_000)
+  expect(messages).toEqual([isSaid])
+  pass(held)
+  const database = await opening
+  onTestFinished(() => database.close())
+  const preparing = prepare(database, { mayMigrate: true, log })
+  held = await nextHeld()
+  vi.advanceTimersByTime(59_999)
+  expect(messages).toEqual([isSaid, isSaid])
+  pass(held)
+  await preparing
+  const running = await run(database, { settings, roles: { api: true, worker: false }, log, now: harness.clock.now })
+  onTestFinished(() => running.stop())
+
+  const idle = Array.from({ length: database.pool.idleCount }, () => database.pool.connect())
+  const clients = await Promise.all(idle)
+  const connecting = database.pool.connect().catch((error: unknown) => error)
+  await nextHeld()
+  vi.advanceTimersByTime(5_000)
+  const error = await connecting
+  expect(error).toMatchObject({ message: 'Connection terminated due to connection timeout' })
+  expect(outageOutcome(error)).toBe('nothing-done')
+  for (const client of clients) client.release()
+})
+
+test('a start gives up on a PostgreSQL that has not answered for a minute, and names the setting', async () => {
+  const { port, nextHeld } = await startHoldingProxy('/nowhere')
+  const settings = readSettings({ DATABASE_URL: `postgres://x@127.0.0.1:${port}/x` })
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const opening = openDatabase(settings, quiet).catch(error => error.message)
+  await nextHeld()
+  vi.advanceTimersByTime(60_000)
+  expect(await opening).toBe('Cannot use the database at DATABASE_URL: Connection terminated due to connection timeout')
+
+  const asked = openDatabase(settings, quiet, { isStarting: false }).catch(error => error.message)
+  await nextHeld()
+  vi.advanceTimersByTime(5_000)
+  expect(await asked, 'of a command that reports the state').toMatch(/connection timeout$/)
+})
+
+/** Starts a proxy in front of a PostgreSQL. A connection that is waited for is held until it is passed on; others are not. */
+async function startHoldingProxy(target: string) {
+  const pass = (socket: net.Socket) => {
+    const onward = net.connect(target)
+    for (const each of [socket, onward]) each.on('error', () => undefined)
+    socket.pipe(onward).pipe(socket)
+  }
+  let hold: ((socket: net.Socket) => void) | undefined
+  const held: net.Socket[] = []
+  const server = net.createServer(socket => {
+    socket.on('error', () => undefined)
+    held.push(socket)
+    if (hold === undefined) return pass(socket)
+    hold(socket)
+    hold = undefined
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    for (const socket of held) socket.destroy()
+    server.close()
+  })
+  return {
+    port: (server.address() as net.AddressInfo).port,
+    pass,
+    nextHeld: () => {
+      const { promise, resolve } = Promise.withResolvers<net.Socket>()
+      hold = resolve
+      return promise
+    },
+  }
+}
+
 /** Occupies a port until the test has finished, unless another process already does. */
 async function occupy(port: number): Promise<number> {
   const server = net.createServer().listen({ host: '127.0.0.1', port })
@@ -126,9 +219,9 @@ async function occupy(port: number): Promise<number> {
   return (server.address() as net.AddressInfo).port
 }
 
-function databaseOf({ db, batchDb, withCopying, pool }: Omit<Databases, 'close'>): Database {
+function databaseOf({ db, batchDb, withCopying, pool, endStart }: Omit<Databases, 'close'>): Database {
   return {
-    ...{ db, batchDb, withCopying, pool, ownerConnection: '', appRole: { name: '' } },
+    ...{ db, batchDb, withCopying, pool, endStart, ownerConnection: '', appRole: { name: '' } },
     ...{ dataDir: undefined, psqlHint: undefined, close: async () => undefined },
   }
 }

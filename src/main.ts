@@ -4,7 +4,7 @@ import type { EmbeddedPostgres } from '@openwage/embedded-postgres'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { defaultHealthPort, type Settings, SettingsProblem } from './config.ts'
-import { type Connection, connect, type Databases } from './database/connect.ts'
+import { type Connection, connect, connectFirst, type Databases } from './database/connect.ts'
 import type { Db } from './database/database.ts'
 import { requireDurability } from './database/durability.ts'
 import { startEmbeddedPostgres } from './database/embedded.ts'
@@ -40,12 +40,17 @@ export type Database = Databases & {
  * Opens the configured database, or the embedded PostgreSQL, which is shared if another process is already running it.
  * @param options.mayCreate false for a command that only looks: it does not create an embedded database
  * @param options.as the role to connect as: the app role, or the owner, which works before the app role exists
+ * @param options.isStarting false for a command whose answer is waited for: a slow database is an answer
  * @throws Error with a message for the operator
  */
 export async function openDatabase(
   settings: Settings,
   log: Logger,
-  { as = 'app', mayCreate = true }: { as?: 'app' | 'owner'; mayCreate?: boolean } = {},
+  {
+    as = 'app',
+    mayCreate = true,
+    isStarting = true,
+  }: { as?: 'app' | 'owner'; mayCreate?: boolean; isStarting?: boolean } = {},
 ): Promise<Database> {
   if (settings.DATABASE_URL === '' && settings.DATABASE_OWNER_URL !== '')
     throw new SettingsProblem(
@@ -58,12 +63,14 @@ export async function openDatabase(
     log,
     connectionsMax: settings.OPENWAGE_DATABASE_CONNECTIONS,
     lanes: settings.OPENWAGE_LANES,
+    isStarting,
   })
   const close = async () => {
     await databases.close()
     await embedded?.stop()
   }
   try {
+    await connectFirst(databases.pool, log)
     await requireDurability(databases.db)
   } catch (error) {
     await close()
@@ -130,8 +137,9 @@ export async function prepare(
   }: { mayMigrate: boolean; log: Logger; onProgress?: (step: string) => void },
 ): Promise<void> {
   if (mayMigrate) {
-    const owner = connect(ownerConnection, { log, connectionsMax: ownerConnectionsMax })
+    const owner = connect(ownerConnection, { log, connectionsMax: ownerConnectionsMax, isStarting: true })
     try {
+      await connectFirst(owner.pool, log)
       // As the owner: while another process is migrating, the app role may have no rights yet.
       if ((await readSchemaState(owner.db)).pending.length > 0) onProgress('creating and updating tables')
       await migrate(owner.db, owner.pool, appRole)
@@ -234,6 +242,7 @@ export async function run(
         isSandbox: mode === 'sandbox',
       })
     }
+    database.endStart()
     return {
       address: roles.api ? listening?.address : undefined,
       async stop(options) {

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Logger as JobLogger, parseCronItems, type Runner, run } from 'graphile-worker'
 import type pg from 'pg'
-import { openQueuePool } from './database/connect.ts'
+import { limitConnecting, openQueuePool } from './database/connect.ts'
 import { scopesOf } from './partners/clocks.ts'
 import type { Rail } from './payouts/rail.ts'
 import { internalTasks, longTasks, payoutTasks } from './registered-tasks.ts'
@@ -74,6 +74,7 @@ export async function startWorker(
   const isWorking = () => running.length === 2 && running.every(each => each.isRunning())
   try {
     for (const start of [startInternal, startExternal]) running.push(await keepRunning(context, start))
+    limitConnecting(queue)
     const heartbeat = await startHeartbeat(context, isWorking)
     const delivery = new Delivery({ ...context, realNow, hasClocks: isSandbox, sender })
     delivery.start()

@@ -39,6 +39,7 @@ export type EmbeddedPostgres = {
  */
 export async function startEmbeddedPostgres({
   settings = {},
+  onProgress = () => undefined,
   onLost = () => undefined,
   onBack = () => undefined,
   ...where
@@ -52,12 +53,12 @@ export async function startEmbeddedPostgres({
   onLost?: (reason: string) => void
   onBack?: () => void
 }): Promise<EmbeddedPostgres> {
-  const cluster = await prepareCluster(where)
+  const cluster = await prepareCluster({ ...where, onProgress })
   const lease = acquireLease(cluster)
   const leaving = new AbortController()
   let watch: pg.Client
   try {
-    watch = await joinOrStart(cluster, { lease, settings, leaving: leaving.signal })
+    watch = await joinOrStart(cluster, { lease, settings, leaving: leaving.signal, onProgress })
   } catch (problem) {
     await releaseLease(cluster, lease)
     throw problem
@@ -101,7 +102,7 @@ export async function startEmbeddedPostgres({
     onLost(reason)
     for (let pauseMs = 100; !leaving.signal.aborted; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
       try {
-        watch = await joinOrStart(cluster, { lease, settings, leaving: leaving.signal })
+        watch = await joinOrStart(cluster, { lease, settings, leaving: leaving.signal, onProgress })
         bringBackWhenLost()
         onBack()
         return

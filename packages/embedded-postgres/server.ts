@@ -29,8 +29,17 @@ import { asUser, isRoot } from './server-user.ts'
 // server is started while the FIFO has a reader: PostgreSQL's own lock, a process id, means nothing to another container that
 // shares the folder.
 
-/** A server that says that it is busy (recovering after a crash, shutting down) gets longer than one that does not answer. */
-const limits = { silentMsMax: 15_000, busyMsMax: 120_000, shutdownMsMax: 60_000, connectMsMax: 5_000 }
+const limits = {
+  // If no process runs the server: the folder is used by another container.
+  absentMsMax: 15_000,
+  // If a process runs it and does not answer: a machine that starts many things at once takes its time.
+  silentMsMax: 60_000,
+  // If it says that it is recovering after a crash, or shutting down.
+  busyMsMax: 120_000,
+  noticeMs: 5_000,
+  shutdownMsMax: 60_000,
+  connectMsMax: 5_000,
+}
 
 /** The right to use the server: a descriptor of the FIFO. */
 export type Lease = number
@@ -82,16 +91,23 @@ async function shutDown(cluster: Cluster): Promise<void> {
 /**
  * Joins the running server, or starts it.
  * @param leaving aborts a long wait
+ * @param onProgress called once if the wait becomes long
  * @returns a connection that ends when the server does, and does not keep Node alive
  * @throws EmbeddedPostgresProblem if neither is possible, with the end of the server's log
  */
 export async function joinOrStart(
   cluster: Cluster,
-  { lease, settings, leaving }: { lease: Lease; settings: Record<string, string>; leaving: AbortSignal },
+  {
+    lease,
+    settings,
+    leaving,
+    onProgress,
+  }: { lease: Lease; settings: Record<string, string>; leaving: AbortSignal; onProgress: (step: string) => void },
 ): Promise<pg.Client> {
   const began = performance.now()
   let lastBusyAt = began
   let starting: Start | undefined
+  let isNoticed = false
   for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.5, 250)) {
     await ensureSocketDir(cluster)
     const answer = await connect(cluster)
@@ -104,7 +120,12 @@ export async function joinOrStart(
     if (starting === undefined && pid === undefined && !isWatched(lease)) starting = start(cluster, settings)
     const now = performance.now()
     if (answer.isBusy) lastBusyAt = now
-    if (now - lastBusyAt > limits.silentMsMax || now - began > limits.busyMsMax) {
+    if (!isNoticed && now - began > limits.noticeMs) {
+      isNoticed = true
+      onProgress(`waiting for PostgreSQL, for at most ${limits.busyMsMax / 1_000} s (${answer.message})`)
+    }
+    const isAbsent = pid === undefined && starting === undefined
+    if (now - lastBusyAt > (isAbsent ? limits.absentMsMax : limits.silentMsMax) || now - began > limits.busyMsMax) {
       throw silence(cluster, { pid, waitedMs: now - began, answer: answer.message })
     }
     await pause(pauseMs, undefined, { signal: leaving })

@@ -15,6 +15,8 @@ export type Databases = {
   withCopying: WithCopying
   /** The driver's pool below `db`: for migrations, the job queue and tests. */
   pool: pg.Pool
+  /** Ends the patience of a start: from now on, connecting takes no longer than requests can wait. */
+  endStart(): void
   close(): Promise<void>
 }
 
@@ -27,6 +29,13 @@ const limits = {
   // A transaction that is idle for this long belongs to a process that hangs.
   idleInTransactionMsMax: 10_000,
   connectMsMax: 5_000,
+}
+
+const startLimits = {
+  // A machine that has just booted starts everything at once, and while a process loads its modules it reads no answer.
+  connectMsMax: 60_000,
+  // Then the log says what the start waits for.
+  noticeMs: 5_000,
 }
 
 const batchLimits = {
@@ -45,16 +54,22 @@ const batchLimits = {
  * as text, `bigint` columns as bigint, and snake_case columns in camelCase.
  * @param connectionsMax of the pool; every process has its own
  * @param lanes the setting for batches, whose statements are planned accordingly
+ * @param isStarting whether connecting may take a minute, until `endStart`
  */
 export function connect(
   connection: Connection,
-  { log, connectionsMax = 20, lanes = 'shared' }: { log: Logger; connectionsMax?: number; lanes?: Lanes },
+  {
+    log,
+    connectionsMax = 20,
+    lanes = 'shared',
+    isStarting = false,
+  }: { log: Logger; connectionsMax?: number; lanes?: Lanes; isStarting?: boolean },
 ): Databases {
   const options: pg.PoolConfig = {
     ...(typeof connection === 'string' ? { connectionString: connection } : connection),
     application_name: 'openwage',
     max: connectionsMax,
-    connectionTimeoutMillis: limits.connectMsMax,
+    connectionTimeoutMillis: isStarting ? startLimits.connectMsMax : limits.connectMsMax,
     lock_timeout: limits.lockMsMax,
     statement_timeout: limits.statementMsMax,
     idle_in_transaction_session_timeout: limits.idleInTransactionMsMax,
@@ -67,7 +82,31 @@ export function connect(
   const close = async () => {
     await Promise.all([db.destroy(), batchDb.destroy()])
   }
-  return { db, batchDb, withCopying: copying(pool), pool, close }
+  const endStart = () => {
+    for (const each of [pool, batchPool]) limitConnecting(each)
+  }
+  return { db, batchDb, withCopying: copying(pool), pool, endStart, close }
+}
+
+/** Limits how long each further connect of a pool takes to what requests and tasks can wait. */
+export function limitConnecting(pool: pg.Pool): void {
+  pool.options.connectionTimeoutMillis = limits.connectMsMax
+}
+
+/** Connects for the first time. Says so if that takes long, so that a start that waits does not look as if it hung. */
+export async function connectFirst(pool: pg.Pool, log: Logger): Promise<void> {
+  const { connectMsMax, noticeMs } = startLimits
+  const isPatient = pool.options.connectionTimeoutMillis === connectMsMax
+  const notice = setTimeout(() => {
+    if (isPatient)
+      log.warn(`PostgreSQL has not answered for ${noticeMs / 1_000} s: waiting, for at most ${connectMsMax / 1_000} s`)
+  }, noticeMs)
+  try {
+    const client = await pool.connect()
+    client.release()
+  } finally {
+    clearTimeout(notice)
+  }
 }
 
 const planSettings: Record<Lanes, string> = {

@@ -25,7 +25,7 @@ export function outageOutcome(error: unknown): 'nothing-done' | 'unknown' | unde
   // A name with several addresses (`localhost`) gives an error that holds one for each.
   const { code = '', message = '', syscall } = firstOf(error) as NodeJS.ErrnoException
   if (syscall === 'connect' || syscall === 'getaddrinfo' || /^(ECONNREFUSED|ENOENT)$/.test(code)) return 'nothing-done'
-  if (/^timeout (exceeded when trying to connect|expired)|establishing an SSL connection/.test(message))
+  if (/^timeout (exceeded when trying to connect|expired)|due to connection timeout|establishing an SSL/.test(message))
     return 'nothing-done'
   // Rolling back on a broken connection fails too, and hides what broke it.
   const isBroken = /Connection terminated|not queryable|Client was closed|write EPIPE|read ECONNRESET/.test(message)

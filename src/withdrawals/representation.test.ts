@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { goodAccount, type Harness, startHarness } from '../../test/harness.ts'
 import { sql } from '../database/database.ts'
 
@@ -217,4 +218,36 @@ describe('the list of withdrawals', () => {
     expect(status).toBe(400)
     expect(body.issues).toEqual([expect.objectContaining({ code: 'QueryValidation', path: 'statuses.1' })])
   })
+})
+
+test('a withdrawal and a list read the events of the withdrawals shown, by their index', async () => {
+  const id = await withdraw(await harness.addMember({ available: 12_000 }))
+  const sent: { text: string; values: unknown[] }[] = []
+  const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
+  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+    const [text, values] = args as [unknown, unknown[]]
+    if (typeof text === 'string' && /resource_id = \w+\.id/.test(text)) sent.push({ text, values })
+    return query.apply(this, args)
+  } as never)
+  try {
+    await get(`${paths.list}/${id}`)
+    await harness.call('GET', paths.list, { headers: fuller })
+  } finally {
+    spy.mockRestore()
+  }
+  expect(sent).toHaveLength(2)
+  const client = await harness.pool.connect()
+  try {
+    // A table of a few rows is scanned otherwise.
+    await client.query('set enable_seqscan = off')
+    for (const { text, values } of sent) {
+      const { rows } = await client.query(`explain (costs off) ${text}`, values)
+      expect(rows.map(row => row['QUERY PLAN']).join('\n')).toMatch(
+        /one_event_per_step[^\n]*\n *Index Cond: .*resource_id/,
+      )
+    }
+  } finally {
+    await client.query('reset enable_seqscan')
+    client.release()
+  }
 })

@@ -292,26 +292,32 @@ export function exampleIssue(name: ProblemName): Record<string, unknown> {
 function refusals(names: ProblemName[]): Record<string, object> {
   const inOrder = (Object.keys(problems) as ProblemName[]).filter(name => names.includes(name))
   const byStatus = Object.groupBy(inOrder, name => problems[name].status)
-  return Object.fromEntries(
-    Object.entries(byStatus).map(([status, rows = []]) => [
-      status,
-      {
-        description: rows.map(describeProblem).join('\n\n'),
-        headers: {
-          ...answerHeaders,
-          ...shouldRetryHeader,
-          ...(['409', '422', '429', '503'].includes(status) ? retryHeader : {}),
-        },
-        content: {
-          'application/json': {
-            schema: issuesSchema(rows),
-            ...exampleOf(rows),
-            [nameHints]: refusalNames(status, rows),
-          },
-        },
+  return Object.fromEntries(Object.entries(byStatus).map(([status, rows = []]) => [status, refusal(status, rows)]))
+}
+
+// Most operations share theirs, and building them was half of the time that the API takes to start.
+const builtRefusals = new Map<string, object>()
+
+function refusal(status: string, rows: ProblemName[]): object {
+  const known = builtRefusals.get(rows.join())
+  if (known !== undefined) return known
+  const built = {
+    description: rows.map(describeProblem).join('\n\n'),
+    headers: {
+      ...answerHeaders,
+      ...shouldRetryHeader,
+      ...(['409', '422', '429', '503'].includes(status) ? retryHeader : {}),
+    },
+    content: {
+      'application/json': {
+        schema: issuesSchema(rows),
+        ...exampleOf(rows),
+        [nameHints]: refusalNames(status, rows),
       },
-    ]),
-  )
+    },
+  }
+  builtRefusals.set(rows.join(), built)
+  return built
 }
 
 function describeProblem(name: ProblemName): string {

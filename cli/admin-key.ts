@@ -5,6 +5,7 @@ import { createOperatorKey, listOperatorKeys, revokeOperatorKey } from '../src/p
 import { name, whole } from './arguments.ts'
 import { examples } from './help.ts'
 import { operatorName, recordChange } from './operator.ts'
+import { takeMax } from './paging.ts'
 import { print, printResult } from './print.ts'
 import { writeLine } from './terminal.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
@@ -38,11 +39,11 @@ adminKeyCommand
 
 adminKeyCommand
   .command('list')
-  .description('List operator keys, newest first, including expired and revoked ones.')
+  .description(`List operator keys, newest first, including expired and revoked ones, ${takeMax} at most.`)
   .option('--json', 'print JSON')
   .addHelpText('after', examples('admin key list'))
   .action(async ({ json }: { json?: boolean }) => {
-    const keys = await withDatabase(db => listOperatorKeys(db))
+    const keys = await withDatabase(db => listOperatorKeys(db, { take: takeMax }))
     const now = systemClock()
     print(
       keys.map(key => ({

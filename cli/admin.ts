@@ -4,6 +4,7 @@ import type { Tx } from '../src/database/database.ts'
 import { systemClock } from '../src/main.ts'
 import { listUsers, setUser } from '../src/users/accounts.ts'
 import { createDemoLink } from '../src/users/demo-operator.ts'
+import { unlink } from '../src/users/identities.ts'
 import { invite } from '../src/users/invitations.ts'
 import { createPasswordLink, linkTo } from '../src/users/links.ts'
 import { hashPassword, requireGoodPassword } from '../src/users/passwords.ts'
@@ -14,10 +15,9 @@ import { adminKeyCommand } from './admin-key.ts'
 import { askInTurn, isInteractive } from './ask.ts'
 import { examples } from './help.ts'
 import { operator, recordChange } from './operator.ts'
+import { takeMax } from './paging.ts'
 import { countOf, print, printResult } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
-
-const usersMax = 1_000
 
 export const adminCommand = new Command('admin').addCommand(adminKeyCommand)
 
@@ -72,15 +72,16 @@ adminCommand
   .option('--json', 'print JSON')
   .addHelpText('after', examples('admin list'))
   .action(async ({ json }: { json?: true }) => {
-    const users = await withDatabase(db => listUsers(db, { partnerId: null, skip: 0, take: usersMax }))
+    const users = await withDatabase(db => listUsers(db, { partnerId: null, skip: 0, take: takeMax }))
     print(
-      users.map(({ id, email, name, isOperator, isDisabled, hasTotp, createdAt }) => ({
+      users.map(({ id, email, name, isOperator, isDisabled, hasTotp, hasIdentity, createdAt }) => ({
         id,
         email,
         name,
         operator: isOperator,
         state: isDisabled ? 'disabled' : 'active',
         secondFactor: hasTotp,
+        openId: hasIdentity,
         created: createdAt.toISOString(),
       })),
       { json: json === true },
@@ -119,9 +120,10 @@ adminCommand
   .action(async (email: string, { json }: { json?: true }) => {
     const count = await withTransaction(async tx => {
       const { id: userId } = await requireByEmail(tx, email)
+      const ended = await endSessions(tx, { userId })
       const change = { action: 'user.end_session', resourceId: userId, details: {} } as const
-      await recordChange(tx, { partnerId: null, change, now: systemClock() })
-      return await endSessions(tx, { userId })
+      if (ended > 0) await recordChange(tx, { partnerId: null, change, now: systemClock() })
+      return ended
     })
     printResult({ json }, { value: { email, count }, text: () => `Ended ${countOf(count, 'session')} of ${email}.` })
   })
@@ -139,6 +141,24 @@ adminCommand
     })
     const text = () => (wasThere ? `Removed the second factor of ${email}.` : `${email} has no second factor.`)
     printResult({ json }, { value: { email, isRemoved: wasThere }, text })
+  })
+
+adminCommand
+  .command('unlink')
+  .description(
+    'Unlink a user from the OpenID provider, and end all sessions. The next sign-in there links the user anew.',
+  )
+  .argument('<email>', 'the address of the user')
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('admin unlink ada@example.com'))
+  .action(async (email: string, { json }: { json?: true }) => {
+    const wasThere = await withTransaction(async tx => {
+      const { id: userId } = await requireByEmail(tx, email)
+      return await unlink(tx, { userId, actor: operator(), now: systemClock() })
+    })
+    const text = () =>
+      wasThere ? `Unlinked ${email} from the OpenID provider.` : `${email} is not linked to the OpenID provider.`
+    printResult({ json }, { value: { email, isUnlinked: wasThere }, text })
   })
 
 adminCommand

@@ -5,6 +5,7 @@ import { findState } from '../src/partners/partners.ts'
 import { whole } from './arguments.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
+import { takeMax } from './paging.ts'
 import { partnerNow } from './partner-clock.ts'
 import { print, printResult } from './print.ts'
 import { writeLine } from './terminal.ts'
@@ -44,14 +45,14 @@ keyCommand
 
 keyCommand
   .command('list')
-  .description('List a partner’s keys, newest first, including expired and revoked ones.')
+  .description(`List a partner’s keys, newest first, including expired and revoked ones, ${takeMax} at most.`)
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('key list par_…'))
   .action(async (partnerId: string, { json }) => {
     const { keys, now } = await withDatabase(async db => {
       await findState(db, partnerId)
-      return { keys: await listKeys(db, partnerId), now: await partnerNow(db, partnerId) }
+      return { keys: await listKeys(db, { partnerId, take: takeMax }), now: await partnerNow(db, partnerId) }
     })
     print(
       keys.map(key => ({

@@ -1,9 +1,12 @@
 import { Command } from 'commander'
-import { totals, verify } from '../src/audit/verify.ts'
-import { sql } from '../src/database/database.ts'
+import { recordEnded } from '../src/audit/verifications.ts'
+import { type Check, totals, verify } from '../src/audit/verify.ts'
+import { type Db, sql } from '../src/database/database.ts'
+import { reasonOf, systemClock } from '../src/main.ts'
 import { examples } from './help.ts'
+import { operatorName, recordChange } from './operator.ts'
 import { print, printResult } from './print.ts'
-import { setExitCode, writeLine } from './terminal.ts'
+import { setExitCode, writeErrorLine, writeLine } from './terminal.ts'
 import { withDatabase } from './with-database.ts'
 
 export const ledgerCommand = new Command('ledger')
@@ -11,13 +14,14 @@ export const ledgerCommand = new Command('ledger')
 ledgerCommand
   .command('verify')
   .description(
-    'Recompute every balance from its rows and report the first mismatch of each rule. Changes nothing. Exits with code 3 on a mismatch.',
+    'Recompute every balance from its rows and report the first mismatch of each rule. Changes no row of the books, and records the result if it may. Exits with code 3 on a mismatch.',
   )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('ledger verify'))
   .action(async ({ json }) => {
-    const { checks, accounts } = await withDatabase(db =>
-      db
+    const { checks, accounts } = await withDatabase(async db => {
+      const startedAt = systemClock()
+      const found = await db
         .transaction()
         .setIsolationLevel('repeatable read')
         .setAccessMode('read only')
@@ -25,8 +29,10 @@ ledgerCommand
           // Reading the whole ledger takes long, and blocks no other transaction.
           await sql`set local statement_timeout = 0`.execute(tx)
           return { checks: await verify(tx), accounts: await totals(tx) }
-        }),
-    )
+        })
+      await recordResult(db, { startedAt, checks: found.checks })
+      return found
+    })
     const broken = checks.filter(check => check.disagreement !== null)
     if (json) {
       const inMoney = accounts.map(({ debits, credits, currency, ...account }) => ({
@@ -57,3 +63,16 @@ ledgerCommand
     }
     if (broken.length > 0) setExitCode(3)
   })
+
+/** Best effort: a standby, or a role that only reads, can be verified too. */
+async function recordResult(db: Db, { startedAt, checks }: { startedAt: Date; checks: Check[] }): Promise<void> {
+  const now = systemClock()
+  try {
+    await db.transaction().execute(async tx => {
+      const id = await recordEnded(tx, { requestedBy: operatorName(), startedAt, endedAt: now, checks })
+      await recordChange(tx, { partnerId: null, change: { action: 'ledger.verify', resourceId: id, details: {} }, now })
+    })
+  } catch (error) {
+    writeErrorLine(`The result is not recorded: ${reasonOf(error)}`)
+  }
+}

@@ -5,8 +5,8 @@ import { id, whole } from './arguments.ts'
 /** Which page of a list to show. */
 export type Paging = { take: number; before?: string }
 
-// As large as a page of the API.
-const takeMax = 1_000
+/** As large as a page of the API. */
+export const takeMax = 1_000
 
 /** @param kind of the listed entries */
 export function addPaging(command: Command, kind: IdKind): Command {

@@ -117,20 +117,23 @@ payoutsCommand
   .action(async (batchId: string, { as, json }: { as?: string; json?: boolean }) => {
     const person = personOf(as)
     const now = systemClock()
-    const { batch, approvals } = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
+    const { batch, approvalCount } = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
       const mayShareLogin = OPENWAGE_APPROVAL_LOGINS === 'any'
-      const count = await decisions.approve(tx, { batchId, person, login: loginOf(), mayShareLogin, now })
-      await recordOnBatch(tx, { action: 'payout_batch.approve', batchId, details: { person }, now })
-      return { batch: await batches.require(tx, batchId), approvals: count }
+      const by = { person, login: loginOf(), mayShareLogin }
+      const { approvalCount, hasChanged } = await decisions.approve(tx, { batchId, ...by, now })
+      // A repeat too, as such: names are free by command, and another spelling of one may be an attempt to count twice.
+      const details = { person, ...(hasChanged ? {} : { isRepeated: true }) }
+      await recordOnBatch(tx, { action: 'payout_batch.approve', batchId, details, now })
+      return { batch: await batches.require(tx, batchId), approvalCount }
     })
     printResult(
       { json },
       {
-        value: { ...onWire(batch), approvalCount: approvals },
+        value: { ...onWire(batch), approvalCount },
         text: () =>
           batch.status === 'approved'
             ? `${batchId} is approved.`
-            : `${batchId} has ${approvals} of ${decisions.approvalsNeeded} approvals; another person must approve it.`,
+            : `${batchId} has ${approvalCount} of ${decisions.approvalsNeeded} approvals; another person must approve it.`,
       },
     )
   })

@@ -59,7 +59,7 @@ export function sdkFiles(document: Document): Record<string, string> {
 
 /**
  * What the console needs to call the operators' API, with the same client: the schemas, the operations by their ids, and
- * their types; and the defaults of a partner's settings.
+ * their types; the values that it filters by, and the defaults of a partner's settings.
  */
 export function operatorClient(document: Document): string {
   const calls = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -77,10 +77,19 @@ export function operatorClient(document: Document): string {
     operationTable(calls),
     interfaceOf('AdminOperations', treeOf(calls)),
     '',
+    ...listOf(document, 'partnerStates', 'PartnerState'),
+    ...listOf(document, 'payoutBatchStatuses', 'PayoutBatchStatus'),
     '/** What a new partner has, unless other settings are chosen. */',
     `export const defaultSettings: PartnerSettings = ${JSON.stringify(defaultSettings, null, 2)}`,
     '',
   ].join('\n')
+}
+
+/** The values of an enumeration, to be gone through. */
+function listOf({ components }: Document, name: string, type: string): string[] {
+  const values = components.schemas[type]?.enum
+  if (values === undefined) throw new Error(`${type} is no enumeration`)
+  return [`export const ${name} = ${JSON.stringify(values)} as const satisfies ${type}[]`, '']
 }
 
 function typesOf({ components }: Document): string[] {

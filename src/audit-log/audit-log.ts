@@ -67,6 +67,7 @@ export const actions = [
   'user.set',
   'user.disable',
   'user.add_identity',
+  'user.remove_identity',
   'invitation.create',
   'invitation.accept',
   'invitation.delete',

@@ -14,7 +14,7 @@ const limits = {
   listMax: 50,
 }
 
-/** A verification of the books in the background. */
+/** A verification of the books, in the background or by command. */
 export type Verification = {
   id: string
   requestedBy: string
@@ -45,6 +45,20 @@ export async function request(tx: Tx, { requestedBy, now }: { requestedBy: strin
     })
   await scheduleTask(tx, { task: 'verify-ledger', at: now })
   return await find(tx, id)
+}
+
+/** Records a verification that a command has made. @returns its id */
+export async function recordEnded(
+  tx: Tx,
+  { requestedBy, startedAt, endedAt, checks }: { requestedBy: string; startedAt: Date; endedAt: Date; checks: Check[] },
+): Promise<string> {
+  const id = newId('ledgerVerification', startedAt)
+  await sql`
+    insert into ledger_verifications
+           (id, requested_by, requested_at, started_at, ended_at, checks_done, checks_total, checks)
+    values (${id}, ${requestedBy}, ${startedAt}, ${startedAt}, ${endedAt}, ${checks.length}, ${checkCount},
+            ${JSON.stringify(checks)}::jsonb)`.execute(tx)
+  return id
 }
 
 /** @throws Problem `NotFound` */

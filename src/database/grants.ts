@@ -172,7 +172,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   tierVersions: { insert: true },
   tiers: { insert: true, update: ['version'] },
   userBrowsers: { insert: true, update: ['lastUsedAt'], delete: true },
-  userIdentities: { insert: true },
+  userIdentities: { insert: true, delete: true },
   userInvitations: { insert: true, delete: true },
   userLinks: { insert: true, delete: true },
   userRecoveryCodes: { insert: true, delete: true },

@@ -552,6 +552,7 @@ export type DB = {
     issuer: string
     subject: string
     userId: string
+    linkedAt: Date | null
   }
   userInvitations: {
     id: string

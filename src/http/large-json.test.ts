@@ -3,6 +3,7 @@ import net from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
+import { extent } from '../../test/long.ts'
 
 let harness: Harness
 let port: number
@@ -13,6 +14,8 @@ beforeAll(async () => {
 afterAll(() => harness.stop())
 
 const megabyte = 1024 * 1024
+/** The limit of a body, or an eighth of it. */
+const upTo = (bytes: number) => bytes / extent({ short: 8, long: 1 })
 const lineOf = (memberId: string, amount = 100) => ({ memberId, money: { amount, currency: 'GBP' } })
 const run = (raw: string, headers: Record<string, string> = {}) => harness.call('POST', '/v1/pay/run', { raw, headers })
 /** Enough entries to fill a list of this size. */
@@ -83,8 +86,12 @@ describe('a hostile body', () => {
     ],
     ['small pay run of empty lines', () => '/v1/pay/run', () => `{"payDetails":[${filled('{}', 65_000)}]}`],
     ['small pay run of numbers', () => '/v1/pay/run', () => `{"payDetails":[${filled('1', 65_000)}]}`],
-    ['pay run of brackets', () => '/v1/pay/run', () => '['.repeat(16 * megabyte - 1)],
-    ['job of empty actions', () => '/v1/members/jobs', () => `{"actions":[${filled('{}', 16 * megabyte - 100)}]}`],
+    ['pay run of brackets', () => '/v1/pay/run', () => '['.repeat(upTo(16 * megabyte) - 1)],
+    [
+      'job of empty actions',
+      () => '/v1/members/jobs',
+      () => `{"actions":[${filled('{}', upTo(16 * megabyte) - 100)}]}`,
+    ],
     [
       'job of actions with only a type',
       () => '/v1/members/jobs',
@@ -93,17 +100,17 @@ describe('a hostile body', () => {
     [
       'job of one long e-mail',
       () => '/v1/members/jobs',
-      () => `{"actions":[{"type":"Add","email":"${'a.'.repeat(8_000_000)}@"}]}`,
+      () => `{"actions":[{"type":"Add","email":"${'a.'.repeat(upTo(8_000_000))}@"}]}`,
     ],
     [
       'job with a million fields',
       () => '/v1/members/jobs',
-      () => `{"actions":[{${Array.from({ length: 1_000_000 }, (_, index) => `"a${index}":1`).join()}}]}`,
+      () => `{"actions":[{${Array.from({ length: upTo(1_000_000) }, (_, index) => `"a${index}":1`).join()}}]}`,
     ],
-    ['settlement of empty lines', settlement, () => `{"deductions":[${filled('{}', 32 * megabyte - 100)}]}`],
-    ['settlement of numbers', settlement, () => `{"deductions":[${filled('1', 32 * megabyte - 100)}]}`],
-    ['settlement of one string', settlement, () => `{"deductions":"${'x'.repeat(32 * megabyte - 100)}"}`],
-    ['settlement of escapes', settlement, () => `{"deductions":["${'\\u0000'.repeat(5 * megabyte)}"]}`],
+    ['settlement of empty lines', settlement, () => `{"deductions":[${filled('{}', upTo(32 * megabyte) - 100)}]}`],
+    ['settlement of numbers', settlement, () => `{"deductions":[${filled('1', upTo(32 * megabyte) - 100)}]}`],
+    ['settlement of one string', settlement, () => `{"deductions":"${'x'.repeat(upTo(32 * megabyte) - 100)}"}`],
+    ['settlement of escapes', settlement, () => `{"deductions":["${'\\u0000'.repeat(upTo(5 * megabyte))}"]}`],
   ]
 
   test.each(hostile)('(%s) is refused with few issues, while others are served', async (_, path, body) => {

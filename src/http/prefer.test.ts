@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { cpuMs } from '../../test/cpu.ts'
 import { preferenceIn } from './prefer.ts'
 
 describe('a preference is found', () => {
@@ -43,8 +44,8 @@ describe('nothing else is mistaken for one', () => {
         expect(value === undefined || typeof value === 'string').toBe(true)
       }),
     )
-    const started = performance.now()
+    const startMs = cpuMs()
     for (const part of ['"\\', ' ;', '",', 'return=']) preferenceIn(part.repeat(8_000), 'x')
-    expect(performance.now() - started).toBeLessThan(1_000)
+    expect(cpuMs() - startMs).toBeLessThan(1_000)
   })
 })

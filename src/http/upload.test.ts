@@ -9,6 +9,7 @@ import pino from 'pino'
 import { Type } from 'typebox'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
+import { extent } from '../../test/long.ts'
 import { createServer } from './create-server.ts'
 import { documentation, partnerDocument } from './documentation.ts'
 import { operation } from './operation.ts'
@@ -16,6 +17,9 @@ import type { App } from './server.ts'
 import { acceptUploads } from './upload.ts'
 import { chunksOf, openNameless, removeLeftBehind, UploadedFile } from './uploaded-file.ts'
 import { withIdempotency as onceByKey } from './with-idempotency.ts'
+
+const megabyte = 1024 * 1024
+const fileBytesMax = extent({ short: 16, long: 100 }) * megabyte
 
 let harness: Harness
 let app: App
@@ -31,7 +35,7 @@ beforeAll(async () => {
   app = createServer({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now, mode: harness.mode })
   await documentation(app, partnerDocument)
   app.register(async (scope: App) => {
-    acceptUploads(scope)
+    acceptUploads(scope, { kinds: ['csv', 'xlsx'], fileBytesMax })
     const schema = operation({
       id: 'uploadList',
       tag: 'Service',
@@ -276,14 +280,14 @@ describe('a body that is not an acceptable file', () => {
     ])
   })
 
-  test('a file beyond 100 MiB is refused, with or without a declared length, and is not kept', async () => {
+  test('a file beyond the limit is refused, with or without a declared length, and is not kept', async () => {
     const answers = await Promise.all([
-      put(Buffer.alloc(100 * 1024 * 1024 + 20_000, 'x'), { 'content-type': 'text/csv' }),
-      put(megabytes(101), { 'content-type': 'text/csv' }),
+      put(Buffer.alloc(fileBytesMax + 20_000, 'x'), { 'content-type': 'text/csv' }),
+      put(megabytes(fileBytesMax / megabyte + 1), { 'content-type': 'text/csv' }),
     ])
     for (const { status, body } of answers) {
       expect(status).toBe(413)
-      expect(body.issues).toEqual([{ code: 'BadRequest', message: 'The file must not exceed 104857600 bytes' }])
+      expect(body.issues).toEqual([{ code: 'BadRequest', message: `The file must not exceed ${fileBytesMax} bytes` }])
     }
     await expect.poll(uploads).toEqual([])
   })
@@ -321,7 +325,7 @@ function megabytes(count: number): ReadableStream {
   let sent = 0
   return new ReadableStream({
     pull(controller) {
-      if (sent++ < count) controller.enqueue(new Uint8Array(1024 * 1024))
+      if (sent++ < count) controller.enqueue(new Uint8Array(megabyte))
       else controller.close()
     },
   })

@@ -67,6 +67,7 @@ const writing = [
   ['PATCH', '/console/v1/users/usr_123'],
   ['DELETE', '/console/v1/users/usr_123'],
   ['DELETE', '/console/v1/users/usr_123/totp'],
+  ['DELETE', '/console/v1/users/usr_123/identity'],
   ['POST', '/console/v1/users/usr_123/password-link'],
   ['POST', '/console/v1/invitations'],
   ['DELETE', '/console/v1/invitations/inv_123'],

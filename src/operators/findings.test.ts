@@ -183,11 +183,11 @@ test('a verification of the books is fine for a day, then a hint, and a warning 
     ...changes,
   })
   const of = (verification: DatabaseFacts['verification']) => said('books', { verification })
-  const daily = 'ledger verify leaves no record; verify the books daily'
-  expect(of(undefined)).toEqual([`hint: No verification is recorded, and ${daily}`])
+  const daily = 'verify the books daily'
+  expect(of(undefined)).toEqual([`hint: No verification is recorded; ${daily}`])
   expect(of(ended({}))).toEqual(['ok: The books agreed on 2026-11-19T10:00:00.000Z'])
   expect(of(ended({ endedAt: new Date('2026-11-19T08:59:59Z') }))).toEqual([
-    `hint: The last recorded verification is of 2026-11-19T08:59:59.000Z, and ${daily}`,
+    `hint: The books were last verified on 2026-11-19T08:59:59.000Z; ${daily}`,
   ])
   expect(of(ended({ checks: [found, { ...found, disagreement }] }))).toEqual([
     'warning: The books did not agree on 2026-11-19T10:00:00.000Z: Every balance is the sum of its rows',

@@ -98,6 +98,24 @@ test('a partner has a bounded number of valid keys', async () => {
   expect((await operator.call('POST', at, { body: {} })).status).toBe(201)
 })
 
+test('the list of keys has pages, since revoked ones stay, and a key on a later page is revoked like any other', async () => {
+  const { partner } = await harness.addPartner('Rotating often')
+  const at = `/partners/${partner.id}/keys`
+  const ids: string[] = [(await operator.call('GET', at)).body.keys[0].id]
+  for (let count = 0; count < 3; count++) ids.unshift((await operator.call('POST', at, { body: {} })).body.id)
+  const pageOf = async (query: string) => {
+    const { keys, hasMore } = (await operator.call('GET', `${at}?${query}`)).body
+    return { ids: keys.map(({ id }: { id: string }) => id), hasMore }
+  }
+  expect(await pageOf('take=3')).toEqual({ ids: ids.slice(0, 3), hasMore: true })
+  expect(await pageOf(`take=3&after=${ids[2]}`)).toEqual({ ids: ids.slice(3), hasMore: false })
+  expect((await operator.call('POST', `${at}/${ids[3]}/revoke`)).body).toMatchObject({ state: 'revoked' })
+  expect((await operator.call('POST', `${at}/${ids[2]}/rotate`, { body: { overlapSeconds: 0 } })).status).toBe(201)
+  harness.clock.advance({ seconds: 1 })
+  const { keys } = (await operator.call('GET', `/partners/${partner.id}`)).body
+  expect(keys).toEqual({ valid: 3, expired: 1, revoked: 1 })
+})
+
 test('the keys of another partner are not found', async () => {
   const { partner } = await harness.addPartner('Another')
   const created = (await operator.call('POST', `/partners/${partner.id}/keys`, { body: {} })).body

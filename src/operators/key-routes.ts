@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
 import { problem } from '../errors.ts'
+import { cutPage, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import { partnerNow, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server.ts'
@@ -32,7 +33,14 @@ export function keyRoutes(app: App, { db, mode }: ApiContext): void {
         summary: 'List the API keys of a partner',
         description: 'Newest first, including expired and revoked ones.',
         params: ofPartner,
-        success: { status: 200, description: 'All keys.', schema: ApiKeys },
+        query: Type.Object(
+          {
+            after: Type.Optional(Id('apiKey', 'The id of the last key of this page, to get the next page.')),
+            take: pageQuery.take,
+          },
+          { additionalProperties: false },
+        ),
+        success: { status: 200, description: 'One page of keys.', schema: ApiKeys },
         problems: ['NotFound'],
       }),
     },
@@ -41,8 +49,10 @@ export function keyRoutes(app: App, { db, mode }: ApiContext): void {
         const { partnerId } = request.params
         await findState(reader, partnerId)
         const now = await partnerNow(reader, request, partnerId)
-        const keys = await apiKeys.listKeys(reader, partnerId)
-        return { status: 200, body: { keys: keys.map(key => keyOnWire(key, now)) } }
+        const { take } = pageOf(request.query)
+        const found = await apiKeys.listKeys(reader, { partnerId, before: request.query.after, take: take + 1 })
+        const { rows, hasMore } = cutPage(found, { take })
+        return { status: 200, body: { keys: rows.map(key => keyOnWire(key, now)), hasMore } }
       }),
   )
 
@@ -151,7 +161,7 @@ async function requireKey(
   db: Reader,
   { partnerId, keyId }: { partnerId: string; keyId: string },
 ): Promise<apiKeys.ApiKey> {
-  const key = (await apiKeys.listKeys(db, partnerId)).find(({ id }) => id === keyId)
+  const key = await apiKeys.findKey(db, { partnerId, keyId })
   if (key === undefined) throw problem('NotFound', `The partner has no key ${keyId}`)
   return key
 }

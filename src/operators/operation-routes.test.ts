@@ -3,6 +3,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Browser, signIn } from '../../test/console.ts'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import { openwageHere } from '../../test/program/program.ts'
 import { auditTasks } from '../audit/tasks.ts'
 import { record } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
@@ -174,4 +175,31 @@ test('no cell of the audit log’s file is a formula, whatever a client sends', 
   expect(rows).toHaveLength(1)
   for (const cell of rows.flat()) expect(cell).not.toMatch(/^[=+\-@\t\r]/)
   expect(rows[0]?.[8]).toBe("'-2-3")
+})
+
+// The last, since commands go by the real clock, and what they record is newer than all that requests record.
+test('a verification by command is recorded like one in the background, if the role may write', async () => {
+  const { database, host } = harness
+  const addressOf = (role: string) => `postgres:///${database}?host=${encodeURIComponent(host)}&user=${role}`
+  const settings = { DATABASE_URL: addressOf(harness.user), DATABASE_OWNER_URL: addressOf(harness.owner) }
+  const verify = () => openwageHere(['ledger', 'verify', '--json'], settings)
+  const newest = async () => (await operator.call('GET', '/ledger-verifications')).body.verifications[0]
+  const found = await verify()
+  const { checks } = JSON.parse(found.stdout)
+  const recorded = await newest()
+  expect(recorded).toMatchObject({ state: 'agrees', checksDone: checks.length, checksTotal: checks.length })
+  const [entry] = (await operator.call('GET', `/audit-log?actions=ledger.verify&resourceId=${recorded.id}`)).body
+    .entries
+  expect(entry).toMatchObject({ actorKind: 'cli', actor: recorded.requestedBy })
+
+  const grant = (change: string) => sql.raw(`${change} ${harness.user}`).execute(harness.ownerDb)
+  await grant('revoke insert on ledger_verifications from')
+  try {
+    const unrecorded = await verify()
+    expect(unrecorded).toMatchObject({ code: found.code, stdout: found.stdout })
+    expect(unrecorded.stderr).toMatch(/^The result is not recorded: permission denied/)
+    expect(await newest()).toEqual(recorded)
+  } finally {
+    await grant('grant insert on ledger_verifications to')
+  }
 })

@@ -105,7 +105,13 @@ const apiKey = {
 
 export const ApiKey = Type.Object(apiKey, { title: 'ApiKey', ...strict })
 
-export const ApiKeys = Type.Object({ keys: Type.Array(ApiKey) }, { title: 'ApiKeys', ...strict })
+export const ApiKeys = Type.Object(
+  {
+    keys: Type.Array(ApiKey),
+    hasMore: Type.Boolean({ description: 'Whether there are more after the last of these.' }),
+  },
+  { title: 'ApiKeys', ...strict },
+)
 
 export const ApiKeyWithSecret = Type.Object(
   { ...apiKey, secret: Type.Union([Type.String(), Type.Null()], { description: 'The whole key; null in a replay.' }) },

@@ -2,7 +2,7 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import type { Reader } from '../database/database.ts'
 import * as float from '../float/float.ts'
 import * as members from '../members/members.ts'
-import { listKeys, stateOf } from '../partners/api-keys.ts'
+import { countKeys } from '../partners/api-keys.ts'
 import { findState, type PartnerState } from '../partners/partners.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 
@@ -33,14 +33,12 @@ export type PartnerView = Awaited<ReturnType<typeof readPartner>>
 /** @throws Problem `NotFound` */
 export async function readPartner(db: Reader, { partnerId, now }: { partnerId: string; now: Date }) {
   const state = await findState(db, partnerId)
-  const keyStates = (await listKeys(db, partnerId)).map(key => stateOf(key, now))
-  const countKeys = (state: (typeof keyStates)[number]) => keyStates.filter(each => each === state).length
   return {
     state,
     stops: await readStops(db, state),
     openCycle: (await payCycles.findOpen(db, partnerId)) ?? null,
     floats: await float.read(db, partnerId),
-    keys: { valid: countKeys('valid'), expired: countKeys('expired'), revoked: countKeys('revoked') },
+    keys: await countKeys(db, { partnerId, now }),
     members: await members.countByStatus(db, { partnerId }),
   }
 }

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type ConsoleUser, signIn } from '../../test/console.ts'
 import { euroRail } from '../../test/file-bank.ts'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import { openwageHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import * as railHolds from '../payouts/rail-holds.ts'
@@ -85,7 +86,7 @@ const approved = async (...nets: number[]) => {
   return batch
 }
 
-test('a batch needs the approvals of two users; one user counts once', async () => {
+test('a batch needs the approvals of two users; one user counts once, and is recorded once', async () => {
   const { id } = await batchOf(5_000, 6_000)
   const [first, second] = users.map(({ user }) => user.id)
   expect((await approve(id)).body).toMatchObject({ status: 'building', approvals: [{ person: first }] })
@@ -97,7 +98,6 @@ test('a batch needs the approvals of two users; one user counts once', async () 
     { person: second },
   ])
   expect(await actionsOn(id)).toEqual([
-    ['payout_batch.approve', first],
     ['payout_batch.approve', first],
     ['payout_batch.approve', second],
   ])
@@ -125,13 +125,26 @@ test('a batch that a user approved in the console cannot be approved by command,
   expect((await approve(id, users[1])).body.status).toBe('approved')
 })
 
+test('a command that repeats an approval under another spelling of the name is recorded as a repeat', async () => {
+  const { id } = await batchOf(5_000)
+  const { database, host, user } = harness
+  const settings = { DATABASE_URL: `postgres:///${database}?host=${encodeURIComponent(host)}&user=${user}` }
+  for (const as of ['Ada', 'ADA'])
+    expect((await openwageHere(['payouts', 'approve', id, '--as', as], settings)).stdout).toContain('1 of 2 approvals')
+  const entries = await list(harness.db, { filter: { resourceId: id }, take: 10 })
+  expect(entries.map(({ details }) => details).toReversed()).toEqual([
+    { person: expect.stringMatching(/^Ada /) },
+    { person: expect.stringMatching(/^ADA /), isRepeated: true },
+  ])
+})
+
 test('a batch that was approved by command cannot be approved in the console, maybe by the same person', async () => {
   const { id } = await batchOf(5_000)
-  expect(await byCommand(id, '1000@host')).toBe(1)
+  expect(await byCommand(id, '1000@host')).toMatchObject({ approvalCount: 1 })
   const refused = await approve(id)
   expect(problemOf(refused)).toEqual([409, 'Conflict', undefined])
   expect(refused.body.issues[0].message).toContain('another person must approve it by command, too')
-  expect(await byCommand(id, '1001@host')).toBe(2)
+  expect(await byCommand(id, '1001@host')).toMatchObject({ approvalCount: 2 })
 })
 
 test('the file of an approved batch is exported once and downloaded as often as needed, each time with the same bytes', async () => {

@@ -5,6 +5,7 @@ import type * as exceptions from '../payouts/exceptions.ts'
 import { answerSources, type PaymentHistory } from '../payouts/history.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
 import { Instant } from '../time.ts'
+import { line } from './partner-schema.ts'
 
 const strict = { additionalProperties: false }
 const InstantOrNull = Type.Union([Instant, Type.Null()])
@@ -14,6 +15,8 @@ const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 const hasMore = Type.Boolean({ description: 'Whether there are more after the last of these.' })
 
 const reason = Type.Union([Type.String(), Type.Null()], { description: 'Null if none was given.' })
+
+export const OfBatch = Type.Object({ batchId: Id('payoutBatch') })
 
 export const Rail = Type.Object(
   {
@@ -262,3 +265,33 @@ export function exceptionOnWire({ amount, currency, openedAt, closedAt, ...rest 
     closedAt: closedAt?.toISOString() ?? null,
   }
 }
+
+const limits = {
+  // An operator names them one by one; for more, banks give a report.
+  referencesMax: 100,
+}
+
+export const Closing = Type.Object(
+  {
+    decision: Type.Enum(['ignore', 'attach', 'give_back', 'book'], { type: 'string' }),
+    note: line(500, { description: 'Why.', examples: ['bank charges'] }),
+    reference: Type.Optional(
+      line(140, {
+        description:
+          'With `attach`: the payment reference or the withdrawal’s id. With `book`: that of the movement, by default the one recorded for the entry.',
+      }),
+    ),
+    partnerId: Type.Optional(Id('partner', 'With `book`: whose float.')),
+    payCycleId: Type.Optional(Id('payCycle', 'With `book`: the pay cycle whose settlement the money pays.')),
+    references: Type.Optional(
+      Type.Array(Type.String({ pattern: '^OW[A-Z2-7]{14}$' }), {
+        minItems: 1,
+        maxItems: limits.referencesMax,
+        uniqueItems: true,
+        description:
+          'With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid.',
+      }),
+    ),
+  },
+  { title: 'ExceptionClosing', ...strict },
+)

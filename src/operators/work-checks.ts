@@ -57,15 +57,15 @@ export const workChecks: readonly Check<Facts>[] = [
 
 function booksOf(verification: Verification | undefined, now: Date): Found[] {
   const command = 'npx openwage ledger verify'
-  const notSeen = 'ledger verify leaves no record; verify the books daily'
-  if (verification?.endedAt == null) return [hint({ sentence: `No verification is recorded, and ${notSeen}`, command })]
+  const daily = 'verify the books daily'
+  if (verification?.endedAt == null) return [hint({ sentence: `No verification is recorded; ${daily}`, command })]
   const at = verification.endedAt.toISOString()
   const broken = verification.checks?.find(({ disagreement }) => disagreement !== null)
   if (broken !== undefined) return [warning({ sentence: `The books did not agree on ${at}: ${broken.rule}`, command })]
   if (verification.checks === null)
     return [warning({ sentence: `The verification of ${at} was interrupted: ${verification.problem}`, command })]
   if (now.getTime() - verification.endedAt.getTime() <= limits.verifiedMsMax) return []
-  return [hint({ sentence: `The last recorded verification is of ${at}, and ${notSeen}`, command })]
+  return [hint({ sentence: `The books were last verified on ${at}; ${daily}`, command })]
 }
 
 function batchOf(batch: Batch, { now, ...facts }: SettingsFacts): Found[] {

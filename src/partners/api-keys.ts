@@ -78,22 +78,59 @@ export async function createKey(
   return { key, secret }
 }
 
-/** Lists all keys of a partner, newest first, including revoked and expired ones. */
-export async function listKeys(db: Reader, partnerId: string): Promise<ApiKey[]> {
-  const rows = await db
+/**
+ * Lists the keys of a partner, newest first, including revoked and expired ones.
+ * @param before only keys older than this one
+ */
+export async function listKeys(
+  db: Reader,
+  { partnerId, before, take }: { partnerId: string; before?: string | undefined; take: number },
+): Promise<ApiKey[]> {
+  const all = keysOf(db, partnerId)
+  const rows = await (before === undefined ? all : all.where('id', '<', before))
+    .orderBy('id', 'desc')
+    .limit(take)
+    .execute()
+  return rows.map(toKey)
+}
+
+/** A key of a partner, in any state; undefined also for another partner's. */
+export async function findKey(
+  db: Reader,
+  { partnerId, keyId }: { partnerId: string; keyId: string },
+): Promise<ApiKey | undefined> {
+  const row = await keysOf(db, partnerId).where('id', '=', keyId).executeTakeFirst()
+  return row && toKey(row)
+}
+
+function keysOf(db: Reader, partnerId: string) {
+  return db
     .selectFrom('apiKeys')
     .select(['id', 'mode', 'hint', 'scopes', 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt'])
     .where('partnerId', '=', partnerId)
-    .orderBy('id', 'desc')
-    .execute()
-  return rows.map(row => ({ ...row, scopes: row.scopes as Scope[] }))
+}
+
+function toKey(row: Omit<ApiKey, 'scopes'> & { scopes: string[] }): ApiKey {
+  return { ...row, scopes: row.scopes as Scope[] }
+}
+
+type KeyState = 'valid' | 'expired' | 'revoked'
+
+/** How many keys of a partner are in each state. Revoked keys stay, so that there may be many. */
+export async function countKeys(
+  db: Reader,
+  { partnerId, now }: { partnerId: string; now: Date },
+): Promise<Record<KeyState, number>> {
+  const { rows } = await sql<Record<KeyState, number>>`
+    select count(*) filter (where revoked_at is null and (expires_at is null or expires_at > ${now}))::integer as valid,
+           count(*) filter (where revoked_at is null and expires_at <= ${now})::integer as expired,
+           count(revoked_at)::integer as revoked
+      from api_keys where partner_id = ${partnerId}`.execute(db)
+  return rows[0] ?? { valid: 0, expired: 0, revoked: 0 }
 }
 
 /** Whether a key, of a partner or of an operator, still works. */
-export function stateOf(
-  { expiresAt, revokedAt }: Pick<ApiKey, 'expiresAt' | 'revokedAt'>,
-  now: Date,
-): 'valid' | 'expired' | 'revoked' {
+export function stateOf({ expiresAt, revokedAt }: Pick<ApiKey, 'expiresAt' | 'revokedAt'>, now: Date): KeyState {
   if (revokedAt !== null) return 'revoked'
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'valid'
 }

@@ -63,12 +63,13 @@ export async function createOperatorKey(
   return { key, secret }
 }
 
-/** Lists all operator keys, newest first, including revoked and expired ones. */
-export async function listOperatorKeys(db: Reader): Promise<OperatorKey[]> {
+/** Lists the newest operator keys, including revoked and expired ones. */
+export async function listOperatorKeys(db: Reader, { take }: { take: number }): Promise<OperatorKey[]> {
   return await db
     .selectFrom('operatorKeys')
     .select(['id', 'name', 'hint', 'createdBy', 'createdAt', 'expiresAt', 'revokedBy', 'revokedAt', 'lastUsedAt'])
     .orderBy('id', 'desc')
+    .limit(take)
     .execute()
 }
 

@@ -25,7 +25,7 @@ beforeAll(async () => {
   const log = pino({ level: 'warn' }, { write: (line: string) => lines.push(JSON.parse(line)) })
   const { db, clock } = harness
   context = { db, log, now: clock.now }
-  bank = simulatedBank({ db, now: clock.now, callMsMax: 100 })
+  bank = simulatedBank({ db, now: clock.now, callMsMax: 1_000 })
 })
 afterEach(() => {
   lines = []

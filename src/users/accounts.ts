@@ -11,6 +11,8 @@ import { addRoles, findUser, rolesWith, type User } from './users.ts'
 export type UserState = User & {
   hasTotp: boolean
   hasPassword: boolean
+  /** Whether the user signs in through the OpenID provider. */
+  hasIdentity: boolean
   isDisabled: boolean
   /** With the partner that was asked about; empty if there was none. */
   roles: Role[]
@@ -29,6 +31,7 @@ export async function listUsers(
   const { rows } = await sql<UserState>`
     select u.id, u.email, u.name, u.is_operator, u.created_at, u.disabled_at is not null as is_disabled,
            u.totp_confirmed_at is not null as has_totp, u.password_hash is not null as has_password,
+           exists (select from user_identities i where i.user_id = u.id) as has_identity,
            coalesce(r.roles, '{}') as roles,
            (select max(s.created_at) from user_sessions s where s.user_id = u.id) as last_sign_in_at
       from users u

@@ -21,6 +21,7 @@ const recorded: Record<string, Action[] | { because: string }> = {
   'PATCH /console/v1/users/:userId': ['user.set_roles'],
   'DELETE /console/v1/users/:userId': ['user.disable'],
   'DELETE /console/v1/users/:userId/totp': ['user.remove_totp'],
+  'DELETE /console/v1/users/:userId/identity': ['user.remove_identity'],
   'POST /console/v1/users/:userId/password-link': ['user.link'],
   'POST /console/v1/invitations': ['invitation.create'],
   'DELETE /console/v1/invitations/:invitationId': ['invitation.delete'],
@@ -149,6 +150,9 @@ test('each change in the console leaves its rows once, with the user and the req
   })
   await again.call('POST', '/console/v1/totp/confirm', { body: { code: first } })
   await does('DELETE /console/v1/users/:userId/totp', operator, { params: [again.user.id], partner: null })
+  const identity = { issuer: 'https://login.example.com', subject: 'one', userId: again.user.id, linkedAt: null }
+  await harness.db.insertInto('userIdentities').values(identity).execute()
+  await does('DELETE /console/v1/users/:userId/identity', operator, { params: [again.user.id], partner: null })
   const disabled = await does('DELETE /console/v1/users/:userId', operator, { ...asOperator, params: [again.user.id] })
   expect(disabled.found).toMatchObject([
     { partnerId: null, details: { before: { isDisabled: false }, after: { isDisabled: true } } },
@@ -187,6 +191,8 @@ test('what is refused or changes nothing leaves no row, but a failed sign-in', a
   await refused(operator, 'DELETE', `/users/${operator.user.id}`, undefined, null)
   await refused(operator, 'POST', `/users/${operator.user.id}/password-link`, undefined, null)
   await refused(operator, 'POST', '/users/usr_123/password-link', undefined, null)
+  await refused(operator, 'DELETE', `/users/${operator.user.id}/identity`, undefined, null)
+  await refused(admin, 'DELETE', `${user}/identity`, undefined, null)
   await refused(viewer, 'DELETE', '/sessions/uss_123')
   await refused(viewer, 'POST', '/password', { password, newPassword: 'short' })
   for (const token of [await link('password', viewer.user.id), 'owl_x'])
@@ -195,6 +201,7 @@ test('what is refused or changes nothing leaves no row, but a failed sign-in', a
   const unchanged = { partner: null, body: { isOperator: false } }
   expect((await operator.call('PATCH', `/console/v1${user}`, unchanged)).status).toBe(200)
   expect((await operator.call('DELETE', `/console/v1${user}/totp`, { partner: null })).status).toBe(200)
+  expect((await operator.call('DELETE', `/console/v1${user}/identity`, { partner: null })).status).toBe(200)
   expect(await everything()).toEqual(before)
 
   const body = { email: 'unknown@console.example', password: `${password}!` }

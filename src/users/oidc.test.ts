@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { signInFaults } from '../../packages/console/src/sign-in-faults.ts'
 import { Browser, signIn } from '../../test/console.ts'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { type Person, startOpenIdProvider } from '../../test/openid-provider.ts'
+import { openwageHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
-import type { Grant, OidcSettings } from './oidc.ts'
+import { type Grant, type OidcSettings, oidcFaults } from './oidc.ts'
 import { createUser } from './users.ts'
 
 const client = { clientId: 'openwage', clientSecret: 'asecret' }
@@ -131,6 +133,71 @@ test('the first sign-in also ends what that other person could come back with: l
   expect(await left('user_browsers')).toBe(1)
 })
 
+test('an address that the employer gives to another person opens no user until an operator unlinks the one who had it', async () => {
+  const left = someone({ teams: ['operations'] })
+  const old = new Browser(byGroup)
+  expect(await through(old, left)).toBe('/console')
+  const { user } = await sessionOf(old)
+  const operator = await signIn(byGroup, { isOperator: true })
+  const person = { ...left, subject: 'another person' }
+  const refused = '/console/sign-in?fault=other_identity'
+  const browser = new Browser(byGroup)
+  expect(await through(browser, person)).toBe(refused)
+  expect((await browser.call('GET', '/console/v1/session')).status).toBe(401)
+  const recorded = async () =>
+    (await list(byGroup.db, { filter: { resourceId: user.id }, take: 3 })).map(({ action, details }) => ({
+      action,
+      details,
+    }))
+  expect((await recorded())[0]).toEqual({ action: 'user.sign_in_failed', details: { reason: 'identity' } })
+  expect(await through(old, left), 'the person who is linked still signs in').toBe('/console')
+
+  const unlink = () => operator.call('DELETE', `/console/v1/users/${user.id}/identity`, { partner: null })
+  const isLinked = async () => {
+    const { users } = (await operator.call('GET', '/console/v1/users?take=100', { partner: null })).body
+    return users.find(({ id }: { id: string }) => id === user.id).hasIdentity
+  }
+  expect(await isLinked()).toBe(true)
+  expect((await unlink()).status).toBe(200)
+  expect((await recorded())[0]).toEqual({ action: 'user.remove_identity', details: { issuers: [provider.issuer] } })
+  expect(await isLinked()).toBe(false)
+  expect((await old.call('GET', '/console/v1/session')).status).toBe(401)
+  expect(await through(browser, person)).toBe('/console')
+  expect((await sessionOf(browser)).user.id).toBe(user.id)
+  expect(await through(old, left), 'the user has one identity').toBe(refused)
+})
+
+test('of two people with one new address who sign in at once, one gets the user', async () => {
+  const person = someone({ teams: ['support'] })
+  const people = [person, { ...person, subject: `${person.subject} too` }]
+  const answers = await Promise.all(people.map(each => through(new Browser(byGroup), each)))
+  expect(answers.sort()).toEqual(['/console', '/console/sign-in?fault=other_identity'])
+})
+
+test('a user who was linked twice before that was refused keeps both until a command unlinks them', async () => {
+  const person = someone({ teams: ['support'] })
+  const browser = new Browser(byGroup)
+  await through(browser, person)
+  const { id: userId, email } = (await sessionOf(browser)).user
+  const earlier = { issuer: provider.issuer, subject: `${person.subject} earlier`, userId, linkedAt: null }
+  await byGroup.db.insertInto('userIdentities').values(earlier).execute()
+  expect(await through(new Browser(byGroup), { ...person, subject: earlier.subject })).toBe('/console')
+
+  const { database, host } = byGroup
+  const of = (user: string) => `postgres:///${database}?host=${encodeURIComponent(host)}&user=${user}`
+  const settings = { DATABASE_URL: of(byGroup.user), DATABASE_OWNER_URL: of(byGroup.owner) }
+  const unlink = async () => (await openwageHere(['admin', 'unlink', email], settings)).stdout
+  expect(await unlink()).toBe(`Unlinked ${email} from the OpenID provider.\n`)
+  expect(await unlink()).toBe(`${email} is not linked to the OpenID provider.\n`)
+  const entries = await list(byGroup.db, { filter: { actions: ['user.remove_identity'], resourceId: userId }, take: 9 })
+  expect(entries).toMatchObject([{ actorKind: 'cli', details: { issuers: [provider.issuer] } }])
+  expect((await browser.call('GET', '/console/v1/session')).status).toBe(401)
+  const signOut = await openwageHere(['admin', 'sign-out', email], settings)
+  expect(signOut.stdout, 'there is none left to end').toBe(`Ended 0 sessions of ${email}.\n`)
+  const [last] = await list(byGroup.db, { filter: { resourceId: userId }, take: 1 })
+  expect(last).toEqual(entries[0])
+})
+
 test('groups that take an operator’s rights away also end the invitations and links that the operator has made', async () => {
   const person = someone({ teams: ['operations'] })
   const operator = new Browser(byGroup)
@@ -219,6 +286,10 @@ test('an answer that the browser did not ask for is refused: a wrong state, none
   expect(victim.cookies.size).toBe(0)
   expect(await open(attacker)).toBe('/console')
   expect(await open(attacker)).toBe(fault)
+})
+
+test('the page to sign in explains every fault that the browser is sent back with', () => {
+  expect([...signInFaults.keys()]).toEqual(oidcFaults)
 })
 
 test('the page to sign in learns whether there is a provider', async () => {

@@ -4,10 +4,11 @@ import { type Db, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { findPartner, type Mode } from '../partners/partners.ts'
+import { findByIdentity, findLinkedByEmail, type Identity } from './identities.ts'
 import { accept, invitationsOf } from './invitations.ts'
-import { endPowers } from './rights.ts'
+import { endAccess, endPowers } from './rights.ts'
 import type { Role } from './roles.ts'
-import { actorOfUser, type NewSession, type Origin, openSession } from './sign-in.ts'
+import { actorOfUser, type NewSession, type Origin, openSession, recordFailure } from './sign-in.ts'
 import {
   addRoles,
   canonicalEmail,
@@ -39,11 +40,9 @@ export type OidcSettings = {
 /** What the browser keeps while the user is at the provider. */
 export type OidcFlow = { state: string; nonce: string; verifier: string }
 
-/** Who the provider says has signed in. `email` is null unless the provider has verified it. */
-export type Identity = { issuer: string; subject: string; email: string | null; name: string; groups: string[] }
-
 /** Why a sign-in through the provider failed, as the console is told. */
-export type OidcFault = 'provider' | 'no_account' | 'no_role' | 'last_operator'
+export const oidcFaults = ['provider', 'no_account', 'no_role', 'last_operator', 'other_identity'] as const
+export type OidcFault = (typeof oidcFaults)[number]
 
 export class OidcProblem extends Error {
   readonly fault: OidcFault
@@ -156,7 +155,8 @@ function isEmail(claim: unknown): claim is string {
 
 /**
  * Signs in the user of an identity. A first sign-in finds the user by the verified e-mail address, or creates one; open invitations
- * to that address are accepted.
+ * to that address are accepted. A user who has an identity is found by that alone: an employer may give the address of a person who
+ * has left to another.
  * @throws OidcProblem
  */
 export async function signInByIdentity(
@@ -176,10 +176,18 @@ export async function signInByIdentity(
   },
 ): Promise<NewSession> {
   const grants = rolesOfGroups === null ? null : identity.groups.flatMap(group => rolesOfGroups.get(group) ?? [])
-  return await db.transaction().execute(async tx => {
+  const outcome = await db.transaction().execute(async tx => {
     // Two first sign-ins of one person create one user.
     await lockByName(tx, 'user', identity.email ?? `${identity.issuer} ${identity.subject}`)
-    const user = await findOrCreate(tx, { identity, mayCreate: grants !== null && grants.length > 0, from, now })
+    const userId = await findByIdentity(tx, identity)
+    if (userId === undefined && identity.email !== null) {
+      const linked = await findLinkedByEmail(tx, identity.email)
+      if (linked !== undefined) return { refusedFor: linked }
+    }
+    const mayCreate = grants !== null && grants.length > 0
+    const user = await (userId === undefined
+      ? linkOrCreate(tx, { identity, mayCreate, from, now })
+      : requireEnabled(tx, userId))
     if (grants !== null) await applyGrants(tx, { user, grants, from, now })
     else await acceptInvitations(tx, { user, identity, from, now })
     const { isOperator } = (await findUser(tx, user.id)) ?? user
@@ -187,24 +195,27 @@ export async function signInByIdentity(
       throw new OidcProblem('no_role', 'The user has no role here')
     return await openSession(tx, { userId: user.id, method: 'oidc', mode, from, now })
   })
+  if (!('refusedFor' in outcome)) return outcome
+  await recordFailure(db, { userId: outcome.refusedFor, reason: 'identity', from, now })
+  throw new OidcProblem(
+    'other_identity',
+    'The user with this e-mail address is linked to another subject of the provider',
+  )
 }
 
-async function findOrCreate(
+/** @throws OidcProblem */
+async function requireEnabled(tx: Tx, userId: string): Promise<User> {
+  const user = await findUser(tx, userId)
+  if (user === undefined) throw new OidcProblem('no_account', 'The user is disabled')
+  return user
+}
+
+/** @throws OidcProblem */
+async function linkOrCreate(
   tx: Tx,
   { identity, mayCreate, from, now }: { identity: Identity; mayCreate: boolean; from: Origin; now: Date },
 ): Promise<User> {
   const { issuer, subject, email, name } = identity
-  const known = await tx
-    .selectFrom('userIdentities')
-    .select('userId')
-    .where('issuer', '=', issuer)
-    .where('subject', '=', subject)
-    .executeTakeFirst()
-  if (known !== undefined) {
-    const user = await findUser(tx, known.userId)
-    if (user === undefined) throw new OidcProblem('no_account', 'The user is disabled')
-    return user
-  }
   if (email === null) throw new OidcProblem('no_account', 'The provider has not verified the e-mail address')
   const found = await findByEmail(tx, email)
   if (found === undefined && !mayCreate && !(await isInvited(tx, { email, now })))
@@ -216,11 +227,9 @@ async function findOrCreate(
       update users set password_hash = null, totp_secret = null, totp_confirmed_at = null, totp_last_step = null
        where id = ${user.id}`.execute(tx)
     await sql`delete from user_recovery_codes where user_id = ${user.id}`.execute(tx)
-    await sql`delete from user_browsers where user_id = ${user.id}`.execute(tx)
-    await sql`delete from user_links where user_id = ${user.id}`.execute(tx)
-    await endPowers(tx, { userId: user.id, wasOperator: found.isOperator })
+    await endAccess(tx, { userId: user.id, wasOperator: found.isOperator })
   }
-  await tx.insertInto('userIdentities').values({ issuer, subject, userId: user.id }).execute()
+  await tx.insertInto('userIdentities').values({ issuer, subject, userId: user.id, linkedAt: now }).execute()
   await auditLog.record(tx, {
     partnerId: null,
     actor: actorOfUser(user.id, from),

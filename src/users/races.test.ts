@@ -81,6 +81,7 @@ test('an operator whose rights are being taken away makes no operator, and no li
   for (const request of [
     (by: ConsoleUser) => by.call('POST', `/console/v1/users/${victim.user.id}/password-link`, { partner: null }),
     (by: ConsoleUser) => by.call('DELETE', `/console/v1/users/${victim.user.id}/totp`, { partner: null }),
+    (by: ConsoleUser) => by.call('DELETE', `/console/v1/users/${victim.user.id}/identity`, { partner: null }),
     (by: ConsoleUser) => by.call('POST', '/console/v1/invitations', { partner: null, body: { email: newEmail() } }),
   ]) {
     const leaving = await signIn(harness, { isOperator: true })

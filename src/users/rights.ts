@@ -37,3 +37,10 @@ export async function endPowers(
   // Who made a link is not stored. The others ask for another link.
   if (wasOperator) await sql`delete from user_links where purpose = 'password'`.execute(tx)
 }
+
+/** Ends every way back into an account that may have another owner now: `endPowers`, known browsers, and the user's links. */
+export async function endAccess(tx: Reader, user: { userId: string; wasOperator: boolean }): Promise<void> {
+  await sql`delete from user_browsers where user_id = ${user.userId}`.execute(tx)
+  await sql`delete from user_links where user_id = ${user.userId}`.execute(tx)
+  await endPowers(tx, user)
+}

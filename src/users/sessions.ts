@@ -138,13 +138,13 @@ export async function endSessions(
   return rows.length
 }
 
-/** Lists the sessions of a user that have not ended, newest first. */
+/** Lists the sessions of a user that have not ended, newest first: as many as a sign-in leaves. */
 export async function listSessions(db: Reader, { userId, now }: { userId: string; now: Date }): Promise<UserSession[]> {
   const { rows } = await sql<UserSession>`
     select id, method, address, user_agent, created_at, last_used_at, expires_at from user_sessions
      where user_id = ${userId} and expires_at > ${now}
        and last_used_at > ${new Date(now.getTime() - sessionLimits.idleMs)}
-     order by id desc`.execute(db)
+     order by id desc limit ${sessionLimits.perUserMax}`.execute(db)
   return rows
 }
 

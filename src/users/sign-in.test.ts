@@ -35,7 +35,10 @@ test('the link of a sandbox signs in once, as an operator who sees every partner
       user: expect.objectContaining({ name: 'Demo operator', hasTotp: false }),
       mode: 'sandbox',
       isOperator: true,
-      partners: [harness.other.partner, harness.partner].map(({ id, name }) => ({ id, name, roles: [] })),
+      partners: [harness.other.partner, harness.partner].map(({ id, name }) => ({
+        ...{ id, name, roles: [] },
+        timeZone: 'Europe/London',
+      })),
       idleExpiresAt: '2026-03-10T09:30:00.000Z',
       expiresAt: '2026-03-10T21:00:00.000Z',
     },

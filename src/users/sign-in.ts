@@ -159,9 +159,10 @@ const noUser = 'unknown'
 // Rows are kept forever, and a flood of attempts must not fill the disk. The log has a line for every refused request.
 const recordedPerMinuteMax = 60
 
-async function recordFailure(
+/** Records a failed sign-in, at most 60 a minute. */
+export async function recordFailure(
   db: Db,
-  { userId, reason, from, now }: { userId: string; reason: 'password' | 'code'; from: Origin; now: Date },
+  { userId, reason, from, now }: { userId: string; reason: 'password' | 'code' | 'identity'; from: Origin; now: Date },
 ): Promise<void> {
   const { address, requestId } = from
   const recent = await auditLog.countSince(db, {
@@ -244,7 +245,7 @@ export async function forgetBrowsers(db: Reader, { now, countMax }: { now: Date;
   const { rows } = await sql`
     delete from user_browsers b
      using (select hash from user_browsers where last_used_at <= ${new Date(now.getTime() - browserLifeMs)}
-             limit ${countMax}) old
+             order by last_used_at limit ${countMax}) old
      where b.hash = old.hash
     returning 1`.execute(db)
   return rows.length

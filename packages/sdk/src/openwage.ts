@@ -62,7 +62,7 @@ export class Openwage implements Resources {
 type Tree = { [name: string]: Tree | ((...given: unknown[]) => unknown) }
 
 /** Builds the methods from the table. Table and types are generated together, and a test calls each. */
-function resourcesOf(client: Client): Resources {
+export function resourcesOf(client: Client): Resources {
   const root: Tree = {}
   for (const [name, operation] of Object.entries(operations)) {
     const steps = name.split('.')

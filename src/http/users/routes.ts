@@ -1,5 +1,6 @@
 import type { ApiContext, App } from '../server.ts'
 import { accountRoutes } from './account-routes.ts'
+import { invitationRoutes } from './invitation-routes.ts'
 import { oidcRoutes } from './oidc-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { userManagementRoutes } from './user-routes.ts'
@@ -12,5 +13,6 @@ export function userRoutes(app: App, context: ApiContext): void {
   sessionRoutes(app, context)
   accountRoutes(app, context)
   userManagementRoutes(app, context)
+  invitationRoutes(app, context)
   oidcRoutes(app, context)
 }

@@ -180,7 +180,7 @@ export async function describeSession(
     isOperator,
     partners: partners
       .slice(0, partnersMax)
-      .map(partner => ({ id: partner.id, name: partner.name, roles: roles.get(partner.id) ?? [] })),
+      .map(({ id, name, timeZone }) => ({ id, name, timeZone, roles: roles.get(id) ?? [] })),
     idleExpiresAt: idleExpiryOf(session).toISOString(),
     expiresAt: session.expiresAt.toISOString(),
   }

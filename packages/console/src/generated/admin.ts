@@ -66,6 +66,8 @@ export type ApiKeyWithSecret = {
 
 export type ApiKeys = {
   keys: ApiKey[]
+  /** Whether there are more after the last of these. */
+  hasMore: boolean
 }
 
 export type AuditEntries = {
@@ -806,7 +808,7 @@ export const operations: Record<string, Operation> = {
   'receiveFloat': { method: 'POST', path: '/admin/v1/partners/{partnerId}/float/receive', hasBody: true },
   'setFloatFloor': { method: 'PUT', path: '/admin/v1/partners/{partnerId}/float/floor', hasBody: true },
   'listAccountDays': { method: 'GET', path: '/admin/v1/account-days', hasQuery: true },
-  'listApiKeys': { method: 'GET', path: '/admin/v1/partners/{partnerId}/keys' },
+  'listApiKeys': { method: 'GET', path: '/admin/v1/partners/{partnerId}/keys', hasQuery: true, entries: 'keys', cursor: 'id' },
   'createApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys', hasBody: true },
   'rotateApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
   'revokeApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys/{keyId}/revoke' },
@@ -1005,7 +1007,12 @@ export interface AdminOperations {
    *
    * `GET /admin/v1/partners/{partnerId}/keys` (listApiKeys)
    */
-  listApiKeys(partnerId: PartnerId, options?: CallOptions): Call<ApiKeys>
+  listApiKeys(partnerId: PartnerId, query?: {
+    /** The id of the last key of this page, to get the next page. */
+    after?: ApiKeyId | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<ApiKeys, ApiKey>
   /**
    * Create an API key.
    *
@@ -1223,7 +1230,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.floor' | 'float.receive' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.floor' | 'float.receive' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -1246,7 +1253,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.floor' | 'float.receive' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.floor' | 'float.receive' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -1272,6 +1279,10 @@ export interface AdminOperations {
     name: string
   }, options?: CallOptions): Call<ImportedFile>
 }
+
+export const partnerStates = ["open","paused","suspended"] as const satisfies PartnerState[]
+
+export const payoutBatchStatuses = ["building","approved","sent","acknowledged","settled","rejected","cancelled"] as const satisfies PayoutBatchStatus[]
 
 /** What a new partner has, unless other settings are chosen. */
 export const defaultSettings: PartnerSettings = {

@@ -24,7 +24,7 @@ type OnBatch = { batchId: string; now: Date }
  * Approves a closed batch for a person. With the second person it may be sent. Idempotent for the same person. All approvals of a
  * batch come from users of the console, or all from logins: nothing tells whether a user and a login are the same person.
  * @param login of the operating system, from which a second person may approve only if `mayShareLogin`; null for a user of the console
- * @returns how many people have approved it
+ * @returns how many people have approved it, and whether the person had not before
  */
 export async function approve(
   tx: Tx,
@@ -35,7 +35,7 @@ export async function approve(
     mayShareLogin = false,
     now,
   }: OnBatch & { person: string; login?: string | null; mayShareLogin?: boolean },
-): Promise<number> {
+): Promise<{ approvalCount: number; hasChanged: boolean }> {
   const batch = await lock(tx, batchId)
   if (batch.status !== 'building') throw problem('Conflict', `The batch is ${batch.status}; it needs no approval`)
   if (batch.closedAt === null) {
@@ -50,7 +50,8 @@ export async function approve(
         : 'The batch has an approval in the console, so another person must approve it in the console, too',
     )
   }
-  if (!earlier.some(approval => sameName(approval.person) === sameName(person))) {
+  const hasChanged = !earlier.some(approval => sameName(approval.person) === sameName(person))
+  if (hasChanged) {
     if (login !== null && !mayShareLogin && earlier.some(approval => approval.login === login)) {
       throw new Error(
         `Another person must approve the batch from another login: ${login} has approved it. OPENWAGE_APPROVAL_LOGINS=any allows this`,
@@ -65,7 +66,7 @@ export async function approve(
     await sql`
       update payout_batches set status = 'approved', approved_at = ${now} where id = ${batchId}`.execute(tx)
   }
-  return people.length
+  return { approvalCount: people.length, hasChanged }
 }
 
 /**

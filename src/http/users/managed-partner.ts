@@ -1,0 +1,18 @@
+import type { FastifyRequest } from 'fastify'
+import type { Db } from '../../database/database.ts'
+import { problem } from '../../errors.ts'
+import { requireRole } from '../user-admission.ts'
+import { userOf } from './hidden-operation.ts'
+
+/**
+ * The partner whose users the request is about; null for those of the installation.
+ * @throws Problem `NotFound` if the user has no role with the partner, `Forbidden` if it is no admin of it
+ */
+export async function managedPartner(db: Db, request: FastifyRequest): Promise<string | null> {
+  const { user } = userOf(request)
+  if (request.headers['openwage-partner'] === undefined) {
+    if (user.isOperator) return null
+    throw problem('Forbidden', 'Only an operator of this installation may do this; send the header openwage-partner')
+  }
+  return await requireRole(db, request, ['admin'])
+}

@@ -1,0 +1,159 @@
+import { Type } from 'typebox'
+import type { Db } from '../database/database.ts'
+import { type Problem, problem } from '../errors.ts'
+import { fileHeaders, sendParts } from '../http/csv.ts'
+import { mediaTypes } from '../http/file-kinds.ts'
+import { operation } from '../http/operation.ts'
+import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { acceptUploads } from '../http/upload.ts'
+import { chunksOf, UploadedFile } from '../http/uploaded-file.ts'
+import { withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
+import * as batches from '../payouts/rails/file/batches.ts'
+import { fileOf, markExported } from '../payouts/rails/file/export.ts'
+import type { FileRailSettings } from '../payouts/rails/file/format.ts'
+import { limits as bankFileLimits, importBankFile, type RecordImport } from '../payouts/rails/file/import.ts'
+import { recordOnBatch } from './batch-routes.ts'
+import { line } from './partner-schema.ts'
+import { ExportedFile, ImportedFile, OfBatch } from './payout-schema.ts'
+import { type RailsOfOperators, railName } from './rail-routes.ts'
+
+const tag = 'Payouts'
+const config = { isForOperators: true } as const
+const strict = { additionalProperties: false }
+
+/** Files for a bank, and from it, that are carried by hand. */
+export function bankFileRoutes(
+  app: App,
+  { db, log, now }: ApiContext,
+  { fileRails }: Pick<RailsOfOperators, 'fileRails'>,
+): void {
+  app.post(
+    '/admin/v1/payout-batches/:batchId/export',
+    {
+      config: { ...config, answerMsMax: 60_000 },
+      schema: operation({
+        id: 'exportPayoutBatch',
+        tag,
+        summary: 'Export an approved batch',
+        description:
+          'For a bank that takes files by hand. The file is fixed and the batch counts as sent; download the file next, and bring it to the bank once.',
+        params: OfBatch,
+        success: { status: 200, description: 'The file.', schema: ExportedFile },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) => {
+      const { batchId } = request.params
+      return await withIdempotency(db, request, reply, async tx => {
+        const before = await batches.require(tx, batchId)
+        const rail = railOf(before.rail)
+        if (before.sentAt !== null) await fileOf(tx, { rail, batchId })
+        const exported = before.sentAt === null ? await markExported(tx, { rail, batchId, now: now() }) : undefined
+        const { fileName, fileSha256, valueDate, sentAt } = await batches.require(tx, batchId)
+        if (sentAt === null || fileName === null || fileSha256 === null)
+          throw problem('Conflict', 'Only an approved batch that is not held can be exported')
+        const details = { person: operatorOf(request).person, sha256: fileSha256 }
+        if (exported !== undefined) {
+          await recordOnBatch(tx, request, { action: 'payout_batch.export', details })
+          log.info({ rail: rail.name, batchId, valueDate, sha256: fileSha256 }, 'a batch was exported')
+        }
+        return { status: 200, body: { name: fileName, sha256: fileSha256, valueDate }, resourceId: batchId }
+      })
+    },
+  )
+
+  app.get(
+    '/admin/v1/payout-batches/:batchId/file',
+    {
+      config: { ...config, answerMsMax: 60_000 },
+      schema: operation({
+        id: 'downloadPayoutBatch',
+        tag,
+        summary: 'Download the file of a batch',
+        description:
+          'Of a batch that was exported: always the same bytes. It contains account numbers, so each download is in the audit log.',
+        params: OfBatch,
+        success: { status: 200, description: 'The file.', bytes: 'The file as the bank takes it.' },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) => {
+      const { batchId } = request.params
+      const { rail } = await batches.require(db, batchId)
+      const { name, sha256, parts } = await fileOf(db, { rail: railOf(rail), batchId })
+      const details = { person: operatorOf(request).person, sha256 }
+      await db.transaction().execute(tx => recordOnBatch(tx, request, { action: 'payout_batch.download', details }))
+      return sendParts(request, reply, { headers: fileHeaders(name, mediaTypes.bytes), parts: parts() })
+    },
+  )
+
+  app.register(async (scope: App) => {
+    acceptUploads(scope, { kinds: ['bytes'], fileBytesMax: bankFileLimits.bytesMax })
+    scope.post(
+      '/admin/v1/rails/:rail/files',
+      {
+        bodyLimit: bankFileLimits.bytesMax,
+        config,
+        schema: operation({
+          id: 'importBankFile',
+          tag,
+          summary: 'Import a file of a bank',
+          description:
+            'All of it, or nothing. A file with the same bytes is imported once, so a repeat is safe without an idempotency key.',
+          params: Type.Object({ rail: railName }),
+          query: Type.Object(
+            { name: line(255, { description: 'Name of the file.', examples: ['pain002.xml'] }) },
+            strict,
+          ),
+          bytesBody: { name: 'BankFile', description: 'The file as the bank gave it, up to 1 GiB.' },
+          success: { status: 200, description: 'It was imported.', schema: ImportedFile },
+          problems: ['NotFound', 'FileContent'],
+        }),
+      },
+      async (request, reply) => {
+        const { rail } = request.params as { rail: string }
+        const { name } = request.query as { name: string }
+        const { person } = operatorOf(request)
+        const asked = { rail: railOf(rail), name, now: request.now }
+        const record: RecordImport = async (tx, { fileId, sha256, records }) => {
+          const details = { person, rail, file: name, sha256, records }
+          const change = { action: 'bank_file.import', resourceId: fileId, details } as const
+          // The file is about the operator's account, not about one partner.
+          await recordOperatorChange(tx, request, { partnerId: null, change, now: request.now })
+        }
+        let imported: Awaited<ReturnType<typeof importUploaded>> | undefined
+        return await withStartedWork(db, request, reply, {
+          // An import has its own transactions. Started again, it finds the file imported.
+          start: async () => async () => {
+            imported = await importUploaded(db, request.body, { ...asked, record })
+          },
+          answer: async () => ({ status: 200, body: imported, resourceId: imported?.fileId ?? null }),
+        })
+      },
+    )
+  })
+
+  /** @throws Problem `NotFound` */
+  function railOf(name: string): FileRailSettings {
+    const rail = fileRails.find(each => each.name === name)
+    if (rail === undefined) throw problem('NotFound', `There is no rail of files ${name}; list the rails`)
+    return rail
+  }
+}
+
+async function importUploaded(
+  db: Db,
+  body: unknown,
+  asked: { rail: FileRailSettings; name: string; record: RecordImport; now: Date },
+) {
+  if (!(body instanceof UploadedFile)) throw new Error('The body is no file')
+  const imported = await body.lend(fd => importBankFile(db, { ...asked, size: body.bytes, bytes: () => chunksOf(fd) }))
+  if (imported.result !== 'rejected') return imported
+  const { problem: reason, line: row } = imported
+  throw row === null ? notImported(reason) : problem('FileContent', reason, { row: String(row) })
+}
+
+function notImported(reason: string): Problem {
+  return problem('BodyValidation', `${reason} Nothing of the file was booked.`, { path: 'body' })
+}

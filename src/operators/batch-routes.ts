@@ -1,0 +1,213 @@
+import { Type } from 'typebox'
+import * as auditLog from '../audit-log/audit-log.ts'
+import type { Reader, Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import { cutPage, pageOf, pageQuery } from '../http/list.ts'
+import { operation } from '../http/operation.ts'
+import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read, withIdempotency } from '../http/with-idempotency.ts'
+import { Id } from '../ids.ts'
+import { toWire } from '../money.ts'
+import * as batches from '../payouts/rails/file/batches.ts'
+import * as decisions from '../payouts/rails/file/decisions.ts'
+import { ReasonGiven } from './partner-schema.ts'
+import { Batch, Batches, BatchStatus, batchOnWire, OfBatch, Payments } from './payout-schema.ts'
+import { railName, reasonOf } from './rail-routes.ts'
+
+const tag = 'Payouts'
+const config = { isForOperators: true } as const
+const strict = { additionalProperties: false }
+const { take } = pageQuery
+
+/** The batches of payments, and what operators decide about them before they are sent. */
+export function batchRoutes(app: App, { db }: ApiContext): void {
+  app.get(
+    '/admin/v1/payout-batches',
+    {
+      config,
+      schema: operation({
+        id: 'listPayoutBatches',
+        tag,
+        summary: 'List the batches of payments',
+        description: 'Newest first.',
+        query: Type.Object(
+          {
+            rail: Type.Optional(Type.Unsafe<string>({ ...railName, description: 'Only this rail.' })),
+            statuses: Type.Optional(Type.Array(BatchStatus, { maxItems: 10, description: 'Only these statuses.' })),
+            after: Type.Optional(Id('payoutBatch', 'The id of the last batch of this page, to get the next page.')),
+            take,
+          },
+          strict,
+        ),
+        success: { status: 200, description: 'One page of batches.', schema: Batches },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { rail, statuses, after } = request.query
+        const { take } = pageOf(request.query)
+        const found = await batches.list(reader, { rail, statuses, before: after, take: take + 1 })
+        const { rows, hasMore } = cutPage(found, { take })
+        return { status: 200, body: { batches: rows.map(batchOnWire), hasMore } }
+      }),
+  )
+
+  app.get(
+    '/admin/v1/payout-batches/:batchId',
+    {
+      config,
+      schema: operation({
+        id: 'getPayoutBatch',
+        tag,
+        summary: 'Get a batch of payments',
+        params: OfBatch,
+        success: { status: 200, description: 'The batch.', schema: Batch },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => ({ status: 200, body: await view(reader, request.params.batchId) })),
+  )
+
+  app.get(
+    '/admin/v1/payout-batches/:batchId/payments',
+    {
+      config,
+      schema: operation({
+        id: 'listBatchPayments',
+        tag,
+        summary: 'List the payments of a batch',
+        description: 'In the order of its file, including those that an operator took out.',
+        params: OfBatch,
+        query: Type.Object(
+          {
+            after: Type.Optional(
+              Type.String({
+                pattern: '^OW[A-Z2-7]{14}$',
+                description: 'The reference of the last payment of this page, to get the next page.',
+                examples: ['OWK7Q2MZ4TB5XJ3A'],
+              }),
+            ),
+            take,
+          },
+          strict,
+        ),
+        success: { status: 200, description: 'One page of payments.', schema: Payments },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { batchId } = request.params
+        const { after = '' } = request.query
+        const { take } = pageOf(request.query)
+        const { currency } = await batches.require(reader, batchId)
+        const found = await batches.listPayments(reader, { batchId, after, take: take + 1 })
+        const { rows, hasMore } = cutPage(found, { take })
+        const payments = rows.map(({ amount, removedAt, ...payment }) => ({
+          ...payment,
+          amount: toWire({ amount, currency }),
+          removedAt: removedAt?.toISOString() ?? null,
+        }))
+        return { status: 200, body: { payments, hasMore } }
+      }),
+  )
+
+  app.post(
+    '/admin/v1/payout-batches/:batchId/approve',
+    {
+      config,
+      schema: operation({
+        id: 'approvePayoutBatch',
+        tag,
+        summary: 'Approve a batch',
+        description: `Needed above the limits for automatic approval, after the cut-off. The batch is sent once ${decisions.approvalsNeeded} people have approved it: users of the console, or all of them by command. An operator key is refused, since one person can have several; a user counts once.`,
+        params: OfBatch,
+        success: { status: 200, description: 'The batch.', schema: Batch },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { batchId } = request.params
+        const { kind, person } = operatorOf(request)
+        if (kind === 'operator_key')
+          throw problem(
+            'Forbidden',
+            'A person must approve the batch: in the console, or with openwage payouts approve',
+          )
+        const { hasChanged } = await decisions.approve(tx, { batchId, person, now: request.now })
+        if (hasChanged) await recordOnBatch(tx, request, { action: 'payout_batch.approve', details: { person } })
+        return { status: 200, body: await view(tx, batchId), resourceId: batchId }
+      }),
+  )
+
+  for (const { verb, held, summary, description } of [
+    {
+      verb: 'hold',
+      held: true,
+      summary: 'Hold an unsent batch',
+      description: 'It is not sent until it is released. Idempotent.',
+    },
+    { verb: 'release', held: false, summary: 'Release a batch that is held', description: 'Idempotent.' },
+  ] as const) {
+    app.post(
+      `/admin/v1/payout-batches/:batchId/${verb}`,
+      {
+        config,
+        schema: operation({
+          id: `${verb}PayoutBatch`,
+          tag,
+          summary,
+          description,
+          params: OfBatch,
+          body: Type.Optional(ReasonGiven),
+          success: { status: 200, description: 'The batch.', schema: Batch },
+          problems: ['NotFound'],
+        }),
+      },
+      async (request, reply) =>
+        withIdempotency(db, request, reply, async tx => {
+          const { batchId } = request.params
+          const hasChanged = await decisions.setHeld(tx, { batchId, held })
+          const details = { person: operatorOf(request).person, reason: request.body.reason ?? null }
+          if (hasChanged) await recordOnBatch(tx, request, { action: `payout_batch.${verb}`, details })
+          return { status: 200, body: await view(tx, batchId), resourceId: batchId }
+        }),
+    )
+  }
+}
+
+async function view(db: Reader, batchId: string) {
+  const batch = await batches.require(db, batchId)
+  const approvals = await decisions.listApprovals(db, batchId)
+  return {
+    ...batchOnWire(batch),
+    approvals: approvals.map(({ person, at }) => ({ person, at: at.toISOString() })),
+    approvalsNeeded: decisions.approvalsNeeded,
+    hold: batch.held ? await holdOf(db, batchId) : null,
+  }
+}
+
+/** Reads from the audit log why a batch is held: the same entry is there for each partner with payments in it. */
+async function holdOf(db: Reader, batchId: string) {
+  const actions = ['payout_batch.hold', 'payout_batch.release'] as const
+  const [entry] = await auditLog.list(db, { filter: { resourceId: batchId, actions }, take: 1 })
+  // Held directly in the database.
+  if (entry === undefined || entry.action !== actions[0]) return { since: null, by: null, reason: null }
+  return { since: entry.at.toISOString(), by: entry.actor, reason: reasonOf(entry.details) }
+}
+
+/** Records a change of a batch for each partner that has payments in it. */
+export async function recordOnBatch(
+  tx: Tx,
+  request: Parameters<typeof recordOperatorChange>[1] & { params: { batchId: string } },
+  { action, details }: { action: auditLog.Action; details: auditLog.Details },
+): Promise<void> {
+  const { batchId } = request.params
+  for (const partnerId of await batches.listPartners(tx, batchId)) {
+    const change = { action, resourceId: batchId, details }
+    await recordOperatorChange(tx, request, { partnerId, change, now: request.now })
+  }
+}

@@ -1,0 +1,148 @@
+import { type Static, Type } from 'typebox'
+import type { Reader } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import { cutPage, pageOf, pageQuery } from '../http/list.ts'
+import { operation } from '../http/operation.ts'
+import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { read, withIdempotency } from '../http/with-idempotency.ts'
+import { Id } from '../ids.ts'
+import * as exceptions from '../payouts/exceptions.ts'
+import * as decisions from '../payouts/rails/file/decisions.ts'
+import { Closing, Exception, Exceptions, exceptionOnWire } from './payout-schema.ts'
+
+const tag = 'Payouts'
+const config = { isForOperators: true } as const
+const strict = { additionalProperties: false }
+const ofException = Type.Object({ exceptionId: Id('payoutException') })
+const { take } = pageQuery
+
+/** Answers of banks that did not fit, and what operators decide about them. */
+export function exceptionRoutes(app: App, { db }: ApiContext): void {
+  app.get(
+    '/admin/v1/payout-exceptions',
+    {
+      config,
+      schema: operation({
+        id: 'listPayoutExceptions',
+        tag,
+        summary: 'List bank answers that did not fit',
+        description: 'Newest first; without `state`, only those that are open.',
+        query: Type.Object(
+          {
+            state: Type.Optional(Type.Enum([...exceptions.exceptionStates], { type: 'string', default: 'open' })),
+            after: Type.Optional(
+              Id('payoutException', 'The id of the last exception of this page, to get the next page.'),
+            ),
+            take,
+          },
+          strict,
+        ),
+        success: { status: 200, description: 'One page of exceptions.', schema: Exceptions },
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => {
+        const { state = 'open', after } = request.query
+        const { take } = pageOf(request.query)
+        const found = await exceptions.list(reader, { state, before: after, take: take + 1 })
+        const { rows, hasMore } = cutPage(found, { take })
+        return { status: 200, body: { exceptions: rows.map(exceptionOnWire), hasMore } }
+      }),
+  )
+
+  app.get(
+    '/admin/v1/payout-exceptions/:exceptionId',
+    {
+      config,
+      schema: operation({
+        id: 'getPayoutException',
+        tag,
+        summary: 'Get a bank answer that did not fit',
+        params: ofException,
+        success: { status: 200, description: 'The exception.', schema: Exception },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      read(db, request, reply, async reader => ({
+        status: 200,
+        body: exceptionOnWire(await requireException(reader, request.params.exceptionId)),
+      })),
+  )
+
+  app.post(
+    '/admin/v1/payout-exceptions/:exceptionId/close',
+    {
+      config,
+      schema: operation({
+        id: 'closePayoutException',
+        tag,
+        summary: 'Close a bank answer that did not fit',
+        description:
+          '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`.',
+        params: ofException,
+        body: Closing,
+        success: { status: 200, description: 'The closed exception.', schema: Exception },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { exceptionId } = request.params
+        const { note, ...given } = request.body
+        const { now } = request
+        const { person } = operatorOf(request)
+        const { partnerId } = await decisions.closeException(tx, {
+          exceptionId,
+          person,
+          note,
+          now,
+          ...decisionOf(given),
+        })
+        const details = {
+          ...{ person, decision: given.decision, note, reference: given.reference ?? null },
+          ...(given.references === undefined ? {} : { references: given.references }),
+        }
+        const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
+        // An answer that names no payment belongs to no partner.
+        await recordOperatorChange(tx, request, { partnerId, change, now })
+        const body = exceptionOnWire(await requireException(tx, exceptionId))
+        return { status: 200, body, resourceId: exceptionId }
+      }),
+  )
+}
+
+/** @throws Problem `BodyValidation` if a field is missing, or does not belong to the decision */
+function decisionOf({ decision, reference, partnerId, payCycleId, references }: Omit<Static<typeof Closing>, 'note'>) {
+  const given = { reference, partnerId, payCycleId, references }
+  const allowed: (keyof typeof given)[] =
+    decision === 'attach'
+      ? ['reference']
+      : decision === 'book'
+        ? ['reference', 'partnerId', 'payCycleId']
+        : decision === 'give_back'
+          ? ['references']
+          : []
+  for (const path of Object.keys(given) as (keyof typeof given)[])
+    if (given[path] !== undefined && !allowed.includes(path))
+      throw problem('BodyValidation', `${path} does not belong to ${decision}`, { path })
+  const required = <T>(path: string, value: T | undefined): T => {
+    if (value === undefined) throw problem('BodyValidation', `${decision} needs ${path}`, { path })
+    return value
+  }
+  if (decision === 'attach') return { decision, reference: required('reference', reference) }
+  if (decision === 'give_back') return { decision, references }
+  if (decision === 'ignore') return { decision }
+  if (payCycleId !== undefined && reference !== undefined) {
+    const message = 'Money of a settlement has the reference of its pay cycle; leave reference out'
+    throw problem('BodyValidation', message, { path: 'reference' })
+  }
+  return { decision, partnerId: required('partnerId', partnerId), reference, payCycleId }
+}
+
+async function requireException(db: Reader, id: string): Promise<exceptions.Exception> {
+  const [found] = await exceptions.list(db, { id, take: 1 })
+  if (found === undefined) throw problem('NotFound', `There is no exception ${id}`)
+  return found
+}

@@ -10,6 +10,8 @@ import { operate, type Service, startService, type Where } from './service.ts'
 export type ConsoleFigure = { side: 'product' | 'before'; network: string; what: string; ms: number[] }
 
 const executablePath = '/usr/bin/chromium'
+// Without the pages behind the address bar of each new window, which load beside the first visit and take its CPU.
+const args = ['--no-sandbox', '--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,HttpsUpgrades,PaintHolding']
 const database = 'bench_console'
 // Enough for pages of lists that are full.
 const members = 1_000
@@ -35,7 +37,7 @@ export async function measureConsole(
   await settle(databaseUrl)
   const figures = new Map<string, ConsoleFigure>()
   const sides = { product: where.productDir, ...(beforeDir === undefined ? {} : { before: beforeDir }) }
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+  const browser = await chromium.launch({ executablePath, args })
   try {
     for (let round = 0; round < rounds; round++) {
       for (const [side, productDir] of Object.entries(sides) as [ConsoleFigure['side'], string][]) {

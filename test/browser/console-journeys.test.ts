@@ -79,6 +79,13 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await expectAccessible(page)
     await page.getByText('Cancelled: the member has the money back').waitFor()
     expect(await statusOf()).toBe('cancelled')
+    const other = await withdraw(harness)
+    await page.goto(`${pages.origin}/console/${harness.partner.id}/withdrawals/${other.id}`)
+    await page.getByRole('button', { name: 'Cancel withdrawal' }).click()
+    // Leaving the page does at once what could still be undone.
+    await page.goto(`${pages.origin}/console/${harness.partner.id}/withdrawals/${id}`)
+    const statusOfOther = async () => (await harness.call('GET', `/v1/pay/withdrawals/${other.id}`)).body.status
+    await expect.poll(statusOfOther, { timeout: 3_000 }).toBe('cancelled')
     await page.getByRole('link', { name: 'Sam Okafor' }).click()
     await page.getByText('•••• 4958').waitFor()
     expect(await page.getByRole('button', { name: 'Show' }).count()).toBe(0)
@@ -178,7 +185,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await page.getByRole('button', { name: 'Invite a person' }).click()
     await page.getByRole('textbox', { name: 'E-mail address' }).fill('ada@console.example')
     await page.getByRole('checkbox', { name: /^Payroll/ }).check()
-    await page.getByRole('button', { name: 'Make the link' }).click()
+    await page.getByRole('button', { name: 'Create the link' }).click()
     const link = (await page.locator('pre').textContent()) ?? ''
     expect(link).toContain('/console/invitation#')
     await expectAccessible(page)
@@ -190,10 +197,10 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     expect(invited.url()).toBe(`${origin}/console/invitation`)
     await expectAccessible(invited)
     await invited.getByRole('textbox', { name: 'Your name' }).fill('Ada Byron')
-    await invited.getByLabel('A password').fill('short')
+    await invited.getByLabel('Choose a password').fill('short')
     await invited.getByRole('button', { name: 'Accept' }).click()
     await invited.locator('.field-problem').waitFor()
-    await invited.getByLabel('A password').fill('a horse that counts wages')
+    await invited.getByLabel('Choose a password').fill('a horse that counts wages')
     await invited.getByRole('button', { name: 'Accept' }).click()
     await invited.getByRole('heading', { name: 'Overview' }).waitFor()
 
@@ -215,6 +222,25 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await expectAccessible(invited)
     await context.close()
     await close(page)
+  })
+
+  test('of a reader whose session ends in the middle of a form: what was entered is still there after signing in', async () => {
+    const page = await pages.open('members', { roles: ['payroll'] })
+    const cookies = await page.context().cookies()
+    const invite = page.getByRole('button', { name: 'Invite a member' })
+    await invite.click()
+    await page.getByRole('textbox', { name: 'First name' }).fill('Ines')
+    await page.getByRole('combobox', { name: 'Tier' }).selectOption('Gold')
+    await page.context().clearCookies()
+    await page.getByRole('button', { name: 'Invite', exact: true }).click()
+    await page.getByText('Your session has ended').waitFor()
+    await page.context().addCookies(cookies)
+    // As another tab does that the reader has signed in with.
+    await page.evaluate("new BroadcastChannel('openwage-session').postMessage('')")
+    await invite.click()
+    expect(await page.getByRole('textbox', { name: 'First name' }).inputValue()).toBe('Ines')
+    await expect.poll(() => page.getByRole('combobox', { name: 'Tier' }).inputValue()).toBe('Gold')
+    await pages.close(page)
   })
 
   test('of a reader whose session ends: the sign-in page says so, and another reader’s data is gone', async () => {

@@ -118,9 +118,9 @@ const upload = async (rail: string, name: string, raw: string) => {
 
 const drop = (page: Page, { to, name, text }: { to: string; name: string; text: string | Buffer }) =>
   page
-    .getByLabel(`Drop files of the bank for ${to}`)
+    .getByLabel(`Drop the bank’s files for ${to}`)
     .setInputFiles({ name, mimeType: 'application/octet-stream', buffer: Buffer.from(text) })
-const resultOf = (page: Page, name: string) => page.getByRole('list', { name: 'Files of the bank' }).getByText(name)
+const resultOf = (page: Page, name: string) => page.getByRole('list', { name: 'Imported files' }).getByText(name)
 
 /** Drops a file and waits for what the page says of it. */
 async function dropped(page: Page, file: { to: string; name: string; text: string | Buffer }, says: string | RegExp) {
@@ -206,8 +206,11 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await says(other, 'Held by you')
     expect(await other.getByRole('button', { name: 'Export the file' }).count()).toBe(0)
     await other.getByRole('button', { name: 'Release' }).click()
+    await other.getByRole('textbox', { name: 'Reason' }).fill('the payee answered')
+    await other.getByRole('dialog').getByRole('button', { name: 'Release' }).click()
     await other.getByRole('button', { name: 'Export the file' }).waitFor()
     await says(other, /^Released by you$/)
+    await says(other, /^the payee answered$/)
 
     await other.getByRole('button', { name: `Take out ${third?.reference}` }).click()
     await other.getByRole('button', { name: 'Take it out' }).click()
@@ -281,7 +284,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       ...['paid', 'failed'],
     ])
     await page.goto(`${origin}/console/operator/batches/${id}`)
-    await says(page, 'Settled: every payment is answered')
+    await says(page, 'Settled: every payment has an answer')
     await says(page, 'The bank has the batch')
     await page.getByRole('cell', { name: /^Failed AC04 The account is closed$/ }).waitFor()
 
@@ -421,7 +424,11 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     const page = await pages.open('/console/operator/rails', { isOperator: true })
     const rail = (name: string) => page.getByRole('row', { name })
     await page.getByRole('row', { name: /left-bank.*no longer in the settings.*by Ada since/ }).waitFor()
-    await rail('left-bank').getByRole('button', { name: 'Release' }).click()
+    const release = async (name: string) => {
+      await rail(name).getByRole('button', { name: 'Release' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Release' }).click()
+    }
+    await release('left-bank')
     await expect.poll(() => rail('left-bank').count(), { timeout: 20_000 }).toBe(0)
     await rail('sepa').getByRole('button', { name: 'Hold' }).click()
     await page.getByRole('textbox', { name: 'Reason' }).fill('bank outage')
@@ -434,7 +441,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await says(page, /^The rail sepa is held by you since .*: bank outage$/)
     expect(await page.getByRole('button', { name: 'Export the file' }).count()).toBe(0)
     await page.getByRole('link', { name: 'Rails' }).click()
-    await rail('sepa').getByRole('button', { name: 'Release' }).click()
+    await release('sepa')
     await rail('sepa').getByRole('button', { name: 'Hold' }).waitFor()
     await page.getByRole('link', { name: 'Payouts', exact: true }).first().click()
     await page.getByRole('cell', { name: '€50.00' }).click()
@@ -478,7 +485,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     const [exception] = (await operator.call('GET', '/payout-exceptions?take=1')).body.exceptions
     const page = await pages.open('/console/operator/batches', { isOperator: true }, options)
     const content: Record<string, string> = {
-      'operator/batches': 'Drop files of the bank for sepa',
+      'operator/batches': 'Drop the bank’s files for sepa',
       'operator/rails': 'sepa',
       [`operator/batches/${id}`]: 'one payee is unclear',
       'operator/exceptions': 'Money in',

@@ -48,7 +48,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
       [`intents/${withdrawalIntentId}`]: 'Decided by tier Silver, version 1',
       members: 'Sam Okafor',
       [`members/${memberId}`]: 'Withdrawal held',
-      lists: 'Drop the whole list of members here',
+      lists: 'Drop the full list of members here',
       'pay-runs': 'Available from',
       [`pay-runs/${runs.body.payRuns[0].id}`]: 'Total in GBP',
       cycles: 'Open',
@@ -124,6 +124,10 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await page.getByRole('row', { name: '£77.27' }).focus()
     await page.keyboard.press('j')
     await page.keyboard.press('k')
+    // Readers’ own colours take the shadow away that marks the focus otherwise.
+    await page.emulateMedia({ forcedColors: 'active' })
+    expect(await page.evaluate('getComputedStyle(document.activeElement).outline')).toContain('solid 2px')
+    await page.emulateMedia({ forcedColors: 'none' })
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Timeline' }).waitFor()
     expect(page.url()).toContain(id)

@@ -1,40 +1,104 @@
-import { ApiError, Openwage } from '@openwage/sdk'
 import { signal } from '@preact/signals'
+import type { Call, CallOptions } from '../../sdk/src/call.ts'
+import { Client, type Operation } from '../../sdk/src/client.ts'
+import { ApiError, ConnectionError } from '../../sdk/src/index.ts'
+import { resourcesOf } from '../../sdk/src/openwage.ts'
+import { holdKey, isOfEarlierAttempt } from './held-keys.ts'
+import { doWhatWaits, toast } from './toasts.ts'
 
 /** The partner whose pages are shown. Every request to `/v1` names it. */
 export const partnerId = signal<string | undefined>(undefined)
 
-/** Set when a request is answered 401: the session has ended, and the sign-in page takes over. */
+/** Shows another partner. What could still be undone is about the earlier one, and is done now. */
+export function showPartner(id: string | undefined): void {
+  if (partnerId.peek() === id) return
+  void doWhatWaits()
+  partnerId.value = id
+}
+
+/** Set when a request is refused because the session has ended: the sign-in page takes over. */
 export const sessionEnded = signal(false)
 
-/** Sends the session cookie instead of an API key. */
+/** The SDK's client, with the reader's session instead of an API key, for the operations of partners and of operators. */
+class SessionClient extends Client {
+  constructor() {
+    // The constructor demands a key; `sessionFetch` drops it.
+    super({ apiKey: 'session', baseUrl: location.origin, fetch: sessionFetch, retriesMax: 1 })
+  }
+
+  override call(operation: Operation, given: readonly unknown[]): Call<unknown> {
+    const { ids, body, query, options } = argumentsOf(operation, given)
+    const call = (options: CallOptions) => super.call(operation, [...ids, ...body, ...query, options])
+    // Read now: the reader may have moved on to another partner by the next attempt or page.
+    const partner = operation.path.startsWith('/admin/') ? undefined : partnerId.peek()
+    const headers = { ...ofPartner(partner), ...options.headers }
+    if (!isChange(operation, query[0]) || options.idempotencyKey !== undefined) return call({ ...options, headers })
+
+    const { method, path } = operation
+    const key = holdKey({ method, path, ids, query: query[0], partnerId: headers['openwage-partner'] })
+    const answer = call({ ...options, headers, idempotencyKey: key.value })
+    void answer.withResponse().then(
+      ({ isReplayed }) => {
+        key.release()
+        if (key.wasHeld && isReplayed) toast('An earlier attempt had arrived; nothing was done twice')
+      },
+      // Any other refusal leaves the key unused, or says nothing about an earlier attempt.
+      error => {
+        if (isOfEarlierAttempt(error)) key.release()
+      },
+    )
+    return answer
+  }
+}
+
+export const client = new SessionClient()
+
+/** The operations of `/v1`, by the same methods that partners use. */
+export const api = resourcesOf(client)
+
+/** Headers by which a request is about a partner. */
+export function ofPartner(partner: string | undefined): Record<string, string> {
+  return partner === undefined ? {} : { 'openwage-partner': partner }
+}
+
+/** What a method was given: ids of the path, then a body, a query and options, as far as the operation takes them. */
+function argumentsOf({ path, hasBody, hasQuery }: Operation, given: readonly unknown[]) {
+  const left = [...given]
+  const take = (count: number) => Array.from({ length: count }, () => left.shift())
+  const ids = take(path.split('{').length - 1)
+  const body = take(hasBody ? 1 : 0)
+  const query = take(hasQuery ? 1 : 0)
+  return { ids, body, query, options: (left.shift() ?? {}) as CallOptions }
+}
+
+/** Whether an operation may have an effect, which must not be repeated. */
+function isChange({ method, path }: Operation, query: unknown): boolean {
+  const isTrial = path.endsWith('/preview') || (query as { dryRun?: boolean } | undefined)?.dryRun === true
+  return method !== 'GET' && !isTrial
+}
+
+// Browsers refuse to keep more than 64 KiB alive, in all requests together.
+const keptAliveLengthMax = 10_000
+
 async function sessionFetch(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers)
   headers.delete('x-api-key')
-  if (partnerId.value !== undefined) headers.set('openwage-partner', partnerId.value)
-  const response = await fetch(input, { ...init, headers, credentials: 'same-origin' })
+  const { method, body } = init
+  // A bank’s file has its own type, whatever its first bytes.
+  if (body instanceof Blob && new URL(String(input)).pathname.startsWith('/admin/'))
+    headers.set('content-type', 'application/octet-stream')
+  // What the reader has changed is sent even if they close the page at once.
+  const isSmall = body == null || (typeof body === 'string' && body.length <= keptAliveLengthMax)
+  const keepalive = method !== 'GET' && isSmall
+  const response = await fetch(input, { ...init, headers, credentials: 'same-origin', keepalive })
   if (response.status === 401) sessionEnded.value = true
   return response
-}
-
-/** The operations of `/v1`, the same client that partners use. */
-export const api = new Openwage({
-  // The constructor demands a key; `sessionFetch` drops it.
-  apiKey: 'session',
-  baseUrl: location.origin,
-  fetch: sessionFetch,
-  retriesMax: 1,
-})
-
-/** Whether the service has refused a request because another one with the same idempotency key has taken effect. */
-export function isOfEarlierAttempt(error: unknown): boolean {
-  return error instanceof ApiError && error.issues.some(issue => 'path' in issue && issue.path === 'x-idempotency-key')
 }
 
 /**
  * Calls an operation of `/console/v1`, which the SDK does not have.
  * @param options.isOfInstallation whether it is about the installation, not about the partner shown
- * @throws ApiError as the SDK does
+ * @throws ApiError and ConnectionError as the SDK does
  */
 export async function send<T>(
   method: string,
@@ -42,22 +106,34 @@ export async function send<T>(
   { body, isOfInstallation = false }: { body?: unknown; isOfInstallation?: boolean } = {},
 ): Promise<T> {
   const isFile = body instanceof Blob || body instanceof FormData
-  const response = await fetch(path, {
+  const init: RequestInit = {
     method,
     credentials: 'same-origin',
     headers: {
       accept: 'application/json',
       // The browser itself says of which kind a file is.
       ...(body === undefined || isFile ? {} : { 'content-type': 'application/json' }),
-      ...(partnerId.value === undefined || isOfInstallation ? {} : { 'openwage-partner': partnerId.value }),
+      ...(isOfInstallation ? {} : ofPartner(partnerId.peek())),
     },
     ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }),
-  })
-  if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T
-  const { issues = [] } = (await response.json().catch(() => ({}))) as { issues?: never[] }
-  const { status, headers } = response
-  if (status === 401 && !path.startsWith('/console/v1/sign-in')) sessionEnded.value = true
-  throw new ApiError(issues, { status, headers, requestId: headers.get('x-request-id') ?? '' })
+  }
+  try {
+    const response = await fetch(path, init)
+    if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T
+    const { issues = [] } = (await response.json().catch(() => ({}))) as { issues?: never[] }
+    const { status, headers } = response
+    throw new ApiError(issues, { status, headers, requestId: headers.get('x-request-id') ?? '' })
+  } catch (error) {
+    if (!(error instanceof ApiError))
+      throw new ConnectionError('No answer', { requestId: '', idempotencyKey: undefined, cause: error })
+    if (isWithoutSession(error)) sessionEnded.value = true
+    throw error
+  }
+}
+
+/** Whether a request was refused for want of a session, rather than for a wrong password or a used link. */
+export function isWithoutSession(error: unknown): boolean {
+  return error instanceof ApiError && error.issues.some(issue => 'path' in issue && issue.path === 'cookie')
 }
 
 /** Sends a table as a form, so that the name of the file says of which kind it is. */

@@ -1,8 +1,9 @@
+import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso'
-import { partnerId, sessionEnded } from './api.ts'
+import { partnerId, sessionEnded, showPartner } from './api.ts'
 import { Page } from './components/layout.tsx'
-import { Failure, Skeleton } from './components/states.tsx'
+import { Failure } from './components/states.tsx'
 import { Toasts } from './components/toast.tsx'
 import { ByLink, linkPages } from './pages/by-link.tsx'
 import { NotFound } from './pages/not-found.tsx'
@@ -26,9 +27,14 @@ function Gate() {
   const { path } = useLocation()
   const ofLink = linkPages.find(page => path === `/console/${page}`)
   if (ofLink !== undefined) return <ByLink page={ofLink} />
-  if (session.value === undefined) return <Skeleton lines={4} />
   if (session.value === null || sessionEnded.value || path.startsWith('/console/sign-in')) return <SignIn />
-  return <Pages />
+  return <Pages key={session.value.user.id} />
+}
+
+/** Begins a page anew for each address: what is half entered for one record must never be sent for another. */
+function FreshPage({ path, component: Component }: { path: string; component: ComponentType }) {
+  // The router has put the address in place of the pattern.
+  return <Component key={path} />
 }
 
 function Pages() {
@@ -44,9 +50,9 @@ function Pages() {
     if (isAtStart && start !== undefined) route(start, true)
   }, [isAtStart, start, route])
   // Before the pages are drawn: their requests name the partner.
-  if (named !== undefined && partnerId.peek() !== named) partnerId.value = named
-  const isUnknown = !session.value?.partners.some(({ id }) => id === partnerId.peek())
-  if (isUnknown && partnerId.peek() !== first) partnerId.value = first
+  const isKnown = (wanted: string | undefined) => session.value?.partners.some(({ id }) => id === wanted) === true
+  const shown = [named, partnerId.peek()].find(isKnown) ?? first
+  showPartner(shown)
   const [failure, setFailure] = useState<unknown>()
   useEffect(() => setFailure(undefined), [path])
   const onError = (error: unknown) => {
@@ -66,12 +72,12 @@ function Pages() {
           <Page title="Error">
             <Failure error={failure} onRetry={() => setFailure(undefined)} />
           </Page>
-        ) : (named !== undefined && partnerId.value !== named) || (isOfOperator && !session.value?.isOperator) ? (
+        ) : (named !== undefined && named !== shown) || (isOfOperator && !session.value?.isOperator) ? (
           <NotFound />
         ) : (
           <Router>
             {routes.map(([path, component]) => (
-              <Route key={path} path={path} component={component} />
+              <FreshPage key={path} path={path} component={component} />
             ))}
             <Route default component={NotFound} />
           </Router>

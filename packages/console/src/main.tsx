@@ -1,21 +1,34 @@
-import { render } from 'preact'
+import { type JSX, render } from 'preact'
 import { App } from './app.tsx'
+import { Failure } from './components/states.tsx'
+import { prepareFormats } from './format.ts'
 import { reportErrors } from './report.ts'
-import { preloadOperatorPages } from './routes.tsx'
-import { loadSession } from './session.ts'
+import { prefetchOpened, preloadOperatorPages } from './routes.tsx'
+import { followOtherTabs, loadSession } from './session.ts'
+import { doWhatWaits } from './toasts.ts'
 import './styles/tokens.css'
 import './styles/base.css'
 import './styles/shell.css'
 import './styles/components.css'
 import './styles/payroll.css'
 import './styles/operator.css'
+import './styles/forced-colors.css'
 
 reportErrors()
+followOtherTabs()
+addEventListener('pagehide', () => void doWhatWaits())
 if (location.pathname.startsWith('/console/operator/')) preloadOperatorPages()
 const root = document.getElementById('app')
 // What the file shows stays until it is known which page comes. Awaited at the top level, other files could not import this one.
-void loadSession().then(() => {
+void loadSession().then(
+  () => show(<App />),
+  error => show(<Failure error={error} onRetry={() => location.reload()} />),
+)
+
+function show(shown: JSX.Element): void {
   if (root === null) return
+  prefetchOpened()
   root.replaceChildren()
-  render(<App />, root)
-})
+  render(shown, root)
+  setTimeout(prepareFormats)
+}

@@ -1,6 +1,6 @@
 import { partnerId } from './api.ts'
 import type { IconName } from './components/icon.tsx'
-import { isSandbox, may, type Role, session } from './session.ts'
+import { may, type Role, session } from './session.ts'
 
 /** The address of a page of the partner shown, so that a link names the partner too. */
 export function at(path: string): string {
@@ -47,7 +47,6 @@ export type Place = {
   roles: Role[]
   /** After `g`, this key goes there. */
   key?: string
-  isSandbox?: boolean
   /** Other words by which it is found. */
   words?: string
 }
@@ -153,7 +152,7 @@ export function groups(): Group[] {
   return [...ofPartner, ...operators]
     .map(({ title, places }) => ({
       title,
-      places: places.filter(place => may(...place.roles) && (!place.isSandbox || isSandbox.value)),
+      places: places.filter(({ roles }) => may(...roles)),
     }))
     .filter(({ places }) => places.length > 0)
 }

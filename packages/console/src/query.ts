@@ -1,7 +1,10 @@
 import { type Signal, signal } from '@preact/signals'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
 import { partnerId } from './api.ts'
+import { messageOf } from './problems.ts'
+import { toast } from './toasts.ts'
 
+/** `isLoading` until the first answer, and while a request is repeated after an error. */
 export type Loaded<T> = { value?: T; error?: unknown; isLoading: boolean }
 
 type Entry = {
@@ -56,8 +59,8 @@ async function fill(entry: Entry): Promise<void> {
   entry.sequence++
   entry.askedAt = performance.now()
   const { sequence } = entry
-  const { value } = entry.state.peek()
-  entry.state.value = { ...(value === undefined ? {} : { value }), isLoading: true }
+  // What is shown stays, and is not drawn again, until there is an answer.
+  if (entry.state.peek().error !== undefined) entry.state.value = { isLoading: true }
   let outcome: Loaded<unknown>
   try {
     outcome = { value: await entry.load(), isLoading: false }
@@ -122,6 +125,9 @@ export type Listed<Page, Row> = {
 
 type List<Page> = () => { pages(): AsyncGenerator<Page, void, undefined> }
 
+/** Lists whose next page has been asked for. */
+const asked = new WeakSet<object>()
+
 type Pages<Page, Row> = { rows: Row[]; first: Page; next: AsyncGenerator<Page, void, undefined>; hasMore: boolean }
 
 async function firstPage<Page extends PageEnd, Row>(
@@ -159,13 +165,23 @@ export function useList<Page extends PageEnd, Row>(
     hasMore: value?.hasMore ?? false,
     reload: loaded.reload,
     async more() {
-      if (value === undefined) return
-      const { value: page } = await value.next.next()
-      const rows = page === undefined ? [] : rowsOf(page)
       const entry = entries.get(`${partnerId.value ?? ''} ${key}`)
-      if (entry === undefined) return
-      const hasMore = page !== undefined && hasMoreAfter(page, rows.length)
-      entry.state.value = { value: { ...value, rows: [...value.rows, ...rows], hasMore }, isLoading: false }
+      const shown = entry?.state.peek().value as Pages<Page, Row> | undefined
+      // A second press waits for the answer to the first.
+      if (entry === undefined || shown === undefined || asked.has(shown)) return
+      asked.add(shown)
+      try {
+        const { value: page } = await shown.next.next()
+        // The list may have been loaded again meanwhile.
+        if (entry.state.peek().value !== shown) return
+        const rows = page === undefined ? [] : rowsOf(page)
+        const hasMore = page !== undefined && hasMoreAfter(page, rows.length)
+        entry.state.value = { value: { ...shown, rows: [...shown.rows, ...rows], hasMore }, isLoading: false }
+      } catch (error) {
+        toast(messageOf(error), { kind: 'bad' })
+        // The pages after one that was lost can only be asked for from the first.
+        void fill(entry)
+      }
     },
   }
 }

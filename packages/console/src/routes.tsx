@@ -24,6 +24,7 @@ import Webhooks from './pages/webhooks.tsx'
 import Withdrawal, { prefetchWithdrawal } from './pages/withdrawal.tsx'
 import Withdrawals, { prefetchWithdrawals } from './pages/withdrawals.tsx'
 import { report } from './report.ts'
+import { session } from './session.ts'
 
 const OperatorPages = lazy<ComponentType>(() => import('./pages/operator/pages.tsx').catch(insteadOf))
 
@@ -72,16 +73,28 @@ export function prefetchPointedAt(): () => void {
     const pointed = target instanceof Element ? target.closest('a[href^="/console/par_"], tr[data-href]') : null
     const address = pointed?.getAttribute('href') ?? pointed?.getAttribute('data-href')
     if (!address?.startsWith(`/console/${partnerId.peek()}`)) return
-    timer = setTimeout(() => {
-      for (const [pattern, prefetch] of ahead) {
-        const found = pattern.exec(address)
-        if (found !== null) prefetch(found[1] ?? '')
-      }
-    }, restMs)
+    timer = setTimeout(() => prefetchPage(address), restMs)
   }
   for (const name of ['pointerover', 'focusin']) addEventListener(name, point)
   return () => {
     for (const name of ['pointerover', 'focusin']) removeEventListener(name, point)
+  }
+}
+
+/** Asks for what the page of the browser's address will show, before it is drawn. */
+export function prefetchOpened(): void {
+  const named = /^\/console\/(par_\w+)/.exec(location.pathname)?.[1]
+  const isOwn = session.value?.partners.some(({ id }) => id === named)
+  // A list with filters is another one.
+  if (named === undefined || !isOwn || location.search !== '') return
+  partnerId.value = named
+  prefetchPage(location.pathname)
+}
+
+function prefetchPage(address: string): void {
+  for (const [pattern, prefetch] of ahead) {
+    const found = pattern.exec(address)
+    if (found !== null) prefetch(found[1] ?? '')
   }
 }
 
@@ -98,7 +111,7 @@ function insteadOf(error: unknown): { default: ComponentType } {
         <Empty title="This page could not be loaded">
           There is no connection to the service, or it runs a newer version of the console.{' '}
           <button type="button" class="button" onClick={() => location.reload()}>
-            Load it again
+            Reload the page
           </button>
         </Empty>
       </Page>

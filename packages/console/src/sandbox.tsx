@@ -1,12 +1,12 @@
 import type { SandboxBankFault, SandboxClock, SandboxScenario } from '@openwage/sdk'
 import { signal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
+import { act, actUnlessUndone } from './act.ts'
 import { api } from './api.ts'
-import { act } from './components/act.ts'
+import { ActButton } from './components/act-button.tsx'
 import { Icon } from './components/icon.tsx'
 import { Drawer, KeyValues } from './components/layout.tsx'
-import { doUnlessUndone } from './components/toast.tsx'
+import { usePolling } from './components/polling.ts'
 import { Time } from './components/values.tsx'
 import { formatNumber, inWords, plural } from './format.ts'
 import { reload, useLoaded } from './query.ts'
@@ -47,7 +47,7 @@ const moves: [string, Parameters<typeof api.sandbox.clock.move>[0]][] = [
   ['1 day', { by: 'P1D' }],
   ['1 week', { by: 'P1W' }],
   ['Next payout', { next: 'withdrawal_submission' }],
-  ['Next answer of the bank', { next: 'bank_report' }],
+  ['Next bank answer', { next: 'bank_report' }],
   ['Cycle close', { next: 'cycle_close' }],
 ]
 
@@ -79,20 +79,20 @@ function SandboxDrawer() {
       {may('developer') && (
         <>
           <section class="stack-s">
-            <h3>The next payment meets a fault</h3>
+            <h3>A fault for the next payment</h3>
             <div class="button-list">
               {faults.map(([fault, title]) => (
-                <Doing key={fault} act={() => addFault(fault)}>
+                <ActButton key={fault} act={() => addFault(fault)}>
                   {title}
-                </Doing>
+                </ActButton>
               ))}
             </div>
           </section>
           <section class="stack-s">
             <h3>On-demand pay</h3>
             <div class="button-list">
-              <Doing act={() => act(() => api.sandbox.pause(), 'Paused: intents are refused', '')}>Pause</Doing>
-              <Doing act={() => act(() => api.sandbox.resume(), 'Resumed', '')}>Resume</Doing>
+              <ActButton act={() => act(() => api.sandbox.pause(), 'Paused: intents are refused', '')}>Pause</ActButton>
+              <ActButton act={() => act(() => api.sandbox.resume(), 'Resumed', '')}>Resume</ActButton>
             </div>
           </section>
           <section class="stack-s">
@@ -117,25 +117,6 @@ function SandboxDrawer() {
   )
 }
 
-/** A button that cannot be pressed again until what it does is done. */
-function Doing({ act: doing, children }: { act: () => Promise<unknown>; children: ComponentChildren }) {
-  const [isBusy, setIsBusy] = useState(false)
-  return (
-    <button
-      type="button"
-      class="button"
-      disabled={isBusy}
-      onClick={async () => {
-        setIsBusy(true)
-        await doing()
-        setIsBusy(false)
-      }}
-    >
-      {children}
-    </button>
-  )
-}
-
 async function addFault(fault: SandboxBankFault): Promise<void> {
   await act(
     () => api.sandbox.bank.addFault({ next: fault, count: 1 }),
@@ -149,32 +130,19 @@ async function addFault(fault: SandboxBankFault): Promise<void> {
 /** Everything of the partner is lost, so it can be undone for as long as a cancellation can. */
 function startOver(scenario: SandboxScenario, title: string): void {
   close()
-  doUnlessUndone(
-    `Everything of this partner is replaced: ${title}.`,
-    () =>
-      void act(
-        () => api.sandbox.seed({ scenario }),
-        ({ members }) => `${title}: ${plural(members, 'member')}`,
-        '',
-      ),
-    () => undefined,
-  )
+  actUnlessUndone(`Everything of this partner is replaced: ${title}.`, () => api.sandbox.seed({ scenario }), {
+    done: ({ members }) => `${title}: ${plural(members, 'member')}`,
+    changes: [''],
+  })
 }
 
-// Often enough for a move that goes on after its answer.
-const moveMs = 1_000
-
 function Clock() {
-  const { value, reload: look } = useLoaded('sandbox-clock', () => api.sandbox.clock.get())
+  const clock = useLoaded('sandbox-clock', () => api.sandbox.clock.get())
+  const { value } = clock
   const isMoving = value?.status === 'Moving'
-  useEffect(() => {
-    if (!isMoving) return
-    const timer = setInterval(look, moveMs)
-    return () => {
-      clearInterval(timer)
-      reload('')
-    }
-  }, [isMoving])
+  // A move may go on after its answer.
+  usePolling(isMoving, clock)
+  useEffect(() => (isMoving ? () => reload('') : undefined), [isMoving])
   const move = (body: (typeof moves)[number][1]) => act(() => api.sandbox.clock.move(body), describeMove, '')
   const ran = isMoving ? [] : (value?.lastMove?.ran ?? [])
   return (
@@ -189,9 +157,9 @@ function Clock() {
       {may('developer') && (
         <div class="button-list">
           {moves.map(([title, body]) => (
-            <Doing key={title} act={() => move(body)}>
+            <ActButton key={title} act={() => move(body)}>
               {title}
-            </Doing>
+            </ActButton>
           ))}
         </div>
       )}
@@ -216,7 +184,6 @@ function Clock() {
 }
 
 function describeAhead(seconds: number): string {
-  if (seconds === 0) return 'No'
   if (seconds < 7_200) return plural(Math.round(seconds / 60), 'minute')
   if (seconds < 172_800) return plural(Math.round(seconds / 3_600), 'hour')
   return plural(Math.round(seconds / 86_400), 'day')

@@ -1,8 +1,11 @@
 import { computed, signal } from '@preact/signals'
-import { partnerId, send, sessionEnded } from './api.ts'
+import { isWithoutSession, partnerId, send, sessionEnded } from './api.ts'
+import { messageOf } from './problems.ts'
+import { forget } from './query.ts'
+import { doWhatWaits, toast } from './toasts.ts'
 
 export type Role = 'admin' | 'payroll' | 'support' | 'developer' | 'viewer'
-type PartnerOfUser = { id: string; name: string; roles: Role[] }
+type PartnerOfUser = { id: string; name: string; timeZone: string; roles: Role[] }
 export type Session = {
   user: { id: string; name: string; email: string; hasTotp: boolean }
   mode: 'sandbox' | 'live'
@@ -12,10 +15,12 @@ export type Session = {
   expiresAt: string
 }
 
-/** Undefined until the first answer, null if the reader is not signed in. */
-export const session = signal<Session | null | undefined>(undefined)
+/** Null until the reader has signed in. */
+export const session = signal<Session | null>(null)
 
 const partner = computed(() => session.value?.partners.find(({ id }) => id === partnerId.value))
+/** Of the calendar days of the partner shown, such as the last one of a pay cycle. */
+export const timeZone = computed(() => partner.value?.timeZone ?? 'UTC')
 export const isSandbox = computed(() => session.value?.mode === 'sandbox')
 
 /** Whether the reader has one of the roles for the partner shown. The server decides; this only hides what it would refuse. */
@@ -27,20 +32,49 @@ export function may(...roles: Role[]): boolean {
   return isAdmin || roles.some(role => own.includes(role))
 }
 
+/** Shows the pages to a reader who has signed in. */
 export function begin(started: Session): void {
-  sessionEnded.value = false
-  session.value = started
+  show(started)
+  otherTabs.postMessage('')
 }
 
+function show(shown: Session | null): void {
+  // What the previous reader saw is not shown to the next one.
+  if (session.peek()?.user.id !== shown?.user.id) forget()
+  sessionEnded.value = false
+  session.value = shown
+}
+
+/** Shows the pages to a reader who is signed in. @throws unless the service says whether the reader is */
 export async function loadSession(): Promise<void> {
   try {
-    begin(await send<Session>('GET', '/console/v1/session'))
-  } catch {
-    session.value = null
+    show(await send<Session>('GET', '/console/v1/session'))
+  } catch (error) {
+    if (!isWithoutSession(error)) throw error
   }
 }
 
+/** Brings up to date what the session says. Best effort: what has changed it is done. */
+export async function refreshSession(): Promise<void> {
+  await loadSession().catch(() => undefined)
+}
+
 export async function signOut(): Promise<void> {
-  await send('POST', '/console/v1/sign-out').catch(() => undefined)
-  session.value = null
+  await doWhatWaits()
+  try {
+    await send('POST', '/console/v1/sign-out')
+  } catch (error) {
+    // Without an answer the reader may still be signed in, and must not believe otherwise.
+    if (!isWithoutSession(error)) return toast(messageOf(error), { kind: 'bad' })
+  }
+  show(null)
+  otherTabs.postMessage('')
+}
+
+// All tabs send the same cookie.
+const otherTabs = new BroadcastChannel('openwage-session')
+
+/** Follows a sign-in or a sign-out in another tab, so that no tab shows one reader and acts as another. */
+export function followOtherTabs(): void {
+  otherTabs.onmessage = () => void refreshSession()
 }

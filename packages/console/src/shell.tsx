@@ -7,7 +7,6 @@ import { Icon } from './components/icon.tsx'
 import { Help, helpIsOpen, Palette, paletteIsOpen } from './components/palette.tsx'
 import { enterRows } from './components/table.tsx'
 import { at, groups, hrefOf, placesByKey } from './places.ts'
-import { forget } from './query.ts'
 import { SandboxBand } from './sandbox.tsx'
 import { isSandbox, session, signOut } from './session.ts'
 import { nextTheme } from './theme.ts'
@@ -62,27 +61,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
             <span>Search or go to</span>
             <kbd>⌘K</kbd>
           </button>
-          <nav aria-label="Pages">
-            {groups().map(group => (
-              <section key={group.title}>
-                <h2>{group.title}</h2>
-                <ul>
-                  {group.places.map(place => {
-                    const href = hrefOf(place)
-                    const isHere = place.path === '' ? path === href : path === href || path.startsWith(`${href}/`)
-                    return (
-                      <li key={place.path}>
-                        <a href={href} aria-current={isHere ? 'page' : undefined}>
-                          <Icon name={place.icon} />
-                          {place.title}
-                        </a>
-                      </li>
-                    )
-                  })}
-                </ul>
-              </section>
-            ))}
-          </nav>
+          <Menu />
           <Reader />
         </div>
       </aside>
@@ -95,6 +74,34 @@ export function Shell({ children }: { children: ComponentChildren }) {
       <Palette />
       <Help />
     </div>
+  )
+}
+
+/** The pages that the reader may open. */
+function Menu() {
+  const { path } = useLocation()
+  return (
+    <nav aria-label="Pages">
+      {groups().map(group => (
+        <section key={group.title}>
+          <h2>{group.title}</h2>
+          <ul>
+            {group.places.map(place => {
+              const href = hrefOf(place)
+              const isHere = place.path === '' ? path === href : path === href || path.startsWith(`${href}/`)
+              return (
+                <li key={place.path}>
+                  <a href={href} aria-current={isHere ? 'page' : undefined}>
+                    <Icon name={place.icon} />
+                    {place.title}
+                  </a>
+                </li>
+              )
+            })}
+          </ul>
+        </section>
+      ))}
+    </nav>
   )
 }
 
@@ -116,13 +123,7 @@ function PartnerSwitcher() {
   return (
     <label class="partner-switch">
       <span class="hidden-label">Partner</span>
-      <select
-        value={partnerId.value}
-        onChange={event => {
-          forget()
-          route(`/console/${event.currentTarget.value}`)
-        }}
-      >
+      <select value={partnerId.value} onChange={event => route(`/console/${event.currentTarget.value}`)}>
         {partners.map(({ id, name }) => (
           <option key={id} value={id}>
             {name}
@@ -156,7 +157,7 @@ function Reader() {
         >
           <Icon name="help" />
         </button>
-        <button type="button" class="text-button" onClick={() => void signOut().then(forget)}>
+        <button type="button" class="text-button" onClick={() => void signOut()}>
           Sign out
         </button>
       </div>

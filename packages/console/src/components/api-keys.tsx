@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks'
+import { actUnlessUndone } from '../act.ts'
 import { admin } from '../admin.ts'
 import type { ApiKey, PartnerId, Scope } from '../generated/admin.ts'
-import { reload, useLoaded } from '../query.ts'
+import { reload, useList } from '../query.ts'
 import { Choice, Form } from './form.tsx'
 import { Icon } from './icon.tsx'
 import { Drawer, Page, Panel } from './layout.tsx'
-import { Code, Empty, messageOf } from './states.tsx'
+import { Code, Empty } from './states.tsx'
 import { type Column, Table } from './table.tsx'
-import { doUnlessUndone, toast } from './toast.tsx'
 import { CopyButton, State, Time } from './values.tsx'
 
 const scopes: [string, string][] = [
@@ -31,6 +31,9 @@ const overlaps: [string, string][] = [
   ['', 'until I revoke it'],
 ]
 
+// A partner has at most 100 valid keys.
+const keysPerPage = 100
+
 type Doing = { kind: 'create' } | { kind: 'rotate'; key: ApiKey } | { kind: 'store'; secret: string | null }
 
 const titles = { create: 'A new API key', rotate: 'Rotate the key', store: 'The new key' }
@@ -50,7 +53,11 @@ export function ApiKeys({
   isPage?: boolean
 }) {
   const [doing, setDoing] = useState<Doing>()
-  const { value, error, reload: retry } = useLoaded(`keys ${partnerId}`, () => admin.listApiKeys(partnerId))
+  const list = useList(
+    `keys ${partnerId}`,
+    () => admin.listApiKeys(partnerId, { take: keysPerPage }),
+    page => page.keys,
+  )
   const store = ({ secret }: { secret: string | null }) => {
     reload('keys', 'operator-partner')
     setDoing({ kind: 'store', secret })
@@ -111,7 +118,7 @@ export function ApiKeys({
       <Table
         label="API keys"
         columns={columns}
-        list={{ rows: value?.keys, error, reload: retry }}
+        list={list}
         keyOf={({ id }) => id}
         empty={<Empty title="No keys yet">A server needs one to call the API. Its secret is shown once.</Empty>}
       />
@@ -201,7 +208,7 @@ function Store({ secret, onStored }: { secret: string | null; onStored: () => vo
     <>
       <p>Store it now: it is not shown again.</p>
       <Code text={secret} label="Copy the key" />
-      <p class="quiet">It goes into the header x-api-key. Keep it on your server, never in a page or an app.</p>
+      <p class="quiet">Send it in the header x-api-key. Keep it on your server, never in a page or an app.</p>
       <div>
         <button type="button" class="button button-main" onClick={onStored}>
           Stored
@@ -214,13 +221,7 @@ function Store({ secret, onStored }: { secret: string | null; onStored: () => vo
 function revoke(partnerId: PartnerId, { id, hint, lastUsedAt }: ApiKey): void {
   const sinceUseDays = lastUsedAt === null ? undefined : (Date.now() - Date.parse(lastUsedAt)) / 86_400_000
   const use = sinceUseDays !== undefined && sinceUseDays < 1 ? ' It was used in the last day.' : ''
-  doUnlessUndone(
-    `${hint} is revoked: requests with it are refused.${use}`,
-    () =>
-      void admin
-        .revokeApiKey(partnerId, id)
-        .then(() => reload('keys', 'operator-partner'))
-        .catch(problem => toast(messageOf(problem), { kind: 'bad' })),
-    () => undefined,
-  )
+  actUnlessUndone(`${hint} is revoked: requests with it are refused.${use}`, () => admin.revokeApiKey(partnerId, id), {
+    changes: ['keys', 'operator-partner'],
+  })
 }

@@ -1,7 +1,9 @@
 import type { PayCycle, PayRun } from '@openwage/sdk'
 import { useLocation } from 'preact-iso'
+import { dayIn } from '../days.ts'
 import { formatDay, formatShortDay, inWords, plural } from '../format.ts'
 import { at, hrefOfId } from '../places.ts'
+import { timeZone } from '../session.ts'
 import { Icon } from './icon.tsx'
 
 const locale = navigator.languages as string[]
@@ -31,7 +33,7 @@ export function CycleCalendar({
 }) {
   const { route } = useLocation()
   const weeks = weeksOf(month)
-  const runsByDay = Map.groupBy(payRuns, ({ scheduledFor }) => dayOf(new Date(scheduledFor)))
+  const runsByDay = Map.groupBy(payRuns, ({ scheduledFor }) => dayIn(timeZone.value, new Date(scheduledFor)))
   const onKey = (event: KeyboardEvent) => {
     const to = { PageUp: -1, PageDown: 1 }[event.key]
     if (to !== undefined) {
@@ -193,10 +195,4 @@ function addMonths(month: string, count: number): string {
   const date = dateOf(`${month}-01`)
   date.setUTCMonth(date.getUTCMonth() + count)
   return date.toISOString().slice(0, 7)
-}
-
-/** The calendar day of an instant in the reader's zone. */
-export function dayOf(date: Date): string {
-  const two = (value: number) => String(value).padStart(2, '0')
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
 }

@@ -3,7 +3,7 @@ import { lazy } from 'preact-iso'
 import { api } from '../api.ts'
 import { formatMoment, formatNumber, formatShortDay } from '../format.ts'
 import { useLoaded } from '../query.ts'
-import { ChoiceFilter, useFilters } from './filters.tsx'
+import { OneFilter, useFilters } from './filters.tsx'
 import { Panel } from './layout.tsx'
 import type { Bars, PlotColour } from './plot.tsx'
 
@@ -28,17 +28,7 @@ export function ErrorPlot() {
   if (value === undefined || codes.length === 0) return null
   return (
     <div class="below-s">
-      <Panel
-        title="Errors by code"
-        aside={
-          <ChoiceFilter
-            label="By"
-            values={['hour', 'day']}
-            chosen={[by]}
-            onChange={values => filters.set('by', ...values.slice(-1))}
-          />
-        }
-      >
+      <Panel title="Errors by code" aside={<OneFilter label="By" name="by" values={['hour', 'day']} shown={by} />}>
         <Plot
           caption={`Errors by code and ${by}`}
           periods={shown.periods}

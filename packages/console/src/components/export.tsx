@@ -1,7 +1,10 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { act } from '../act.ts'
+import { messageOf } from '../problems.ts'
+import { toast } from '../toasts.ts'
+import { ActButton } from './act-button.tsx'
 import { Icon } from './icon.tsx'
-import { messageOf } from './states.tsx'
-import { toast } from './toast.tsx'
 
 /** More than a spreadsheet opens with ease, and than a browser should keep in memory. */
 const rowsMax = 100_000
@@ -45,6 +48,24 @@ export function ExportButton<Row>({
   )
 }
 
+/** Downloads a file that the service writes. */
+export function DownloadButton({
+  name,
+  file,
+  children,
+}: {
+  name: string
+  file: () => PromiseLike<Response>
+  children: ComponentChildren
+}) {
+  return (
+    <ActButton act={() => act(async () => download(name, await (await file()).blob()), undefined)}>
+      <Icon name="download" />
+      {children}
+    </ActButton>
+  )
+}
+
 /** Quoted where needed; a text that a spreadsheet would take for a formula gets an apostrophe. */
 function cellOf(value: string | number | boolean | null): string {
   if (value === null) return ''
@@ -53,7 +74,7 @@ function cellOf(value: string | number | boolean | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-export function download(name: string, content: Blob): void {
+function download(name: string, content: Blob): void {
   const link = document.createElement('a')
   link.href = URL.createObjectURL(content)
   link.download = name

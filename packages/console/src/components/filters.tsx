@@ -19,7 +19,6 @@ export function useFilters() {
       for (const value of values) if (value !== '') changed.append(name, value)
       route(changed.size === 0 ? path : `${path}?${changed}`, true)
     },
-    clear: () => route(path, true),
   }
 }
 
@@ -27,45 +26,59 @@ export function FilterBar({ children }: { children: ComponentChildren }) {
   return <search class="filters">{children}</search>
 }
 
-/** Several of a few values. None chosen is all. */
-export function ChoiceFilter({
-  label,
-  values,
-  chosen,
-  labelOf = inWords,
-  onChange,
-}: {
+type ChoiceProps = {
   label: string
+  /** In the query of the address. */
+  name: string
   values: readonly string[]
-  chosen: readonly string[]
   labelOf?: (value: string) => string
-  onChange: (chosen: string[]) => void
-}) {
+}
+
+/** Several of a few values. None chosen is all. */
+export function ManyFilter(props: ChoiceProps) {
+  const chosen = useFilters().all(props.name)
+  const toggle = (value: string) =>
+    chosen.includes(value) ? chosen.filter(each => each !== value) : [...chosen, value]
+  return <Chips {...props} chosen={chosen} after={toggle} />
+}
+
+/** One of a few values. Choosing it again goes back to what is shown without a choice. */
+export function OneFilter({ shown, ...props }: ChoiceProps & { shown: string | undefined }) {
+  return <Chips {...props} chosen={shown ? [shown] : []} after={value => (value === shown ? [] : [value])} />
+}
+
+/** @param props.after what is chosen after a press of this value */
+function Chips({
+  label,
+  name,
+  values,
+  labelOf = inWords,
+  chosen,
+  after,
+}: ChoiceProps & { chosen: readonly string[]; after: (value: string) => string[] }) {
+  const filters = useFilters()
   return (
     <fieldset class="chips">
       <legend class="hidden-label">{label}</legend>
-      {values.map(value => {
-        const isChosen = chosen.includes(value)
-        return (
-          <button
-            key={value}
-            type="button"
-            class="chip"
-            aria-pressed={isChosen}
-            onClick={() => onChange(isChosen ? chosen.filter(each => each !== value) : [...chosen, value])}
-          >
-            {labelOf(value)}
-          </button>
-        )
-      })}
+      {values.map(value => (
+        <button
+          key={value}
+          type="button"
+          class="chip"
+          aria-pressed={chosen.includes(value)}
+          onClick={() => filters.set(name, ...after(value))}
+        >
+          {labelOf(value)}
+        </button>
+      ))}
     </fieldset>
   )
 }
 
-type FieldProps = { label: string; value: string; onChange: (value: string) => void }
-
 /** @param props.isSearch whether `/` goes to this field */
-export function TextFilter({ label, value, onChange, isSearch = false }: FieldProps & { isSearch?: boolean }) {
+export function TextFilter({ label, name, isSearch = false }: { label: string; name: string; isSearch?: boolean }) {
+  const filters = useFilters()
+  const value = filters.get(name)
   const input = useRef<HTMLInputElement>(null)
   // Only when the filter changes: what is being typed must not go when the list arrives.
   useLayoutEffect(() => {
@@ -79,7 +92,7 @@ export function TextFilter({ label, value, onChange, isSearch = false }: FieldPr
         type="search"
         placeholder={label}
         data-search={isSearch ? '' : undefined}
-        onChange={event => onChange(event.currentTarget.value.trim())}
+        onChange={event => filters.set(name, event.currentTarget.value.trim())}
         onKeyDown={event => {
           if (event.key === 'ArrowDown') enterRows(event)
           // Then the keys of the page work again.
@@ -92,20 +105,20 @@ export function TextFilter({ label, value, onChange, isSearch = false }: FieldPr
 
 /** From one day, and before another one. */
 export function SpanFilter() {
-  const filters = useFilters()
   return (
-    <>
-      <DayFilter label="From" value={filters.get('from')} onChange={day => filters.set('from', day)} />
-      <DayFilter label="Before" value={filters.get('to')} onChange={day => filters.set('to', day)} />
-    </>
+    <div class="filter-span">
+      <DayFilter label="From" name="from" />
+      <DayFilter label="Before" name="to" />
+    </div>
   )
 }
 
-export function DayFilter({ label, value, onChange }: FieldProps) {
+export function DayFilter({ label, name }: { label: string; name: string }) {
+  const filters = useFilters()
   return (
     <label class="filter-field">
       <span>{label}</span>
-      <input type="date" value={value} onChange={event => onChange(event.currentTarget.value)} />
+      <input type="date" value={filters.get(name)} onChange={event => filters.set(name, event.currentTarget.value)} />
     </label>
   )
 }

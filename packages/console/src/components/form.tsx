@@ -1,8 +1,10 @@
 import { ApiError, type Money, money } from '@openwage/sdk'
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
-import { isOfEarlierAttempt } from '../api.ts'
-import { messageOf } from './states.tsx'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { sessionEnded } from '../api.ts'
+import { isOfEarlierAttempt } from '../held-keys.ts'
+import { messageOf } from '../problems.ts'
+import { session } from '../session.ts'
 
 type Fields = Record<string, string>
 
@@ -20,13 +22,13 @@ export function Form({
   onSubmit: (fields: Fields) => PromiseLike<unknown>
   children: (problemOf: (name: string) => string | undefined) => ComponentChildren
 }) {
+  const form = useKept(submit)
   const [problems, setProblems] = useState<Map<string, string>>(new Map())
   const [isBusy, setIsBusy] = useState(false)
   const shown = new Set<string>()
   const send = async (event: SubmitEvent) => {
     event.preventDefault()
-    const form = event.currentTarget as HTMLFormElement
-    const fields = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]))
+    const fields = fieldsOf(event.currentTarget as HTMLFormElement)
     setIsBusy(true)
     setProblems(new Map())
     try {
@@ -42,7 +44,7 @@ export function Form({
   })
   const others = [...problems].filter(([name]) => !shown.has(name)).map(([, message]) => message)
   return (
-    <form class="form" onSubmit={send} noValidate>
+    <form ref={form} class="form" onSubmit={send} noValidate>
       {others.length > 0 && (
         <p class="problem" role="alert">
           {others.join('; ')}
@@ -50,12 +52,54 @@ export function Form({
       )}
       {content}
       <div>
-        <button type="submit" class="button button-main" disabled={isBusy}>
+        <button
+          type="submit"
+          class="button button-main"
+          disabled={isBusy}
+          // The first press may have put another form in this place already.
+          onClick={event => event.detail > 1 && event.preventDefault()}
+        >
           {submit}
         </button>
       </div>
     </form>
   )
+}
+
+function fieldsOf(form: HTMLFormElement): Fields {
+  return Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]))
+}
+
+/** What the reader had entered when the session ended, by the form. */
+const kept = new Map<string, Fields>()
+
+/** Keeps what is entered over the end of a session, for the same reader to go on with. Passwords are not kept. */
+function useKept(submit: string) {
+  const ref = useRef<HTMLFormElement>(null)
+  useLayoutEffect(() => {
+    const form = ref.current
+    if (form === null) return
+    const name = [session.peek()?.user.id, location.pathname, submit].join(' ')
+    const fields = kept.get(name)
+    kept.delete(name)
+    if (fields !== undefined) enter(form, fields)
+    return () => {
+      if (!sessionEnded.peek()) return
+      const fields = fieldsOf(form)
+      for (const { name } of form.querySelectorAll<HTMLInputElement>('[type=password]')) delete fields[name]
+      kept.set(name, fields)
+    }
+  }, [])
+  return ref
+}
+
+function enter(form: HTMLFormElement, fields: Fields): void {
+  for (const field of form.querySelectorAll<HTMLInputElement | HTMLSelectElement>('input, select')) {
+    const text = fields[field.name]
+    if (field instanceof HTMLInputElement && (field.type === 'checkbox' || field.type === 'radio'))
+      field.checked = text === field.value
+    else if (text !== undefined) field.value = text
+  }
 }
 
 /** What is wrong with entered texts, by the names of their fields. */

@@ -1,7 +1,9 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon } from './icon.tsx'
+import { Failure, Skeleton } from './states.tsx'
 import { drawersOpen, Toasts } from './toast.tsx'
+import { Time } from './values.tsx'
 
 /** A page: its title, what can be done, and the content. */
 export function Page({
@@ -34,6 +36,25 @@ export function Page({
       </header>
       {children}
     </div>
+  )
+}
+
+/** The page of a record that is not there yet, or could not be loaded. */
+export function PendingPage({
+  title,
+  back,
+  error,
+  onRetry,
+}: {
+  title: string
+  back: { href: string; title: string }
+  error: unknown
+  onRetry: () => void
+}) {
+  return (
+    <Page title={title} back={back}>
+      {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={onRetry} />}
+    </Page>
   )
 }
 
@@ -106,7 +127,7 @@ export type Step = {
 }
 
 /** What happened to one thing, in order, from top to bottom. */
-export function Timeline({ steps, timeOf }: { steps: Step[]; timeOf: (at: string) => ComponentChildren }) {
+export function Timeline({ steps }: { steps: Step[] }) {
   return (
     <ol class="timeline">
       {steps.map(({ key, at, tone, title, children }) => (
@@ -114,7 +135,11 @@ export function Timeline({ steps, timeOf }: { steps: Step[]; timeOf: (at: string
           <span class="step-dot" aria-hidden="true" />
           <div class="step-head">
             <span class="step-title">{title}</span>
-            {at && <span class="step-time">{timeOf(at)}</span>}
+            {at && (
+              <span class="step-time">
+                <Time at={at} />
+              </span>
+            )}
           </div>
           {children && <div class="step-body">{children}</div>}
         </li>

@@ -1,9 +1,9 @@
-import type { Member, NewMember } from '@openwage/sdk'
+import type { Member } from '@openwage/sdk'
 import { api } from '../api.ts'
 import { useLoaded } from '../query.ts'
 import { Choice, Field, Form } from './form.tsx'
 
-/** The fields of a member. The account is left out: it is entered on the member's page, where a change is confirmed. */
+/** The fields of a member. The account of a known member is left empty, since it is shown masked. */
 export function MemberForm({
   member,
   submit,
@@ -11,36 +11,11 @@ export function MemberForm({
 }: {
   member?: Member
   submit: string
-  onSubmit: (body: NewMember) => Promise<void>
+  onSubmit: (entered: Record<string, string>) => Promise<void>
 }) {
   const tiers = useLoaded('tiers', () => api.tiers.list()).value ?? []
   return (
-    <Form
-      submit={submit}
-      onSubmit={async ({
-        email = '',
-        firstName = '',
-        lastName = '',
-        tier = '',
-        phone = '',
-        workerId = '',
-        ...rest
-      }) => {
-        const { accountHolder = '', sortCode = '', accountNumber = '', iban = '' } = rest
-        const details =
-          iban !== ''
-            ? { accountDetails: { accountHolder, iban } }
-            : sortCode !== '' || accountNumber !== ''
-              ? { accountDetails: { accountHolder, sortCode, accountNumber } }
-              : {}
-        await onSubmit({
-          ...{ email, firstName, lastName, tier },
-          ...(phone === '' ? {} : { phone }),
-          ...(workerId === '' ? {} : { workerId }),
-          ...details,
-        })
-      }}
-    >
+    <Form submit={submit} onSubmit={onSubmit}>
       {problemOf => (
         <>
           <div class="form-row">

@@ -1,6 +1,6 @@
 import type { Member } from '@openwage/sdk'
 import { signal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 import { api } from '../api.ts'
 import { at } from '../places.ts'
 import { may } from '../session.ts'
@@ -18,7 +18,7 @@ const idsMax = 100
 function want(id: MemberId): void {
   if (asked.has(id)) return
   asked.add(id)
-  if (wanted.size === 0) setTimeout(askForNames, 0)
+  if (wanted.size === 0) queueMicrotask(() => void askForNames())
   wanted.add(id)
 }
 
@@ -27,7 +27,11 @@ async function askForNames(): Promise<void> {
   wanted.clear()
   for (let start = 0; start < memberIds.length; start += idsMax) {
     const some = memberIds.slice(start, start + idsMax)
-    const { members } = await api.members.list({ memberIds: some, take: idsMax }).catch(() => ({ members: [] }))
+    const { members } = await api.members.list({ memberIds: some, take: idsMax }).catch(() => {
+      // The next page that shows them asks again.
+      for (const id of some) asked.delete(id)
+      return { members: [] }
+    })
     const known = new Map(names.value)
     for (const { memberId, firstName, lastName } of members) known.set(memberId, `${firstName} ${lastName}`)
     names.value = known
@@ -37,14 +41,16 @@ async function askForNames(): Promise<void> {
 /** A member by name where the reader may see names, otherwise by id. Links to the member's page. */
 export function MemberName({ id }: { id: MemberId }) {
   const maySee = may('payroll', 'support', 'viewer')
-  useEffect(() => {
+  // Before the list is painted: the names are on their way meanwhile.
+  useLayoutEffect(() => {
     if (maySee) want(id)
   }, [id, maySee])
-  const name = names.value.get(id)
+  // Another reader of this tab may have been allowed to see it.
+  const name = maySee ? names.value.get(id) : undefined
   if (name === undefined) return <Id id={id} isLink={maySee} />
   return (
     <a class="link" href={at(`members/${id}`)} title={id}>
-      {name}
+      <bdi>{name}</bdi>
     </a>
   )
 }

@@ -80,6 +80,8 @@ export function Palette() {
               route(href)
             }}
             onKeyDown={event => {
+              // The dialog closes a moment later, when the next key may open it again.
+              if (event.key === 'Escape') paletteIsOpen.value = false
               const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
               if (step !== undefined) {
                 event.preventDefault()

@@ -33,12 +33,14 @@ export default function Plot({
     if (element === null) return
     const style = getComputedStyle(element)
     const colour = (name: string) => style.getPropertyValue(name)
-    const axis = { stroke: style.color, font: `11px ${style.fontFamily}`, ticks: { show: false } }
+    // A canvas does not follow the size of the text by itself.
+    const scale = Number(getComputedStyle(document.documentElement).fontSize.replace('px', '')) / 16
+    const axis = { stroke: style.color, font: `${11 * scale}px ${style.fontFamily}`, ticks: { show: false } }
     // The bar that ends highest is drawn first, and the ones below it over it.
     const stacked = stack(bars).toReversed()
     const plot = new uPlot(
       {
-        ...{ width: element.clientWidth, height, legend: { show: false }, padding: [8, 8, 0, 0] },
+        ...{ width: element.clientWidth, height: height * scale, legend: { show: false }, padding: [8, 8, 0, 0] },
         cursor: { y: false, points: { show: false } },
         hooks: { setCursor: [({ cursor }) => setPointed(cursor.idx ?? null)] },
         scales: {
@@ -48,13 +50,13 @@ export default function Plot({
         axes: [
           {
             ...axis,
-            size: 28,
+            size: 28 * scale,
             grid: { show: false },
             values: (_, at) => at.map(index => periods[index] ?? ''),
           },
           {
             ...axis,
-            size: axisWidth,
+            size: axisWidth * scale,
             incrs: [1, 2, 5, 10, 20, 50, ...powersOfTen()],
             grid: { stroke: colour('--plot-line'), width: 1 },
             values: (_, ticks) => ticks.map(tick => format(Math.trunc(tick))),
@@ -74,7 +76,7 @@ export default function Plot({
       [periods.map((_, index) => index), ...stacked.map(({ values }) => values)],
       element,
     )
-    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
+    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: height * scale }))
     observer.observe(element)
     return () => {
       observer.disconnect()

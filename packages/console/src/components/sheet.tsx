@@ -80,35 +80,7 @@ export function SheetProblems({ file, error }: { file: File; error: unknown }) {
           }}
         />
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keyboard. */}
-      <section class="sheet" tabIndex={0} aria-label="Rows with errors">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Row</th>
-              <th scope="col">What is wrong</th>
-              {header.map((title, index) => (
-                <th key={index} scope="col">
-                  {title}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {chosen.slice(0, shownMax).map(({ row, messages: all, columns }) => (
-              <tr key={row}>
-                <th scope="row">{row}</th>
-                <td class="sheet-problem">{all.join('; ')}</td>
-                {header.map((title, index) => (
-                  <td key={index} class={columns.has(title) ? 'sheet-bad' : undefined}>
-                    {rows.get(row)?.[index] ?? ''}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <SheetTable problems={chosen.slice(0, shownMax)} sheet={sheet} />
       {chosen.length > shownMax && (
         <div>
           <button type="button" class="button" onClick={() => setShownMax(shownMax + rowsAtOnce)}>
@@ -117,6 +89,40 @@ export function SheetProblems({ file, error }: { file: File; error: unknown }) {
         </div>
       )}
     </div>
+  )
+}
+
+function SheetTable({ problems, sheet: { header, rows } }: { problems: Problem[]; sheet: Sheet }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keyboard.
+    <section class="sheet" tabIndex={0} aria-label="Rows with errors">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Row</th>
+            <th scope="col">What is wrong</th>
+            {header.map((title, index) => (
+              <th key={index} scope="col">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {problems.map(({ row, messages, columns }) => (
+            <tr key={row}>
+              <th scope="row">{row}</th>
+              <td class="sheet-problem">{messages.join('; ')}</td>
+              {header.map((title, index) => (
+                <td key={index} class={columns.has(title) ? 'sheet-bad' : undefined}>
+                  {rows.get(row)?.[index] ?? ''}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   )
 }
 

@@ -1,15 +1,16 @@
-import type { Money } from '@openwage/sdk'
+import { type Money, toDecimal } from '@openwage/sdk'
 import { formatDay, formatMoment, formatMoney, formatShortDay, formatWhole, inWords } from '../format.ts'
 import { hrefOfId } from '../places.ts'
+import { toast } from '../toasts.ts'
 import { Icon } from './icon.tsx'
-import { toast } from './toast.tsx'
 
 /** An amount with quieter decimals, so that the eye compares whole pounds first. */
 export function Amount({ money, signed = false }: { money: Money | null | undefined; signed?: boolean }) {
   if (money == null) return <span class="quiet">–</span>
   const text = formatMoney(money)
   // The decimals and what follows them, such as a currency that is written behind.
-  const [minor = ''] = /[.,]\d{2,4}(?!.*\d).*$/.exec(text) ?? []
+  const hasMinor = toDecimal(money).includes('.')
+  const [minor = ''] = (hasMinor && /[.,]\d{2,4}(?!.*\d).*$/.exec(text)) || []
   return (
     <span class="amount">
       {signed && money.amount > 0 ? '+' : ''}

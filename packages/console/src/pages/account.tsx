@@ -1,15 +1,16 @@
 import { useState } from 'preact/hooks'
+import { act } from '../act.ts'
 import { send } from '../api.ts'
-import { act } from '../components/act.ts'
+import { ActButton } from '../components/act-button.tsx'
 import { Field, Form } from '../components/form.tsx'
 import { Page, Panel } from '../components/layout.tsx'
 import { Code, Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { toast } from '../components/toast.tsx'
 import { Time } from '../components/values.tsx'
 import { inWords } from '../format.ts'
 import { useLoaded } from '../query.ts'
-import { loadSession, session } from '../session.ts'
+import { refreshSession, session } from '../session.ts'
+import { toast } from '../toasts.ts'
 
 type OwnSession = {
   id: string
@@ -48,15 +49,12 @@ const columns: Column<OwnSession>[] = [
       isCurrent ? (
         <span class="quiet">This one</span>
       ) : (
-        <button
-          type="button"
-          class="text-button"
-          onClick={() =>
-            void act(() => send('DELETE', `/console/v1/sessions/${id}`), 'The session has ended', 'own-sessions')
-          }
+        <ActButton
+          look="text-button"
+          act={() => act(() => send('DELETE', `/console/v1/sessions/${id}`), 'The session has ended', 'own-sessions')}
         >
           End
-        </button>
+        </ActButton>
       ),
   },
 ]
@@ -90,13 +88,13 @@ function Password() {
         submit="Change the password"
         onSubmit={async ({ password, newPassword }) => {
           await send('POST', '/console/v1/password', { body: { password, newPassword } })
-          toast('Changed; your other sessions have ended')
+          toast('Password changed; your other sessions have ended')
         }}
       >
         {problemOf => (
           <>
             <Field
-              label="Present password"
+              label="Current password"
               name="password"
               type="password"
               problem={problemOf('password')}
@@ -136,10 +134,10 @@ function SecondFactor() {
     <Panel title="Second factor">
       {hasTotp ? (
         <Form
-          submit="Turn it off"
+          submit="Turn off"
           onSubmit={async ({ password }) => {
             await send('DELETE', '/console/v1/totp', { body: { password } })
-            await loadSession()
+            await refreshSession()
             toast('The second factor is off')
           }}
         >
@@ -149,7 +147,7 @@ function SecondFactor() {
         </Form>
       ) : secret === undefined ? (
         <Form
-          submit="Set it up"
+          submit="Set up"
           onSubmit={async ({ password }) => {
             setSecret(await send<{ secret: string; uri: string }>('POST', '/console/v1/totp', { body: { password } }))
           }}
@@ -167,11 +165,14 @@ function SecondFactor() {
         </Form>
       ) : (
         <Form
-          submit="Turn it on"
-          onSubmit={async ({ code }) => {
-            const on = await send<{ recoveryCodes: string[] }>('POST', '/console/v1/totp/confirm', { body: { code } })
+          submit="Turn on"
+          onSubmit={async ({ code = '' }) => {
+            const on = await send<{ recoveryCodes: string[] }>('POST', '/console/v1/totp/confirm', {
+              // Apps show it in two groups.
+              body: { code: code.replaceAll(/\s/g, '') },
+            })
             setRecoveryCodes(on.recoveryCodes)
-            await loadSession()
+            await refreshSession()
           }}
         >
           {problemOf => (

@@ -2,9 +2,9 @@ import { useEffect, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { send } from '../api.ts'
 import { Field, Form } from '../components/form.tsx'
-import { explain, Skeleton } from '../components/states.tsx'
+import { Skeleton } from '../components/states.tsx'
 import { inWords } from '../format.ts'
-import { forget } from '../query.ts'
+import { explain } from '../problems.ts'
 import { begin, type Session } from '../session.ts'
 import { Mark } from '../shell.tsx'
 
@@ -20,7 +20,7 @@ export const linkPages = ['invitation', 'password', 'set-up'] as const
 export type LinkPage = (typeof linkPages)[number]
 
 const titles: Record<LinkPage, string> = {
-  invitation: 'You are invited',
+  invitation: 'You have been invited',
   password: 'Choose a new password',
   'set-up': 'Set up the console',
 }
@@ -34,7 +34,6 @@ export function ByLink({ page }: { page: LinkPage }) {
     history.replaceState(null, '', location.pathname)
   }, [page])
   const enter = (started: Session) => {
-    forget()
     begin(started)
     route('/console', true)
   }
@@ -93,7 +92,13 @@ function Accept({ token, onEnter }: { token: string; onEnter: (session: Session)
           !hasUser && (
             <>
               <Field label="Your name" name="name" problem={problemOf('name')} isRequired />
-              <Field label="A password" name="password" type="password" problem={problemOf('password')} isRequired />
+              <Field
+                label="Choose a password"
+                name="password"
+                type="password"
+                problem={problemOf('password')}
+                isRequired
+              />
             </>
           )
         }
@@ -137,7 +142,7 @@ function SetUp({ token, onEnter }: { token: string; onEnter: (session: Session) 
         <>
           <Field label="Your name" name="name" problem={problemOf('name')} isRequired />
           <Field label="E-mail address" name="email" type="email" problem={problemOf('email')} isRequired />
-          <Field label="A password" name="password" type="password" problem={problemOf('password')} isRequired />
+          <Field label="Choose a password" name="password" type="password" problem={problemOf('password')} isRequired />
         </>
       )}
     </Form>

@@ -1,18 +1,16 @@
 import { ApiError, type Deduction, type PayCycle, type Settlement, type SettlementLine } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
+import { act } from '../act.ts'
 import { api, sendCsv } from '../api.ts'
-import { act } from '../components/act.ts'
 import { DropZone } from '../components/drop-zone.tsx'
-import { download, ExportButton } from '../components/export.tsx'
-import { Icon } from '../components/icon.tsx'
-import { Figure, Page, Panel } from '../components/layout.tsx'
+import { DownloadButton, ExportButton } from '../components/export.tsx'
+import { Figure, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
-import { useNow } from '../components/now.ts'
 import { SheetProblems } from '../components/sheet.tsx'
-import { Empty, Failure, messageOf, Skeleton } from '../components/states.tsx'
+import { Empty, Failure, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { toast } from '../components/toast.tsx'
+import { useToday } from '../components/today.ts'
 import { Amount, Id, State } from '../components/values.tsx'
 import { formatDay, formatMoney, formatNumber, plural } from '../format.ts'
 import { at, hrefOfId } from '../places.ts'
@@ -27,23 +25,24 @@ const back = () => ({ href: at('cycles'), title: 'Pay cycles' })
 
 export default function CyclePage() {
   const { id } = useRoute().params as { id: PayCycleId }
-  const now = useNow()
+  const today = useToday()
   const { value, error, reload: retry } = useLoaded(`pay-cycle ${id}`, () => api.payCycles.get(id))
-  if (value === undefined)
-    return (
-      <Page title="Pay cycle" back={back()}>
-        {error === undefined ? <Skeleton /> : <Failure error={error} onRetry={retry} />}
-      </Page>
-    )
+  if (value === undefined) return <PendingPage title="Pay cycle" back={back()} error={error} onRetry={retry} />
   return (
     <Page
       title={`${formatDay(value.startDate)} – ${formatDay(value.endDate)}`}
       back={back()}
-      actions={may('payroll', 'support', 'viewer') && <DeductionsButton id={id} />}
+      actions={
+        may('payroll', 'support', 'viewer') && (
+          <DownloadButton name={`deductions-${id}.csv`} file={() => api.payCycles.exportDeductions(id)}>
+            Deductions as CSV
+          </DownloadButton>
+        )
+      }
     >
       <div class="record-head">
         <State state={value.status} />
-        <span class="record-to">{daysLeft(value, now)}</span>
+        <span class="record-to">{daysLeft(value, today)}</span>
         <Id id={id} isLink={false} />
       </div>
       <div class="stack">
@@ -52,24 +51,6 @@ export default function CyclePage() {
         <Deductions id={id} isOpen={value.status === 'Open'} />
       </div>
     </Page>
-  )
-}
-
-function DeductionsButton({ id }: { id: PayCycleId }) {
-  return (
-    <button
-      type="button"
-      class="button"
-      onClick={() =>
-        void api.payCycles
-          .exportDeductions(id)
-          .then(async file => download(`deductions-${id}.csv`, await file.blob()))
-          .catch(error => toast(messageOf(error), { kind: 'bad' }))
-      }
-    >
-      <Icon name="download" />
-      Deductions as CSV
-    </button>
   )
 }
 
@@ -123,7 +104,7 @@ function SettlementPanel({ id }: { id: PayCycleId }) {
       <Settle id={id} />
     ) : (
       <Panel title="Settlement">
-        <p>Payroll has not reported yet what it took.</p>
+        <p>Payroll has not reported yet what it deducted.</p>
       </Panel>
     )
   if (listed.error !== undefined) return <Failure error={listed.error} />
@@ -155,7 +136,7 @@ function SettlementPanel({ id }: { id: PayCycleId }) {
         columns={lineColumns}
         list={listed}
         keyOf={({ memberId, deducted }) => `${memberId} ${deducted.currency}`}
-        empty={<Empty title="Nothing was to be deducted" />}
+        empty={<Empty title="Nothing to deduct" />}
       />
     </Panel>
   )
@@ -242,13 +223,13 @@ const sides = [
     outcome: 'short',
     title: 'Short',
     meaning: 'Payroll took less than the deduction.',
-    none: 'Payroll took at least every deduction.',
+    none: 'Payroll took every deduction in full.',
   },
   {
     outcome: 'over',
     title: 'Over',
     meaning: 'Payroll took more. The excess is given back: it lowers the deduction in the open cycle.',
-    none: 'Payroll took too much from no member.',
+    none: 'Payroll did not take too much from any member.',
   },
   {
     outcome: 'unknown',
@@ -341,59 +322,54 @@ type Preview = SettlementOutcomes & {
   lines: SettlementLine[]
 }
 
+type Compared = { file: File; preview?: Preview; problem?: unknown }
+
 /** Compares a dropped file with the deductions, and settles the cycle with it when the reader says so. */
 function Settle({ id }: { id: PayCycleId }) {
-  const [problem, setProblem] = useState<unknown>()
-  const [file, setFile] = useState<File>()
-  const [preview, setPreview] = useState<Preview>()
+  const [compared, setCompared] = useState<Compared>()
   const [isSettling, setIsSettling] = useState(false)
-  const check = async (dropped: File) => {
-    setFile(dropped)
-    setProblem(undefined)
-    setPreview(undefined)
+  const compare = async (file: File) => {
+    setCompared({ file })
+    // The reader may have dropped another file before the answer arrives.
+    const answer = (answered: Compared) => setCompared(now => (now?.file === file ? answered : now))
     try {
-      setPreview(await sendCsv<Preview>(`/console/v1/pay-cycles/${id}/settlement-files`, dropped))
-    } catch (error) {
-      setProblem(error)
+      answer({ file, preview: await sendCsv<Preview>(`/console/v1/pay-cycles/${id}/settlement-files`, file) })
+    } catch (problem) {
+      answer({ file, problem })
     }
   }
-  const settle = async (dropped: File) => {
+  const settle = async (file: File) => {
     setIsSettling(true)
-    await act(() => api.payCycles.settle(id, dropped), 'The cycle is settled', 'cycle', 'pay-cycle')
+    await act(() => api.payCycles.settle(id, file), 'The cycle is settled', 'cycle', 'pay-cycle')
     setIsSettling(false)
   }
   return (
     <Panel title="Settlement">
       <div class="stack">
         <p>
-          Payroll has not reported yet what it took. Take the deductions as CSV, correct the column <code>amount</code>,
-          which is in minor units such as pence, and drop the file here. It is first compared: nothing is booked until
-          you settle.
+          Payroll has not reported yet what it deducted. Take the deductions as CSV, correct the column{' '}
+          <code>amount</code>, which is in minor units such as pence, and drop the file here. It is first compared:
+          nothing is booked until you settle.
         </p>
-        <DropZone label="Drop payroll’s file here" onFile={dropped => void check(dropped)} kinds=".csv,text/csv" />
-        {problem !== undefined && file !== undefined && <SheetProblems file={file} error={problem} />}
-        {file !== undefined && problem === undefined && preview === undefined && <Skeleton lines={3} />}
-        {file !== undefined && preview !== undefined && (
+        <DropZone label="Drop payroll’s file here" onFile={file => void compare(file)} kinds=".csv,text/csv" />
+        {compared?.problem !== undefined && <SheetProblems file={compared.file} error={compared.problem} />}
+        {compared !== undefined && compared.problem === undefined && compared.preview === undefined && (
+          <Skeleton lines={3} />
+        )}
+        {compared?.preview !== undefined && (
           <section class="stack" aria-label="What the file would settle">
-            <h2>{file.name}</h2>
-            <div class="figures figures-alone">
-              <OutcomeFigures outcomes={preview} />
-              {preview.totals.map(total => (
-                <Figure
-                  key={total.deducted.currency}
-                  title={`Taken in ${total.deducted.currency}`}
-                  note={`of ${formatMoney(total.deducted)} to deduct`}
-                >
-                  <Amount money={total.taken} />
-                </Figure>
-              ))}
-            </div>
-            <Sides lines={preview.lines} outcomes={preview} shortfallPolicy={preview.shortfallPolicy} />
+            <h2>{compared.file.name}</h2>
+            <WouldSettle preview={compared.preview} />
             <div class="button-list">
-              <button type="button" class="button button-main" disabled={isSettling} onClick={() => void settle(file)}>
+              <button
+                type="button"
+                class="button button-main"
+                disabled={isSettling}
+                onClick={() => void settle(compared.file)}
+              >
                 Settle the cycle for good
               </button>
-              <button type="button" class="button" disabled={isSettling} onClick={() => setFile(undefined)}>
+              <button type="button" class="button" disabled={isSettling} onClick={() => setCompared(undefined)}>
                 Discard
               </button>
             </div>
@@ -401,5 +377,25 @@ function Settle({ id }: { id: PayCycleId }) {
         )}
       </div>
     </Panel>
+  )
+}
+
+function WouldSettle({ preview }: { preview: Preview }) {
+  return (
+    <>
+      <div class="figures figures-alone">
+        <OutcomeFigures outcomes={preview} />
+        {preview.totals.map(total => (
+          <Figure
+            key={total.deducted.currency}
+            title={`Taken in ${total.deducted.currency}`}
+            note={`of ${formatMoney(total.deducted)} to deduct`}
+          >
+            <Amount money={total.taken} />
+          </Figure>
+        ))}
+      </div>
+      <Sides lines={preview.lines} outcomes={preview} shortfallPolicy={preview.shortfallPolicy} />
+    </>
   )
 }

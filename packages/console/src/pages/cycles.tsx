@@ -1,14 +1,15 @@
 import type { PayCycle } from '@openwage/sdk'
 import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
-import { CycleCalendar, dayOf } from '../components/cycle-calendar.tsx'
+import { CycleCalendar } from '../components/cycle-calendar.tsx'
 import { ExportButton } from '../components/export.tsx'
 import { useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
-import { useNow } from '../components/now.ts'
 import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
+import { useToday } from '../components/today.ts'
 import { Day, Id, State } from '../components/values.tsx'
+import { daysBetween } from '../days.ts'
 import { plural } from '../format.ts'
 import { hrefOfId } from '../places.ts'
 import { useList, useLoaded } from '../query.ts'
@@ -24,8 +25,7 @@ const withSettlementMax = 12
 export default function Cycles() {
   const filters = useFilters()
   const { path } = useLocation()
-  const now = useNow()
-  const today = dayOf(now)
+  const today = useToday()
   const listed = useList(
     'pay-cycles',
     () => api.payCycles.list({ take: cyclesMax }),
@@ -69,7 +69,7 @@ export default function Cycles() {
         <Panel isFlush>
           <Table
             label="Pay cycles"
-            columns={columnsFor({ mayBeSettled: new Set(may('payroll', 'support', 'viewer') ? closed : []), now })}
+            columns={columnsFor({ mayBeSettled: new Set(may('payroll', 'support', 'viewer') ? closed : []), today })}
             list={listed}
             keyOf={({ id }) => id}
             hrefOf={({ id }) => hrefOfId(id)}
@@ -85,7 +85,13 @@ export default function Cycles() {
   )
 }
 
-function columnsFor({ mayBeSettled, now }: { mayBeSettled: ReadonlySet<PayCycle>; now: Date }): Column<PayCycle>[] {
+function columnsFor({
+  mayBeSettled,
+  today,
+}: {
+  mayBeSettled: ReadonlySet<PayCycle>
+  today: string
+}): Column<PayCycle>[] {
   return [
     {
       title: 'Days',
@@ -98,7 +104,7 @@ function columnsFor({ mayBeSettled, now }: { mayBeSettled: ReadonlySet<PayCycle>
     { title: 'State', cell: ({ status }) => <State state={status} /> },
     {
       title: 'Next',
-      cell: cycle => (mayBeSettled.has(cycle) ? <SettlementState cycle={cycle} /> : daysLeft(cycle, now)),
+      cell: cycle => (mayBeSettled.has(cycle) ? <SettlementState cycle={cycle} /> : daysLeft(cycle, today)),
     },
     { title: 'Pay cycle', cell: ({ id }) => <Id id={id} />, isMinor: true },
   ]
@@ -118,8 +124,8 @@ function monthOf(asked: string, { cycles, today }: { cycles: PayCycle[]; today: 
   return open.endDate.slice(0, 7)
 }
 
-export function daysLeft({ endDate, status }: PayCycle, now: Date): string {
-  const days = Math.round((Date.parse(endDate) - Date.parse(dayOf(now))) / 86_400_000)
+export function daysLeft({ endDate, status }: PayCycle, today: string): string {
+  const days = daysBetween(today, endDate)
   if (status === 'Closed' || days < 0) return ''
   return days === 0 ? 'ends today' : `${plural(days, 'day')} left`
 }

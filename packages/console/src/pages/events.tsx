@@ -1,5 +1,6 @@
 import type { Event } from '@openwage/sdk'
 import { api } from '../api.ts'
+import { ExportButton } from '../components/export.tsx'
 import { FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
 import { Empty } from '../components/states.tsx'
@@ -12,22 +13,23 @@ export default function Events() {
   const resourceId = filters.get('resource') || undefined
   const after = (filters.get('after') || undefined) as Event['id'] | undefined
   const type = (filters.get('type') || undefined) as Event['type'] | undefined
+  const query = { resourceId, after, ...(type === undefined ? {} : { types: [type] }) }
   const listed = useList(
     `events?${filters.text}`,
-    () => api.events.list({ resourceId, after, ...(type === undefined ? {} : { types: [type] }), take: 100 }),
+    () => api.events.list({ ...query, take: 100 }),
     page => page.events,
   )
   return (
-    <Page title="Events">
+    <Page
+      title="Events"
+      actions={
+        <ExportButton name="events" columns={csvColumns} rows={() => api.events.list({ ...query, take: 1_000 })} />
+      }
+    >
       <FilterBar>
-        <TextFilter label="Type of event" value={type ?? ''} onChange={text => filters.set('type', text)} />
-        <TextFilter
-          label="Id of a record"
-          value={resourceId ?? ''}
-          isSearch
-          onChange={text => filters.set('resource', text)}
-        />
-        <TextFilter label="After event" value={after ?? ''} onChange={text => filters.set('after', text)} />
+        <TextFilter label="Type of event" name="type" />
+        <TextFilter label="Id of a record" name="resource" isSearch />
+        <TextFilter label="After event" name="after" />
         <span class="quiet">The last 30 days, oldest first, as your server reads them</span>
       </FilterBar>
       <Panel isFlush>
@@ -60,4 +62,12 @@ const columns: Column<Event>[] = [
         .map(([name, value]) => <Id key={name} id={String(value)} />),
   },
   { title: 'Sequence', cell: ({ sequence }) => sequence, isFigure: true, isMinor: true },
+]
+
+const csvColumns: [string, (row: Event) => string | number][] = [
+  ['id', row => row.id],
+  ['timestamp', row => row.timestamp],
+  ['type', row => row.type],
+  ['sequence', row => row.sequence],
+  ['data', row => JSON.stringify(row.data)],
 ]

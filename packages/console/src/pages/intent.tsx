@@ -1,9 +1,9 @@
 import type { WithdrawalIntent } from '@openwage/sdk'
 import { useRoute } from 'preact-iso'
 import { api } from '../api.ts'
-import { KeyValues, Page, Panel } from '../components/layout.tsx'
+import { KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
-import { Failure, Skeleton } from '../components/states.tsx'
+import { Skeleton } from '../components/states.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { at } from '../places.ts'
 import { useLoaded } from '../query.ts'
@@ -15,12 +15,7 @@ export default function IntentPage() {
   const { id } = useRoute().params as { id: WithdrawalIntent['withdrawalIntentId'] }
   const { value, error, reload } = useLoaded(`intent ${id}`, () => api.withdrawals.getIntent(id))
   const explanation = useLoaded(`intent-explanation ${id}`, () => api.withdrawals.explainIntent(id)).value
-  if (value === undefined)
-    return (
-      <Page title="Intent" back={back()}>
-        {error === undefined ? <Skeleton /> : <Failure error={error} onRetry={reload} />}
-      </Page>
-    )
+  if (value === undefined) return <PendingPage title="Intent" back={back()} error={error} onRetry={reload} />
   return (
     <Page title="Intent" back={back()}>
       <div class="record-head">
@@ -43,7 +38,7 @@ export default function IntentPage() {
               ['Member', <MemberName key="member" id={value.memberId} />],
               ['Amount', <Amount key="amount" money={value.amount} />],
               ['Fee', <Amount key="fee" money={value.fee} />],
-              ['Name at the bank', value.payeeName],
+              ['Payee name', value.payeeName],
               ['Expires', <Time key="expires" at={value.expiresAt} />],
               ['Withdrawal', value.withdrawalId === null ? '–' : <Id key="withdrawal" id={value.withdrawalId} />],
             ]}

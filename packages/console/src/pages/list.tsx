@@ -1,15 +1,14 @@
 import type { MemberJob, MemberJobResult, MemberJobResultAction, MemberJobResultOutcome } from '@openwage/sdk'
-import { useEffect } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
+import { act } from '../act.ts'
 import { api } from '../api.ts'
-import { act } from '../components/act.ts'
-import { download } from '../components/export.tsx'
-import { ChoiceFilter, FilterBar, useFilters } from '../components/filters.tsx'
-import { Icon } from '../components/icon.tsx'
-import { Page, Panel } from '../components/layout.tsx'
-import { Empty, Failure, messageOf, Skeleton } from '../components/states.tsx'
+import { ActButton } from '../components/act-button.tsx'
+import { DownloadButton } from '../components/export.tsx'
+import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
+import { Page, Panel, PendingPage } from '../components/layout.tsx'
+import { usePolling } from '../components/polling.ts'
+import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { toast } from '../components/toast.tsx'
 import { Id, State, Time } from '../components/values.tsx'
 import { formatNumber, inWords } from '../format.ts'
 import { at } from '../places.ts'
@@ -22,7 +21,6 @@ type JobId = MemberJob['id']
 const back = () => ({ href: at('lists'), title: 'Lists of members' })
 const actions = ['Invite', 'Update', 'BringBack', 'Offboard', 'Unchanged'] as const
 const outcomes = ['Pending', 'Done', 'Failed', 'NotDone'] as const
-const pollMs = 1_000
 
 export default function ListPage() {
   const { id } = useRoute().params as { id: JobId }
@@ -31,18 +29,9 @@ export default function ListPage() {
   const job = useLoaded(`list ${id}`, () => api.memberJobs.get(id))
   const type = job.value?.progress.type
   const isMoving = type === 'Processing' || type === 'NotReady'
-  const { reload } = job
-  useEffect(() => {
-    if (!isMoving) return
-    const timer = setInterval(reload, pollMs)
-    return () => clearInterval(timer)
-  }, [isMoving, reload])
+  usePolling(isMoving, job)
   if (job.value === undefined)
-    return (
-      <Page title="List of members" back={back()}>
-        {job.error === undefined ? <Skeleton /> : <Failure error={job.error} onRetry={reload} />}
-      </Page>
-    )
+    return <PendingPage title="List of members" back={back()} error={job.error} onRetry={job.reload} />
   const { progress, createdAt } = job.value
   return (
     <Page
@@ -50,23 +39,20 @@ export default function ListPage() {
       back={back()}
       actions={
         <>
-          <ResultsButton id={id} filter={filter} />
+          <DownloadButton name={`results-${id}.csv`} file={() => api.memberJobs.exportResults(id, filter)}>
+            Results as CSV
+          </DownloadButton>
           {type === 'AwaitingReview' && may('payroll') && (
             <>
-              <button
-                type="button"
-                class="button"
-                onClick={() => void act(() => api.memberJobs.reject(id), 'Rejected: nothing changes', 'list')}
-              >
+              <ActButton act={() => act(() => api.memberJobs.reject(id), 'Rejected: nothing changes', 'list')}>
                 Reject
-              </button>
-              <button
-                type="button"
-                class="button button-main"
-                onClick={() => void act(() => api.memberJobs.approve(id), 'Approved', 'list', 'members')}
+              </ActButton>
+              <ActButton
+                look="button button-main"
+                act={() => act(() => api.memberJobs.approve(id), 'Approved', 'list', 'members')}
               >
                 Approve
-              </button>
+              </ActButton>
             </>
           )}
         </>
@@ -131,18 +117,8 @@ function Results({
     <>
       {listed.first && <PlanFigures plan={listed.first.plan} />}
       <FilterBar>
-        <ChoiceFilter
-          label="Action"
-          values={actions}
-          chosen={filter.actions ?? []}
-          onChange={values => filters.set('action', ...values)}
-        />
-        <ChoiceFilter
-          label="Outcome"
-          values={outcomes}
-          chosen={filter.outcomes ?? []}
-          onChange={values => filters.set('outcome', ...values)}
-        />
+        <ManyFilter label="Action" name="action" values={actions} />
+        <ManyFilter label="Outcome" name="outcome" values={outcomes} />
       </FilterBar>
       <Panel isFlush>
         <Table
@@ -154,23 +130,5 @@ function Results({
         />
       </Panel>
     </>
-  )
-}
-
-function ResultsButton({ id, filter }: { id: JobId; filter: ResultsFilter }) {
-  return (
-    <button
-      type="button"
-      class="button"
-      onClick={() =>
-        void api.memberJobs
-          .exportResults(id, filter)
-          .then(async file => download(`results-${id}.csv`, await file.blob()))
-          .catch(error => toast(messageOf(error), { kind: 'bad' }))
-      }
-    >
-      <Icon name="download" />
-      Results as CSV
-    </button>
   )
 }

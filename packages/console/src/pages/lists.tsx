@@ -1,19 +1,20 @@
 import type { MemberJob, MemberJobPreview } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
-import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
 import { DropZone } from '../components/drop-zone.tsx'
+import { useGoOn } from '../components/go-on.ts'
 import { Figure, Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { SheetProblems } from '../components/sheet.tsx'
-import { Empty, messageOf, Skeleton } from '../components/states.tsx'
+import { Empty, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { toast } from '../components/toast.tsx'
 import { Id, State, Time } from '../components/values.tsx'
 import { formatNumber, plural } from '../format.ts'
 import { at, hrefOfId } from '../places.ts'
+import { messageOf } from '../problems.ts'
 import { useList } from '../query.ts'
 import { may } from '../session.ts'
+import { toast } from '../toasts.ts'
 
 export default function Lists() {
   const listed = useList(
@@ -33,8 +34,8 @@ export default function Lists() {
             keyOf={({ id }) => id}
             hrefOf={({ id }) => hrefOfId(id)}
             empty={
-              <Empty title="No list was sent yet" curl={firstRequest()}>
-                A list is the whole list of members: who is missing from it is offboarded.
+              <Empty title="No lists yet" curl={firstRequest()}>
+                A list names every member: anyone who is missing from it is offboarded.
               </Empty>
             }
           />
@@ -56,15 +57,17 @@ type Checked = { file: File; preview?: MemberJobPreview; problem?: unknown }
 
 /** Checks a dropped list without changing anything, shows what it would do, and sends it when the reader says so. */
 function Upload() {
-  const { route } = useLocation()
+  const goOn = useGoOn()
   const [checked, setChecked] = useState<Checked>()
   const [isSending, setIsSending] = useState(false)
   const check = async (file: File) => {
     setChecked({ file })
+    // The reader may have dropped another file before the answer arrives.
+    const answer = (answered: Checked) => setChecked(now => (now?.file === file ? answered : now))
     try {
-      setChecked({ file, preview: await api.memberJobs.createFromFileV2(file, { dryRun: true }) })
+      answer({ file, preview: await api.memberJobs.createFromFileV2(file, { dryRun: true }) })
     } catch (problem) {
-      setChecked({ file, problem })
+      answer({ file, problem })
     }
   }
   const send = async () => {
@@ -72,7 +75,7 @@ function Upload() {
     setIsSending(true)
     try {
       const { jobId } = await api.memberJobs.createFromFileV2(checked.file)
-      route(at(`lists/${jobId}`))
+      goOn(at(`lists/${jobId}`))
     } catch (problem) {
       toast(messageOf(problem), { kind: 'bad' })
     }
@@ -81,7 +84,7 @@ function Upload() {
   return (
     <Panel>
       <div class="stack">
-        <DropZone label="Drop the whole list of members here" onFile={file => void check(file)} />
+        <DropZone label="Drop the full list of members here" onFile={file => void check(file)} />
         <p class="quiet">
           The file is first checked: nothing changes until you apply it. Start from{' '}
           <a href="/members-template.xlsx" download>
@@ -116,7 +119,7 @@ function Plan({ preview, onApply, isSending }: { preview: MemberJobPreview; onAp
       <PlanFigures plan={plan} />
       {offboard.length > 0 && (
         <details open={offboard.length <= 20}>
-          <summary>{plural(plan.offboard, 'member')} would be offboarded, because the list does not have them</summary>
+          <summary>{plural(plan.offboard, 'member')} would be offboarded, because they are not on the list</summary>
           <ul class="names">
             {offboard.slice(0, offboardShown).map(id => (
               <li key={id}>

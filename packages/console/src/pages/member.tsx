@@ -1,28 +1,33 @@
-import type {
-  BankAccountEU,
-  BankAccountUK,
-  Event,
-  Member,
-  MemberStatementLine,
-  WithdrawalWithStatus,
+import {
+  type BankAccountEU,
+  type BankAccountUK,
+  type Event,
+  type Member,
+  type MemberStatementLine,
+  type Money,
+  money,
+  type WithdrawalWithStatus,
 } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
+import { act, actUnlessUndone } from '../act.ts'
 import { api, send } from '../api.ts'
-import { act } from '../components/act.ts'
+import { ActButton } from '../components/act-button.tsx'
 import { ExportButton } from '../components/export.tsx'
 import { DayFilter, useFilters } from '../components/filters.tsx'
 import { Field, Form } from '../components/form.tsx'
-import { Drawer, Figure, KeyValues, Page, Panel } from '../components/layout.tsx'
+import { Drawer, Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
-import { Empty, Failure, messageOf, Skeleton } from '../components/states.tsx'
+import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { doUnlessUndone, toast } from '../components/toast.tsx'
 import { Amount, Day, Id, State, Time } from '../components/values.tsx'
-import { inWords } from '../format.ts'
+import { formatMoney, inWords } from '../format.ts'
+import { changesOf } from '../member-fields.ts'
 import { at, hrefOfId } from '../places.ts'
 import { prefetch, reload, useList, useLoaded } from '../query.ts'
 import { isSandbox, may } from '../session.ts'
+import { withdrawalStatuses } from '../statuses.ts'
+import { toast } from '../toasts.ts'
 
 type MemberId = Member['memberId']
 
@@ -35,13 +40,8 @@ const back = () => ({ href: at('members'), title: 'Members' })
 export default function MemberPage() {
   const { id } = useRoute().params as { id: MemberId }
   const { value, error, reload: retry } = useLoaded(`member ${id}`, () => api.members.get(id))
-  if (value === undefined)
-    return (
-      <Page title="Member" back={back()}>
-        {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={retry} />}
-      </Page>
-    )
-  return <Shown key={id} member={value} />
+  if (value === undefined) return <PendingPage title="Member" back={back()} error={error} onRetry={retry} />
+  return <Shown member={value} />
 }
 
 function Shown({ member }: { member: Member }) {
@@ -52,7 +52,9 @@ function Shown({ member }: { member: Member }) {
     <Page
       title={`${firstName} ${lastName}`}
       back={back()}
-      actions={<Actions member={member} onChange={() => setIsChanging(true)} />}
+      actions={
+        <Actions member={member} currency={balance.value?.available.currency} onChange={() => setIsChanging(true)} />
+      }
     >
       <div class="record-head">
         <State state={status} />
@@ -66,10 +68,10 @@ function Shown({ member }: { member: Member }) {
           >
             <Amount money={balance.value.available} />
           </Figure>
-          <Figure title="Smallest withdrawal">
+          <Figure title="Minimum withdrawal">
             <Amount money={balance.value.lowerLimit} />
           </Figure>
-          <Figure title="Largest withdrawal">
+          <Figure title="Maximum withdrawal">
             <Amount money={balance.value.upperLimit} />
           </Figure>
           <Figure title="Pay cycle ends">
@@ -91,7 +93,7 @@ function Shown({ member }: { member: Member }) {
               ['Tier', member.tier],
               ['Phone', member.phone ?? '–'],
               ['Account', <Account key="account" memberId={memberId} account={member.accountDetails} />],
-              ['Born', member.dob === null ? '–' : <Day key="dob" day={member.dob} />],
+              ['Date of birth', member.dob === null ? '–' : <Day key="dob" day={member.dob} />],
               ['Deducted by payroll', member.enablePayroll ? 'Yes' : 'No'],
             ]}
           />
@@ -101,8 +103,9 @@ function Shown({ member }: { member: Member }) {
         <MemberForm
           member={member}
           submit="Save"
-          onSubmit={async ({ email, ...changes }) => {
-            await api.members.update(memberId, { ...changes, ...(email === member.email ? {} : { email }) })
+          onSubmit={async entered => {
+            const changes = changesOf(member, entered)
+            if (Object.keys(changes).length > 0) await api.members.update(memberId, changes)
             toast('Saved')
             reload('member')
             setIsChanging(false)
@@ -113,43 +116,35 @@ function Shown({ member }: { member: Member }) {
   )
 }
 
-function Actions({ member: { memberId, firstName, status }, onChange }: { member: Member; onChange: () => void }) {
+function Actions({
+  member: { memberId, firstName, status },
+  currency,
+  onChange,
+}: {
+  member: Member
+  currency: Money['currency'] | undefined
+  onChange: () => void
+}) {
   const [isGoing, setIsGoing] = useState(false)
   const offboard = () => {
     setIsGoing(true)
-    doUnlessUndone(
-      `${firstName} is offboarded and can no longer withdraw.`,
-      () =>
-        void api.members
-          .offboard(memberId)
-          .catch(error => toast(messageOf(error), { kind: 'bad' }))
-          .finally(() => {
-            setIsGoing(false)
-            reload('member')
-          }),
-      () => setIsGoing(false),
-    )
+    actUnlessUndone(`${firstName} is offboarded and can no longer withdraw.`, () => api.members.offboard(memberId), {
+      changes: ['member'],
+      onEnd: () => setIsGoing(false),
+    })
   }
-  const pay = { amount: { amount: 10_000, currency: 'GBP' as const } }
+  const pay = currency && money('100', currency)
   return (
     <>
-      {isSandbox.value && may('developer') && status === 'active' && (
-        <button
-          type="button"
-          class="button"
-          onClick={() => void act(() => api.sandbox.members.fund(memberId, pay), 'Paid in', 'member')}
-        >
-          Add £100 of pay
-        </button>
+      {isSandbox.value && may('developer') && status === 'active' && pay && (
+        <ActButton act={() => act(() => api.sandbox.members.fund(memberId, { amount: pay }), 'Paid in', 'member')}>
+          Add {formatMoney(pay)} of pay
+        </ActButton>
       )}
       {status === 'invited' && may('payroll') && (
-        <button
-          type="button"
-          class="button"
-          onClick={() => void act(() => api.members.activate(memberId), `${firstName} is active`, 'member')}
-        >
+        <ActButton act={() => act(() => api.members.activate(memberId), `${firstName} is active`, 'member')}>
           Activate
-        </button>
+        </ActButton>
       )}
       {may('payroll') && (
         <>
@@ -229,7 +224,9 @@ function Statement({ memberId }: { memberId: MemberId }) {
   const filters = useFilters()
   const day = filters.get('asOf')
   // The whole of the day, in the reader's zone.
-  const asOf = day === '' ? {} : { asOf: new Date(`${day}T23:59:59.999`).toISOString() }
+  const end = new Date(`${day}T23:59:59.999`)
+  // The address may name no day, or one that no calendar has.
+  const asOf = Number.isNaN(end.getTime()) ? {} : { asOf: end.toISOString() }
   const listed = useList(
     `member-statement ${memberId} ${day}`,
     () => api.members.listStatementLines(memberId, { ...asOf, take: 20 }),
@@ -241,7 +238,7 @@ function Statement({ memberId }: { memberId: MemberId }) {
       title="Statement"
       aside={
         <div class="actions">
-          <DayFilter label="As of" value={day} onChange={value => filters.set('asOf', value)} />
+          <DayFilter label="As of" name="asOf" />
           <ExportButton
             name={`statement-${memberId}`}
             columns={[
@@ -281,10 +278,9 @@ const withdrawalColumns: Column<WithdrawalWithStatus>[] = [
 ]
 
 function Withdrawals({ memberId }: { memberId: MemberId }) {
-  const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
   const listed = useList(
     `member-withdrawals ${memberId}`,
-    () => api.withdrawals.list({ memberId, statuses: [...statuses], take: 10 }),
+    () => api.withdrawals.list({ memberId, statuses: [...withdrawalStatuses], take: 10 }),
     page => page.withdrawals,
   )
   return (

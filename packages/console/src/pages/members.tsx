@@ -1,20 +1,21 @@
 import type { Member, MemberStatus } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
-import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
-import { download } from '../components/export.tsx'
-import { ChoiceFilter, FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
+import { DownloadButton } from '../components/export.tsx'
+import { FilterBar, ManyFilter, TextFilter, useFilters } from '../components/filters.tsx'
+import { useGoOn } from '../components/go-on.ts'
 import { Icon } from '../components/icon.tsx'
 import { Drawer, Page, Panel } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
-import { Empty, messageOf } from '../components/states.tsx'
+import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { toast } from '../components/toast.tsx'
 import { State } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
+import { memberOf } from '../member-fields.ts'
 import { at, hrefOfId } from '../places.ts'
 import { prefetchList, reload as reloadKey, useList } from '../query.ts'
 import { may } from '../session.ts'
+import { toast } from '../toasts.ts'
 
 const statuses = ['active', 'invited', 'inactive'] as const
 
@@ -28,7 +29,7 @@ export function prefetchMembers(): void {
 
 export default function Members() {
   const filters = useFilters()
-  const { route } = useLocation()
+  const goOn = useGoOn()
   const [isInviting, setIsInviting] = useState(false)
   const chosen = filters.all('status') as MemberStatus[]
   const search = filters.get('search')
@@ -46,19 +47,9 @@ export default function Members() {
       title="Members"
       actions={
         <>
-          <button
-            type="button"
-            class="button"
-            onClick={() =>
-              void api.members
-                .export(query)
-                .then(async file => download('members.csv', await file.blob()))
-                .catch(problem => toast(messageOf(problem), { kind: 'bad' }))
-            }
-          >
-            <Icon name="download" />
+          <DownloadButton name="members.csv" file={() => api.members.export(query)}>
             Export CSV
-          </button>
+          </DownloadButton>
           {may('payroll') && (
             <button type="button" class="button button-main" onClick={() => setIsInviting(true)}>
               <Icon name="plus" />
@@ -69,18 +60,8 @@ export default function Members() {
       }
     >
       <FilterBar>
-        <ChoiceFilter
-          label="State"
-          values={statuses}
-          chosen={chosen}
-          onChange={values => filters.set('status', ...values)}
-        />
-        <TextFilter
-          label="Name, e-mail, worker id or id"
-          value={search}
-          isSearch
-          onChange={value => filters.set('search', value)}
-        />
+        <ManyFilter label="State" name="status" values={statuses} />
+        <TextFilter label="Name, e-mail, worker id or id" name="search" isSearch />
         {listed.first !== undefined && <span class="quiet">{formatNumber(listed.first.total)} found</span>}
       </FilterBar>
       <Panel isFlush>
@@ -93,7 +74,7 @@ export default function Members() {
           empty={
             filters.text === '' ? (
               <Empty title="No members yet" curl={firstRequest()}>
-                Invite the first one here, drop a list of all of them on the page of lists, or let your server do it.
+                Invite the first one here, drop a list of all of them under Lists of members, or let your server do it.
               </Empty>
             ) : (
               <Empty title="No member matches">
@@ -106,12 +87,12 @@ export default function Members() {
       <Drawer title="Invite a member" isOpen={isInviting} onClose={() => setIsInviting(false)}>
         <MemberForm
           submit="Invite"
-          onSubmit={async body => {
-            const { memberId, firstName } = await api.members.invite(body)
+          onSubmit={async entered => {
+            const { memberId, firstName } = await api.members.invite(memberOf(entered))
             toast(`${firstName} is invited`)
             reloadKey('members')
             setIsInviting(false)
-            route(at(`members/${memberId}`))
+            goOn(at(`members/${memberId}`))
           }}
         />
       </Drawer>

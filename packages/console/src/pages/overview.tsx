@@ -2,7 +2,7 @@ import type { Money, Overview, OverviewSeries, WithdrawalWithStatus } from '@ope
 import { useMemo } from 'preact/hooks'
 import { lazy } from 'preact-iso'
 import { api } from '../api.ts'
-import { ChoiceFilter, useFilters } from '../components/filters.tsx'
+import { OneFilter, useFilters } from '../components/filters.tsx'
 import { Figure, Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { Empty, Failure, Skeleton } from '../components/states.tsx'
@@ -12,6 +12,7 @@ import { formatDay, formatMoney, formatNumber, formatShortDay, plural } from '..
 import { at, hrefOfId } from '../places.ts'
 import { prefetch, useList, useLoaded } from '../query.ts'
 import { session } from '../session.ts'
+import { withdrawalStatuses } from '../statuses.ts'
 
 const Plot = lazy(() => import('../components/plot.tsx'))
 
@@ -131,19 +132,14 @@ function OverTime({ overview: { currencies, openCycle } }: { overview: Overview 
       aside={
         <div class="actions">
           {currencies.length > 1 && (
-            <ChoiceFilter
+            <OneFilter
               label="Currency"
+              name="currency"
               values={currencies.map(each => each.currency)}
-              chosen={[currency]}
-              onChange={values => filters.set('currency', ...values.slice(-1))}
+              shown={currency}
             />
           )}
-          <ChoiceFilter
-            label="By"
-            values={['day', 'cycle']}
-            chosen={[by]}
-            onChange={values => filters.set('by', ...values.slice(-1))}
-          />
+          <OneFilter label="By" name="by" values={['day', 'cycle']} shown={by} />
         </div>
       }
     >
@@ -208,10 +204,9 @@ const columns: Column<WithdrawalWithStatus>[] = [
 ]
 
 function Latest() {
-  const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
   const { rows, error, reload } = useList(
     'withdrawals-latest',
-    () => api.withdrawals.list({ statuses: [...statuses], take: 8 }),
+    () => api.withdrawals.list({ statuses: [...withdrawalStatuses], take: 8 }),
     page => page.withdrawals,
   )
   return (

@@ -1,15 +1,16 @@
 import type { Money, PayRunDetails } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
-import { api, sendTable } from '../api.ts'
+import { api, ofPartner, partnerId, sendTable } from '../api.ts'
 import { DropZone } from '../components/drop-zone.tsx'
 import { Figure, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { SheetProblems } from '../components/sheet.tsx'
-import { Failure, messageOf, Skeleton } from '../components/states.tsx'
-import { toast } from '../components/toast.tsx'
+import { Failure, Skeleton } from '../components/states.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatMoney, formatNumber, plural } from '../format.ts'
+import { messageOf } from '../problems.ts'
 import { reload, useLoaded } from '../query.ts'
+import { toast } from '../toasts.ts'
 import { Revert } from './pay-run.tsx'
 
 type PayRunId = PayRunDetails['id']
@@ -40,20 +41,25 @@ export function PayRunUpload() {
   const [state, setState] = useState<Upload>({ step: 'choosing' })
   const check = async (file: File) => {
     setState({ step: 'checking', file })
+    // The reader may have dropped another file before the answer arrives.
+    const answer = (answered: Upload) =>
+      setState(now => (now.step === 'checking' && now.file === file ? answered : now))
     try {
-      setState({ step: 'checked', file, checked: await sendTable<Checked>('/console/v1/pay-run-files', file) })
+      answer({ step: 'checked', file, checked: await sendTable<Checked>('/console/v1/pay-run-files', file) })
     } catch (problem) {
-      setState({ step: 'refused', file, problem })
+      answer({ step: 'refused', file, problem })
     }
   }
   /** Sends the parts that were not sent yet. Their keys make each of them count once, however often it is sent. */
   const send = async (file: File, checked: Checked) => {
     const parts = [...checked.parts]
+    // The reader may move on to another partner before the last part.
+    const headers = ofPartner(partnerId.peek())
     for (const [index, part] of parts.entries()) {
       if (part.sent !== null) continue
       setState({ step: 'sending', file, checked: { ...checked, parts: [...parts] } })
       try {
-        parts[index] = { ...part, sent: await upload(part) }
+        parts[index] = { ...part, sent: await upload(part, headers) }
       } catch (problem) {
         setState({ step: 'checked', file, checked: { ...checked, parts }, problem })
         toast(messageOf(problem), { kind: 'bad' })
@@ -92,10 +98,10 @@ export function PayRunUpload() {
   )
 }
 
-async function upload({ payDetails, idempotencyKey }: Part): Promise<Part['sent']> {
-  const options = { idempotencyKey, timeoutMs: uploadMsMax }
-  const { headers } = await api.payRuns.create({ payDetails }, options).withResponse()
-  const payRunId = headers.get('location')?.split('/').at(-1) as PayRunId | undefined
+async function upload({ payDetails, idempotencyKey }: Part, headers: Record<string, string>): Promise<Part['sent']> {
+  const options = { idempotencyKey, timeoutMs: uploadMsMax, headers }
+  const answer = await api.payRuns.create({ payDetails }, options).withResponse()
+  const payRunId = answer.headers.get('location')?.split('/').at(-1) as PayRunId | undefined
   return { payRunId: payRunId ?? null, at: new Date().toISOString() }
 }
 
@@ -205,7 +211,7 @@ function Confirm({
               {payRunId !== null && <Id id={payRunId} />} <Time at={at} />
             </span>
           ))}
-          {isSent && ' Sending them again pays once more.'}
+          {isSent && ' Sending them again pays a second time.'}
         </div>
       )}
       {parts.length > 1 && <p>The file becomes {parts.length} pay runs, because one has at most 100,000 lines.</p>}

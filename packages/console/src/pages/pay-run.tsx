@@ -1,14 +1,13 @@
 import type { PayRunDetails } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
+import { actUnlessUndone } from '../act.ts'
 import { api } from '../api.ts'
-import { Figure, KeyValues, Page, Panel } from '../components/layout.tsx'
-import { Failure, messageOf, Skeleton } from '../components/states.tsx'
-import { doUnlessUndone, toast } from '../components/toast.tsx'
+import { Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
 import { at } from '../places.ts'
-import { reload, useLoaded } from '../query.ts'
+import { useLoaded } from '../query.ts'
 import { may } from '../session.ts'
 
 const back = () => ({ href: at('pay-runs'), title: 'Pay runs' })
@@ -16,12 +15,7 @@ const back = () => ({ href: at('pay-runs'), title: 'Pay runs' })
 export default function PayRunPage() {
   const { id } = useRoute().params as { id: PayRunDetails['id'] }
   const { value, error, reload: retry } = useLoaded(`pay-run ${id}`, () => api.payRuns.get(id))
-  if (value === undefined)
-    return (
-      <Page title="Pay run" back={back()}>
-        {error === undefined ? <Skeleton /> : <Failure error={error} onRetry={retry} />}
-      </Page>
-    )
+  if (value === undefined) return <PendingPage title="Pay run" back={back()} error={error} onRetry={retry} />
   return (
     <Page title="Pay run" back={back()} actions={<Revert payRun={value} />}>
       <div class="record-head">
@@ -56,18 +50,10 @@ export function Revert({ payRun: { id, status } }: { payRun: Pick<PayRunDetails,
   if (status === 'Reverted' || !may('payroll')) return null
   const revert = () => {
     setIsGoing(true)
-    doUnlessUndone(
-      'Reverted. The opposite of the pay run is booked.',
-      () =>
-        void api.payRuns
-          .revert(id)
-          .catch(error => toast(messageOf(error), { kind: 'bad' }))
-          .finally(() => {
-            setIsGoing(false)
-            reload('pay-run', 'member')
-          }),
-      () => setIsGoing(false),
-    )
+    actUnlessUndone('Reverted: the pay run is booked in reverse.', () => api.payRuns.revert(id), {
+      changes: ['pay-run', 'member'],
+      onEnd: () => setIsGoing(false),
+    })
   }
   return (
     <button type="button" class="button" disabled={isGoing} onClick={revert}>

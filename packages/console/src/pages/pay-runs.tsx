@@ -1,7 +1,7 @@
 import type { PayRun, PayRunStatus } from '@openwage/sdk'
 import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
-import { ChoiceFilter, FilterBar, useFilters } from '../components/filters.tsx'
+import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
 import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
@@ -51,12 +51,7 @@ export default function PayRuns() {
         </div>
       )}
       <FilterBar>
-        <ChoiceFilter
-          label="State"
-          values={statuses}
-          chosen={chosen}
-          onChange={values => filters.set('status', ...values)}
-        />
+        <ManyFilter label="State" name="status" values={statuses} />
       </FilterBar>
       <Panel isFlush>
         <Table

@@ -1,8 +1,8 @@
 import type { LoggedRequest } from '@openwage/sdk'
 import { useRoute } from 'preact-iso'
 import { api } from '../api.ts'
-import { KeyValues, Page, Panel } from '../components/layout.tsx'
-import { Code, Failure, Skeleton } from '../components/states.tsx'
+import { KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { Code } from '../components/states.tsx'
 import { HttpStatus, Id, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
 import { at } from '../places.ts'
@@ -14,12 +14,7 @@ export default function RequestPage() {
   const { id } = useRoute().params as { id: LoggedRequest['id'] }
   const { value, error, reload } = useLoaded(`request ${id}`, () => api.requests.get(id))
   const codes = useLoaded('errors', () => api.service.getErrors()).value ?? []
-  if (value === undefined)
-    return (
-      <Page title="Request" back={back()}>
-        {error === undefined ? <Skeleton /> : <Failure error={error} onRetry={reload} />}
-      </Page>
-    )
+  if (value === undefined) return <PendingPage title="Request" back={back()} error={error} onRetry={reload} />
   return (
     <Page title={`${value.method} ${value.route ?? value.path}`} back={back()}>
       <div class="record-head">
@@ -48,7 +43,7 @@ export default function RequestPage() {
             entries={[
               ['Request', <Id key="id" id={value.id} isLink={false} />],
               [
-                'Id in the answer',
+                'Request id in the answer',
                 <Id key="request" id={value.requestId} isLink={false} isWhole={value.requestId.length < 40} />,
               ],
               ['API key', <Id key="key" id={value.keyId} />],

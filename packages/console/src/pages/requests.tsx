@@ -38,24 +38,11 @@ export default function Requests() {
       }
     >
       <FilterBar>
-        <TextFilter label="Status" value={filters.get('status')} onChange={text => filters.set('status', text)} />
-        <TextFilter label="Error code" value={filters.get('code')} onChange={text => filters.set('code', text)} />
-        <TextFilter
-          label="Idempotency key"
-          value={filters.get('key')}
-          isSearch
-          onChange={text => filters.set('key', text)}
-        />
-        <TextFilter
-          label="Id of a record"
-          value={filters.get('resource')}
-          onChange={text => filters.set('resource', text)}
-        />
-        <TextFilter
-          label="Id of a request"
-          value={filters.get('request')}
-          onChange={text => filters.set('request', text)}
-        />
+        <TextFilter label="Status" name="status" />
+        <TextFilter label="Error code" name="code" />
+        <TextFilter label="Idempotency key" name="key" isSearch />
+        <TextFilter label="Id of a record" name="resource" />
+        <TextFilter label="Id of a request" name="request" />
         <SpanFilter />
       </FilterBar>
       {filters.get('key') !== '' && <KeyInspector idempotencyKey={filters.get('key')} />}
@@ -98,7 +85,7 @@ const columns: Column<LoggedRequest>[] = [
   },
   { title: 'Errors', cell: ({ errorCodes }) => errorCodes.join(', '), isMinor: true },
   { title: 'Record', cell: ({ resourceId }) => resourceId && <Id id={resourceId} />, isMinor: true },
-  { title: 'Took', cell: ({ durationMs }) => `${formatNumber(durationMs)} ms`, isFigure: true, isMinor: true },
+  { title: 'Duration', cell: ({ durationMs }) => `${formatNumber(durationMs)} ms`, isFigure: true, isMinor: true },
 ]
 
 const csvColumns: [string, (row: LoggedRequest) => string | number | boolean | null][] = [

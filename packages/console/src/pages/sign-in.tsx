@@ -2,23 +2,22 @@ import { ApiError } from '@openwage/sdk'
 import { useEffect, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { send, sessionEnded } from '../api.ts'
-import { messageOf } from '../components/states.tsx'
-import { forget, useLoaded } from '../query.ts'
+import { messageOf } from '../problems.ts'
+import { useLoaded } from '../query.ts'
 import { begin, type Session, session } from '../session.ts'
 import { Mark } from '../shell.tsx'
+import { signInFaults } from '../sign-in-faults.ts'
 
 /** Signs a reader in by password and, if set up, a second factor; or by a link whose token is in the fragment. */
 export function SignIn() {
-  const { path, url, route } = useLocation()
-  const [problem, setProblem] = useState('')
+  const { path, url, query, route } = useLocation()
+  const [problem, setProblem] = useState(signInFaults.get(query.fault) ?? '')
   const [needsTotp, setNeedsTotp] = useState(false)
   const [isBusy, setIsBusy] = useState(false)
 
   const ways = useLoaded('ways-to-sign-in', () => send<{ hasOidc: boolean }>('GET', '/console/v1/sign-in')).value
 
   const enter = (started: Session) => {
-    // What the previous reader saw is not shown to the next one.
-    if (session.peek()?.user.id !== started.user.id) forget()
     begin(started)
     // A page that asked for a new session goes on where it was.
     route(path.startsWith('/console/sign-in') ? '/console' : url, true)

@@ -1,16 +1,17 @@
 import { useState } from 'preact/hooks'
+import { act, actUnlessUndone } from '../act.ts'
 import { send } from '../api.ts'
-import { act } from '../components/act.ts'
+import { ActButton } from '../components/act-button.tsx'
 import { Field, Form } from '../components/form.tsx'
 import { Icon } from '../components/icon.tsx'
 import { Drawer, Page, Panel } from '../components/layout.tsx'
-import { Code, Empty, messageOf } from '../components/states.tsx'
+import { Code, Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { doUnlessUndone, toast } from '../components/toast.tsx'
 import { Time } from '../components/values.tsx'
 import { inWords } from '../format.ts'
 import { reload, useLoaded } from '../query.ts'
 import { type Role, session } from '../session.ts'
+import { toast } from '../toasts.ts'
 
 type User = {
   id: string
@@ -19,6 +20,7 @@ type User = {
   roles: Role[]
   isDisabled: boolean
   hasTotp: boolean
+  hasIdentity: boolean
   lastSignInAt: string | null
 }
 type Invitation = { id: string; email: string; roles: Role[]; expiresAt: string }
@@ -36,7 +38,7 @@ export default function Users() {
   const [isInviting, setIsInviting] = useState(false)
   const [changing, setChanging] = useState<User>()
   const [link, setLink] = useState<string>()
-  const users = useLoaded('users', () => send<{ users: User[] }>('GET', '/console/v1/users?take=100'))
+  const users = useLoaded('users', () => send<{ users: User[] }>('GET', '/console/v1/users?take=1000'))
   const close = () => {
     setIsInviting(false)
     setLink(undefined)
@@ -84,7 +86,7 @@ export default function Users() {
       <Drawer title="Invite a person" isOpen={isInviting} onClose={close}>
         {link === undefined ? (
           <Form
-            submit="Make the link"
+            submit="Create the link"
             onSubmit={async ({ email = '', ...chosen }) => {
               const body = { email, roles: Object.keys(chosen) }
               setLink((await send<{ url: string }>('POST', '/console/v1/invitations', { body })).url)
@@ -131,14 +133,19 @@ function RoleFields({ held }: { held: Role[] }) {
 function Change({ user, onDone }: { user: User; onDone: () => void }) {
   const remove = () => {
     onDone()
-    doUnlessUndone(
+    actUnlessUndone(
       `${user.name} can no longer use these pages.`,
-      () =>
-        void send('DELETE', `/console/v1/users/${user.id}`)
-          .then(() => reload('users'))
-          .catch(error => toast(messageOf(error), { kind: 'bad' })),
-      () => undefined,
+      () => send('DELETE', `/console/v1/users/${user.id}`),
+      { changes: ['users'] },
     )
+  }
+  const unlink = async () => {
+    const done = await act(
+      () => send('DELETE', `/console/v1/users/${user.id}/identity`),
+      `${user.name} is unlinked, and signed out`,
+      'users',
+    )
+    if (done) onDone()
   }
   return (
     <>
@@ -146,7 +153,7 @@ function Change({ user, onDone }: { user: User; onDone: () => void }) {
         submit="Save the roles"
         onSubmit={async chosen => {
           await send('PATCH', `/console/v1/users/${user.id}`, { body: { roles: Object.keys(chosen) } })
-          toast('Saved; the person signs in again')
+          toast('Saved; they have to sign in again')
           reload('users')
           onDone()
         }}
@@ -158,6 +165,16 @@ function Change({ user, onDone }: { user: User; onDone: () => void }) {
           Remove from this partner
         </button>
       </div>
+      {user.hasIdentity && session.value?.isOperator && (
+        <section class="stack">
+          <p class="quiet">
+            Signs in through your organisation. Unlink when the organisation has replaced the person’s account, or has
+            given the address to another person. The next person who signs in there with {user.email} then gets this
+            user, with its roles.
+          </p>
+          <ActButton act={unlink}>Unlink from the organisation</ActButton>
+        </section>
+      )}
     </>
   )
 }
@@ -173,15 +190,14 @@ function Invitations() {
     {
       title: 'Withdraw',
       cell: ({ id }) => (
-        <button
-          type="button"
-          class="text-button"
-          onClick={() =>
-            void act(() => send('DELETE', `/console/v1/invitations/${id}`), 'The link no longer works', 'invitations')
+        <ActButton
+          look="text-button"
+          act={() =>
+            act(() => send('DELETE', `/console/v1/invitations/${id}`), 'The link no longer works', 'invitations')
           }
         >
           Withdraw
-        </button>
+        </ActButton>
       ),
     },
   ]

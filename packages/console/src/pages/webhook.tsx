@@ -1,17 +1,17 @@
 import type { Webhook, WebhookDelivery, WebhookDeliveryState } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { useLocation, useRoute } from 'preact-iso'
+import { act, actUnlessUndone } from '../act.ts'
 import { api } from '../api.ts'
-import { act } from '../components/act.ts'
-import { ChoiceFilter, FilterBar, useFilters } from '../components/filters.tsx'
-import { Drawer, KeyValues, Page, Panel } from '../components/layout.tsx'
-import { Code, Empty, Failure, messageOf, Skeleton } from '../components/states.tsx'
+import { ActButton } from '../components/act-button.tsx'
+import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
+import { Drawer, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { Code, Empty, Failure, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { doUnlessUndone, toast } from '../components/toast.tsx'
 import { HttpStatus, Id, State, Time } from '../components/values.tsx'
 import { formatNumber, inWords, plural } from '../format.ts'
 import { at } from '../places.ts'
-import { reload, useList, useLoaded } from '../query.ts'
+import { useList, useLoaded } from '../query.ts'
 
 type WebhookId = Webhook['id']
 
@@ -21,12 +21,7 @@ const states = ['pending', 'delivered', 'failed', 'skipped'] as const
 export default function WebhookPage() {
   const { id } = useRoute().params as { id: WebhookId }
   const { value, error, reload: retry } = useLoaded(`webhook ${id}`, () => api.webhooks.get(id))
-  if (value === undefined)
-    return (
-      <Page title="Webhook" back={back()}>
-        {error === undefined ? <Skeleton /> : <Failure error={error} onRetry={retry} />}
-      </Page>
-    )
+  if (value === undefined) return <PendingPage title="Webhook" back={back()} error={error} onRetry={retry} />
   return (
     <Page title={new URL(value.url).host} back={back()} actions={<Actions webhook={value} />}>
       <div class="record-head">
@@ -57,20 +52,14 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
   const [secret, setSecret] = useState<string>()
   return (
     <>
-      <button
-        type="button"
-        class="button"
-        onClick={() =>
-          void act(() => api.webhooks.test(id, { type: 'withdrawal.paid' }), 'A sample is on its way', 'webhook')
-        }
+      <ActButton
+        act={() => act(() => api.webhooks.test(id, { type: 'withdrawal.paid' }), 'A sample is on its way', 'webhook')}
       >
         Send a sample
-      </button>
-      <button
-        type="button"
-        class="button"
-        onClick={() =>
-          void act(
+      </ActButton>
+      <ActButton
+        act={() =>
+          act(
             // As far back as events are kept.
             () => api.webhooks.replay(id, { failedSince: new Date(Date.now() - 29 * 86_400_000).toISOString() }),
             ({ count }) => (count === 0 ? 'Nothing has failed' : `${plural(count, 'event')} replayed`),
@@ -79,12 +68,10 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
         }
       >
         Replay what failed
-      </button>
-      <button
-        type="button"
-        class="button"
-        onClick={() =>
-          void act(
+      </ActButton>
+      <ActButton
+        act={() =>
+          act(
             () => api.webhooks.rotateSecret(id, {}),
             ({ secret: shown }) => {
               setSecret(shown)
@@ -94,29 +81,23 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
         }
       >
         Rotate the secret
-      </button>
-      <button
-        type="button"
-        class="button"
-        onClick={() =>
-          void act(() => api.webhooks.update(id, { enabled: !enabled }), enabled ? 'Disabled' : 'Enabled', 'webhook')
+      </ActButton>
+      <ActButton
+        act={() =>
+          act(() => api.webhooks.update(id, { enabled: !enabled }), enabled ? 'Disabled' : 'Enabled', 'webhook')
         }
       >
         {enabled ? 'Disable' : 'Enable'}
-      </button>
+      </ActButton>
       <button
         type="button"
         class="button"
         onClick={() => {
-          doUnlessUndone(
-            'The webhook is deleted.',
-            () =>
-              void api.webhooks
-                .delete(id)
-                .then(() => reload('webhooks'))
-                .catch(error => toast(messageOf(error), { kind: 'bad' })),
-            () => route(at(`webhooks/${id}`)),
-          )
+          const page = at(`webhooks/${id}`)
+          actUnlessUndone('The webhook is deleted.', () => api.webhooks.delete(id), {
+            changes: ['webhooks'],
+            onUndo: () => route(page),
+          })
           route(at('webhooks'))
         }}
       >
@@ -142,7 +123,7 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
   const columns: Column<WebhookDelivery>[] = [
     { title: 'Event', cell: ({ type }) => <code>{type}</code> },
     { title: 'State', cell: ({ state }) => <State state={state} /> },
-    { title: 'Happened', cell: ({ createdAt }) => <Time at={createdAt} />, isMinor: true },
+    { title: 'When', cell: ({ createdAt }) => <Time at={createdAt} />, isMinor: true },
     { title: 'Attempts', cell: ({ attemptCount }) => formatNumber(attemptCount), isFigure: true, isMinor: true },
     {
       title: 'Details',
@@ -156,12 +137,7 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
   return (
     <div class="stack-s">
       <FilterBar>
-        <ChoiceFilter
-          label="State"
-          values={states}
-          chosen={chosen}
-          onChange={values => filters.set('state', ...values)}
-        />
+        <ManyFilter label="State" name="state" values={states} />
       </FilterBar>
       <Panel isFlush title="Deliveries">
         <Table
@@ -195,13 +171,11 @@ function Attempts({ webhookId, delivery }: { webhookId: WebhookId; delivery: Web
       />
       {!value.isTest && (
         <div>
-          <button
-            type="button"
-            class="button"
-            onClick={() => void act(() => api.webhooks.replay(webhookId, { eventId: value.id }), 'Replayed', 'webhook')}
+          <ActButton
+            act={() => act(() => api.webhooks.replay(webhookId, { eventId: value.id }), 'Replayed', 'webhook')}
           >
             Replay this event
-          </button>
+          </ActButton>
         </div>
       )}
       <ol class="stack">

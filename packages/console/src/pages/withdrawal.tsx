@@ -10,16 +10,18 @@ import type {
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useRoute } from 'preact-iso'
+import { act, actUnlessUndone } from '../act.ts'
 import { admin } from '../admin.ts'
 import { api } from '../api.ts'
-import { KeyValues, Page, Panel, type Step, Timeline } from '../components/layout.tsx'
-import { Failure, messageOf, Skeleton } from '../components/states.tsx'
-import { doUnlessUndone, toast } from '../components/toast.tsx'
+import { ActButton } from '../components/act-button.tsx'
+import { KeyValues, Page, Panel, PendingPage, type Step, Timeline } from '../components/layout.tsx'
+import { MemberName } from '../components/member-name.tsx'
+import { Skeleton } from '../components/states.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { inWords } from '../format.ts'
 import type { Payout } from '../generated/admin.ts'
 import { at } from '../places.ts'
-import { prefetch, reload, useLoaded } from '../query.ts'
+import { prefetch, useLoaded } from '../query.ts'
 import { isSandbox, may, session } from '../session.ts'
 import { payoutSteps } from './operator/payout-steps.tsx'
 
@@ -28,23 +30,14 @@ export function prefetchWithdrawal(id: string): void {
   prefetch(`withdrawal ${id}`, () => api.withdrawals.get(id as WithdrawalId))
 }
 
+const back = () => ({ href: at('withdrawals'), title: 'Withdrawals' })
+
 type Delivered = { webhookId: string; url: string; delivery: WebhookDelivery }
 
 export default function Withdrawal() {
   const { id } = useRoute().params as { id: WithdrawalId }
   const { value, error, reload: retry } = useLoaded(`withdrawal ${id}`, () => api.withdrawals.get(id))
-  if (error !== undefined)
-    return (
-      <Page title="Withdrawal" back={{ href: at('withdrawals'), title: 'Withdrawals' }}>
-        <Failure error={error} onRetry={retry} />
-      </Page>
-    )
-  if (value === undefined)
-    return (
-      <Page title="Withdrawal" back={{ href: at('withdrawals'), title: 'Withdrawals' }}>
-        <Skeleton lines={8} />
-      </Page>
-    )
+  if (value === undefined) return <PendingPage title="Withdrawal" back={back()} error={error} onRetry={retry} />
   return <Shown withdrawal={value} />
 }
 
@@ -57,14 +50,9 @@ function usePayout({ id, status, paymentReference }: WithdrawalDetails): Payout 
 function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
   const { id, status, amount, netAmount, fee, memberId, payCycleId, bankAccount } = withdrawal
   const payout = usePayout(withdrawal)
-  const member = useLoaded(`member ${memberId}`, () => api.members.get(memberId)).value
   const isUndoable = cancelling.value.has(id)
   return (
-    <Page
-      title="Withdrawal"
-      back={{ href: at('withdrawals'), title: 'Withdrawals' }}
-      actions={<Actions withdrawal={withdrawal} />}
-    >
+    <Page title="Withdrawal" back={back()} actions={<Actions withdrawal={withdrawal} />}>
       <div class="record">
         <div class="record-head">
           <span class="record-amount">
@@ -72,13 +60,7 @@ function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
           </span>
           <State state={isUndoable ? 'cancelled' : status} />
           <span class="record-to">
-            to{' '}
-            {member ? (
-              <a class="link" href={at(`members/${memberId}`)}>{`${member.firstName} ${member.lastName}`}</a>
-            ) : (
-              <Id id={memberId} />
-            )}
-            , account ending in {bankAccount.lastFour}
+            to <MemberName id={memberId} />, account ending in {bankAccount.lastFour}
           </span>
         </div>
         <div class="columns">
@@ -104,7 +86,7 @@ function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
                   ['Member', <Id key="member" id={memberId} />],
                   ['Pay cycle', <Id key="cycle" id={payCycleId} />],
                   [
-                    'Reference at the bank',
+                    'Bank reference',
                     withdrawal.paymentReference === null ? (
                       '–'
                     ) : (
@@ -141,18 +123,10 @@ function Actions({ withdrawal: { id, status } }: { withdrawal: WithdrawalDetails
   }
   const cancel = () => {
     mark(true)
-    doUnlessUndone(
-      'Cancelled. The member gets the money back.',
-      () =>
-        void api.withdrawals
-          .cancel(id)
-          .catch(error => toast(messageOf(error), { kind: 'bad' }))
-          .finally(() => {
-            mark(false)
-            reload('withdrawal')
-          }),
-      () => mark(false),
-    )
+    actUnlessUndone('Cancelled. The member gets the money back.', () => api.withdrawals.cancel(id), {
+      changes: ['withdrawal'],
+      onEnd: () => mark(false),
+    })
   }
   return (
     <>
@@ -168,30 +142,21 @@ function Actions({ withdrawal: { id, status } }: { withdrawal: WithdrawalDetails
 
 /** Plays the bank of a sandbox. */
 function BankButtons({ id, status }: { id: WithdrawalId; status: WithdrawalDetails['status'] }) {
-  const acts = (
+  const answers = (
     [
-      { title: 'Pay', from: ['held', 'submitted'], act: () => api.sandbox.withdrawals.pay(id, {}) },
-      { title: 'Fail', from: ['held', 'submitted'], act: () => api.sandbox.withdrawals.fail(id, {}) },
-      { title: 'Return', from: ['held', 'submitted', 'paid'], act: () => api.sandbox.withdrawals.return(id, {}) },
+      { title: 'Pay', from: ['held', 'submitted'], answer: () => api.sandbox.withdrawals.pay(id, {}) },
+      { title: 'Fail', from: ['held', 'submitted'], answer: () => api.sandbox.withdrawals.fail(id, {}) },
+      { title: 'Return', from: ['held', 'submitted', 'paid'], answer: () => api.sandbox.withdrawals.return(id, {}) },
     ] as const
   ).filter(({ from }) => (from as readonly string[]).includes(status))
-  if (acts.length === 0) return null
+  if (answers.length === 0) return null
   return (
     <fieldset class="button-group">
       <legend class="hidden-label">As the bank of the sandbox</legend>
-      {acts.map(({ title, act }) => (
-        <button
-          key={title}
-          type="button"
-          class="button"
-          onClick={() =>
-            void act()
-              .then(() => reload('withdrawal', 'member'))
-              .catch(error => toast(messageOf(error), { kind: 'bad' }))
-          }
-        >
+      {answers.map(({ title, answer }) => (
+        <ActButton key={title} act={() => act(answer, undefined, 'withdrawal', 'member')}>
           {title}
-        </button>
+        </ActButton>
       ))}
     </fieldset>
   )
@@ -222,7 +187,7 @@ function WholeTimeline({ withdrawal, payout }: { withdrawal: WithdrawalDetails; 
   )
   return (
     <>
-      <Timeline steps={steps} timeOf={instant => <Time at={instant} />} />
+      <Timeline steps={steps} />
       {isPartial && <Skeleton lines={2} />}
     </>
   )

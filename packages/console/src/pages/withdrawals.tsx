@@ -1,7 +1,7 @@
 import { toDecimal, type WithdrawalStatus, type WithdrawalWithStatus } from '@openwage/sdk'
 import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
-import { ChoiceFilter, FilterBar, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
+import { FilterBar, ManyFilter, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { Empty, Failure, Skeleton } from '../components/states.tsx'
@@ -10,13 +10,12 @@ import { Amount, Id, State, Time } from '../components/values.tsx'
 import { hrefOfId } from '../places.ts'
 import { prefetchList, useList, useLoaded } from '../query.ts'
 import { may } from '../session.ts'
-
-const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
+import { withdrawalStatuses } from '../statuses.ts'
 
 const rowsOf = (page: { withdrawals: WithdrawalWithStatus[] }) => page.withdrawals
 
 export function prefetchWithdrawals(): void {
-  prefetchList('withdrawals?', () => api.withdrawals.list({ statuses: [...statuses], take: 50 }), rowsOf)
+  prefetchList('withdrawals?', () => api.withdrawals.list({ statuses: [...withdrawalStatuses], take: 50 }), rowsOf)
 }
 
 export default function Withdrawals() {
@@ -27,7 +26,7 @@ export default function Withdrawals() {
   const memberId = member.startsWith('mem_') ? member : ''
   const isName = member !== '' && memberId === '' && may('payroll', 'support', 'viewer')
   const query = {
-    statuses: chosen.length > 0 ? chosen : [...statuses],
+    statuses: chosen.length > 0 ? chosen : [...withdrawalStatuses],
     ...(memberId === '' ? {} : { memberId: memberId as `mem_${string}` }),
     ...(filters.get('from') === '' ? {} : { fromDate: filters.get('from') }),
     ...(filters.get('to') === '' ? {} : { toDate: filters.get('to') }),
@@ -49,18 +48,8 @@ export default function Withdrawals() {
       }
     >
       <FilterBar>
-        <ChoiceFilter
-          label="State"
-          values={statuses}
-          chosen={chosen}
-          onChange={values => filters.set('status', ...values)}
-        />
-        <TextFilter
-          label="Member’s name or id"
-          value={member}
-          isSearch
-          onChange={value => filters.set('member', value)}
-        />
+        <ManyFilter label="State" name="status" values={withdrawalStatuses} />
+        <TextFilter label="Member’s name or id" name="member" isSearch />
         {memberId !== '' && <MemberName id={memberId as `mem_${string}`} />}
         <SpanFilter />
       </FilterBar>

@@ -62,14 +62,10 @@ export default function AuditLog() {
       }
     >
       <FilterBar>
-        <TextFilter label="Who" value={filters.get('actor')} isSearch onChange={text => filters.set('actor', text)} />
-        <TextFilter label="Action" value={filters.get('action')} onChange={text => filters.set('action', text)} />
-        <TextFilter
-          label="Id of a record"
-          value={filters.get('resource')}
-          onChange={text => filters.set('resource', text)}
-        />
-        <TextFilter label="Partner" value={filters.get('partner')} onChange={text => filters.set('partner', text)} />
+        <TextFilter label="Who" name="actor" isSearch />
+        <TextFilter label="Action" name="action" />
+        <TextFilter label="Id of a record" name="resource" />
+        <TextFilter label="Partner" name="partner" />
         <SpanFilter />
       </FilterBar>
       <Panel isFlush>

@@ -2,9 +2,9 @@ import { ApiError } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { admin } from '../../admin.ts'
 import { DropZone } from '../../components/drop-zone.tsx'
-import { messageOf } from '../../components/states.tsx'
 import { plural } from '../../format.ts'
 import type { Rail } from '../../generated/admin.ts'
+import { messageOf } from '../../problems.ts'
 import { reload } from '../../query.ts'
 
 type Taken = { key: number; name: string; rail: string; state: 'sending' | 'good' | 'known' | 'bad'; message: string }
@@ -48,14 +48,14 @@ export function BankFiles({ rails }: { rails: Rail[] }) {
         {byHand.map(({ name, currency }) => (
           <DropZone
             key={name}
-            label={`Drop files of the bank for ${name} (${currency}) here`}
+            label={`Drop the bank’s files for ${name} (${currency}) here`}
             kinds={null}
             takesMany
             onFile={file => void upload(name, file)}
           />
         ))}
       </div>
-      <ul class="file-results" aria-live="polite" aria-label="Files of the bank">
+      <ul class="file-results" aria-live="polite" aria-label="Imported files">
         {taken.map(({ key, name, rail, state, message }) => (
           <li key={key} class={`file-result file-${state}`}>
             <b>{name}</b> <span class="quiet">for {rail}</span>

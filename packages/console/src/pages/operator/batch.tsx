@@ -1,20 +1,21 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
+import { act } from '../../act.ts'
 import { admin } from '../../admin.ts'
-import { act } from '../../components/act.ts'
+import { ActButton } from '../../components/act-button.tsx'
 import { ExportButton } from '../../components/export.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { Figure, KeyValues, Page, Panel, type Step, Timeline } from '../../components/layout.tsx'
+import { Figure, KeyValues, Page, Panel, PendingPage, type Step, Timeline } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
 import { ReasonDrawer } from '../../components/reason.tsx'
-import { Empty, Failure, Skeleton } from '../../components/states.tsx'
+import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
-import { toast } from '../../components/toast.tsx'
 import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
 import { plural } from '../../format.ts'
 import type { AuditEntry, BatchPayment, PayoutBatch, PayoutBatchId, Rail } from '../../generated/admin.ts'
 import { reload, useList, useLoaded } from '../../query.ts'
 import { session } from '../../session.ts'
+import { toast } from '../../toasts.ts'
 import { BatchState } from './batches.tsx'
 import { HeldBy, useRails } from './holds.tsx'
 
@@ -29,12 +30,7 @@ export default function BatchPage() {
   const { id } = useRoute().params as { id: PayoutBatchId }
   const { value, error, reload: retry } = useLoaded(`operator-batch ${id}`, () => admin.getPayoutBatch(id))
   const rails = useRails()
-  if (error !== undefined || value === undefined)
-    return (
-      <Page title="Batch" back={back}>
-        {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={retry} />}
-      </Page>
-    )
+  if (value === undefined) return <PendingPage title="Batch" back={back} error={error} onRetry={retry} />
   const rail = rails.find(({ name }) => name === value.rail)
   return (
     <Page title={`Batch ${value.messageId}`} back={back} actions={<Actions batch={value} rail={rail} />}>
@@ -71,17 +67,14 @@ export default function BatchPage() {
               entries={[
                 ['Batch', <Id key="id" id={id} isLink={false} />],
                 ['Rail', value.rail],
-                [
-                  'Paid from',
-                  value.debtor === 'default' ? 'The account of the rail' : <Id key="of" id={value.debtor} />,
-                ],
+                ['Paid from', value.debtor === 'default' ? 'The rail’s account' : <Id key="of" id={value.debtor} />],
                 ['Speed', value.isInstant ? 'Instant' : 'Standard'],
                 ['File', value.fileName ?? '–'],
                 [
                   'SHA-256 of the file',
                   value.fileSha256 === null ? '–' : <Id key="sum" id={value.fileSha256} isWhole />,
                 ],
-                ['Names of payees', value.nameCheck ?? 'Not checked by the bank'],
+                ['Payee names', value.nameCheck ?? 'Not checked by the bank'],
               ]}
             />
           </Panel>
@@ -113,7 +106,7 @@ function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
 }
 
 function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }) {
-  const [isHolding, setIsHolding] = useState(false)
+  const [isAsking, setIsAsking] = useState(false)
   const { id, status, held, needsApproval, fileSha256 } = batch
   const approve = async () => {
     // In another window the reader may have approved it already, which the server takes as a repeat.
@@ -133,49 +126,44 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
         </a>
       )}
       {unsent(status) && (
-        <button
-          type="button"
-          class="button"
-          onClick={() =>
-            held ? void act(() => admin.releasePayoutBatch(id), 'Released', changes) : setIsHolding(true)
-          }
-        >
+        <button type="button" class="button" onClick={() => setIsAsking(true)}>
           {held ? 'Release' : 'Hold'}
         </button>
       )}
       {needsApproval && !hasApproved(batch) && (
-        <button type="button" class="button button-main" onClick={() => void approve()}>
+        <ActButton look="button button-main" act={approve}>
           Approve
-        </button>
+        </ActButton>
       )}
       {isByHand && status === 'approved' && !held && rail.hold === null && (
-        <button
-          type="button"
-          class="button button-main"
-          onClick={() =>
-            void act(
+        <ActButton
+          look="button button-main"
+          act={() =>
+            act(
               () => admin.exportPayoutBatch(id),
-              'The file is fixed. Download it, and bring it to the bank once.',
+              'The file is fixed. Download it, and take it to the bank once.',
               changes,
             )
           }
         >
           Export the file
-        </button>
+        </ActButton>
       )}
       <ReasonDrawer
-        title="Hold the batch"
-        submit="Hold"
+        title={held ? 'Release the batch' : 'Hold the batch'}
+        submit={held ? 'Release' : 'Hold'}
         note="For operators and the audit log; nothing personal"
-        isOpen={isHolding}
-        onClose={() => setIsHolding(false)}
+        isOpen={isAsking}
+        onClose={() => setIsAsking(false)}
         onSubmit={async given => {
-          await admin.holdPayoutBatch(id, given)
-          toast('Held until it is released')
+          await (held ? admin.releasePayoutBatch(id, given) : admin.holdPayoutBatch(id, given))
+          toast(held ? 'Released' : 'Held until it is released')
           reload(changes)
         }}
       >
-        It is not sent until you release it. What has been sent cannot be stopped here; call the bank.
+        {held
+          ? 'Once it is approved, it can be sent.'
+          : 'It is not sent until you release it. What has been sent cannot be stopped here; call the bank.'}
       </ReasonDrawer>
     </>
   )
@@ -192,7 +180,7 @@ function History({ batch }: { batch: PayoutBatch }) {
   const { id, status, held, fileSha256 } = batch
   const key = `operator-batch-log ${id} ${status} ${held} ${fileSha256}`
   const log = useLoaded(key, () => admin.listAuditEntries({ resourceId: id, take: 100 }))
-  return <Timeline steps={stepsOf(batch, log.value?.entries ?? [])} timeOf={at => <Time at={at} />} />
+  return <Timeline steps={stepsOf(batch, log.value?.entries ?? [])} />
 }
 
 const deeds: Record<string, { verb: string; tone: Step['tone'] }> = {
@@ -234,7 +222,7 @@ function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
     }),
     ...step('sent', batch.sentAt, 'good', 'Counts as sent to the bank'),
     ...step('acknowledged', batch.acknowledgedAt, 'good', 'The bank has the batch'),
-    ...(status === 'settled' ? step('ended', batch.endedAt, 'good', 'Settled: every payment is answered') : []),
+    ...(status === 'settled' ? step('ended', batch.endedAt, 'good', 'Settled: every payment has an answer') : []),
     ...(status === 'rejected' ? step('ended', batch.endedAt, 'bad', 'Rejected by the bank') : []),
     ...(status === 'cancelled' ? step('ended', batch.endedAt, 'calm', 'Cancelled: no payment was left in it') : []),
   ]

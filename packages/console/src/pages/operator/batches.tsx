@@ -1,27 +1,17 @@
 import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
-import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
+import { FilterBar, ManyFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
-import type { PayoutBatchStatus, PayoutBatchSummary } from '../../generated/admin.ts'
+import { type PayoutBatchStatus, type PayoutBatchSummary, payoutBatchStatuses } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 import { BankFiles } from './bank-files.tsx'
 import { useRails } from './holds.tsx'
 import { RailFilter } from './rail-filter.tsx'
-
-const statuses = [
-  'building',
-  'approved',
-  'sent',
-  'acknowledged',
-  'settled',
-  'rejected',
-  'cancelled',
-] as const satisfies PayoutBatchStatus[]
 
 const columns: Column<PayoutBatchSummary>[] = [
   { title: 'Value date', cell: ({ valueDate }) => <Day day={valueDate} /> },
@@ -40,10 +30,9 @@ export function BatchState({ batch: { status, needsApproval, held } }: { batch: 
 export default function BatchesPage() {
   const filters = useFilters()
   const rails = useRails()
-  const statusesChosen = filters.all('status') as PayoutBatchStatus[]
+  const chosen = filters.all('status') as PayoutBatchStatus[]
   const rail = filters.get('rail')
-  const list = (take: number) =>
-    admin.listPayoutBatches({ take, statuses: statusesChosen, ...(rail === '' ? {} : { rail }) })
+  const list = (take: number) => admin.listPayoutBatches({ take, statuses: chosen, ...(rail === '' ? {} : { rail }) })
   const listed = useList(
     `operator-batches?${filters.text}`,
     () => list(50),
@@ -71,12 +60,7 @@ export default function BatchesPage() {
     >
       <BankFiles rails={rails} />
       <FilterBar>
-        <ChoiceFilter
-          label="State"
-          values={statuses}
-          chosen={filters.all('status')}
-          onChange={values => filters.set('status', ...values)}
-        />
+        <ManyFilter label="State" name="status" values={payoutBatchStatuses} />
         <RailFilter rails={rails} />
       </FilterBar>
       <Panel isFlush>

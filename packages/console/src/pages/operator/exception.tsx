@@ -3,27 +3,21 @@ import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { admin } from '../../admin.ts'
 import { Choice, Field, Form } from '../../components/form.tsx'
-import { KeyValues, Page, Panel } from '../../components/layout.tsx'
+import { KeyValues, Page, Panel, PendingPage } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
-import { Failure, Skeleton } from '../../components/states.tsx'
-import { toast } from '../../components/toast.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
 import type { ExceptionClosing, PayoutException, PayoutExceptionId } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { session } from '../../session.ts'
+import { toast } from '../../toasts.ts'
 
 const back = { href: '/console/operator/exceptions', title: 'Exceptions' }
 
 export default function ExceptionPage() {
   const { id } = useRoute().params as { id: PayoutExceptionId }
   const { value, error, reload: retry } = useLoaded(`operator-exception ${id}`, () => admin.getPayoutException(id))
-  if (error !== undefined || value === undefined)
-    return (
-      <Page title="Exception" back={back}>
-        {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={retry} />}
-      </Page>
-    )
+  if (value === undefined) return <PendingPage title="Exception" back={back} error={error} onRetry={retry} />
   const { withdrawalId, partnerId } = value
   const details: [string, ComponentChildren][] = [
     ['Exception', <Id key="id" id={id} isLink={false} />],
@@ -31,7 +25,7 @@ export default function ExceptionPage() {
     ['Since', <Time key="since" at={value.openedAt} />],
     ['The bank says', value.outcome === null ? '–' : <State key="outcome" state={value.outcome} />],
     ['Reference', value.reference === null ? '–' : <Id key="reference" id={value.reference} isWhole isLink={false} />],
-    ['Code of the bank', value.reasonCode ?? '–'],
+    ['The bank’s code', value.reasonCode ?? '–'],
     ['File', value.fileName === null ? '–' : `${value.fileName}${value.line === null ? '' : `, line ${value.line}`}`],
     ['Batch', value.batchId === null ? '–' : <Id key="batch" id={value.batchId} />],
     ['Partner', partnerId === null ? '–' : <Id key="partner" id={partnerId} />],
@@ -59,7 +53,7 @@ export default function ExceptionPage() {
           <Panel title="What happened">
             <p>{value.reason}</p>
           </Panel>
-          {value.closedAt === null ? <Decide key={id} exception={value} /> : <Decided exception={value} />}
+          {value.closedAt === null ? <Decide exception={value} /> : <Decided exception={value} />}
         </div>
         <Panel title="Details">
           <KeyValues entries={details} />
@@ -73,7 +67,7 @@ const titles: Record<string, string> = {
   unmatched: 'An answer without a payment of ours',
   amount: 'Another amount than ours',
   contradiction: 'An answer that contradicts an earlier one',
-  duplicate: 'Taken for a duplicate by the bank',
+  duplicate: 'The bank took it for a duplicate',
   refused: 'An answer that could not be recorded',
   money_in: 'Money arrived that nothing explains',
   money_out: 'Money left that nothing explains',
@@ -106,7 +100,7 @@ const isDebitOfBatch = ({ kind, amount, batchId, withdrawalId }: PayoutException
 
 function bodyOf(fields: Record<string, string>): Record<string, string | string[]> {
   const { references, ...others } = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
-  return references === undefined ? others : { ...others, references: references.split(/[\s,;]+/) }
+  return references === undefined ? others : { ...others, references: references.split(/[\s,;]+/).filter(Boolean) }
 }
 
 function Decide({ exception }: { exception: PayoutException }) {
@@ -155,7 +149,7 @@ function Decide({ exception }: { exception: PayoutException }) {
                 label="References of the payments that the bank did not make"
                 name="references"
                 problem={problemOf('references')}
-                note="OW…, separated by blanks. They must add up to what the bank debited less; the others are then paid"
+                note="OW…, separated by spaces. They must add up to what the bank did not debit; the others are then paid"
                 isRequired
               />
             )}
@@ -206,7 +200,7 @@ function BookFields({
           label="Reference of the movement"
           name="reference"
           problem={problemOf('reference')}
-          note="If it is no settlement. By default the one of the bank"
+          note="If it does not pay a settlement. By default, the bank’s"
         />
       </div>
     </>

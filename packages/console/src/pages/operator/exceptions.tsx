@@ -1,6 +1,6 @@
 import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
-import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
+import { FilterBar, OneFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -58,12 +58,7 @@ export default function ExceptionsPage() {
       }
     >
       <FilterBar>
-        <ChoiceFilter
-          label="State"
-          values={states}
-          chosen={[state]}
-          onChange={([, chosen]) => chosen !== undefined && filters.set('state', chosen === 'open' ? '' : chosen)}
-        />
+        <OneFilter label="State" name="state" values={states} shown={state} />
       </FilterBar>
       <Panel isFlush>
         <Table

@@ -1,6 +1,6 @@
 import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
-import { ChoiceFilter, FilterBar, useFilters } from '../../components/filters.tsx'
+import { FilterBar, OneFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -32,7 +32,7 @@ function Owners({ debtors }: { debtors: string[] }) {
   const others = debtors.filter(debtor => debtor !== 'default')
   return (
     <>
-      {debtors.includes('default') && 'all partners without an own account'}{' '}
+      {debtors.includes('default') && 'all partners without a separate account'}{' '}
       {others.map(id => (
         <Id key={id} id={id} />
       ))}
@@ -72,12 +72,12 @@ export default function Float() {
       }
     >
       <FilterBar>
-        <ChoiceFilter
+        <OneFilter
           label="Days of each account"
+          name="days"
           values={spans}
           labelOf={span => `${span} days`}
-          chosen={[days]}
-          onChange={([, chosen]) => chosen !== undefined && filters.set('days', chosen === '31' ? '' : chosen)}
+          shown={days}
         />
         <RailFilter rails={rails} />
       </FilterBar>

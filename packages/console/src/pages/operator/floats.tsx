@@ -6,11 +6,11 @@ import { Drawer, Panel } from '../../components/layout.tsx'
 import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
-import { toast } from '../../components/toast.tsx'
 import { Amount, Id, Time } from '../../components/values.tsx'
 import { formatMoney } from '../../format.ts'
 import type { Float, Floats, PartnerId, SettlementDue } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
+import { toast } from '../../toasts.ts'
 
 type Currency = Money['currency']
 type Doing =

@@ -1,7 +1,8 @@
-import { useEffect } from 'preact/hooks'
+import { act } from '../../act.ts'
 import { admin } from '../../admin.ts'
-import { act } from '../../components/act.ts'
+import { ActButton } from '../../components/act-button.tsx'
 import { Figure, KeyValues, Page, Panel } from '../../components/layout.tsx'
+import { usePolling } from '../../components/polling.ts'
 import { Code, Empty, Failure, Skeleton } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Id, State, Time } from '../../components/values.tsx'
@@ -86,32 +87,23 @@ const columns: Column<LedgerVerification>[] = [
   },
 ]
 
-const pollMs = 1_000
-
 /** Recomputes the books and every rule between slices, in the background of the worker. */
 function Books() {
-  const { value, error, reload } = useLoaded('operator-verifications', () => admin.listLedgerVerifications())
+  const loaded = useLoaded('operator-verifications', () => admin.listLedgerVerifications())
+  const { value, error, reload } = loaded
   const isRunning = value?.verifications.some(({ endedAt }) => endedAt === null) ?? false
-  useEffect(() => {
-    if (!isRunning) return
-    const timer = setInterval(reload, pollMs)
-    return () => clearInterval(timer)
-  }, [isRunning])
+  usePolling(isRunning, loaded)
   return (
     <Panel
       isFlush
       title="The books"
       aside={
-        <button
-          type="button"
-          class="button"
+        <ActButton
           disabled={isRunning}
-          onClick={() =>
-            void act(() => admin.verifyLedger(), 'The books are being recomputed', 'operator-verifications')
-          }
+          act={() => act(() => admin.verifyLedger(), 'The books are being recomputed', 'operator-verifications')}
         >
           Verify now
-        </button>
+        </ActButton>
       }
     >
       <Table

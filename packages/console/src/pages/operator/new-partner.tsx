@@ -2,10 +2,10 @@ import { useLocation } from 'preact-iso'
 import { admin } from '../../admin.ts'
 import { Field, Form } from '../../components/form.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
-import { toast } from '../../components/toast.tsx'
 import { defaultSettings } from '../../generated/admin.ts'
 import { reload } from '../../query.ts'
-import { loadSession } from '../../session.ts'
+import { refreshSession } from '../../session.ts'
+import { toast } from '../../toasts.ts'
 import { readSettings, settingFields } from './settings.tsx'
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
@@ -24,7 +24,7 @@ export default function NewPartner() {
               toast(`${name} is created`)
               reload('operator-partners')
               // The menu lists the partners of the session.
-              await loadSession()
+              await refreshSession()
               route(`/console/operator/partners/${id}`)
             }}
           >

@@ -1,16 +1,16 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
+import { act } from '../../act.ts'
 import { admin } from '../../admin.ts'
-import { act } from '../../components/act.ts'
+import { ActButton } from '../../components/act-button.tsx'
 import { ApiKeys } from '../../components/api-keys.tsx'
-import { Drawer, Figure, Page, Panel } from '../../components/layout.tsx'
+import { Drawer, Figure, Page, Panel, PendingPage } from '../../components/layout.tsx'
 import { ReasonForm } from '../../components/reason.tsx'
-import { Failure, Skeleton } from '../../components/states.tsx'
-import { toast } from '../../components/toast.tsx'
 import { Day, Id } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
-import type { PartnerId } from '../../generated/admin.ts'
+import type { Partner as PartnerDetails, PartnerId } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
+import { toast } from '../../toasts.ts'
 import { NextSteps } from './first-steps.tsx'
 import { FloatPanel } from './floats.tsx'
 import { PartnerStateOf } from './partners.tsx'
@@ -32,50 +32,9 @@ export default function Partner() {
     reload('operator-partner')
     onDone()
   }
-  if (value === undefined)
-    return (
-      <Page title="Partner" back={back}>
-        {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={retry} />}
-      </Page>
-    )
+  if (value === undefined) return <PendingPage title="Partner" back={back} error={error} onRetry={retry} />
   return (
-    <Page
-      title={value.name}
-      back={back}
-      actions={
-        <>
-          <a class="button" href={`/console/${id}`}>
-            Open its pages
-          </a>
-          {value.paused ? (
-            <button
-              type="button"
-              class="button"
-              onClick={() => void act(() => admin.resumePartner(id, {}), 'Resumed', 'operator-partner')}
-            >
-              Resume
-            </button>
-          ) : (
-            <button type="button" class="button" onClick={() => setDoing('pause')}>
-              Pause
-            </button>
-          )}
-          {value.suspended ? (
-            <button
-              type="button"
-              class="button"
-              onClick={() => void act(() => admin.restorePartner(id, {}), 'Restored', 'operator-partner')}
-            >
-              Restore
-            </button>
-          ) : (
-            <button type="button" class="button" onClick={() => setDoing('suspend')}>
-              Suspend
-            </button>
-          )}
-        </>
-      }
-    >
+    <Page title={value.name} back={back} actions={<Actions partner={value} onStop={setDoing} />}>
       <div class="record-head">
         <PartnerStateOf state={value.state} />
         <Id id={id} isLink={false} />
@@ -126,5 +85,37 @@ export default function Partner() {
         <ReasonForm submit="Suspend" onSubmit={given => stop(admin.suspendPartner(id, given), 'Suspended')} />
       </Drawer>
     </Page>
+  )
+}
+
+function Actions({
+  partner: { id, paused, suspended },
+  onStop,
+}: {
+  partner: PartnerDetails
+  onStop: (act: 'pause' | 'suspend') => void
+}) {
+  return (
+    <>
+      <a class="button" href={`/console/${id}`}>
+        Open its pages
+      </a>
+      {paused ? (
+        <ActButton act={() => act(() => admin.resumePartner(id, {}), 'Resumed', 'operator-partner')}>Resume</ActButton>
+      ) : (
+        <button type="button" class="button" onClick={() => onStop('pause')}>
+          Pause
+        </button>
+      )}
+      {suspended ? (
+        <ActButton act={() => act(() => admin.restorePartner(id, {}), 'Restored', 'operator-partner')}>
+          Restore
+        </ActButton>
+      ) : (
+        <button type="button" class="button" onClick={() => onStop('suspend')}>
+          Suspend
+        </button>
+      )}
+    </>
   )
 }

@@ -1,18 +1,16 @@
 import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
-import { ChoiceFilter, FilterBar, TextFilter, useFilters } from '../../components/filters.tsx'
+import { FilterBar, OneFilter, TextFilter, useFilters } from '../../components/filters.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Id, State, Time } from '../../components/values.tsx'
-import type { PartnerState, PartnerSummary } from '../../generated/admin.ts'
+import { type PartnerState, type PartnerSummary, partnerStates } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 import { isSandbox } from '../../session.ts'
 import { FirstSteps } from './first-steps.tsx'
-
-const states = ['open', 'paused', 'suspended'] as const satisfies PartnerState[]
 
 const columns: Column<PartnerSummary>[] = [
   { title: 'Name', cell: ({ name }) => <b>{name}</b> },
@@ -57,18 +55,8 @@ export default function Partners() {
       {isEmpty && <FirstSteps isLive={!isSandbox.value} />}
       <div hidden={isEmpty}>
         <FilterBar>
-          <ChoiceFilter
-            label="State"
-            values={states}
-            chosen={filters.all('state')}
-            onChange={values => filters.set('state', ...values.slice(-1))}
-          />
-          <TextFilter
-            label="Name or id"
-            value={filters.get('search')}
-            isSearch
-            onChange={value => filters.set('search', value)}
-          />
+          <OneFilter label="State" name="state" values={partnerStates} shown={state} />
+          <TextFilter label="Name or id" name="search" isSearch />
         </FilterBar>
         <Panel isFlush>
           <Table

@@ -1,4 +1,4 @@
-import { ChoiceFilter, useFilters } from '../../components/filters.tsx'
+import { OneFilter, useFilters } from '../../components/filters.tsx'
 import type { Rail } from '../../generated/admin.ts'
 
 /** One of the rails, if there is a choice. */
@@ -6,12 +6,12 @@ export function RailFilter({ rails }: { rails: Rail[] }) {
   const filters = useFilters()
   if (rails.length < 2) return null
   return (
-    <ChoiceFilter
+    <OneFilter
       label="Rail"
+      name="rail"
       values={rails.map(({ name }) => name)}
       labelOf={name => name}
-      chosen={filters.all('rail')}
-      onChange={values => filters.set('rail', ...values.slice(-1))}
+      shown={filters.get('rail')}
     />
   )
 }

@@ -1,20 +1,20 @@
 import { useState } from 'preact/hooks'
 import { admin } from '../../admin.ts'
-import { act } from '../../components/act.ts'
-import { Drawer, Page, Panel } from '../../components/layout.tsx'
-import { ReasonForm } from '../../components/reason.tsx'
+import { Page, Panel } from '../../components/layout.tsx'
+import { ReasonDrawer } from '../../components/reason.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
-import { toast } from '../../components/toast.tsx'
 import { State } from '../../components/values.tsx'
 import type { Rail } from '../../generated/admin.ts'
 import { reload as reloadKey, useLoaded } from '../../query.ts'
+import { toast } from '../../toasts.ts'
 import { HeldBy } from './holds.tsx'
 
 /** The connected banks. Holding one stops what has not been sent; answers of the bank are read all the same. */
 export default function Rails() {
   const { value, error, reload } = useLoaded('operator-rails', () => admin.listRails())
-  const [holding, setHolding] = useState<string>()
+  const [asking, setAsking] = useState<Rail>()
+  const isHeld = asking !== undefined && asking.hold !== null
   const columns: Column<Rail>[] = [
     { title: 'Rail', cell: ({ name }) => <b>{name}</b> },
     {
@@ -31,17 +31,9 @@ export default function Rails() {
     {
       title: 'Change',
       isTitleHidden: true,
-      cell: ({ name, hold }) => (
-        <button
-          type="button"
-          class="text-button"
-          onClick={() =>
-            hold === null
-              ? setHolding(name)
-              : void act(() => admin.releaseRail(name), `${name} is released`, 'operator-rails')
-          }
-        >
-          {hold === null ? 'Hold' : 'Release'}
+      cell: rail => (
+        <button type="button" class="text-button" onClick={() => setAsking(rail)}>
+          {rail.hold === null ? 'Hold' : 'Release'}
         </button>
       ),
       isFigure: true,
@@ -63,18 +55,22 @@ export default function Rails() {
           }
         />
       </Panel>
-      <Drawer title={`Hold ${holding ?? ''}`} isOpen={holding !== undefined} onClose={() => setHolding(undefined)}>
-        <p>Nothing is sent through it until it is released. What has been sent cannot be stopped.</p>
-        <ReasonForm
-          submit="Hold"
-          onSubmit={async given => {
-            await admin.holdRail(holding ?? '', given)
-            toast(`${holding} is held`)
-            reloadKey('operator-rails')
-            setHolding(undefined)
-          }}
-        />
-      </Drawer>
+      <ReasonDrawer
+        title={`${isHeld ? 'Release' : 'Hold'} ${asking?.name ?? ''}`}
+        submit={isHeld ? 'Release' : 'Hold'}
+        isOpen={asking !== undefined}
+        onClose={() => setAsking(undefined)}
+        onSubmit={async given => {
+          const name = asking?.name ?? ''
+          await (isHeld ? admin.releaseRail(name, given) : admin.holdRail(name, given))
+          toast(`${name} is ${isHeld ? 'released' : 'held'}`)
+          reloadKey('operator-rails')
+        }}
+      >
+        {isHeld
+          ? 'What is approved can be sent through it again.'
+          : 'Nothing is sent through it until it is released. What has been sent cannot be stopped.'}
+      </ReasonDrawer>
     </Page>
   )
 }

@@ -2,87 +2,67 @@ import { admin } from '../../admin.ts'
 import { Check, Choice, Field, readFields, wholeNumber } from '../../components/form.tsx'
 import { KeyValues } from '../../components/layout.tsx'
 import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
-import { toast } from '../../components/toast.tsx'
 import type { PartnerId, PartnerSettings } from '../../generated/admin.ts'
 import { reload } from '../../query.ts'
+import { toast } from '../../toasts.ts'
 
-type Setting = {
-  name: keyof PartnerSettings
-  label: string
-  unit?: string
-  note?: string
-} & ({ kind: 'text' | 'day' | 'number' | 'switch' | 'zone' } | { kind: 'choice'; choices: [string, string][] })
+type Name = keyof PartnerSettings
+type Setting<N extends Name = Name> = { group: string; label: string; unit?: string; note?: string } & (
+  | { kind: 'text' | 'day' | 'number' | 'switch' | 'zone' }
+  | { kind: 'choice'; choices: Record<PartnerSettings[N] & string, string> }
+)
 
 /** Every setting of a partner, in the order of the form. */
-const groups: { title: string; settings: Setting[] }[] = [
-  {
-    title: 'Place',
-    settings: [
-      { name: 'timeZone', kind: 'zone', label: 'Time zone', note: 'Of its calendar days, for example Europe/London' },
-      { name: 'country', kind: 'text', label: 'Country', note: 'Of phone numbers without a country code: two letters' },
-    ],
+const settings: { [N in Name]: Setting<N> } = {
+  timeZone: {
+    group: 'Place',
+    kind: 'zone',
+    label: 'Time zone',
+    note: 'Of its calendar days, for example Europe/London',
   },
-  {
-    title: 'Pay cycles',
-    settings: [
-      {
-        ...{ name: 'cycleSchedule', kind: 'choice', label: 'Length of a cycle' },
-        choices: [
-          ['weekly', 'A week'],
-          ['two_weekly', 'Two weeks'],
-          ['four_weekly', 'Four weeks'],
-          ['semi_monthly', 'Half a month'],
-          ['monthly', 'A month'],
-        ],
-      },
-      {
-        ...{ name: 'cycleAnchor', kind: 'day', label: 'A day on which a cycle starts' },
-        note: 'Of a monthly cycle, from the 1st to the 28th',
-      },
-      {
-        ...{ name: 'shortfallPolicy', kind: 'choice', label: 'What payroll could not deduct' },
-        choices: [
-          ['carry', 'Is carried to the next cycle'],
-          ['write_off', 'Is written off'],
-        ],
-      },
-    ],
+  country: {
+    ...{ group: 'Place', kind: 'text', label: 'Country' },
+    note: 'Of phone numbers without a country code: two letters',
   },
-  {
-    title: 'Withdrawals',
-    settings: [
-      { name: 'intentMinutes', kind: 'number', label: 'An intent is valid for', unit: 'minutes' },
-      { name: 'holdSeconds', kind: 'number', label: 'A withdrawal can be cancelled for', unit: 'seconds' },
-      { name: 'graceMinutes', kind: 'number', label: 'A pay run can be reverted for', unit: 'minutes' },
-    ],
+  cycleSchedule: {
+    ...{ group: 'Pay cycles', kind: 'choice', label: 'Length of a cycle' },
+    choices: {
+      weekly: 'A week',
+      two_weekly: 'Two weeks',
+      four_weekly: 'Four weeks',
+      semi_monthly: 'Half a month',
+      monthly: 'A month',
+    },
   },
-  {
-    title: 'Members',
-    settings: [
-      { name: 'autoActivate', kind: 'switch', label: 'Members are active once invited' },
-      {
-        ...{ name: 'offboardReviewPercent', kind: 'number', label: 'A list may offboard', unit: '% of the members' },
-        note: 'One that would offboard more waits for approval',
-      },
-      { name: 'reviewDays', kind: 'number', label: 'A list that waits is rejected after', unit: 'days' },
-    ],
+  cycleAnchor: {
+    ...{ group: 'Pay cycles', kind: 'day', label: 'A day on which a cycle starts' },
+    note: 'Of a monthly cycle, from the 1st to the 28th',
   },
-  {
-    title: 'Requests',
-    settings: [
-      { name: 'requestsPerSecond', kind: 'number', label: 'Sustained', unit: 'requests a second' },
-      { name: 'requestsBurst', kind: 'number', label: 'In a burst', unit: 'requests' },
-    ],
+  shortfallPolicy: {
+    ...{ group: 'Pay cycles', kind: 'choice', label: 'What payroll could not deduct' },
+    choices: { carry: 'Is carried to the next cycle', write_off: 'Is written off' },
   },
-]
-const all = groups.flatMap(({ settings }) => settings)
+  intentMinutes: { group: 'Withdrawals', kind: 'number', label: 'An intent is valid for', unit: 'minutes' },
+  holdSeconds: { group: 'Withdrawals', kind: 'number', label: 'A withdrawal can be cancelled for', unit: 'seconds' },
+  graceMinutes: { group: 'Withdrawals', kind: 'number', label: 'A pay run can be reverted for', unit: 'minutes' },
+  autoActivate: { group: 'Members', kind: 'switch', label: 'Members are active once invited' },
+  offboardReviewPercent: {
+    ...{ group: 'Members', kind: 'number', label: 'A list may offboard', unit: '% of the members' },
+    note: 'One that would offboard more waits for approval',
+  },
+  reviewDays: { group: 'Members', kind: 'number', label: 'A list that waits is rejected after', unit: 'days' },
+  requestsPerSecond: { group: 'Requests', kind: 'number', label: 'Sustained', unit: 'requests a second' },
+  requestsBurst: { group: 'Requests', kind: 'number', label: 'In a burst', unit: 'requests' },
+}
+const all = Object.entries(settings).map(([name, setting]) => ({ name: name as Name, ...(setting as Setting) }))
+type Named = (typeof all)[number]
 
 /** The fields of all settings. Not a component: the form learns at once which problems stand at their fields. */
 export function settingFields(values: PartnerSettings, problemOf: (name: string) => string | undefined) {
-  return groups.map(({ title, settings }) => (
-    <fieldset key={title} class="setting-group">
-      <legend>{title}</legend>
-      {settings.map(setting => (
+  return [...Map.groupBy(all, ({ group }) => group)].map(([group, members]) => (
+    <fieldset key={group} class="setting-group">
+      <legend>{group}</legend>
+      {members.map(setting => (
         <SettingField
           key={setting.name}
           setting={setting}
@@ -100,14 +80,14 @@ function SettingField({
   value,
   problem,
 }: {
-  setting: Setting
+  setting: Named
   value: PartnerSettings[keyof PartnerSettings]
   problem: string | undefined
 }) {
   const { name, label, unit, note } = setting
   if (setting.kind === 'switch') return <Check label={label} name={name} isOn={value === true} />
   if (setting.kind === 'choice')
-    return <Choice label={label} name={name} value={String(value)} choices={setting.choices} />
+    return <Choice label={label} name={name} value={String(value)} choices={Object.entries(setting.choices)} />
   return (
     <Field
       {...{ name, note, problem, value: String(value) }}
@@ -122,7 +102,7 @@ function SettingField({
 /** @throws FieldProblems */
 export function readSettings(fields: Record<string, string>): PartnerSettings {
   return readFields(fields, field => {
-    const read = ({ name, kind }: Setting) => {
+    const read = ({ name, kind }: Named) => {
       if (kind === 'switch') return fields[name] === 'on'
       return kind === 'number' ? field(name, wholeNumber) : (fields[name] ?? '')
     }
@@ -133,7 +113,7 @@ export function readSettings(fields: Record<string, string>): PartnerSettings {
 
 function inWords(setting: Setting, value: PartnerSettings[keyof PartnerSettings]): string {
   if (setting.kind === 'switch') return value === true ? 'Yes' : 'No'
-  if (setting.kind === 'choice') return setting.choices.find(([key]) => key === value)?.[1] ?? String(value)
+  if (setting.kind === 'choice') return setting.choices[String(value)] ?? String(value)
   return setting.unit === undefined ? String(value) : `${value} ${setting.unit}`
 }
 
@@ -155,10 +135,12 @@ export function ChangeSettings({
     <ReviewedForm
       plan={async fields => {
         const wanted = readSettings(fields)
-        const changed = all.filter(({ name }) => wanted[name] !== values[name])
-        return { changed, wanted }
+        // As they are now: someone else may have changed some since the page was loaded.
+        const { settings: before } = await admin.getPartner(partnerId)
+        const changed = all.filter(({ name }) => wanted[name] !== values[name] && wanted[name] !== before[name])
+        return { changed, wanted, before }
       }}
-      review={({ changed, wanted }) =>
+      review={({ changed, wanted, before }) =>
         changed.length === 0 ? (
           <p class="notice">Nothing would change.</p>
         ) : (
@@ -167,7 +149,7 @@ export function ChangeSettings({
               label="Settings"
               changes={changed.map(setting => ({
                 name: setting.label,
-                before: inWords(setting, values[setting.name]),
+                before: inWords(setting, before[setting.name]),
                 after: inWords(setting, wanted[setting.name]),
               }))}
             />

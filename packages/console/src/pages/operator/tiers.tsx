@@ -6,11 +6,11 @@ import { Drawer, KeyValues, Panel } from '../../components/layout.tsx'
 import { type Change, Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
-import { toast } from '../../components/toast.tsx'
 import { Amount, Id } from '../../components/values.tsx'
 import { formatMoney, formatNumber, inWords, plural } from '../../format.ts'
 import type { NewTierTerms, OperatorTier, PartnerId, TierPreview } from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
+import { toast } from '../../toasts.ts'
 
 type Currency = Money['currency']
 
@@ -31,8 +31,8 @@ export function Tiers({ partnerId }: { partnerId: PartnerId }) {
       ),
     },
     { title: 'Paid by', cell: ({ feePayer }) => inWords(feePayer), isMinor: true },
-    { title: 'Smallest', cell: ({ lowerLimit }) => <Amount money={lowerLimit} />, isFigure: true, isMinor: true },
-    { title: 'Largest', cell: ({ upperLimit }) => <Amount money={upperLimit} />, isFigure: true, isMinor: true },
+    { title: 'Minimum', cell: ({ lowerLimit }) => <Amount money={lowerLimit} />, isFigure: true, isMinor: true },
+    { title: 'Maximum', cell: ({ upperLimit }) => <Amount money={upperLimit} />, isFigure: true, isMinor: true },
     { title: 'Members', cell: ({ members }) => formatNumber(members.active), isFigure: true },
     {
       title: 'Change',
@@ -90,9 +90,6 @@ type Planned = { terms: NewTierTerms; preview: TierPreview }
 
 /** The terms of a tier, entered and then shown with their effect before they are saved. */
 function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: OperatorTier | null; onDone: () => void }) {
-  const currency = tier?.currency
-  const amount = currency === undefined ? '' : `, ${currency}`
-  const decimal = (value: Money | null | undefined) => (value == null ? '' : toDecimal(value))
   const nameOf = (fields: Record<string, string>) => tier?.name ?? fields.name ?? ''
   return (
     <ReviewedForm<Planned & { name: string }>
@@ -129,79 +126,86 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
         onDone()
       }}
     >
-      {problemOf => (
-        <>
-          {tier === null && (
-            <div class="form-row">
-              <Field label="Name" name="name" problem={problemOf('name')} note="Lists of members name it" isRequired />
-              <Field
-                label="Currency"
-                name="currency"
-                value="GBP"
-                problem={problemOf('currency')}
-                note="It cannot change later"
-                isRequired
-              />
-            </div>
-          )}
-          <div class="form-row">
-            <Field
-              label={`Fee${amount}`}
-              name="feeFixed"
-              value={decimal(tier?.feeFixed) || '0.00'}
-              problem={problemOf('feeFixed')}
-              isRequired
-            />
-            <Field
-              label="and basis points"
-              name="feeBps"
-              value={String(tier?.feeBps ?? 0)}
-              problem={problemOf('feeBps')}
-              note="Of the amount; 100 are 1 %"
-              isRequired
-            />
-          </div>
-          <div class="form-row">
-            <Field label="Smallest fee" name="feeMin" value={decimal(tier?.feeMin)} problem={problemOf('feeMin')} />
-            <Field label="Largest fee" name="feeMax" value={decimal(tier?.feeMax)} problem={problemOf('feeMax')} />
-          </div>
-          <Choice label="The fee is paid by" name="feePayer" value={tier?.feePayer ?? 'member'} choices={payers} />
-          <div class="form-row">
-            <Field
-              label="Smallest withdrawal"
-              name="lowerLimit"
-              value={decimal(tier?.lowerLimit)}
-              problem={problemOf('lowerLimit')}
-              isRequired
-            />
-            <Field
-              label="Largest withdrawal"
-              name="upperLimit"
-              value={decimal(tier?.upperLimit)}
-              problem={problemOf('upperLimit')}
-              isRequired
-            />
-          </div>
-          <div class="form-row">
-            <Field
-              label="Withdrawals a day"
-              name="withdrawalsPerDay"
-              value={String(tier?.withdrawalsPerDay ?? '')}
-              problem={problemOf('withdrawalsPerDay')}
-              note="Empty: any number"
-            />
-            <Field
-              label="Withdrawals a cycle"
-              name="withdrawalsPerCycle"
-              value={String(tier?.withdrawalsPerCycle ?? '')}
-              problem={problemOf('withdrawalsPerCycle')}
-              note="Empty: any number"
-            />
-          </div>
-          <Choice label="Payouts are sent" name="payoutSpeed" value={tier?.payoutSpeed ?? ''} choices={speeds} />
-        </>
-      )}
+      {problemOf => termFields(tier, problemOf)}
     </ReviewedForm>
+  )
+}
+
+/** Not a component: the form learns at once which problems stand at their fields. */
+function termFields(tier: OperatorTier | null, problemOf: (name: string) => string | undefined) {
+  const amount = tier === null ? '' : `, ${tier.currency}`
+  const decimal = (value: Money | null | undefined) => (value == null ? '' : toDecimal(value))
+  return (
+    <>
+      {tier === null && (
+        <div class="form-row">
+          <Field label="Name" name="name" problem={problemOf('name')} note="Lists of members name it" isRequired />
+          <Field
+            label="Currency"
+            name="currency"
+            value="GBP"
+            problem={problemOf('currency')}
+            note="It cannot change later"
+            isRequired
+          />
+        </div>
+      )}
+      <div class="form-row">
+        <Field
+          label={`Fee${amount}`}
+          name="feeFixed"
+          value={tier === null ? '0' : decimal(tier.feeFixed)}
+          problem={problemOf('feeFixed')}
+          isRequired
+        />
+        <Field
+          label="and basis points"
+          name="feeBps"
+          value={String(tier?.feeBps ?? 0)}
+          problem={problemOf('feeBps')}
+          note="Of the amount; 100 are 1 %"
+          isRequired
+        />
+      </div>
+      <div class="form-row">
+        <Field label="Minimum fee" name="feeMin" value={decimal(tier?.feeMin)} problem={problemOf('feeMin')} />
+        <Field label="Maximum fee" name="feeMax" value={decimal(tier?.feeMax)} problem={problemOf('feeMax')} />
+      </div>
+      <Choice label="The fee is paid by" name="feePayer" value={tier?.feePayer ?? 'member'} choices={payers} />
+      <div class="form-row">
+        <Field
+          label="Minimum withdrawal"
+          name="lowerLimit"
+          value={decimal(tier?.lowerLimit)}
+          problem={problemOf('lowerLimit')}
+          isRequired
+        />
+        <Field
+          label="Maximum withdrawal"
+          name="upperLimit"
+          value={decimal(tier?.upperLimit)}
+          problem={problemOf('upperLimit')}
+          isRequired
+        />
+      </div>
+      <div class="form-row">
+        <Field
+          label="Withdrawals a day"
+          name="withdrawalsPerDay"
+          value={String(tier?.withdrawalsPerDay ?? '')}
+          problem={problemOf('withdrawalsPerDay')}
+          note="Empty: any number"
+        />
+        <Field
+          label="Withdrawals a cycle"
+          name="withdrawalsPerCycle"
+          value={String(tier?.withdrawalsPerCycle ?? '')}
+          problem={problemOf('withdrawalsPerCycle')}
+          note="Empty: any number"
+        />
+      </div>
+      <Choice label="Payouts are sent" name="payoutSpeed" value={tier?.payoutSpeed ?? ''} choices={speeds} />
+    </>
   )
 }
 
@@ -242,12 +246,12 @@ function linesOf(terms: TermsOfTier): [string, string][] {
   const titleOf = (choices: [string, string][], key: string) => choices.find(([each]) => each === key)?.[1] ?? key
   return [
     ['Fee', formatMoney(terms.feeFixed)],
-    ['And of the amount', `${formatNumber(terms.feeBps / 100)} %`],
-    ['Smallest fee', orNone(terms.feeMin)],
-    ['Largest fee', orNone(terms.feeMax)],
+    ['Plus, of the amount', `${formatNumber(terms.feeBps / 100)} %`],
+    ['Minimum fee', orNone(terms.feeMin)],
+    ['Maximum fee', orNone(terms.feeMax)],
     ['The fee is paid by', titleOf(payers, terms.feePayer)],
-    ['Smallest withdrawal', formatMoney(terms.lowerLimit)],
-    ['Largest withdrawal', formatMoney(terms.upperLimit)],
+    ['Minimum withdrawal', formatMoney(terms.lowerLimit)],
+    ['Maximum withdrawal', formatMoney(terms.upperLimit)],
     ['Withdrawals a day', terms.withdrawalsPerDay === null ? 'Any number' : formatNumber(terms.withdrawalsPerDay)],
     [
       'Withdrawals a cycle',

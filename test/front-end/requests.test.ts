@@ -1,0 +1,214 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { AdminOperations } from '../../packages/console/src/generated/admin.ts'
+import type { Resources } from '../../packages/sdk/src/generated/operations.ts'
+import type { Member } from '../../packages/sdk/src/generated/schemas.ts'
+import { type Harness, startHarness } from '../harness.ts'
+import { type Browser, openBrowser } from './browser.ts'
+
+type Entered = Record<string, string>
+type Signal<T> = { value: T; peek(): T }
+type Console = {
+  api: Resources
+  admin: AdminOperations
+  partnerId: Signal<string | undefined>
+  sessionEnded: Signal<boolean>
+  showPartner(id: string | undefined): void
+  send(method: string, path: string, options?: { body?: unknown }): Promise<unknown>
+  toasts: Signal<{ text: string; undo?: () => void }[]>
+  actUnlessUndone(text: string, doing: () => PromiseLike<unknown>, options: { changes: string[] }): void
+  loadSession(): Promise<void>
+  signOut(): Promise<void>
+  session: Signal<{ user: { id: string } } | null>
+  explain(error: unknown): { title: string }
+  changesOf(member: Member, entered: Entered): unknown
+  dayIn(timeZone: string, instant: Date): string
+  daysBetween(from: string, to: string): number
+}
+
+let harness: Harness
+let browser: Browser
+let front: Console
+
+const member = (firstName: string) => ({
+  ...{ email: `${firstName}@example.com`.toLowerCase(), firstName, lastName: 'Stone', tier: 'Silver' },
+})
+const problemOf = (call: PromiseLike<unknown>) =>
+  call.then(
+    () => 'none',
+    error => front.explain(error).title,
+  )
+const says = () => front.toasts.peek().map(({ text }) => text)
+const countOf = async (email: string) => (await harness.call('GET', `/v1/members?emails=${email}`)).body.total
+
+beforeAll(async () => {
+  harness = await startHarness()
+  browser = openBrowser(harness, await harness.app.listen({ host: '127.0.0.1', port: 0 }))
+  // They read globals of a browser while they load, and are checked by the console’s own tsconfig.
+  const files = [
+    'api.ts',
+    'admin.ts',
+    'act.ts',
+    'session.ts',
+    'toasts.ts',
+    'problems.ts',
+    'member-fields.ts',
+    'days.ts',
+  ]
+  const modules = await Promise.all(
+    files.map(file => import(String(new URL(`../../packages/console/src/${file}`, import.meta.url)))),
+  )
+  front = Object.assign({}, ...modules)
+})
+beforeEach(async () => {
+  front.toasts.value = []
+  await browser.signIn({ roles: ['admin'] })
+  front.sessionEnded.value = false
+  front.showPartner(harness.partner.id)
+})
+afterAll(async () => {
+  browser?.close()
+  await harness?.stop()
+})
+
+describe('a change that the reader makes', () => {
+  test('has one effect when it is pressed again after its answer was lost', async () => {
+    browser.loseAnswers()
+    expect(await problemOf(front.api.members.invite(member('Ada')))).toBe('No connection')
+    expect(await countOf('ada@example.com')).toBe(1)
+    await front.api.members.invite(member('Ada'))
+    expect(await countOf('ada@example.com')).toBe(1)
+    expect(says()).toEqual(['An earlier attempt had arrived; nothing was done twice'])
+    // The answer is final, so the next press is another change.
+    expect(await problemOf(front.api.members.invite(member('Ada')))).toBe('That was refused')
+  })
+
+  test('is refused with other values after a lost answer, and goes through once the reader knows', async () => {
+    browser.loseAnswers()
+    expect(await problemOf(front.api.members.invite(member('Bob')))).toBe('No connection')
+    expect(await problemOf(front.api.members.invite(member('Cleo')))).toBe('An earlier attempt took effect')
+    await front.api.members.invite(member('Cleo'))
+    expect([await countOf('bob@example.com'), await countOf('cleo@example.com')]).toEqual([1, 1])
+  })
+
+  test('is not held back by a lost answer about another record, or about a trial', async () => {
+    const [one, other] = [await memberId(), await memberId()]
+    browser.loseAnswers()
+    expect(await problemOf(front.api.sandbox.members.fund(one, pay(5_000)))).toBe('No connection')
+    await front.api.sandbox.members.fund(other, pay(5_000))
+    await front.api.sandbox.members.fund(one, pay(5_000))
+    expect([await availableOf(one), await availableOf(other)]).toEqual([5_000, 5_000])
+
+    const list = (tier: string) => `email,first_name,last_name,phone,tier\ndora@example.com,Dora,Stone,,${tier}\n`
+    browser.loseAnswers()
+    const check = (text: string) => front.api.memberJobs.createFromFileV2(text, { dryRun: true })
+    expect(await problemOf(check(list('Silver')))).toBe('No connection')
+    expect((await check(list('Gold'))).plan.invite).toBe(1)
+  })
+
+  test('is about the partner that was shown when it was asked for, also its second attempt', async () => {
+    const other = await harness.addPartner('Another Partner')
+    await browser.signIn({ isOperator: true })
+    browser.loseAnswers(1)
+    const invited = front.api.members.invite(member('Eve'))
+    front.showPartner(other.partner.id)
+    await invited
+    expect(browser.sent.slice(-2).map(({ partner }) => partner)).toEqual([harness.partner.id, harness.partner.id])
+    expect(await countOf('eve@example.com')).toBe(1)
+  })
+
+  test('that could still be undone is done when the reader moves on to another partner, for the one it is about', async () => {
+    const id = await memberId()
+    front.actUnlessUndone('Offboarded', () => front.api.members.offboard(id), { changes: [] })
+    expect(await statusOf(id)).toBe('active')
+    front.showPartner(harness.other.partner.id)
+    await expect.poll(() => statusOf(id)).toBe('inactive')
+    expect(says()).toEqual([])
+  })
+
+  test('that could still be undone is done before the reader is signed out', async () => {
+    await front.loadSession()
+    const id = await memberId()
+    front.actUnlessUndone('Offboarded', () => front.api.members.offboard(id), { changes: [] })
+    await front.signOut()
+    expect(await statusOf(id)).toBe('inactive')
+    expect(front.session.value).toBeNull()
+  })
+})
+
+describe('a reader', () => {
+  test('who mistypes the present password is told so, and stays signed in', async () => {
+    const body = { password: 'not this one', newPassword: 'a horse that counts wages' }
+    const changed = front.send('POST', '/console/v1/password', { body })
+    await expect(changed).rejects.toMatchObject({ code: 'SignInRefused' })
+    expect(front.sessionEnded.value).toBe(false)
+  })
+
+  test('stays signed in when the answer to a look at the session, or to signing out, is lost', async () => {
+    await front.loadSession()
+    const reader = front.session.value
+    expect(reader).not.toBeNull()
+    browser.loseAnswers(1)
+    expect(await problemOf(front.loadSession())).toBe('No connection')
+    expect(front.session.value).toBe(reader)
+    browser.loseAnswers(1)
+    await front.signOut()
+    expect(front.session.value).toBe(reader)
+    expect(says()).toEqual([expect.stringMatching(/^No connection/)])
+    await front.signOut()
+    expect(front.session.value).toBeNull()
+  })
+
+  test('whose session has ended is asked to sign in', async () => {
+    browser.signOut()
+    expect(await problemOf(front.api.tiers.list())).toBe('That was refused')
+    expect(front.sessionEnded.value).toBe(true)
+  })
+})
+
+describe('a form', () => {
+  const shown = {
+    email: 'sam@example.com',
+    firstName: 'Sam',
+    lastName: 'Okafor',
+    tier: 'Silver',
+    phone: '+447700900123',
+  }
+  const member = { ...shown, workerId: null } as Member
+  const untouched = { ...shown, workerId: '', accountHolder: '', sortCode: '', accountNumber: '', iban: '' }
+
+  test('of a member sends what the reader has changed, and leaves alone what someone else may have changed', () => {
+    expect(front.changesOf(member, untouched)).toEqual({})
+    expect(front.changesOf(member, { ...untouched, lastName: 'Stone' })).toEqual({ lastName: 'Stone' })
+    expect(front.changesOf(member, { ...untouched, phone: '', workerId: 'W7' })).toEqual({
+      phone: null,
+      workerId: 'W7',
+    })
+    const account = { accountHolder: 'Sam Okafor', iban: 'DE89370400440532013000' }
+    expect(front.changesOf(member, { ...untouched, ...account })).toEqual({ accountDetails: account })
+  })
+
+  test('of a member keeps the tier while the tiers are not loaded yet', () => {
+    expect(front.changesOf(member, { ...untouched, tier: '' })).toEqual({})
+  })
+})
+
+describe('a calendar day', () => {
+  test('is the day where the partner is, whatever the zone of the reader', () => {
+    const instant = new Date('2026-03-31T23:30:00Z')
+    expect(['Europe/London', 'America/New_York', 'Pacific/Auckland'].map(zone => front.dayIn(zone, instant))).toEqual([
+      '2026-04-01',
+      '2026-03-31',
+      '2026-04-01',
+    ])
+  })
+
+  test('is counted from another over a change of the clocks', () => {
+    expect(front.daysBetween('2026-03-28', '2026-03-30')).toBe(2)
+  })
+})
+
+const memberId = async () => (await harness.addMember()) as `mem_${string}`
+const pay = (amount: number) => ({ amount: { amount, currency: 'GBP' as const } })
+const availableOf = async (id: string) =>
+  (await harness.call('GET', `/v1/pay/members/${id}/balance`)).body.available.amount
+const statusOf = async (id: string) => (await harness.call('GET', `/v1/members/${id}`)).body.status

@@ -142,7 +142,7 @@ test('neither files nor folders import each other in a circle, types included', 
  */
 const sideDoors: Record<string, string[]> = {
   'audit/verify': ['cli'],
-  'audit/verifications': ['operators'],
+  'audit/verifications': ['operators', 'cli'],
   'events/catalogue': ['webhooks'],
   'bank-accounts/rules': ['member-imports', 'members', 'payouts', 'sandbox', 'withdrawals', 'cli'],
   'bank-accounts/schema': ['http', 'members', 'withdrawals'],
@@ -201,6 +201,7 @@ const sideDoors: Record<string, string[]> = {
   'tiers/schema': ['withdrawals', 'operators'],
   'users/accounts': ['http', 'cli'],
   'users/demo-operator': ['cli'],
+  'users/identities': ['http', 'cli'],
   'users/invitations': ['http', 'cli'],
   'users/links': ['http', 'cli'],
   'users/oidc': ['http'],

@@ -263,7 +263,7 @@ async function cloneTemplate({
   try {
     // Only one session at a time can copy a template, and test files run concurrently.
     await client.query('select pg_advisory_lock(1)')
-    await client.query(`create database ${database} template template_openwage owner ${owner}`)
+    await client.query(`create database ${database} template template_openwage strategy file_copy owner ${owner}`)
   } finally {
     await client.end()
   }

@@ -1,5 +1,5 @@
 /**
- * What a random or crash test goes through: little in `npm test`, so that it stays below three minutes, and much in
+ * What a random, large or crash test goes through: little in `npm test`, so that it takes a few minutes, and much in
  * `npm run test:long`, which .ci/run calls.
  */
 export function extent<T>({ short, long }: { short: T; long: T }): T {

@@ -1264,7 +1264,7 @@ describe('a repeated request', () => {
 
   test('of many partners at once is read or refused with a time to retry, and the service stays up', async () => {
     const partners = await Promise.all(Array.from({ length: 5 }, () => employer()))
-    const rows = Array.from({ length: 3_000 }, (_, index) => row(`m${index}`))
+    const rows = Array.from({ length: extent({ short: 500, long: 3_000 }) }, (_, index) => row(`m${index}`))
     const answers = await Promise.all(partners.map(partner => upload(partner, file(minimal, ...rows))))
     const statuses = answers.map(({ status }) => status)
     expect(statuses.filter(status => status === 202).length).toBeGreaterThanOrEqual(2)

@@ -5,6 +5,7 @@ import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
+import { cpuMs } from '../../test/cpu.ts'
 import { extent } from '../../test/long.ts'
 import { limits } from './limits.ts'
 import { FileFault, type Row, readRows } from './tabular.ts'
@@ -131,7 +132,7 @@ test('a faulty row is reported, and the others are read', async () => {
   expect(rows[4]?.cells[1]).toHaveLength(1_000)
 })
 
-describe('reading stops within five seconds, names the row and the remedy, and the rows before it are valid:', () => {
+describe('reading stops within five seconds of CPU time, names the row and the remedy, and the rows before it are valid:', () => {
   const good = 'a,b\n1,2\n'
   const deep = `a,b\n${'1,2\n'.repeat(50_000)}`
   const utf16 = (text: string) => Buffer.from(text, 'utf16le')
@@ -178,9 +179,9 @@ describe('reading stops within five seconds, names the row and the remedy, and t
       /10000 rows do not have as many cells/,
     ],
   ])('%s', async (_, bytes, row, message) => {
-    const startMs = performance.now()
+    const startMs = cpuMs()
     const { rows, fault } = await read(bytes())
-    expect(performance.now() - startMs).toBeLessThan(5_000)
+    expect(cpuMs() - startMs).toBeLessThan(5_000)
     expect([fault?.row, fault?.message]).toEqual([row, expect.stringMatching(message)])
     expect(rows.every(read => read.row < row)).toBe(true)
     if (row === 3)

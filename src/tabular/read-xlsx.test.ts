@@ -6,6 +6,7 @@ import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
+import { cpuMs } from '../../test/cpu.ts'
 import { extent } from '../../test/long.ts'
 import { limits } from './limits.ts'
 import { FileFault, type Row, readRows } from './tabular.ts'
@@ -32,9 +33,9 @@ const read = async (...workbookArguments: Parameters<typeof workbook>) =>
   await rowsOf(saved(zipOf(workbook(...workbookArguments))))
 
 async function faultOf(bytes: Buffer | string): Promise<FileFault> {
-  const startMs = performance.now()
+  const startMs = cpuMs()
   const fault = await rowsOf(saved(bytes)).catch((error: unknown) => error)
-  expect(performance.now() - startMs).toBeLessThan(5_000)
+  expect(cpuMs() - startMs).toBeLessThan(5_000)
   if (!(fault instanceof FileFault)) throw new Error(`It was not refused: ${JSON.stringify(fault)}`)
   return fault
 }
@@ -153,7 +154,7 @@ describe('a workbook', () => {
 })
 
 // Bytes that are no workbook, and workbooks that no spreadsheet writes.
-describe('a hostile file is refused within five seconds, with a remedy:', () => {
+describe('a hostile file is refused within five seconds of CPU time, with a remedy:', () => {
   const sheet = (content: string | Buffer, lies: Partial<Part> = {}) =>
     zipOf(workbook('', { more: [{ name: 'xl/worksheets/sheet1.xml', content, ...lies }] }))
   const withRows = (rows: string) => zipOf(workbook(`${header}${rows}`))

@@ -281,7 +281,7 @@ const notRun: Record<string, string> = {
   'install -m 600 /dev/null /etc/openwage/adyen-api-key':
     'Writes outside of the checkout. test/program/adyen.test.ts pays with such files.',
   'pg_dump --format=custom --file=openwage.dump "$DATABASE_OWNER_URL"':
-    'The PostgreSQL of the tests has no pg_dump. test/restore.test.ts checks what a dump has to keep.',
+    'The PostgreSQL of the tests has no pg_dump. test/program/restore.test.ts checks what a dump has to keep.',
   'pg_dump --format=custom --file=openwage.dump -h /tmp/openwage-… -U openwage_owner openwage':
     'The PostgreSQL of the tests has no pg_dump.',
   'npx openwage status > /tmp/openwage-status || mail -s "Openwage needs attention" ops@example.com < /tmp/openwage-status':
@@ -291,7 +291,7 @@ const notRun: Record<string, string> = {
 // The last test: the others note what they run.
 test('every block of shell, JavaScript or TypeScript in docs/ and the README is run by a test, or listed with a reason', async () => {
   const files = readdirSync(path.join(checkout, 'docs'), { recursive: true, encoding: 'utf8' })
-  // packages/sdk/test/guides.test.ts runs the blocks of the guide to the SDK.
+  // test/program/sdk-guides.test.ts runs the blocks of the guide to the SDK.
   const pages = [
     ...files.filter(file => file.endsWith('.md') && file !== 'guides/sdk.md').map(file => `docs/${file}`),
     'README.md',

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../../test/harness.ts'
-import { sql } from '../database/database.ts'
-import { problems } from '../errors.ts'
+import { sql } from '../../src/database/database.ts'
+import { problems } from '../../src/errors.ts'
+import { type Harness, startHarness } from '../harness.ts'
 
 type Value = {
   reaches: { code: string; status: number } | { transition: { entity: string; from: string; to: string } }

@@ -3,8 +3,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { newDatabase, type Served, serve, tidyUp } from '../../../test/program/program.ts'
-import { installPackage, type Project } from './project.fixture.ts'
+import { installPackage, type Project } from '../../packages/sdk/test/project.fixture.ts'
+import { newDatabase, type Served, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -19,7 +19,7 @@ afterAll(async () => {
   await tidyUp()
 })
 
-const guide = '../../../docs/guides/sdk.md'
+const guide = '../../docs/guides/sdk.md'
 
 test.each([
   [
@@ -34,7 +34,7 @@ test.each([
   ],
   // It resets the sandbox, so it comes last.
   [
-    '../README.md',
+    '../../packages/sdk/README.md',
     [
       /^£767\.50 available$/m,
       /^£49\.00 arrives, the fee is £1\.00$/m,

@@ -4,10 +4,10 @@ import path from 'node:path'
 import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { verify } from '../src/audit/verify.ts'
-import { sql } from '../src/database/database.ts'
-import { type Answer, type Harness, startHarness } from './harness.ts'
-import { startTestPostgres } from './postgres.ts'
+import { verify } from '../../src/audit/verify.ts'
+import { sql } from '../../src/database/database.ts'
+import { type Answer, type Harness, startHarness } from '../harness.ts'
+import { startTestPostgres } from '../postgres.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { writeSite } from '../scripts/site.ts'
+import { writeSite } from '../../scripts/site.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -37,7 +37,7 @@ test('the site asks for no key and sends nothing, and no page loads anything fro
 
 test('the site has what programs read: openapi.json, llms.txt and llms-full.txt', () => {
   expect(readFileSync(path.join(folder, 'openapi.json'))).toEqual(
-    readFileSync(new URL('../openapi.json', import.meta.url)),
+    readFileSync(new URL('../../openapi.json', import.meta.url)),
   )
   for (const file of ['llms.txt', 'llms-full.txt']) expect(existsSync(path.join(folder, file)), file).toBe(true)
 })

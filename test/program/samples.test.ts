@@ -2,15 +2,15 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ApiError, Openwage } from '../packages/sdk/src/index.ts'
-import { callerOf, type Document, type Operation, operationsOf } from '../src/http/docs/openapi.ts'
-import { samplesOf } from '../src/http/docs/samples.ts'
-import { withPartsInPlace } from '../src/http/shared-parts.ts'
-import { type Harness, startHarness } from './harness.ts'
-import { openwageHere } from './program/program.ts'
+import { ApiError, Openwage } from '../../packages/sdk/src/index.ts'
+import { callerOf, type Document, type Operation, operationsOf } from '../../src/http/docs/openapi.ts'
+import { samplesOf } from '../../src/http/docs/samples.ts'
+import { withPartsInPlace } from '../../src/http/shared-parts.ts'
+import { type Harness, startHarness } from '../harness.ts'
+import { openwageHere } from './program.ts'
 
 const document: Document = withPartsInPlace(
-  JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')),
+  JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')),
 )
 const operations = operationsOf(document)
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { bronze, gold, type Harness, silver, startHarness } from '../harness.ts'
 import { extent } from '../long.ts'
 import {
@@ -95,18 +95,29 @@ async function check(
   )
 }
 
-test('a wrong rule in the model is detected, and the counterexample is shrunk to a few commands', async () => {
+describe('a wrong rule in the model', () => {
   const { plain } = partners
-  const details = await fc.check(property({ plain }, { assumed: { ...plain, shortfallPolicy: 'write_off' } }), {
-    numRuns: 500,
-    // How long shrinking takes depends on what is found; this seed finds a short one.
-    seed: PROPERTY_SEED === undefined ? extent({ short: 2896, long: seed }) : seed,
-  })
-  expect(details.failed).toBe(true)
-  expect(String(details.errorInstance)).toMatch(/settlement c\d m\d GBP: the model says/)
-  // A pay run, a withdrawal and a payday that takes too little; two commands if the withdrawal includes its pay run.
-  expect(details.counterexample?.[1].length).toBeLessThanOrEqual(4)
-}, 120_000)
+  const wrong = () => property({ plain }, { assumed: { ...plain, shortfallPolicy: 'write_off' } })
+
+  test('is detected whatever the seed', async () => {
+    const details = await fc.check(wrong(), { numRuns: 500, seed, endOnFailure: true })
+    expect(details.failed).toBe(true)
+    expect(String(details.errorInstance)).toMatch(/settlement c\d m\d [A-Z]{3}: the model says/)
+  }, 120_000)
+
+  // How far and how fast a sequence shrinks depends on what is found, so these seeds are fixed.
+  test.for(extent({ short: [2896], long: [2896, 1, 2, 3, 7, 8] }))(
+    'has a counterexample that is shrunk to a few commands (seed %i)',
+    async seed => {
+      const details = await fc.check(wrong(), { numRuns: 500, seed })
+      expect(details.failed).toBe(true)
+      expect(String(details.errorInstance)).toMatch(/settlement c\d m\d GBP: the model says/)
+      // A pay run, a withdrawal and a payday that takes too little; two commands if the withdrawal includes its pay run.
+      expect(details.counterexample?.[1].length).toBeLessThanOrEqual(4)
+    },
+    120_000,
+  )
+})
 
 // How time passes: a test sets it and runs a task when a command says so, or the public API moves the sandbox clock, which
 // runs the tasks.

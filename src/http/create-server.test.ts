@@ -326,7 +326,8 @@ describe('on the wire', () => {
     }
   })
 
-  test.each([
+  // Those that wait for a connection to be closed wait together.
+  test.concurrent.each([
     ['a length that is not a number', 'zz\r\n', 400],
     ['a length that overflows', `${'f'.repeat(20)}\r\n`, 400],
     ['no line end after a chunk', '2\r\n{}XX0\r\n\r\n', 400],
@@ -349,9 +350,16 @@ describe('on the wire', () => {
     expect(parsed(afterwards).status).toBe(status)
   })
 
-  test('authentication comes before a malformed body', async () => {
+  test.concurrent('authentication comes before a malformed body', async () => {
     const answer = parsed(await send(`POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`))
     expect(answer.status).toBe(401)
+  })
+
+  test.concurrent('a request that never ends is cut off with an answer', { timeout: 40_000 }, async () => {
+    const answer = parsed(await send('POST /v1/pay/withdrawals/intent HTTP/1.1\r\nHost: x\r\nContent-Le'))
+    expect(answer.status).toBe(408)
+    expect(answer.head).toContain('x-should-retry: true')
+    expect(answer.issues[0]?.code).toBe('BadRequest')
   })
 
   test.each([
@@ -393,13 +401,6 @@ describe('on the wire', () => {
     expect(answer.issues).toMatchObject([{ code: 'HeaderValidation', path: 'x-idempotency-key' }])
     expect(await send(`${head}x-idempotency-key:  one, two \r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
     expect((await harness.call('GET', '/v1/idempotency-keys/one%2C%20two')).status).toBe(200)
-  })
-
-  test('a request that never ends is cut off with an answer', { timeout: 40_000 }, async () => {
-    const answer = parsed(await send('POST /v1/pay/withdrawals/intent HTTP/1.1\r\nHost: x\r\nContent-Le'))
-    expect(answer.status).toBe(408)
-    expect(answer.head).toContain('x-should-retry: true')
-    expect(answer.issues[0]?.code).toBe('BadRequest')
   })
 })
 

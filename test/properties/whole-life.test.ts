@@ -108,6 +108,7 @@ describe('a wrong rule in the model', () => {
   // How far and how fast a sequence shrinks depends on what is found, so these seeds are fixed.
   test.for(extent({ short: [2896], long: [2896, 1, 2, 3, 7, 8] }))(
     'has a counterexample that is shrunk to a few commands (seed %i)',
+    { timeout: 120_000 },
     async seed => {
       const details = await fc.check(wrong(), { numRuns: 500, seed })
       expect(details.failed).toBe(true)
@@ -115,7 +116,6 @@ describe('a wrong rule in the model', () => {
       // A pay run, a withdrawal and a payday that takes too little; two commands if the withdrawal includes its pay run.
       expect(details.counterexample?.[1].length).toBeLessThanOrEqual(4)
     },
-    120_000,
   )
 })
 

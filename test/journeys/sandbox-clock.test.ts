@@ -1,14 +1,14 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
-import { deliveryOf, startReceiver } from '../../test/receiver.ts'
-import { sql } from '../database/database.ts'
-import { createClock, raiseOffset } from '../partners/clocks.ts'
-import type { Rail } from '../payouts/rail.ts'
-import { simulatedBank } from '../payouts/simulated-bank.ts'
-import { internalTasks, payoutTasks } from '../registered-tasks.ts'
-import { advance, start } from './moves.ts'
-import { clockTasks } from './tasks.ts'
+import { sql } from '../../src/database/database.ts'
+import { createClock, raiseOffset } from '../../src/partners/clocks.ts'
+import type { Rail } from '../../src/payouts/rail.ts'
+import { simulatedBank } from '../../src/payouts/simulated-bank.ts'
+import { internalTasks, payoutTasks } from '../../src/registered-tasks.ts'
+import { advance, start } from '../../src/sandbox/moves.ts'
+import { clockTasks } from '../../src/sandbox/tasks.ts'
+import { goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
+import { deliveryOf, startReceiver } from '../receiver.ts'
 
 const log = pino({ level: 'silent' })
 const day = 86_400_000

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sql } from '../../../src/database/database.ts'
-import { randomOf } from '../../../test/crash/random.ts'
-import { type Harness, startHarness } from '../../../test/harness.ts'
-import { extent } from '../../../test/long.ts'
-import { gbp, id, type LogEntry, Openwage } from '../src/index.ts'
-import { type Fault, startFaultyProxy } from './faulty-proxy.fixture.ts'
+import { gbp, id, type LogEntry, Openwage } from '../../packages/sdk/src/index.ts'
+import { sql } from '../../src/database/database.ts'
+import { randomOf } from '../crash/random.ts'
+import { type Harness, startHarness } from '../harness.ts'
+import { extent } from '../long.ts'
+import { type Fault, startFaultyProxy } from './faulty-proxy.ts'
 
 const faults: Fault[] = ['drop', 'lose', 'cut', 'delay', 'duplicate']
 
@@ -22,7 +22,12 @@ test('withdrawals through a connection that drops, delays, duplicates and cuts a
 }, async () => {
   const seed = Math.floor(Math.random() * 2 ** 31)
   const random = randomOf(seed, 'faults')
-  const proxy = await startFaultyProxy(address, () => (random.chance(0.4) ? random.pick(faults) : undefined))
+  // The test is worth something only if each of these happens.
+  const due = [...faults]
+  const proxy = await startFaultyProxy(
+    address,
+    () => due.pop() ?? (random.chance(0.4) ? random.pick(faults) : undefined),
+  )
   const log: LogEntry[] = []
   const openwage = new Openwage({
     apiKey: harness.key,
@@ -62,11 +67,8 @@ test('withdrawals through a connection that drops, delays, duplicates and cuts a
     const { body } = await harness.call('GET', `/v1/pay/members/${memberId}/balance`)
     expect(body.available.amount).toBe(5_000 * count - (5_000 * count) / members.length)
   }
-  // The test is worth something only if all of this happened.
-  for (const fault of faults)
-    expect(
-      proxy.arrived.some(each => each.fault === fault),
-      fault,
-    ).toBe(true)
-  expect(log.filter(({ retryInMs }) => retryInMs !== undefined).length).toBeGreaterThan(count / 2)
+  // Each fault but the duplicate costs the client an answer.
+  const lostCount = proxy.arrived.filter(({ fault }) => fault !== undefined && fault !== 'duplicate').length
+  expect(lostCount).toBeGreaterThanOrEqual(4)
+  expect(log.filter(({ retryInMs }) => retryInMs !== undefined).length).toBeGreaterThanOrEqual(lostCount)
 })

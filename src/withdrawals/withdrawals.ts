@@ -416,8 +416,7 @@ export async function findAll(
   asked: { partnerId: string; withdrawalId: string }[],
 ): Promise<Map<string, Details>> {
   if (asked.length === 0) return new Map()
-  // One statement, so that the state and the timeline are from one snapshot. Events are compared with `asked.id` because `w.id`
-  // has another collation than their index, which PostgreSQL could not use then: it would read all of the partner's events.
+  // One statement, so that the state and the timeline are from one snapshot.
   const { rows } = await cachedSql<
     Omit<Due, 'attempts'> & {
       balanceAfter: bigint
@@ -432,7 +431,7 @@ export async function findAll(
            (select jsonb_agg(jsonb_build_object('type', e.type, 'at', e.created_at, 'reason', e.data ->> 'reason')
                              order by e.sequence)
               from events e
-             where e.partner_id = w.partner_id and e.resource_id = asked.id ${onOnePartner('e', asked)}) as timeline
+             where e.partner_id = w.partner_id and e.resource_id = w.id ${onOnePartner('e', asked)}) as timeline
       from unnest(${asked.map(({ partnerId }) => partnerId)}::text[], ${asked.map(({ withdrawalId }) => withdrawalId)}::text[])
              as asked (partner_id, id)
       join withdrawals w on w.partner_id = asked.partner_id and w.id = asked.id ${onOnePartner('w', asked)}
@@ -496,8 +495,7 @@ export async function listWithChanges(
       'reason',
     ])
     .select(
-      // With the collation of the index on events: with that of `w.id`, each row would read all of the partner's events.
-      sql<Date>`(select e.created_at from events e where e.partner_id = ${listing.partnerId} and e.resource_id = w.id collate "default"
+      sql<Date>`(select e.created_at from events e where e.partner_id = ${listing.partnerId} and e.resource_id = w.id
                   order by e.sequence desc limit 1)`.as('changedAt'),
     )
     .orderBy('createdAt', readingOrder(position))

@@ -1,0 +1,31 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { sql } from './database.ts'
+
+let harness: Harness
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+
+// An index cannot be used for a comparison with a column of another collation.
+test('every column with an id of ours has the same collation', async () => {
+  const { rows } = await sql<{ place: string }>`
+    select c.relname || '.' || a.attname as place
+      from pg_attribute a
+      join pg_class c on c.oid = a.attrelid
+      join pg_collation l on l.oid = a.attcollation
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not a.attisdropped
+       and (a.attname = 'id' or a.attname like '%\\_id') and l.collname <> 'C'
+     order by 1`.execute(harness.db)
+  expect(rows.map(({ place }) => place)).toEqual([
+    // Those of callers, banks, partners and workers, and of Kysely.
+    ...[
+      'audit_log.request_id',
+      'bank_files.message_id',
+      'bank_records.message_id',
+      'installation_audit_log.request_id',
+    ],
+    ...['kysely_migration_lock.id', 'member_job_rows.worker_id', 'members.worker_id', 'worker_heartbeats.worker_id'],
+  ])
+})

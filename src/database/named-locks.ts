@@ -21,7 +21,7 @@ type LockSpace =
   | 'payout rail'
   /** Verifying the books. */
   | 'verification of'
-  /** Creating the user with an e-mail address. */
+  /** Creating the user with an e-mail address, or linking one to an identity. */
   | 'user'
 
 /** Waits for a lock, and holds it until the transaction ends. */

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { signInFaults } from '../../packages/console/src/sign-in-faults.ts'
 import { Browser, signIn } from '../../test/console.ts'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { type Person, startOpenIdProvider } from '../../test/openid-provider.ts'
 import { openwageHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
+import { unlink } from './identities.ts'
 import { type Grant, type OidcSettings, oidcFaults } from './oidc.ts'
 import { createUser } from './users.ts'
 
@@ -172,6 +173,38 @@ test('of two people with one new address who sign in at once, one gets the user'
   const people = [person, { ...person, subject: `${person.subject} too` }]
   const answers = await Promise.all(people.map(each => through(new Browser(byGroup), each)))
   expect(answers.sort()).toEqual(['/console', '/console/sign-in?fault=other_identity'])
+})
+
+test('a person whose address changes between two first sign-ins at once is one user', async () => {
+  const person = someone({ teams: ['support'] })
+  const renamed = { ...person, claims: { ...person.claims, email: `renamed-${count}@staff.example` } }
+  const browsers = [new Browser(byGroup), new Browser(byGroup)]
+  const answers = await Promise.all([person, renamed].map((each, index) => through(browsers[index] as Browser, each)))
+  expect(answers).toEqual(['/console', '/console'])
+  const [first, second] = await Promise.all(browsers.map(sessionOf))
+  expect(first.user.id).toBe(second.user.id)
+})
+
+test('a sign-in that waits for the user to be unlinked opens no session by the old identity', async () => {
+  const left = someone({ teams: ['support'] })
+  const browser = new Browser(byGroup)
+  await through(browser, left)
+  const { id: userId } = (await sessionOf(browser)).user
+  const withoutAddress = { ...left, claims: { ...left.claims, email_verified: false } }
+  const { signingIn } = await byGroup.db.transaction().execute(async tx => {
+    const actor = { kind: 'cli', name: 'ops', address: null, requestId: null } as const
+    await unlink(tx, { userId, actor, now: byGroup.clock.now() })
+    const signingIn = through(browser, withoutAddress)
+    await vi.waitFor(async () => {
+      const { rows } = await byGroup.pool.query(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      if (rows.length === 0) throw new Error('The sign-in does not wait')
+    })
+    return { signingIn }
+  })
+  expect(await signingIn).toBe('/console/sign-in?fault=no_account')
+  expect((await browser.call('GET', '/console/v1/session')).status).toBe(401)
 })
 
 test('a user who was linked twice before that was refused keeps both until a command unlinks them', async () => {

@@ -177,8 +177,9 @@ export async function signInByIdentity(
 ): Promise<NewSession> {
   const grants = rolesOfGroups === null ? null : identity.groups.flatMap(group => rolesOfGroups.get(group) ?? [])
   const outcome = await db.transaction().execute(async tx => {
-    // Two first sign-ins of one person create one user.
-    await lockByName(tx, 'user', identity.email ?? `${identity.issuer} ${identity.subject}`)
+    // Two first sign-ins of one person create one user, even if the address has changed between them.
+    await lockByName(tx, 'user', `${identity.issuer} ${identity.subject}`)
+    if (identity.email !== null) await lockByName(tx, 'user', identity.email)
     const userId = await findByIdentity(tx, identity)
     if (userId === undefined && identity.email !== null) {
       const linked = await findLinkedByEmail(tx, identity.email)

@@ -126,7 +126,7 @@ test('a start waits for a PostgreSQL that answers late, and says so; in service 
   // Not the timers of sockets.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
-  const isSaid = 'PostgreSQL has not answered for 5 s: waiting, for at most 60 s'
+  const isSaid = 'PostgreSQL has accepted no connection for 5 s: waiting, for at most 60 s'
 
   const opening = openDatabase(settings, log)
   let held = await nextHeld()
@@ -157,6 +157,20 @@ test('a start waits for a PostgreSQL that answers late, and says so; in service 
   for (const client of clients) client.release()
 })
 
+test('a start waits for a PostgreSQL that recovers after a crash; a command that reports the state does not', async () => {
+  const harness = await startHarness()
+  onTestFinished(() => harness.stop())
+  let refusals = 0
+  const { port } = await startHoldingProxy(`${harness.host}/.s.PGSQL.5432`, { mayPass: () => ++refusals > 3 })
+  const settings = readSettings({ DATABASE_URL: `postgres://${harness.user}@127.0.0.1:${port}/${harness.database}` })
+  const asked = openDatabase(settings, quiet, { isStarting: false })
+  await expect(asked).rejects.toThrow('Cannot use the database at DATABASE_URL: the database system is starting up')
+  expect(refusals).toBe(1)
+  const database = await openDatabase(settings, quiet)
+  await database.close()
+  expect(refusals).toBe(4)
+})
+
 test('a start gives up on a PostgreSQL that has not answered for a minute, and names the setting', async () => {
   const { port, nextHeld } = await startHoldingProxy('/nowhere')
   const settings = readSettings({ DATABASE_URL: `postgres://x@127.0.0.1:${port}/x` })
@@ -173,8 +187,11 @@ test('a start gives up on a PostgreSQL that has not answered for a minute, and n
   expect(await asked, 'of a command that reports the state').toMatch(/connection timeout$/)
 })
 
-/** Starts a proxy in front of a PostgreSQL. A connection that is waited for is held until it is passed on; others are not. */
-async function startHoldingProxy(target: string) {
+/**
+ * Starts a proxy in front of a PostgreSQL. A connection that is waited for is held until it is passed on; others are not.
+ * @param options.mayPass false for a connection that is answered as by a server that recovers
+ */
+async function startHoldingProxy(target: string, { mayPass = () => true }: { mayPass?: () => boolean } = {}) {
   const pass = (socket: net.Socket) => {
     const onward = net.connect(target)
     for (const each of [socket, onward]) each.on('error', () => undefined)
@@ -185,6 +202,7 @@ async function startHoldingProxy(target: string) {
   const server = net.createServer(socket => {
     socket.on('error', () => undefined)
     held.push(socket)
+    if (!mayPass()) return socket.once('data', () => socket.end(startingUp))
     if (hold === undefined) return pass(socket)
     hold(socket)
     hold = undefined
@@ -205,6 +223,10 @@ async function startHoldingProxy(target: string) {
     },
   }
 }
+
+// As the protocol of PostgreSQL has it: E, the length, then fields that end with a zero byte.
+const fields = 'SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0'
+const startingUp = Buffer.from(`E\0\0\0${String.fromCharCode(4 + fields.length)}${fields}`, 'latin1')
 
 /** Occupies a port until the test has finished, unless another process already does. */
 async function occupy(port: number): Promise<number> {

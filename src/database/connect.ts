@@ -1,8 +1,10 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import type { Lanes } from '../lanes.ts'
 import { copying, type WithCopying } from './copy.ts'
 import { type BatchDb, type Db, openKysely } from './database.ts'
+import { isNotReady } from './errors.ts'
 import { leasing, openPool } from './lease.ts'
 import { preparing } from './prepared.ts'
 
@@ -36,6 +38,7 @@ const startLimits = {
   connectMsMax: 60_000,
   // Then the log says what the start waits for.
   noticeMs: 5_000,
+  retryMs: 250,
 }
 
 const batchLimits = {
@@ -93,17 +96,30 @@ export function limitConnecting(pool: pg.Pool): void {
   pool.options.connectionTimeoutMillis = limits.connectMsMax
 }
 
-/** Connects for the first time. Says so if that takes long, so that a start that waits does not look as if it hung. */
+/**
+ * Connects for the first time. A start waits for a server that does not answer, or that recovers after a crash, and says so if that
+ * takes long, so that it does not look as if it hung.
+ */
 export async function connectFirst(pool: pg.Pool, log: Logger): Promise<void> {
-  const { connectMsMax, noticeMs } = startLimits
+  const { connectMsMax, noticeMs, retryMs } = startLimits
   const isPatient = pool.options.connectionTimeoutMillis === connectMsMax
+  const began = performance.now()
   const notice = setTimeout(() => {
     if (isPatient)
-      log.warn(`PostgreSQL has not answered for ${noticeMs / 1_000} s: waiting, for at most ${connectMsMax / 1_000} s`)
+      log.warn(
+        `PostgreSQL has accepted no connection for ${noticeMs / 1_000} s: waiting, for at most ${connectMsMax / 1_000} s`,
+      )
   }, noticeMs)
   try {
-    const client = await pool.connect()
-    client.release()
+    for (;;) {
+      try {
+        const client = await pool.connect()
+        return client.release()
+      } catch (error) {
+        if (!isPatient || !isNotReady(error) || performance.now() - began > connectMsMax) throw error
+      }
+      await pause(retryMs)
+    }
   } finally {
     clearTimeout(notice)
   }

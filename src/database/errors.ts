@@ -46,6 +46,11 @@ export function isDeadlock(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '40P01' || error.code === '40001')
 }
 
+/** Whether the server accepts no connections yet: it is starting, or recovering after a crash. */
+export function isNotReady(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '57P03'
+}
+
 /** Whether the server accepts no writes: it was made read-only, or is a standby. */
 export function isReadOnly(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '25006'

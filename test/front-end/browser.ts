@@ -14,7 +14,7 @@ export type Browser = {
   /** Lets the next requests take effect and loses their answers, the SDK’s second attempt included. */
   loseAnswers(count?: number): void
   /** Requests that were sent, such as `POST /v1/members`. */
-  sent: { request: string; partner: string | null }[]
+  sent: { request: string; partner: string | null; isKeptAlive: boolean }[]
   close(): void
 }
 
@@ -42,7 +42,8 @@ export function openBrowser(harness: Harness, address: string): Browser {
   async function send(input: string, init: RequestInit = {}): Promise<Response> {
     const { pathname, search } = new URL(input, origin)
     const headers = new Headers(init.headers)
-    sent.push({ request: `${init.method} ${pathname}`, partner: headers.get('openwage-partner') })
+    const partner = headers.get('openwage-partner')
+    sent.push({ request: `${init.method} ${pathname}`, partner, isKeptAlive: init.keepalive === true })
     headers.set('cookie', cookie)
     headers.set('origin', address)
     headers.set('sec-fetch-site', 'same-origin')

@@ -18,6 +18,7 @@ type Console = {
   actUnlessUndone(text: string, doing: () => PromiseLike<unknown>, options: { changes: string[] }): void
   loadSession(): Promise<void>
   signOut(): Promise<void>
+  doWhatWaits(): Promise<void>
   session: Signal<{ user: { id: string } } | null>
   explain(error: unknown): { title: string }
   changesOf(member: Member, entered: Entered): unknown
@@ -133,6 +134,20 @@ describe('a change that the reader makes', () => {
     expect(await statusOf(id)).toBe('inactive')
     expect(front.session.value).toBeNull()
   })
+})
+
+test('a change is sent even if the reader closes the page at once, also one of users', async () => {
+  const other = await browser.signIn({ roles: ['viewer'] })
+  await browser.signIn({ roles: ['admin'] })
+  front.actUnlessUndone('Removed', () => front.send('DELETE', `/console/v1/users/${other.userId}`), { changes: [] })
+  // As closing the page does.
+  await front.doWhatWaits()
+  await front.send('GET', '/console/v1/users?take=1000')
+  await front.api.members.invite(member('Finn'))
+  const isKeptAlive = new Map(browser.sent.map(({ request, isKeptAlive }) => [request, isKeptAlive]))
+  expect(isKeptAlive.get(`DELETE /console/v1/users/${other.userId}`)).toBe(true)
+  expect(isKeptAlive.get('POST /v1/members')).toBe(true)
+  expect(isKeptAlive.get('GET /console/v1/users')).toBe(false)
 })
 
 describe('a reader', () => {

@@ -83,16 +83,19 @@ const keptAliveLengthMax = 10_000
 async function sessionFetch(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers)
   headers.delete('x-api-key')
-  const { method, body } = init
+  const { body } = init
   // A bank’s file has its own type, whatever its first bytes.
   if (body instanceof Blob && new URL(String(input)).pathname.startsWith('/admin/'))
     headers.set('content-type', 'application/octet-stream')
-  // What the reader has changed is sent even if they close the page at once.
-  const isSmall = body == null || (typeof body === 'string' && body.length <= keptAliveLengthMax)
-  const keepalive = method !== 'GET' && isSmall
-  const response = await fetch(input, { ...init, headers, credentials: 'same-origin', keepalive })
+  const response = await fetch(input, { ...init, headers, credentials: 'same-origin', keepalive: isKeptAlive(init) })
   if (response.status === 401) sessionEnded.value = true
   return response
+}
+
+/** What the reader has changed is sent even if they close the page at once. */
+function isKeptAlive({ method, body }: RequestInit): boolean {
+  const isSmall = body == null || (typeof body === 'string' && body.length <= keptAliveLengthMax)
+  return method !== 'GET' && isSmall
 }
 
 /**
@@ -118,7 +121,7 @@ export async function send<T>(
     ...(body === undefined ? {} : { body: isFile ? body : JSON.stringify(body) }),
   }
   try {
-    const response = await fetch(path, init)
+    const response = await fetch(path, { ...init, keepalive: isKeptAlive(init) })
     if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T
     const { issues = [] } = (await response.json().catch(() => ({}))) as { issues?: never[] }
     const { status, headers } = response

@@ -27,12 +27,13 @@ export function ExportButton<Row>({
     setCount(0)
     try {
       for await (const row of rows()) {
-        lines.push(columns.map(([, value]) => cellOf(value(row))).join(','))
-        if (lines.length % 1_000 === 0) setCount(lines.length)
+        // The first line has the titles.
         if (lines.length > rowsMax) {
           toast(`The file ends after ${rowsMax} rows; narrow the filters for the rest`, { kind: 'bad' })
           break
         }
+        lines.push(columns.map(([, value]) => cellOf(value(row))).join(','))
+        if (lines.length % 1_000 === 0) setCount(lines.length)
       }
       download(`${name}.csv`, new Blob([`${lines.join('\r\n')}\r\n`], { type: 'text/csv' }))
     } catch (error) {
@@ -66,11 +67,11 @@ export function DownloadButton({
   )
 }
 
-/** Quoted where needed; a text that a spreadsheet would take for a formula gets an apostrophe. */
+/** Quoted where needed; a text that a spreadsheet would take for a formula, full-width signs included, gets an apostrophe. */
 function cellOf(value: string | number | boolean | null): string {
   if (value === null) return ''
   const isNumber = typeof value !== 'string' || /^-?\d+(\.\d+)?$/.test(value)
-  const text = isNumber || !/^[=+\-@\t\r]/.test(String(value)) ? String(value) : `'${value}`
+  const text = isNumber || !/^[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/.test(String(value)) ? String(value) : `'${value}`
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 

@@ -1,6 +1,8 @@
--- The ids of resources in events and in the answers kept for idempotency keys get the collation of the ids that they are compared
--- with. With another one PostgreSQL could not use the index: reading one withdrawal read all events of its partner.
+-- The ids of resources in events get the collation of the ids that they are compared with. With another one PostgreSQL could not use
+-- the index: reading one withdrawal read all events of its partner.
 -- The rows stay as they are; the unique index on events is built again, during which events can be neither read nor written.
+-- Those in the answers kept for idempotency keys are not compared. They are left alone: requests lock their key before they write
+-- events, so altering both tables would be a deadlock, and running processes have prepared statements that return that column.
 -- compatible-with: 0026
 
 set local lock_timeout = '5s';
@@ -15,5 +17,3 @@ create trigger events_append_only before update on events
        is distinct from (new.partner_id, new.id, new.type, new.resource_id, new.sequence, new.data, new.created_at)
   )
   execute function refuse_change();
-
-alter table idempotency_keys alter column resource_id type text collate "C";

@@ -19,7 +19,7 @@ export function outageOutcome(error: unknown): 'nothing-done' | 'unknown' | unde
   if (error instanceof Unavailable) return error.outcome
   if (error instanceof pg.DatabaseError) {
     // 25006: the server is read-only. 25P03: the server ended the transaction because this process had stalled.
-    if (/^(25006|25P03|40|53|55P03|57014|57P03)/.test(error.code ?? '')) return 'nothing-done'
+    if (/^(25006|25P03|40|53|55P03|57014|57P03)/.test(error.code ?? '') || isOutdatedPlan(error)) return 'nothing-done'
     return /^(08|57P)/.test(error.code ?? '') ? 'unknown' : undefined
   }
   // A name with several addresses (`localhost`) gives an error that holds one for each.
@@ -54,6 +54,11 @@ export function isNotReady(error: unknown): boolean {
 /** Whether the server accepts no writes: it was made read-only, or is a standby. */
 export function isReadOnly(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '25006'
+}
+
+/** Whether a migration has altered a column that the prepared statement returns. It was not run. The message may be translated. */
+export function isOutdatedPlan(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
 }
 
 /** Whether a row with the same unique key exists. */

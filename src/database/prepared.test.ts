@@ -1,8 +1,9 @@
 import pino from 'pino'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { connect, type Databases } from './connect.ts'
 import { sql, type Tx } from './database.ts'
+import { outageOutcome } from './errors.ts'
 import { answeredWithNext } from './prepared.ts'
 
 let harness: Harness
@@ -49,4 +50,28 @@ test('a statement answered with the next one is committed with its transaction',
     await sql`${answeredWithNext} update partners set paused = ${true} where id = ${harness.partner.id}`.execute(tx)
   })
   expect(await isPaused()).toBe(true)
+})
+
+test('a migration that alters a column costs a running process one answer per connection, and no more', async () => {
+  const { host, user, owner, database, pool } = harness
+  const log = pino({ level: 'silent' })
+  const running = connect({ host, user, database }, { log, connectionsMax: 1 })
+  onTestFinished(() => running.close())
+  const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 1 })
+  onTestFinished(() => asOwner.close())
+  const read = () =>
+    running.batchDb
+      .transaction()
+      .execute(tx => sql<{ name: string }>`select name from partners where id = ${harness.partner.id}`.execute(tx))
+      .then(
+        ({ rows }) => rows.length,
+        error => outageOutcome(error),
+      )
+  expect(await read()).toBe(1)
+  const { rows } = await pool.query(`select collation_name from information_schema.columns
+    where table_schema = 'public' and table_name = 'partners' and column_name = 'name'`)
+  const collation = rows[0].collation_name === 'C' ? 'default' : 'C'
+  await asOwner.pool.query(`alter table partners alter column name type text collate "${collation}"`)
+  expect(await read()).toBe('nothing-done')
+  expect(await read()).toBe(1)
 })

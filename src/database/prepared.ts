@@ -1,6 +1,7 @@
 import type { PostgresPool } from 'kysely'
 import type pg from 'pg'
 import { sql } from './database.ts'
+import { isOutdatedPlan } from './errors.ts'
 import { forKysely, type Lease, lease } from './lease.ts'
 
 const mark = '/* answered with the next statement */'
@@ -31,18 +32,22 @@ export function preparing(pool: pg.Pool): PostgresPool {
           ? leased.query(text)
           : leased.query({ name: nameOf(text), text, values: values.map(parameterOf) })
       let unawaited: Promise<unknown> | undefined
+      let isOutdated = false
       const query = async (text: string, values: readonly unknown[]) => {
         const answering = send(text, values)
         // The first failure is the cause: later statements fail only because the transaction is aborted.
         const answer = unawaited === undefined ? answering : unawaited.then(() => answering)
-        answering.catch(() => undefined)
+        answering.catch(error => {
+          if (isOutdatedPlan(error)) isOutdated = true
+        })
         unawaited = undefined
         if (text !== 'begin' && !text.startsWith(mark)) return await answer
         unawaited = answer
         unawaited.catch(() => undefined)
         return { command: '', rows: [] }
       }
-      return forKysely({ query: query as Lease['query'], release: leased.release })
+      // A migration has altered a column that its statements return: they would be refused for as long as the connection lives.
+      return forKysely({ query: query as Lease['query'], release: () => leased.release(isOutdated) })
     },
     end: () => pool.end(),
   }

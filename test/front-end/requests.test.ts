@@ -106,6 +106,28 @@ describe('a change that the reader makes', () => {
     expect((await check(list('Gold'))).plan.invite).toBe(1)
   })
 
+  test('that another one has taken back is made anew, even if its first answer was lost', async () => {
+    await browser.signIn({ isOperator: true })
+    const partnerId = harness.partner.id as `par_${string}`
+    const isPaused = async () => (await front.admin.getPartner(partnerId)).paused !== null
+    browser.loseAnswers()
+    expect(await problemOf(front.admin.pausePartner(partnerId, { reason: 'fraud' }))).toBe('No connection')
+    expect(await isPaused()).toBe(true)
+    await front.admin.resumePartner(partnerId, {})
+    await front.admin.pausePartner(partnerId, { reason: 'fraud' })
+    expect(await isPaused()).toBe(true)
+    await front.admin.resumePartner(partnerId, {})
+
+    const id = await memberId()
+    browser.loseAnswers()
+    expect(await problemOf(front.api.members.offboard(id))).toBe('No connection')
+    const { email, firstName, lastName, tier } = await front.api.members.get(id)
+    await front.api.members.replace(id, { email, firstName, lastName, tier })
+    expect(await statusOf(id)).not.toBe('inactive')
+    await front.api.members.offboard(id)
+    expect(await statusOf(id)).toBe('inactive')
+  })
+
   test('is about the partner that was shown when it was asked for, also its second attempt', async () => {
     const other = await harness.addPartner('Another Partner')
     await browser.signIn({ isOperator: true })

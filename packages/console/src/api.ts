@@ -32,7 +32,8 @@ class SessionClient extends Client {
     // Read now: the reader may have moved on to another partner by the next attempt or page.
     const partner = operation.path.startsWith('/admin/') ? undefined : partnerId.peek()
     const headers = { ...ofPartner(partner), ...options.headers }
-    if (!isChange(operation, query[0]) || options.idempotencyKey !== undefined) return call({ ...options, headers })
+    const isHeld = isChange(operation, query[0]) && !isSwitch(operation)
+    if (!isHeld || options.idempotencyKey !== undefined) return call({ ...options, headers })
 
     const { method, path } = operation
     const key = holdKey({ method, path, ids, query: query[0], partnerId: headers['openwage-partner'] })
@@ -75,6 +76,14 @@ function argumentsOf({ path, hasBody, hasQuery }: Operation, given: readonly unk
 function isChange({ method, path }: Operation, query: unknown): boolean {
   const isTrial = path.endsWith('/preview') || (query as { dryRun?: boolean } | undefined)?.dryRun === true
   return method !== 'GET' && !isTrial
+}
+
+/**
+ * Whether an operation sets a state that another one takes back, and is idempotent. Once it has been taken back, the answer to an
+ * earlier attempt would say of a rail that it is held, and it is not.
+ */
+function isSwitch({ method, path }: Operation): boolean {
+  return method === 'DELETE' || /\/(hold|release|pause|resume|suspend|restore)$/.test(path)
 }
 
 // Browsers refuse to keep more than 64 KiB alive, in all requests together.

@@ -6,7 +6,7 @@ import { findUser } from './users.ts'
 /** Who the provider says has signed in. `email` is null unless the provider has verified it. */
 export type Identity = { issuer: string; subject: string; email: string | null; name: string; groups: string[] }
 
-/** The id of the user who is linked to an identity. */
+/** Finds the id of the user who is linked to an identity, disabled or not. */
 export async function findByIdentity(
   tx: Tx,
   { issuer, subject }: Pick<Identity, 'issuer' | 'subject'>,
@@ -20,7 +20,7 @@ export async function findByIdentity(
   return row?.userId
 }
 
-/** The id of the user who has a verified address and is linked to any identity. */
+/** Finds the id of the user who has an address and is linked to an identity, whichever it is. Disabled users are not found. */
 export async function findLinkedByEmail(tx: Tx, email: string): Promise<string | undefined> {
   const row = await tx
     .selectFrom('users')
@@ -33,9 +33,9 @@ export async function findLinkedByEmail(tx: Tx, email: string): Promise<string |
 }
 
 /**
- * Unlinks a user from the OpenID provider, and ends sessions and links, which may be those of the person who had the address before.
- * The next sign-in with the verified address links the user anew.
- * @returns whether there was an identity
+ * Unlinks a user from the OpenID provider, and ends the user's sessions, links and invitations: the person who had the address before
+ * may hold them. The next sign-in with the verified address links the user anew.
+ * @returns whether the user was linked
  */
 export async function unlink(
   tx: Tx,

@@ -15,7 +15,7 @@ export type Databases = {
   withCopying: WithCopying
   /** The driver's pool below `db`: for migrations, the job queue and tests. */
   pool: pg.Pool
-  /** Ends the patience of a start: from now on, connecting takes no longer than requests can wait. */
+  /** From now on, connecting takes no longer than requests can wait. */
   endStart(): void
   close(): Promise<void>
 }
@@ -32,9 +32,9 @@ const limits = {
 }
 
 const startLimits = {
-  // A machine that has just booted starts everything at once, and while a process loads its modules it reads no answer.
+  // A machine that has just booted starts everything at once, and a process that loads its modules reads no answer.
   connectMsMax: 60_000,
-  // Then the log says what the start waits for.
+  // After this time the log says what the start waits for.
   noticeMs: 5_000,
 }
 
@@ -88,19 +88,18 @@ export function connect(
   return { db, batchDb, withCopying: copying(pool), pool, endStart, close }
 }
 
-/** Limits how long each further connect of a pool takes to what requests and tasks can wait. */
+/** From now on, connecting takes no longer than requests and tasks can wait. */
 export function limitConnecting(pool: pg.Pool): void {
   pool.options.connectionTimeoutMillis = limits.connectMsMax
 }
 
-/** Connects for the first time. Says so if that takes long, so that a start that waits does not look as if it hung. */
+/** Makes the first connection of a pool. Logs a long wait, so that a start does not look as if it hung. */
 export async function connectFirst(pool: pg.Pool, log: Logger): Promise<void> {
-  const { connectMsMax, noticeMs } = startLimits
-  const isPatient = pool.options.connectionTimeoutMillis === connectMsMax
-  const notice = setTimeout(() => {
-    if (isPatient)
-      log.warn(`PostgreSQL has not answered for ${noticeMs / 1_000} s: waiting, for at most ${connectMsMax / 1_000} s`)
-  }, noticeMs)
+  const { noticeMs } = startLimits
+  const { connectionTimeoutMillis: waitMsMax = 0 } = pool.options
+  const logWait = () =>
+    log.warn(`PostgreSQL has not answered for ${noticeMs / 1_000} s: waiting, for at most ${waitMsMax / 1_000} s`)
+  const notice = waitMsMax > noticeMs ? setTimeout(logWait, noticeMs) : undefined
   try {
     const client = await pool.connect()
     client.release()

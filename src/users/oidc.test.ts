@@ -285,7 +285,7 @@ test('an answer that the browser did not ask for is refused: a wrong state, none
   expect(await open(attacker)).toBe(fault)
 })
 
-test('the page to sign in explains every fault that the browser is sent back with', () => {
+test('the sign-in page explains every fault that the browser is sent back with', () => {
   expect([...signInFaults.keys()]).toEqual(oidcFaults)
 })
 

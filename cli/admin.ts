@@ -4,7 +4,7 @@ import type { Tx } from '../src/database/database.ts'
 import { systemClock } from '../src/main.ts'
 import { listUsers, setUser } from '../src/users/accounts.ts'
 import { createDemoLink } from '../src/users/demo-operator.ts'
-import { unlink } from '../src/users/identities.ts'
+import * as identities from '../src/users/identities.ts'
 import { invite } from '../src/users/invitations.ts'
 import { createPasswordLink, linkTo } from '../src/users/links.ts'
 import { hashPassword, requireGoodPassword } from '../src/users/passwords.ts'
@@ -154,7 +154,7 @@ adminCommand
   .action(async (email: string, { json }: { json?: true }) => {
     const wasThere = await withTransaction(async tx => {
       const { id: userId } = await requireByEmail(tx, email)
-      return await unlink(tx, { userId, actor: operator(), now: systemClock() })
+      return await identities.unlink(tx, { userId, actor: operator(), now: systemClock() })
     })
     const text = () =>
       wasThere ? `Unlinked ${email} from the OpenID provider.` : `${email} is not linked to the OpenID provider.`

@@ -14,7 +14,7 @@ export const ledgerCommand = new Command('ledger')
 ledgerCommand
   .command('verify')
   .description(
-    'Recompute every balance from its rows and report the first mismatch of each rule. Changes no row of the books, and records the result if it may. Exits with code 3 on a mismatch.',
+    'Recompute every balance from its rows and report the first mismatch of each rule. Changes no row of the books. Records the result, unless the database role may only read. Exits with code 3 on a mismatch.',
   )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('ledger verify'))

@@ -58,8 +58,8 @@ export function sdkFiles(document: Document): Record<string, string> {
 }
 
 /**
- * What the console needs to call the operators' API, with the same client: the schemas, the operations by their ids, and
- * their types; the values that it filters by, and the defaults of a partner's settings.
+ * The module by which the console calls the operators' API with the client of the SDK: the schemas, the operations by their
+ * ids and their types, the states that lists are filtered by, and the defaults of a partner's settings.
  */
 export function operatorClient(document: Document): string {
   const calls = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -77,18 +77,18 @@ export function operatorClient(document: Document): string {
     operationTable(calls),
     interfaceOf('AdminOperations', treeOf(calls)),
     '',
-    ...listOf(document, 'partnerStates', 'PartnerState'),
-    ...listOf(document, 'payoutBatchStatuses', 'PayoutBatchStatus'),
+    ...valuesOf(document, { type: 'PartnerState', name: 'partnerStates' }),
+    ...valuesOf(document, { type: 'PayoutBatchStatus', name: 'payoutBatchStatuses' }),
     '/** What a new partner has, unless other settings are chosen. */',
     `export const defaultSettings: PartnerSettings = ${JSON.stringify(defaultSettings, null, 2)}`,
     '',
   ].join('\n')
 }
 
-/** The values of an enumeration, to be gone through. */
-function listOf({ components }: Document, name: string, type: string): string[] {
+/** Exports the values of an enum as an array. */
+function valuesOf({ components }: Document, { type, name }: { type: string; name: string }): string[] {
   const values = components.schemas[type]?.enum
-  if (values === undefined) throw new Error(`${type} is no enumeration`)
+  if (values === undefined) throw new Error(`${type} is not an enum`)
   return [`export const ${name} = ${JSON.stringify(values)} as const satisfies ${type}[]`, '']
 }
 

@@ -40,7 +40,7 @@ export type Database = Databases & {
  * Opens the configured database, or the embedded PostgreSQL, which is shared if another process is already running it.
  * @param options.mayCreate false for a command that only looks: it does not create an embedded database
  * @param options.as the role to connect as: the app role, or the owner, which works before the app role exists
- * @param options.isStarting false for a command whose answer is waited for: a slow database is an answer
+ * @param options.isStarting whether connecting may take a minute; false for a command that reports whether the database answers
  * @throws Error with a message for the operator
  */
 export async function openDatabase(

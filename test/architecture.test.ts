@@ -191,6 +191,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/rails/file/partner-batches': ['sandbox'],
   'payouts/rails/config': ['src/main.ts'],
   'payouts/rails/reasons': ['sandbox'],
+  'payouts/reference': ['sandbox', 'operators'],
   'payouts/rules': ['sandbox'],
   'payouts/simulated-bank': ['sandbox', 'src/app.ts', 'src/main.ts'],
   'requests/recorder': ['src/main.ts'],

@@ -99,6 +99,7 @@ export async function startHarness({
     { ...databases, lanes, log, now: clock.now, mode, bankOf, recordRequest, console },
     { fence, rails, ...(fileRails ? { fileRails } : {}) },
   )
+  const addressOf = (role: string) => `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
   const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
 
@@ -151,6 +152,8 @@ export async function startHarness({
     user,
     owner,
     superuser,
+    /** For commands that use the same database. */
+    settings: { DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner) },
     mode,
     fence,
     partner: mine.partner,

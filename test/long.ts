@@ -1,6 +1,6 @@
 /**
- * What a random, large or crash test goes through: little in `npm test`, so that it takes a few minutes, and much in
- * `npm run test:long`, which .ci/run calls.
+ * The size of a random, large or crash test: small in `npm test` and `npm run test:e2e`, so that they take a few minutes, and
+ * large in `npm run test:long`, which .ci/run calls.
  */
 export function extent<T>({ short, long }: { short: T; long: T }): T {
   return process.env.TEST_LONG === '1' ? long : short

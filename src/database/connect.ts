@@ -17,7 +17,7 @@ export type Databases = {
   withCopying: WithCopying
   /** The driver's pool below `db`: for migrations, the job queue and tests. */
   pool: pg.Pool
-  /** Ends the patience of a start: from now on, connecting takes no longer than requests can wait. */
+  /** From now on, connecting takes no longer than requests can wait. */
   endStart(): void
   close(): Promise<void>
 }
@@ -34,9 +34,9 @@ const limits = {
 }
 
 const startLimits = {
-  // A machine that has just booted starts everything at once, and while a process loads its modules it reads no answer.
+  // A machine that has just booted starts everything at once, and a process that loads its modules reads no answer.
   connectMsMax: 60_000,
-  // Then the log says what the start waits for.
+  // After this time the log says what the start waits for.
   noticeMs: 5_000,
   retryMs: 250,
 }
@@ -91,32 +91,32 @@ export function connect(
   return { db, batchDb, withCopying: copying(pool), pool, endStart, close }
 }
 
-/** Limits how long each further connect of a pool takes to what requests and tasks can wait. */
+/** From now on, connecting takes no longer than requests and tasks can wait. */
 export function limitConnecting(pool: pg.Pool): void {
   pool.options.connectionTimeoutMillis = limits.connectMsMax
 }
 
 /**
- * Connects for the first time. A start waits for a server that does not answer, or that recovers after a crash, and says so if that
- * takes long, so that it does not look as if it hung.
+ * Makes the first connection of a pool. A start waits for a server that does not answer, or that recovers after a crash. Logs a long
+ * wait, so that a start does not look as if it hung.
  */
 export async function connectFirst(pool: pg.Pool, log: Logger): Promise<void> {
-  const { connectMsMax, noticeMs, retryMs } = startLimits
-  const isPatient = pool.options.connectionTimeoutMillis === connectMsMax
+  const { noticeMs, retryMs } = startLimits
+  const { connectionTimeoutMillis: waitMsMax = 0 } = pool.options
+  const isPatient = waitMsMax > noticeMs
   const began = performance.now()
-  const notice = setTimeout(() => {
-    if (isPatient)
-      log.warn(
-        `PostgreSQL has accepted no connection for ${noticeMs / 1_000} s: waiting, for at most ${connectMsMax / 1_000} s`,
-      )
-  }, noticeMs)
+  const logWait = () =>
+    log.warn(
+      `PostgreSQL has accepted no connection for ${noticeMs / 1_000} s: waiting, for at most ${waitMsMax / 1_000} s`,
+    )
+  const notice = isPatient ? setTimeout(logWait, noticeMs) : undefined
   try {
     for (;;) {
       try {
         const client = await pool.connect()
         return client.release()
       } catch (error) {
-        if (!isPatient || !isNotReady(error) || performance.now() - began > connectMsMax) throw error
+        if (!isPatient || !isNotReady(error) || performance.now() - began > waitMsMax) throw error
       }
       await pause(retryMs)
     }

@@ -11,6 +11,7 @@ import { Id } from '../ids.ts'
 import { toWire } from '../money.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
 import * as decisions from '../payouts/rails/file/decisions.ts'
+import { referencePattern } from '../payouts/reference.ts'
 import { ReasonGiven } from './partner-schema.ts'
 import { Batch, Batches, BatchStatus, batchOnWire, OfBatch, Payments } from './payout-schema.ts'
 import { railName, reasonOf } from './rail-routes.ts'
@@ -18,7 +19,6 @@ import { railName, reasonOf } from './rail-routes.ts'
 const tag = 'Payouts'
 const config = { isForOperators: true } as const
 const strict = { additionalProperties: false }
-const { take } = pageQuery
 
 /** The batches of payments, and what operators decide about them before they are sent. */
 export function batchRoutes(app: App, { db }: ApiContext): void {
@@ -36,7 +36,7 @@ export function batchRoutes(app: App, { db }: ApiContext): void {
             rail: Type.Optional(Type.Unsafe<string>({ ...railName, description: 'Only this rail.' })),
             statuses: Type.Optional(Type.Array(BatchStatus, { maxItems: 10, description: 'Only these statuses.' })),
             after: Type.Optional(Id('payoutBatch', 'The id of the last batch of this page, to get the next page.')),
-            take,
+            take: pageQuery.take,
           },
           strict,
         ),
@@ -84,12 +84,12 @@ export function batchRoutes(app: App, { db }: ApiContext): void {
           {
             after: Type.Optional(
               Type.String({
-                pattern: '^OW[A-Z2-7]{14}$',
+                pattern: `^${referencePattern}$`,
                 description: 'The reference of the last payment of this page, to get the next page.',
                 examples: ['OWK7Q2MZ4TB5XJ3A'],
               }),
             ),
-            take,
+            take: pageQuery.take,
           },
           strict,
         ),

@@ -15,7 +15,6 @@ const tag = 'Payouts'
 const config = { isForOperators: true } as const
 const strict = { additionalProperties: false }
 const ofException = Type.Object({ exceptionId: Id('payoutException') })
-const { take } = pageQuery
 
 /** Answers of banks that did not fit, and what operators decide about them. */
 export function exceptionRoutes(app: App, { db }: ApiContext): void {
@@ -34,7 +33,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
             after: Type.Optional(
               Id('payoutException', 'The id of the last exception of this page, to get the next page.'),
             ),
-            take,
+            take: pageQuery.take,
           },
           strict,
         ),

@@ -177,12 +177,9 @@ test('no cell of the audit log’s file is a formula, whatever a client sends', 
   expect(rows[0]?.[8]).toBe("'-2-3")
 })
 
-// The last, since commands go by the real clock, and what they record is newer than all that requests record.
+// Last: commands go by the real clock, so what they record is newer than what any request records.
 test('a verification by command is recorded like one in the background, if the role may write', async () => {
-  const { database, host } = harness
-  const addressOf = (role: string) => `postgres:///${database}?host=${encodeURIComponent(host)}&user=${role}`
-  const settings = { DATABASE_URL: addressOf(harness.user), DATABASE_OWNER_URL: addressOf(harness.owner) }
-  const verify = () => openwageHere(['ledger', 'verify', '--json'], settings)
+  const verify = () => openwageHere(['ledger', 'verify', '--json'], harness.settings)
   const newest = async () => (await operator.call('GET', '/ledger-verifications')).body.verifications[0]
   const found = await verify()
   const { checks } = JSON.parse(found.stdout)

@@ -5,6 +5,7 @@ import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { readHistory } from '../payouts/history.ts'
 import * as decisions from '../payouts/rails/file/decisions.ts'
+import { referencePattern } from '../payouts/reference.ts'
 import { line } from './partner-schema.ts'
 import { Payout, payoutOnWire, RemovedPayment } from './payout-schema.ts'
 
@@ -12,7 +13,7 @@ const tag = 'Payouts'
 const config = { isForOperators: true } as const
 const ofPayment = Type.Object({
   payment: Type.String({
-    pattern: '^(OW[A-Z2-7]{14}|w_.+)$',
+    pattern: `^(${referencePattern}|w_.+)$`,
     maxLength: 255,
     description: 'The payment reference, or the withdrawal’s id.',
     examples: ['OWK7Q2MZ4TB5XJ3A'],

@@ -127,10 +127,10 @@ test('a batch that a user approved in the console cannot be approved by command,
 
 test('a command that repeats an approval under another spelling of the name is recorded as a repeat', async () => {
   const { id } = await batchOf(5_000)
-  const { database, host, user } = harness
-  const settings = { DATABASE_URL: `postgres:///${database}?host=${encodeURIComponent(host)}&user=${user}` }
-  for (const as of ['Ada', 'ADA'])
-    expect((await openwageHere(['payouts', 'approve', id, '--as', as], settings)).stdout).toContain('1 of 2 approvals')
+  for (const as of ['Ada', 'ADA']) {
+    const { stdout } = await openwageHere(['payouts', 'approve', id, '--as', as], harness.settings)
+    expect(stdout).toContain('1 of 2 approvals')
+  }
   const entries = await list(harness.db, { filter: { resourceId: id }, take: 10 })
   expect(entries.map(({ details }) => details).toReversed()).toEqual([
     { person: expect.stringMatching(/^Ada /) },

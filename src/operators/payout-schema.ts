@@ -4,6 +4,7 @@ import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../money.ts'
 import type * as exceptions from '../payouts/exceptions.ts'
 import { answerSources, type PaymentHistory } from '../payouts/history.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
+import { referencePattern } from '../payouts/reference.ts'
 import { Instant } from '../time.ts'
 import { line } from './partner-schema.ts'
 
@@ -266,11 +267,6 @@ export function exceptionOnWire({ amount, currency, openedAt, closedAt, ...rest 
   }
 }
 
-const limits = {
-  // An operator names them one by one; for more, banks give a report.
-  referencesMax: 100,
-}
-
 export const Closing = Type.Object(
   {
     decision: Type.Enum(['ignore', 'attach', 'give_back', 'book'], { type: 'string' }),
@@ -284,9 +280,10 @@ export const Closing = Type.Object(
     partnerId: Type.Optional(Id('partner', 'With `book`: whose float.')),
     payCycleId: Type.Optional(Id('payCycle', 'With `book`: the pay cycle whose settlement the money pays.')),
     references: Type.Optional(
-      Type.Array(Type.String({ pattern: '^OW[A-Z2-7]{14}$' }), {
+      Type.Array(Type.String({ pattern: `^${referencePattern}$` }), {
         minItems: 1,
-        maxItems: limits.referencesMax,
+        // An operator names them one by one; for more, banks give a report.
+        maxItems: 100,
         uniqueItems: true,
         description:
           'With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid.',

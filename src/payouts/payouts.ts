@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import type { Money } from '../money.ts'
+import { newReference } from './reference.ts'
 
 /**
  * Gives withdrawals that a rail has claimed their references at the bank.
@@ -37,22 +37,6 @@ export async function findByReference(
     .where('reference', '=', reference)
     .executeTakeFirst()
 }
-
-/**
- * Generates a reference: `OW` and 14 random characters. It fits every scheme: ISO 20022 takes 35 characters, Bacs 18 of upper
- * case. 70 bits: a collision violates a constraint, and the claim is retried.
- */
-function newReference(): string {
-  return `OW${randomBase32(14)}`
-}
-
-/** Random characters of [A-Z2-7]. */
-export function randomBase32(length: number): string {
-  // 256 is a multiple of 32, so every character is equally likely.
-  return [...randomBytes(length)].map(byte => base32[byte % 32]).join('')
-}
-
-const base32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
 /** How far the reports of a rail have been read; null before the first. */
 export async function cursorOf(db: Reader, feed: string): Promise<string | null> {

@@ -65,7 +65,7 @@ export type Payment = {
   /** On whose behalf it is made. */
   partnerId: string
   withdrawalId: string
-  /** Our end-to-end reference: `OW` and 14 characters of [A-Z2-7]. */
+  /** Our end-to-end reference, as `newReference` makes it. */
   reference: string
   amount: Money
   account: BankAccount

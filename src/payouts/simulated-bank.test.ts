@@ -4,8 +4,8 @@ import { startHarness } from '../../test/harness.ts'
 import { type RailUnderTest, railConformance } from '../../test/rail-conformance.ts'
 import { check } from '../bank-accounts/rules.ts'
 import { sql } from '../database/database.ts'
-import { randomBase32 } from './payouts.ts'
 import { within } from './rail.ts'
+import { randomBase32 } from './reference.ts'
 import { addFault, behaviourFor, instruct, simulatedBank } from './simulated-bank.ts'
 
 const holder = { accountHolder: 'Sam Okafor' }

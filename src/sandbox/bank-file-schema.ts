@@ -3,6 +3,7 @@ import { Id } from '../ids.ts'
 import { WireMoney } from '../money.ts'
 import { type AnswerFormat, answerFormats } from '../payouts/rails/answers.ts'
 import { batchStatuses } from '../payouts/rails/file/batches.ts'
+import { referencePattern } from '../payouts/reference.ts'
 import { Instant } from '../time.ts'
 
 const strict = { additionalProperties: false }
@@ -11,7 +12,7 @@ const BankFileOutcome = Type.Object(
   {
     paymentReference: Type.Optional(
       Type.String({
-        pattern: '^OW[A-Z2-7]{14}$',
+        pattern: `^${referencePattern}$`,
         description:
           'A payment of the batch, by the `paymentReference` of its withdrawal. Without it, the outcome is that of all payments that are not named.',
         examples: ['OWABCDEFGHIJKLMN'],

@@ -7,8 +7,8 @@ import { endAccess, requireStillAllowed } from './rights.ts'
 export type Identity = { issuer: string; subject: string; email: string | null; name: string; groups: string[] }
 
 /**
- * The id of the user who is linked to an identity. Locks the user, so that unlinking at the same time ends the session of this
- * sign-in too, or is seen here.
+ * Finds the id of the user who is linked to an identity, disabled or not. Locks the user, so that unlinking at the same time ends the
+ * session of this sign-in too, or is seen here.
  */
 export async function findByIdentity(tx: Tx, identity: Identity): Promise<string | undefined> {
   const userId = await readLink(tx, identity)
@@ -27,7 +27,7 @@ async function readLink(tx: Tx, { issuer, subject }: Identity): Promise<string |
   return row?.userId
 }
 
-/** The id of the user who has a verified address and is linked to any identity. */
+/** Finds the id of the user who has an address and is linked to an identity, whichever it is. Disabled users are not found. */
 export async function findLinkedByEmail(tx: Tx, email: string): Promise<string | undefined> {
   const row = await tx
     .selectFrom('users')
@@ -40,10 +40,10 @@ export async function findLinkedByEmail(tx: Tx, email: string): Promise<string |
 }
 
 /**
- * Unlinks a user from the OpenID provider, and ends sessions and links, which may be those of the person who had the address before.
- * The next sign-in with the verified address links the user anew.
- * @returns whether there was an identity
- * @throws Problem `NotFound`; `Forbidden` if the author is no operator any longer
+ * Unlinks a user from the OpenID provider, and ends the user's sessions, links and invitations: the person who had the address before
+ * may hold them. The next sign-in with the verified address links the user anew.
+ * @returns whether the user was linked
+ * @throws Problem `NotFound`; `Forbidden` if the author is no longer an operator
  */
 export async function unlink(
   tx: Tx,

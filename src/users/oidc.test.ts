@@ -207,7 +207,7 @@ test('a sign-in that waits for the user to be unlinked opens no session by the o
   expect((await browser.call('GET', '/console/v1/session')).status).toBe(401)
 })
 
-test('a user who was linked twice before that was refused keeps both until a command unlinks them', async () => {
+test('a user with two identities from an earlier version keeps both until a command unlinks them', async () => {
   const person = someone({ teams: ['support'] })
   const browser = new Browser(byGroup)
   await through(browser, person)
@@ -216,16 +216,13 @@ test('a user who was linked twice before that was refused keeps both until a com
   await byGroup.db.insertInto('userIdentities').values(earlier).execute()
   expect(await through(new Browser(byGroup), { ...person, subject: earlier.subject })).toBe('/console')
 
-  const { database, host } = byGroup
-  const of = (user: string) => `postgres:///${database}?host=${encodeURIComponent(host)}&user=${user}`
-  const settings = { DATABASE_URL: of(byGroup.user), DATABASE_OWNER_URL: of(byGroup.owner) }
-  const unlink = async () => (await openwageHere(['admin', 'unlink', email], settings)).stdout
+  const unlink = async () => (await openwageHere(['admin', 'unlink', email], byGroup.settings)).stdout
   expect(await unlink()).toBe(`Unlinked ${email} from the OpenID provider.\n`)
   expect(await unlink()).toBe(`${email} is not linked to the OpenID provider.\n`)
   const entries = await list(byGroup.db, { filter: { actions: ['user.remove_identity'], resourceId: userId }, take: 9 })
   expect(entries).toMatchObject([{ actorKind: 'cli', details: { issuers: [provider.issuer] } }])
   expect((await browser.call('GET', '/console/v1/session')).status).toBe(401)
-  const signOut = await openwageHere(['admin', 'sign-out', email], settings)
+  const signOut = await openwageHere(['admin', 'sign-out', email], byGroup.settings)
   expect(signOut.stdout, 'there is none left to end').toBe(`Ended 0 sessions of ${email}.\n`)
   const [last] = await list(byGroup.db, { filter: { resourceId: userId }, take: 1 })
   expect(last).toEqual(entries[0])
@@ -321,7 +318,7 @@ test('an answer that the browser did not ask for is refused: a wrong state, none
   expect(await open(attacker)).toBe(fault)
 })
 
-test('the page to sign in explains every fault that the browser is sent back with', () => {
+test('the sign-in page explains every fault that the browser is sent back with', () => {
   expect([...signInFaults.keys()]).toEqual(oidcFaults)
 })
 

@@ -155,8 +155,8 @@ function isEmail(claim: unknown): claim is string {
 
 /**
  * Signs in the user of an identity. A first sign-in finds the user by the verified e-mail address, or creates one; open invitations
- * to that address are accepted. A user who has an identity is found by that alone: an employer may give the address of a person who
- * has left to another.
+ * to that address are accepted. A linked user is found by the identity alone: an employer may give the address of a person who has
+ * left to another.
  * @throws OidcProblem
  */
 export async function signInByIdentity(

@@ -159,7 +159,7 @@ const noUser = 'unknown'
 // Rows are kept forever, and a flood of attempts must not fill the disk. The log has a line for every refused request.
 const recordedPerMinuteMax = 60
 
-/** Records a failed sign-in, at most 60 a minute. */
+/** Records a failed sign-in, unless there have been too many in the last minute. */
 export async function recordFailure(
   db: Db,
   { userId, reason, from, now }: { userId: string; reason: 'password' | 'code' | 'identity'; from: Origin; now: Date },

@@ -79,11 +79,7 @@ describe.skipIf(executablePath === undefined)('a new live installation', () => {
 
     await page.getByRole('button', { name: 'New key' }).click()
     await dialog.getByRole('button', { name: 'Create the key' }).click()
-    const key =
-      (await page
-        .getByText(/^ow_live_/)
-        .first()
-        .textContent()) ?? ''
+    const key = (await dialog.getByText(/^ow_live_/).textContent()) ?? ''
     await expectAccessible(page)
     const tiers = await harness.call('GET', '/v1/tiers', { key })
     expect(tiers.status, tiers.text).toBe(200)
@@ -129,6 +125,23 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await route.fetch()
     await route.abort()
   }
+
+  test('an operator who leaves the form of a new partner before the answer stays on the page they went to', async () => {
+    const page = await pages.open('/console/operator/new-partner', operator)
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    await page.route('**/admin/v1/partners', async route => {
+      if (route.request().method() === 'POST') await released
+      await route.continue()
+    })
+    await fill(page, { Name: 'Late Couriers', 'A day on which a cycle starts': '2026-01-05' })
+    await page.getByRole('button', { name: 'Create the partner' }).click()
+    await page.getByRole('link', { name: 'Rails' }).click()
+    await page.getByRole('heading', { name: 'Rails' }).waitFor()
+    release()
+    await page.getByRole('option', { name: 'Late Couriers' }).waitFor({ state: 'attached' })
+    expect(page.url()).toBe(`${pages.origin}/console/operator/rails`)
+    await pages.close(page)
+  })
 
   test('pressing again after an answer was lost funds a float once', async () => {
     const { partner } = await pages.harness.addPartner('Lost answers')

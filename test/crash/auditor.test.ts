@@ -68,9 +68,7 @@ afterAll(async () => {
 })
 
 async function findings(of: BankBooks): Promise<Findings> {
-  const { host, user, database } = harness
-  const url = `postgresql:///${database}?host=${encodeURIComponent(host)}&user=${user}`
-  return await audit(url, { log: [], accepted: new Set(), books: of })
+  return await audit(harness.settings.DATABASE_URL, { log: [], accepted: new Set(), books: of })
 }
 
 /** What the auditor finds beyond what it found before, without ids. */

@@ -1,26 +1,23 @@
-import { randomBytes } from 'node:crypto'
-import type { Role } from '../../src/users/roles.ts'
-import { createSession } from '../../src/users/sessions.ts'
-import { addRoles, createUser } from '../../src/users/users.ts'
+import { signIn } from '../console.ts'
 import type { Harness } from '../harness.ts'
 
-/** Modules of the console are loaded once, so this is the address of each of them. */
+/** Modules of the console read it once, when they are loaded, so every browser has the same. */
 const origin = 'https://console.example'
 
 export type Browser = {
-  /** Signs a new user in, whose cookie later requests have. */
-  signIn(reader: { roles?: readonly Role[]; partnerId?: string; isOperator?: boolean }): Promise<{ userId: string }>
+  /** Signs in a new user. Later requests have the cookie. */
+  signIn(reader: Parameters<typeof signIn>[1]): Promise<void>
   signOut(): void
   /** Lets the next requests take effect and loses their answers, the SDK’s second attempt included. */
   loseAnswers(count?: number): void
-  /** Requests that were sent, such as `POST /v1/members`. */
+  /** What was sent, such as `POST /v1/members`. */
   sent: { request: string; partner: string | null; isKeptAlive: boolean }[]
   close(): void
 }
 
 /** Stands in for a browser: its globals, as far as the logic of the console needs them, with requests to the real service. */
 export function openBrowser(harness: Harness, address: string): Browser {
-  const real = { fetch: globalThis.fetch }
+  const realFetch = globalThis.fetch
   const storage = new Map<string, string>()
   const globals = {
     location: { origin, pathname: '/console' },
@@ -47,7 +44,7 @@ export function openBrowser(harness: Harness, address: string): Browser {
     headers.set('cookie', cookie)
     headers.set('origin', address)
     headers.set('sec-fetch-site', 'same-origin')
-    const response = await real.fetch(address + pathname + search, { ...init, headers })
+    const response = await realFetch(address + pathname + search, { ...init, headers })
     if (lost === 0) return response
     lost--
     await response.arrayBuffer()
@@ -56,19 +53,9 @@ export function openBrowser(harness: Harness, address: string): Browser {
 
   return {
     sent,
-    async signIn({ roles = [], partnerId = harness.partner.id, isOperator = false }) {
-      const { db, mode, clock } = harness
-      const now = clock.now()
-      const { token, userId } = await db.transaction().execute(async tx => {
-        const email = `${randomBytes(4).toString('hex')}@console.example`
-        const { id } = await createUser(tx, { email, name: 'Dana Reyes', isOperator, now })
-        if (roles.length > 0) await addRoles(tx, { userId: id, partnerId, roles })
-        const from = { address: '127.0.0.1', userAgent: 'Chromium' }
-        const { token } = await createSession(tx, { userId: id, mode, method: 'password', ...from, now })
-        return { token, userId: id }
-      })
+    async signIn(reader) {
+      const { token } = await signIn(harness, reader)
       cookie = `openwage-console=${token}`
-      return { userId }
     },
     signOut() {
       cookie = ''

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { AdminOperations } from '../../packages/console/src/generated/admin.ts'
 import type { Resources } from '../../packages/sdk/src/generated/operations.ts'
 import type { Member } from '../../packages/sdk/src/generated/schemas.ts'
+import { signIn } from '../console.ts'
 import { type Harness, startHarness } from '../harness.ts'
 import { type Browser, openBrowser } from './browser.ts'
 
@@ -18,7 +19,7 @@ type Console = {
   actUnlessUndone(text: string, doing: () => PromiseLike<unknown>, options: { changes: string[] }): void
   loadSession(): Promise<void>
   signOut(): Promise<void>
-  doWhatWaits(): Promise<void>
+  flushDeferred(): Promise<void>
   session: Signal<{ user: { id: string } } | null>
   explain(error: unknown): { title: string }
   changesOf(member: Member, entered: Entered): unknown
@@ -30,9 +31,10 @@ let harness: Harness
 let browser: Browser
 let front: Console
 
-const member = (firstName: string) => ({
-  ...{ email: `${firstName}@example.com`.toLowerCase(), firstName, lastName: 'Stone', tier: 'Silver' },
-})
+const newMember = (firstName: string) => {
+  const email = `${firstName}@example.com`.toLowerCase()
+  return { email, firstName, lastName: 'Stone', tier: 'Silver' }
+}
 const problemOf = (call: PromiseLike<unknown>) =>
   call.then(
     () => 'none',
@@ -44,7 +46,7 @@ const countOf = async (email: string) => (await harness.call('GET', `/v1/members
 beforeAll(async () => {
   harness = await startHarness()
   browser = openBrowser(harness, await harness.app.listen({ host: '127.0.0.1', port: 0 }))
-  // They read globals of a browser while they load, and are checked by the console’s own tsconfig.
+  // Imported once the globals of a browser are there, and by address: the console’s own tsconfig checks them.
   const files = [
     'api.ts',
     'admin.ts',
@@ -74,20 +76,20 @@ afterAll(async () => {
 describe('a change that the reader makes', () => {
   test('has one effect when it is pressed again after its answer was lost', async () => {
     browser.loseAnswers()
-    expect(await problemOf(front.api.members.invite(member('Ada')))).toBe('No connection')
+    expect(await problemOf(front.api.members.invite(newMember('Ada')))).toBe('No connection')
     expect(await countOf('ada@example.com')).toBe(1)
-    await front.api.members.invite(member('Ada'))
+    await front.api.members.invite(newMember('Ada'))
     expect(await countOf('ada@example.com')).toBe(1)
     expect(says()).toEqual(['An earlier attempt had arrived; nothing was done twice'])
     // The answer is final, so the next press is another change.
-    expect(await problemOf(front.api.members.invite(member('Ada')))).toBe('That was refused')
+    expect(await problemOf(front.api.members.invite(newMember('Ada')))).toBe('That was refused')
   })
 
   test('is refused with other values after a lost answer, and goes through once the reader knows', async () => {
     browser.loseAnswers()
-    expect(await problemOf(front.api.members.invite(member('Bob')))).toBe('No connection')
-    expect(await problemOf(front.api.members.invite(member('Cleo')))).toBe('An earlier attempt took effect')
-    await front.api.members.invite(member('Cleo'))
+    expect(await problemOf(front.api.members.invite(newMember('Bob')))).toBe('No connection')
+    expect(await problemOf(front.api.members.invite(newMember('Cleo')))).toBe('An earlier attempt took effect')
+    await front.api.members.invite(newMember('Cleo'))
     expect([await countOf('bob@example.com'), await countOf('cleo@example.com')]).toEqual([1, 1])
   })
 
@@ -132,7 +134,7 @@ describe('a change that the reader makes', () => {
     const other = await harness.addPartner('Another Partner')
     await browser.signIn({ isOperator: true })
     browser.loseAnswers(1)
-    const invited = front.api.members.invite(member('Eve'))
+    const invited = front.api.members.invite(newMember('Eve'))
     front.showPartner(other.partner.id)
     await invited
     expect(browser.sent.slice(-2).map(({ partner }) => partner)).toEqual([harness.partner.id, harness.partner.id])
@@ -159,15 +161,14 @@ describe('a change that the reader makes', () => {
 })
 
 test('a change is sent even if the reader closes the page at once, also one of users', async () => {
-  const other = await browser.signIn({ roles: ['viewer'] })
-  await browser.signIn({ roles: ['admin'] })
-  front.actUnlessUndone('Removed', () => front.send('DELETE', `/console/v1/users/${other.userId}`), { changes: [] })
+  const { user } = await signIn(harness, { roles: ['viewer'] })
+  front.actUnlessUndone('Removed', () => front.send('DELETE', `/console/v1/users/${user.id}`), { changes: [] })
   // As closing the page does.
-  await front.doWhatWaits()
+  await front.flushDeferred()
   await front.send('GET', '/console/v1/users?take=1000')
-  await front.api.members.invite(member('Finn'))
+  await front.api.members.invite(newMember('Finn'))
   const isKeptAlive = new Map(browser.sent.map(({ request, isKeptAlive }) => [request, isKeptAlive]))
-  expect(isKeptAlive.get(`DELETE /console/v1/users/${other.userId}`)).toBe(true)
+  expect(isKeptAlive.get(`DELETE /console/v1/users/${user.id}`)).toBe(true)
   expect(isKeptAlive.get('POST /v1/members')).toBe(true)
   expect(isKeptAlive.get('GET /console/v1/users')).toBe(false)
 })

@@ -32,10 +32,8 @@ let settings: Environment & { OPENWAGE_RAILS: string }
 beforeAll(async () => {
   harness = await startHarness({ bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated') })
   folder = mkdtempSync(path.join(tmpdir(), 'openwage-payouts-'))
-  const { host, user, owner, database } = harness
-  const addressOf = (role: string) => `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
   settings = {
-    ...{ DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner) },
+    ...harness.settings,
     OPENWAGE_RAILS: railsFile('rails.json', { rails: [sepa] }),
   }
 })

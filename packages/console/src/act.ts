@@ -1,11 +1,14 @@
 import { ApiError } from '../../sdk/src/index.ts'
 import { messageOf } from './problems.ts'
 import { reload } from './query.ts'
-import { doUnlessUndone, toast } from './toasts.ts'
+import { deferWithUndo, toast } from './toasts.ts'
 
 type Said<T> = string | ((result: T) => string)
 
-/** Does something, says so, and brings up to date what it changed. */
+/**
+ * Does something, says so, and reloads what it changed.
+ * @param changes prefixes of the keys to reload
+ */
 export async function act<T>(
   doing: () => PromiseLike<T>,
   done: Said<T> | undefined,
@@ -18,15 +21,15 @@ export async function act<T>(
     return result
   } catch (error) {
     toast(messageOf(error), { kind: 'bad' })
-    // It is often refused because someone else has changed the record since the page was loaded.
+    // Often the record has changed since the page was loaded.
     if (error instanceof ApiError) reload(...changes)
     return undefined
   }
 }
 
 /**
- * Like `act`, but only after the reader has had time to undo it.
- * @param text says at once what is done
+ * Like `act`, after the reader has had time to undo it.
+ * @param text shown at once, as if it were done
  * @param options.onEnd called once it is done, refused or undone
  */
 export function actUnlessUndone<T>(
@@ -34,7 +37,7 @@ export function actUnlessUndone<T>(
   doing: () => PromiseLike<T>,
   { done, changes, onUndo, onEnd }: { done?: Said<T>; changes: string[]; onUndo?: () => void; onEnd?: () => void },
 ): void {
-  doUnlessUndone(
+  deferWithUndo(
     text,
     async () => {
       await act(doing, done, ...changes)

@@ -4,15 +4,15 @@ import { Client, type Operation } from '../../sdk/src/client.ts'
 import { ApiError, ConnectionError } from '../../sdk/src/index.ts'
 import { resourcesOf } from '../../sdk/src/openwage.ts'
 import { holdKey, isOfEarlierAttempt } from './held-keys.ts'
-import { doWhatWaits, toast } from './toasts.ts'
+import { flushDeferred, toast } from './toasts.ts'
 
 /** The partner whose pages are shown. Every request to `/v1` names it. */
 export const partnerId = signal<string | undefined>(undefined)
 
-/** Shows another partner. What could still be undone is about the earlier one, and is done now. */
+/** Shows another partner. Deferred changes belong to the earlier one, and are made now. */
 export function showPartner(id: string | undefined): void {
   if (partnerId.peek() === id) return
-  void doWhatWaits()
+  void flushDeferred()
   partnerId.value = id
 }
 
@@ -29,7 +29,7 @@ class SessionClient extends Client {
   override call(operation: Operation, given: readonly unknown[]): Call<unknown> {
     const { ids, body, query, options } = argumentsOf(operation, given)
     const call = (options: CallOptions) => super.call(operation, [...ids, ...body, ...query, options])
-    // Read now: the reader may have moved on to another partner by the next attempt or page.
+    // Read now: by the next attempt or page, the reader may have switched to another partner.
     const partner = operation.path.startsWith('/admin/') ? undefined : partnerId.peek()
     const headers = { ...ofPartner(partner), ...options.headers }
     const isHeld = isChange(operation, query[0]) && !isSwitch(operation)
@@ -62,7 +62,7 @@ export function ofPartner(partner: string | undefined): Record<string, string> {
   return partner === undefined ? {} : { 'openwage-partner': partner }
 }
 
-/** What a method was given: ids of the path, then a body, a query and options, as far as the operation takes them. */
+/** Splits the arguments of a method: ids of the path, then the body, the query and options, as far as the operation takes them. */
 function argumentsOf({ path, hasBody, hasQuery }: Operation, given: readonly unknown[]) {
   const left = [...given]
   const take = (count: number) => Array.from({ length: count }, () => left.shift())
@@ -72,7 +72,7 @@ function argumentsOf({ path, hasBody, hasQuery }: Operation, given: readonly unk
   return { ids, body, query, options: (left.shift() ?? {}) as CallOptions }
 }
 
-/** Whether an operation may have an effect, which must not be repeated. */
+/** Whether a call may change something. A preview and a dry run do not. */
 function isChange({ method, path }: Operation, query: unknown): boolean {
   const isTrial = path.endsWith('/preview') || (query as { dryRun?: boolean } | undefined)?.dryRun === true
   return method !== 'GET' && !isTrial
@@ -93,7 +93,7 @@ async function sessionFetch(input: RequestInfo | URL, init: RequestInit = {}): P
   const headers = new Headers(init.headers)
   headers.delete('x-api-key')
   const { body } = init
-  // A bank’s file has its own type, whatever its first bytes.
+  // The SDK’s client guesses CSV or Excel from the first bytes; a file of a bank is sent as it is.
   if (body instanceof Blob && new URL(String(input)).pathname.startsWith('/admin/'))
     headers.set('content-type', 'application/octet-stream')
   const response = await fetch(input, { ...init, headers, credentials: 'same-origin', keepalive: isKeptAlive(init) })

@@ -5,7 +5,7 @@ import { prepareFormats } from './format.ts'
 import { reportErrors } from './report.ts'
 import { prefetchOpened, preloadOperatorPages } from './routes.tsx'
 import { followOtherTabs, loadSession } from './session.ts'
-import { doWhatWaits } from './toasts.ts'
+import { flushDeferred } from './toasts.ts'
 import './styles/tokens.css'
 import './styles/base.css'
 import './styles/shell.css'
@@ -16,7 +16,7 @@ import './styles/forced-colors.css'
 
 reportErrors()
 followOtherTabs()
-addEventListener('pagehide', () => void doWhatWaits())
+addEventListener('pagehide', () => void flushDeferred())
 if (location.pathname.startsWith('/console/operator/')) preloadOperatorPages()
 const root = document.getElementById('app')
 // What the file shows stays until it is known which page comes. Awaited at the top level, other files could not import this one.

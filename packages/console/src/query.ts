@@ -8,6 +8,7 @@ import { toast } from './toasts.ts'
 export type Loaded<T> = { value?: T; error?: unknown; isLoading: boolean }
 
 type Entry = {
+  key: string
   state: Signal<Loaded<unknown>>
   load: () => Promise<unknown>
   sequence: number
@@ -19,7 +20,7 @@ type Entry = {
   shownBy: number
 }
 
-/** Answers by key. A page that is opened again shows what it showed, and is then brought up to date. */
+/** Answers by partner and key. A page that is opened again shows what it showed, and is then brought up to date. */
 const entries = new Map<string, Entry>()
 // A reader who goes through many records need not keep all of them.
 const entriesMax = 300
@@ -28,14 +29,21 @@ const aheadMs = 2_000
 // Two parts of a page that show the same ask for it once.
 const togetherMs = 50
 
+/** The name of an answer in `entries`: each partner has its own. */
+function nameOf(key: string): string {
+  return `${partnerId.value ?? ''} ${key}`
+}
+
 function entryOf(key: string, load: () => Promise<unknown>): Entry {
-  const found = entries.get(key)
+  const name = nameOf(key)
+  const found = entries.get(name)
   if (found !== undefined) {
     found.load = load
     return found
   }
   if (entries.size >= entriesMax) forgetOldest()
   const entry: Entry = {
+    key,
     state: signal({ isLoading: true }),
     load,
     sequence: 0,
@@ -43,14 +51,14 @@ function entryOf(key: string, load: () => Promise<unknown>): Entry {
     isAhead: false,
     shownBy: 0,
   }
-  entries.set(key, entry)
+  entries.set(name, entry)
   return entry
 }
 
 function forgetOldest(): void {
-  for (const [key, { shownBy }] of entries) {
+  for (const [name, { shownBy }] of entries) {
     if (shownBy > 0) continue
-    entries.delete(key)
+    entries.delete(name)
     return
   }
 }
@@ -73,7 +81,7 @@ async function fill(entry: Entry): Promise<void> {
 
 /** Asks for what a page will show, if it has never been asked for. */
 export function prefetch(key: string, load: () => Promise<unknown>): void {
-  const entry = entryOf(`${partnerId.value ?? ''} ${key}`, load)
+  const entry = entryOf(key, load)
   if (entry.sequence > 0) return
   entry.isAhead = true
   void fill(entry)
@@ -81,8 +89,7 @@ export function prefetch(key: string, load: () => Promise<unknown>): void {
 
 /** Loads something of the partner shown, and again whenever the key changes. A key of null loads nothing. */
 export function useLoaded<T>(key: string | null, load: () => Promise<T>): Loaded<T> & { reload: () => void } {
-  const full = key === null ? null : `${partnerId.value ?? ''} ${key}`
-  const entry = useMemo(() => (full === null ? null : entryOf(full, load)), [full])
+  const entry = useMemo(() => (key === null ? null : entryOf(key, load)), [key, partnerId.value])
   // Before the page is painted: the request is on its way meanwhile.
   useLayoutEffect(() => {
     if (entry === null) return
@@ -100,11 +107,10 @@ export function useLoaded<T>(key: string | null, load: () => Promise<T>): Loaded
 
 /** After a change: brings up to date what the page shows under keys that begin so, and forgets what earlier pages showed. */
 export function reload(...prefixes: string[]): void {
-  for (const [key, entry] of entries) {
-    const name = key.slice(key.indexOf(' ') + 1)
-    if (!prefixes.some(prefix => name.startsWith(prefix))) continue
+  for (const [name, entry] of entries) {
+    if (!prefixes.some(prefix => entry.key.startsWith(prefix))) continue
     if (entry.shownBy > 0) void fill(entry)
-    else entries.delete(key)
+    else entries.delete(name)
   }
 }
 
@@ -165,7 +171,7 @@ export function useList<Page extends PageEnd, Row>(
     hasMore: value?.hasMore ?? false,
     reload: loaded.reload,
     async more() {
-      const entry = entries.get(`${partnerId.value ?? ''} ${key}`)
+      const entry = key === null ? undefined : entries.get(nameOf(key))
       const shown = entry?.state.peek().value as Pages<Page, Row> | undefined
       // A second press waits for the answer to the first.
       if (entry === undefined || shown === undefined || asked.has(shown)) return

@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { isWithoutSession, partnerId, send, sessionEnded } from './api.ts'
 import { messageOf } from './problems.ts'
 import { forget } from './query.ts'
-import { doWhatWaits, toast } from './toasts.ts'
+import { flushDeferred, toast } from './toasts.ts'
 
 export type Role = 'admin' | 'payroll' | 'support' | 'developer' | 'viewer'
 type PartnerOfUser = { id: string; name: string; timeZone: string; roles: Role[] }
@@ -19,7 +19,7 @@ export type Session = {
 export const session = signal<Session | null>(null)
 
 const partner = computed(() => session.value?.partners.find(({ id }) => id === partnerId.value))
-/** Of the calendar days of the partner shown, such as the last one of a pay cycle. */
+/** The time zone of the partner shown, by which its calendar days are counted. */
 export const timeZone = computed(() => partner.value?.timeZone ?? 'UTC')
 export const isSandbox = computed(() => session.value?.mode === 'sandbox')
 
@@ -45,7 +45,10 @@ function show(shown: Session | null): void {
   session.value = shown
 }
 
-/** Shows the pages to a reader who is signed in. @throws unless the service says whether the reader is */
+/**
+ * Shows the pages if the reader is signed in.
+ * @throws ApiError or ConnectionError if the service does not say whether the reader is
+ */
 export async function loadSession(): Promise<void> {
   try {
     show(await send<Session>('GET', '/console/v1/session'))
@@ -54,13 +57,13 @@ export async function loadSession(): Promise<void> {
   }
 }
 
-/** Brings up to date what the session says. Best effort: what has changed it is done. */
+/** Reloads the session. Best effort: the change that made it out of date has succeeded. */
 export async function refreshSession(): Promise<void> {
   await loadSession().catch(() => undefined)
 }
 
 export async function signOut(): Promise<void> {
-  await doWhatWaits()
+  await flushDeferred()
   try {
     await send('POST', '/console/v1/sign-out')
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Why the server sent the browser back from the organisation's sign-in, by the name in the address. */
+/** Explains why the organisation's sign-in failed, by the `fault` in the address that the server redirects to. */
 export const signInFaults = new Map<string | undefined, string>([
   ['provider', 'Your organisation’s sign-in did not confirm who you are. Try again.'],
   ['no_account', 'There is no account for you here, or your e-mail address is not verified. Ask for an invitation.'],
@@ -6,6 +6,6 @@ export const signInFaults = new Map<string | undefined, string>([
   ['last_operator', 'You are the last operator, and your groups no longer allow it. Make another person an operator.'],
   [
     'other_identity',
-    'The account with your e-mail address belongs to another person of your organisation. An operator can unlink it.',
+    'Your e-mail address is linked to another account of your organisation. An operator can unlink it.',
   ],
 ])

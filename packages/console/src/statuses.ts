@@ -1,8 +1,14 @@
 import type { WithdrawalStatus } from '@openwage/sdk'
 
-const withdrawals: Record<WithdrawalStatus, true> = {
-  ...{ held: true, submitted: true, paid: true, failed: true, returned: true, cancelled: true },
+// The compiler refuses a record that lacks a status.
+const statuses: Record<WithdrawalStatus, true> = {
+  held: true,
+  submitted: true,
+  paid: true,
+  failed: true,
+  returned: true,
+  cancelled: true,
 }
 
 /** Every status of a withdrawal. Unless they are named, the service leaves out what failed or was cancelled. */
-export const withdrawalStatuses = Object.keys(withdrawals) as WithdrawalStatus[]
+export const withdrawalStatuses = Object.keys(statuses) as WithdrawalStatus[]

@@ -6,7 +6,7 @@ import { userOf } from './hidden-operation.ts'
 
 /**
  * The partner whose users the request is about; null for those of the installation.
- * @throws Problem `NotFound` if the user has no role with the partner, `Forbidden` if it is no admin of it
+ * @throws Problem `NotFound` if the user has no role with the partner, `Forbidden` if the user is not an admin of it
  */
 export async function managedPartner(db: Db, request: FastifyRequest): Promise<string | null> {
   const { user } = userOf(request)

@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { problem } from '../../errors.ts'
 import { Id } from '../../ids.ts'
 import { listUsers, requireUser, setRoles, setUser } from '../../users/accounts.ts'
-import { unlink } from '../../users/identities.ts'
+import * as identities from '../../users/identities.ts'
 import { createPasswordLink, linkTo } from '../../users/links.ts'
 import { requireStillAllowed } from '../../users/rights.ts'
 import * as totp from '../../users/totp.ts'
@@ -113,7 +113,7 @@ export function userManagementRoutes(app: App, { db, publicUrl }: ApiContext): v
       const { userId } = request.params
       requireOther(request, userId, 'Ask another operator to unlink you')
       const actor = actorOf(request)
-      await db.transaction().execute(tx => unlink(tx, { userId, actor, now: request.receivedAt }))
+      await db.transaction().execute(tx => identities.unlink(tx, { userId, actor, now: request.receivedAt }))
       return { message: 'OK' }
     },
   )
@@ -135,7 +135,12 @@ export function userManagementRoutes(app: App, { db, publicUrl }: ApiContext): v
   )
 }
 
-/** @throws Problem `Forbidden` for one's own: the second factor and the password need the password, the identity another operator */
+/**
+ * Requires that the request is about another user: changing one's own password or second factor takes the current password, and
+ * unlinking oneself another operator.
+ * @param instead what the user can do about their own
+ * @throws Problem `Forbidden`
+ */
 function requireOther(request: FastifyRequest, userId: string, instead = 'Change your own in your account'): void {
   if (userOf(request).user.id === userId) throw problem('Forbidden', instead)
 }

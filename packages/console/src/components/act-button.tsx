@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 
-/** A button that acts once: it takes no second press until the first has been answered, and not the second of a double click. */
+/** A button that acts once: it ignores presses until the first is answered, and the second click of a double click. */
 export function ActButton({
   act,
   look = 'button',
@@ -18,7 +18,7 @@ export function ActButton({
 }) {
   const [isBusy, setIsBusy] = useState(false)
   const onClick = async (event: MouseEvent) => {
-    // The first may have been answered already, and have put another button in this place.
+    // The first click may have been answered already, and another button drawn in this place.
     if (event.detail > 1) return
     setIsBusy(true)
     try {

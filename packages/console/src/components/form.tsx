@@ -56,7 +56,7 @@ export function Form({
           type="submit"
           class="button button-main"
           disabled={isBusy}
-          // The first press may have put another form in this place already.
+          // The first click may have drawn another form in this place already.
           onClick={event => event.detail > 1 && event.preventDefault()}
         >
           {submit}

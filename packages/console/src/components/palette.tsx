@@ -135,29 +135,27 @@ function pagesFor(text: string): Entry[] {
   )
 }
 
-/** Records by their whole id, and members also by name, e-mail address or worker id. */
+/** Records by their whole id at once, and members also by name, e-mail address or worker id. */
 function useRecords(text: string): Entry[] {
-  const [found, setFound] = useState<Entry[]>([])
+  const wanted = text.trim()
+  const isId = idPattern.test(wanted)
+  const [found, setFound] = useState<{ wanted: string; entries: Entry[] }>({ wanted: '', entries: [] })
   useEffect(() => {
-    const wanted = text.trim()
-    if (idPattern.test(wanted)) {
-      setFound(entriesOfId(wanted))
-      return
-    }
-    setFound([])
-    if (wanted.length < 2) return
+    if (isId || wanted.length < 2) return
     let isCurrent = true
     // Waits until the reader pauses.
     const timer = setTimeout(async () => {
       const members = may('payroll', 'support', 'viewer') ? await membersFor(wanted) : []
-      if (isCurrent) setFound([...members, ...entriesOfKey(wanted)])
+      if (isCurrent) setFound({ wanted, entries: [...members, ...entriesOfKey(wanted)] })
     }, 150)
     return () => {
       isCurrent = false
       clearTimeout(timer)
     }
-  }, [text])
-  return found
+  }, [isId, wanted])
+  if (isId) return entriesOfId(wanted)
+  // Enter must not open what was found for an earlier text.
+  return found.wanted === wanted ? found.entries : []
 }
 
 /** The page of a record, and where else it is mentioned. */

@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks'
 
 const pollMs = 1_000
 
-/** Reloads every second while it is on. Waits for each answer: a slow one would be overtaken for ever. */
+/** Reloads every second while it is on. Waits for each answer: otherwise the next request would discard every slow one. */
 export function usePolling(isOn: boolean, loaded: { value?: unknown; reload: () => void }): void {
   const latest = useRef(loaded)
   latest.current = loaded

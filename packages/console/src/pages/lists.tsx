@@ -2,9 +2,9 @@ import type { MemberJob, MemberJobPreview } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { api } from '../api.ts'
 import { DropZone } from '../components/drop-zone.tsx'
-import { useGoOn } from '../components/go-on.ts'
 import { Figure, Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
+import { useNavigateIfHere } from '../components/navigate-if-here.ts'
 import { SheetProblems } from '../components/sheet.tsx'
 import { Empty, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
@@ -57,7 +57,7 @@ type Checked = { file: File; preview?: MemberJobPreview; problem?: unknown }
 
 /** Checks a dropped list without changing anything, shows what it would do, and sends it when the reader says so. */
 function Upload() {
-  const goOn = useGoOn()
+  const navigateIfHere = useNavigateIfHere()
   const [checked, setChecked] = useState<Checked>()
   const [isSending, setIsSending] = useState(false)
   const check = async (file: File) => {
@@ -75,7 +75,7 @@ function Upload() {
     setIsSending(true)
     try {
       const { jobId } = await api.memberJobs.createFromFileV2(checked.file)
-      goOn(at(`lists/${jobId}`))
+      navigateIfHere(at(`lists/${jobId}`))
     } catch (problem) {
       toast(messageOf(problem), { kind: 'bad' })
     }

@@ -280,7 +280,7 @@ const withdrawalColumns: Column<WithdrawalWithStatus>[] = [
 function Withdrawals({ memberId }: { memberId: MemberId }) {
   const listed = useList(
     `member-withdrawals ${memberId}`,
-    () => api.withdrawals.list({ memberId, statuses: [...withdrawalStatuses], take: 10 }),
+    () => api.withdrawals.list({ memberId, statuses: withdrawalStatuses, take: 10 }),
     page => page.withdrawals,
   )
   return (

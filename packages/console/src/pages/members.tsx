@@ -3,10 +3,10 @@ import { useState } from 'preact/hooks'
 import { api } from '../api.ts'
 import { DownloadButton } from '../components/export.tsx'
 import { FilterBar, ManyFilter, TextFilter, useFilters } from '../components/filters.tsx'
-import { useGoOn } from '../components/go-on.ts'
 import { Icon } from '../components/icon.tsx'
 import { Drawer, Page, Panel } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
+import { useNavigateIfHere } from '../components/navigate-if-here.ts'
 import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { State } from '../components/values.tsx'
@@ -29,7 +29,7 @@ export function prefetchMembers(): void {
 
 export default function Members() {
   const filters = useFilters()
-  const goOn = useGoOn()
+  const navigateIfHere = useNavigateIfHere()
   const [isInviting, setIsInviting] = useState(false)
   const chosen = filters.all('status') as MemberStatus[]
   const search = filters.get('search')
@@ -92,7 +92,7 @@ export default function Members() {
             toast(`${firstName} is invited`)
             reloadKey('members')
             setIsInviting(false)
-            goOn(at(`members/${memberId}`))
+            navigateIfHere(at(`members/${memberId}`))
           }}
         />
       </Drawer>

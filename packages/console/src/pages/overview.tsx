@@ -206,7 +206,7 @@ const columns: Column<WithdrawalWithStatus>[] = [
 function Latest() {
   const { rows, error, reload } = useList(
     'withdrawals-latest',
-    () => api.withdrawals.list({ statuses: [...withdrawalStatuses], take: 8 }),
+    () => api.withdrawals.list({ statuses: withdrawalStatuses, take: 8 }),
     page => page.withdrawals,
   )
   return (

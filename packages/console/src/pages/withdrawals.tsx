@@ -15,7 +15,7 @@ import { withdrawalStatuses } from '../statuses.ts'
 const rowsOf = (page: { withdrawals: WithdrawalWithStatus[] }) => page.withdrawals
 
 export function prefetchWithdrawals(): void {
-  prefetchList('withdrawals?', () => api.withdrawals.list({ statuses: [...withdrawalStatuses], take: 50 }), rowsOf)
+  prefetchList('withdrawals?', () => api.withdrawals.list({ statuses: withdrawalStatuses, take: 50 }), rowsOf)
 }
 
 export default function Withdrawals() {
@@ -26,7 +26,7 @@ export default function Withdrawals() {
   const memberId = member.startsWith('mem_') ? member : ''
   const isName = member !== '' && memberId === '' && may('payroll', 'support', 'viewer')
   const query = {
-    statuses: chosen.length > 0 ? chosen : [...withdrawalStatuses],
+    statuses: chosen.length > 0 ? chosen : withdrawalStatuses,
     ...(memberId === '' ? {} : { memberId: memberId as `mem_${string}` }),
     ...(filters.get('from') === '' ? {} : { fromDate: filters.get('from') }),
     ...(filters.get('to') === '' ? {} : { toDate: filters.get('to') }),

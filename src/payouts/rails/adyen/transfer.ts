@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Static, Type } from 'typebox'
 import { ajv } from '../../../json-schema.ts'
 import { amountMax, CurrencyCode, type Money } from '../../../money.ts'
+import { isReference } from '../../reference.ts'
 import type { PaymentState } from '../bank-files.ts'
 import { reasonOf } from '../reasons.ts'
 
@@ -129,7 +130,7 @@ export function toUnreadable({
     why,
     sha256: createHash('sha256').update(bytes).digest('hex'),
     transferId: typeof id === 'string' && /^[A-Za-z0-9_-]{1,100}$/.test(id) ? id : null,
-    reference: typeof reference === 'string' && /^OW[A-Z2-7]{14}$/.test(reference) ? reference : null,
+    reference: typeof reference === 'string' && isReference(reference) ? reference : null,
   }
 }
 

@@ -1,10 +1,8 @@
 import type { Money } from '../../../money.ts'
 import type { Day } from '../../../time.ts'
+import { isReference } from '../../reference.ts'
 import type { MessageReader, Unit } from './parse-xml.ts'
 import { dayOf, type Emit, headFields, headOf, moneyOf, problem, required } from './values.ts'
-
-/** One of our payment references; every other end-to-end reference is someone else's. */
-const ours = /^OW[A-Z2-7]{14}$/
 
 /** A transaction of an entry. `amount` is signed, in the entry's currency; null if the bank does not give it. */
 type Detail = {
@@ -117,7 +115,7 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
     const entryReference = reused === null || number === 1 ? reused : `${reused}/${number}`
     const bankReference = bankReferenceOf(unit, of.unit)
     const day = dayOf(of.unit, 'BookgDt') ?? dayOf(of.unit, 'ValDt')
-    const isPayment = reference !== null && (isReturn || (!isCredit && ours.test(reference)))
+    const isPayment = reference !== null && (isReturn || (!isCredit && isReference(reference)))
     if (isPayment) {
       of.hasPaymentWithoutAmount ||= amount === null
       emit({
@@ -201,7 +199,7 @@ function detailOf(unit: Unit, entry: Entry): Detail {
       unit.get('RtrInf/Rsn/Prtry') !== undefined ||
       (unit.get(subFamily) ?? entry.unit.get(subFamily)) === 'RRTN' ||
       isTrue(entry.unit.get('RvslInd')) ||
-      (reference !== null && ours.test(reference)))
+      (reference !== null && isReference(reference)))
   return { unit, number: entry.details, amount, isCredit, isReturn, reference }
 }
 
@@ -211,7 +209,7 @@ function isTrue(text: string | undefined): boolean {
 
 function referenceOf(unit: Unit): string | null {
   const given = [unit.get('Refs/EndToEndId'), unit.get('Refs/InstrId')].filter(each => each !== undefined)
-  return given.find(each => ours.test(each)) ?? given.find(each => !/^NOT ?PROVIDED$/.test(each)) ?? null
+  return given.find(each => isReference(each)) ?? given.find(each => !/^NOT ?PROVIDED$/.test(each)) ?? null
 }
 
 function isCreditOf(unit: Unit): boolean {

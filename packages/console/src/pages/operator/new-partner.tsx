@@ -1,7 +1,7 @@
-import { useLocation } from 'preact-iso'
 import { admin } from '../../admin.ts'
 import { Field, Form } from '../../components/form.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
+import { useNavigateIfHere } from '../../components/navigate-if-here.ts'
 import { defaultSettings } from '../../generated/admin.ts'
 import { reload } from '../../query.ts'
 import { refreshSession } from '../../session.ts'
@@ -12,7 +12,7 @@ const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
 
 /** Creates a partner. What it needs next is on its page. */
 export default function NewPartner() {
-  const { route } = useLocation()
+  const navigateIfHere = useNavigateIfHere()
   return (
     <Page title="New partner" back={{ href: '/console/operator/partners', title: 'Partners' }}>
       <div class="narrow">
@@ -25,7 +25,7 @@ export default function NewPartner() {
               reload('operator-partners')
               // The menu lists the partners of the session.
               await refreshSession()
-              route(`/console/operator/partners/${id}`)
+              navigateIfHere(`/console/operator/partners/${id}`)
             }}
           >
             {problemOf => (

@@ -1,8 +1,8 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 
-/** Goes on to another page after a change, unless the reader has left this one before the answer arrived. */
-export function useGoOn(): (href: string) => void {
+/** Navigates to another page once a change is answered, unless the reader has left this page meanwhile. */
+export function useNavigateIfHere(): (href: string) => void {
   const { route } = useLocation()
   const isHere = useRef(true)
   useEffect(

@@ -58,7 +58,7 @@ async function readDatabase(settings: Settings, now: Date): Promise<DatabaseFact
 }
 
 async function readDatabaseFacts(settings: Settings, now: Date): Promise<DatabaseFacts | DatabaseFault> {
-  const { db, close } = await openDatabase(settings, openLog('warn'), { mayCreate: false })
+  const { db, close } = await openDatabase(settings, openLog('warn'), { mayCreate: false, isStarting: false })
   try {
     const schema = await readSchemaState(db)
     if (schema.pending.length > 0) {

@@ -251,6 +251,22 @@ test('a server that has lost its keeper gets a new one from the next process tha
   await nothingRuns(dataDir)
 })
 
+test('a start that meets a server which its keeper is about to stop uses the next one', async () => {
+  const dataDir = settledFolder()
+  const last = await startProcess(dataDir)
+  const before = await serverPid(last.server)
+  const users = () => query(last.server, `select from pg_stat_activity where application_name like '% embedded'`)
+  // The test stands in for the keeper.
+  killKeepers(dataDir)
+  last.process.kill('SIGKILL')
+  process.kill(last.server.child, 'SIGKILL')
+  await vi.waitFor(async () => expect(await users()).toHaveLength(0))
+  const starting = start(dataDir)
+  await vi.waitFor(async () => expect(await users()).toHaveLength(1))
+  process.kill(before, 'SIGINT')
+  expect(await serverPid(await starting)).not.toBe(before)
+})
+
 test('a crash does not prevent the next start, even if another process now has the old process id', async () => {
   const dataDir = settledFolder()
   const before = await start(dataDir)

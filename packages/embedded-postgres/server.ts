@@ -39,6 +39,8 @@ const limits = {
   noticeMs: 5_000,
   shutdownMsMax: 60_000,
   connectMsMax: 5_000,
+  // A keeper repeats its signal to stop every second.
+  stoppingMsMax: 2_000,
 }
 
 /** The right to use the server: a descriptor of the FIFO. */
@@ -112,6 +114,9 @@ export async function joinOrStart(
     await ensureSocketDir(cluster)
     const answer = await connect(cluster)
     if (answer instanceof pg.Client) {
+      if (isWatched(lease)) return answer
+      // Its keeper was killed, or is stopping it because its last user has just gone.
+      if (!(await outlasts(answer, { ms: limits.stoppingMsMax, leaving }))) continue
       if (!isWatched(lease)) keep(cluster)
       return answer
     }
@@ -129,6 +134,19 @@ export async function joinOrStart(
       throw silence(cluster, { pid, waitedMs: now - began, answer: answer.message })
     }
     await pause(pauseMs, undefined, { signal: leaving })
+  }
+}
+
+/** Whether a connection is still there after some time. */
+async function outlasts(client: pg.Client, { ms, leaving }: { ms: number; leaving: AbortSignal }): Promise<boolean> {
+  const ended = new AbortController()
+  client.once('end', () => ended.abort())
+  try {
+    await pause(ms, undefined, { signal: AbortSignal.any([ended.signal, leaving]) })
+    return true
+  } catch (error) {
+    if (leaving.aborted) throw error
+    return false
   }
 }
 

@@ -15,8 +15,6 @@ export default defineConfig({
     // Loading the program takes a second of CPU time, so the files that a worker runs share its modules. What a file changes
     // in its process (environment, timers), it restores.
     isolate: false,
-    // Collecting garbage beside the tests takes from them the cores that they run on.
-    execArgv: ['--single-threaded-gc'],
     // Node runs our TypeScript as it does in production. Vite would transform each of the 400 files for each worker again.
     experimental: { viteModuleRunner: false },
     sequence: { sequencer: Order },

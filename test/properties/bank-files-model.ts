@@ -400,7 +400,7 @@ export class BankFilesModel {
       ...file.statements.filter(each => !isRejection(each)),
       ...file.statements.filter(isRejection),
     ]) {
-      if (!this.#isSeen(`${file.rail} ${messageOf(file)} ${recordOf(each)}`)) this.#hear(file, each)
+      if (!this.#isSeen(`${file.rail} ${messageOf(file)} ${recordOf(file, each)}`)) this.#hear(file, each)
     }
     this.#matchDebits(file.rail)
     this.#settle(file.rail)
@@ -673,7 +673,9 @@ function messageOf({ form, message, statements: [first] }: BankFile): string {
   return `arucs ${first.of} ${first.code} ${first.amount}`
 }
 
-function recordOf(statement: Statement): string {
+/** Identifies a record within its message. ARUCS has no reference of the bank, only that of the payment. */
+function recordOf({ form }: BankFile, statement: Statement): string {
+  if (form === 'arucs' && statement.says === 'entry') return statement.of
   return 'bank' in statement ? statement.bank : `${statement.says} ${statement.of} ${statement.status}`
 }
 

@@ -40,7 +40,13 @@ function signalServer(signal: 'SIGSTOP' | 'SIGCONT'): void {
   process.kill(parent, signal)
   for (const line of execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' }).split('\n')) {
     const [pid, ppid] = line.trim().split(/ +/).map(Number)
-    if (pid !== undefined && ppid === parent) process.kill(pid, signal)
+    if (pid === undefined || ppid !== parent) continue
+    try {
+      process.kill(pid, signal)
+    } catch (error) {
+      // It has ended since: a backend that continues may have been waiting to end.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
   }
 }
 

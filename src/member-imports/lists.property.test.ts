@@ -51,6 +51,16 @@ const list = fc.record({
 
 const numRuns = extent({ short: 3, long: 20 })
 
+// Two lists without a fault, so that some are accepted in a few runs too.
+const ann: Person = {
+  ...{ email: 'ann@example.com', last_name: 'Okafor', phone: '', tier: 'Silver', worker_id: '1', account: ',,,' },
+  enable_payroll: '',
+}
+const ben: Person = { ...ann, email: 'ben@example.com', worker_id: '2' }
+const faultless = [[ann], [ann, ben]].map(people => ({
+  ...{ people, columns: ['worker_id' as const], version: 'v1' as const },
+}))
+
 test('a dry run predicts exactly what the job does, and importing the same list again changes nothing', async () => {
   let accepted = 0
   const details = await fc.check(
@@ -114,7 +124,7 @@ test('a dry run predicts exactly what the job does, and importing the same list 
         })
       }
     }),
-    { numRuns },
+    { numRuns, examples: [[false, faultless]] },
   )
   expect(details.failed, fc.defaultReportMessage(details)).toBe(false)
   expect(accepted).toBeGreaterThan(numRuns / 2)

@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 // Some files take long or wait for limits of several seconds; one of them that came last would run while the other workers
 // have nothing to do.
 const first =
-  /\/(test\/program|test\/properties|packages)\/|\/(access|clock|console-.*|create-server|member-imports|seed|send|sftp|webhooks|worker)\.test\.ts$/
+  /\/(test\/program|test\/properties|packages)\/|\/(access|sandbox-clock|console-.*|create-server|member-imports|seed|send|sftp|webhooks|worker)\.test\.ts$/
 
 /** Starts the longest files first, also in a fresh checkout, where vitest does not know their durations. */
 export default class Order extends BaseSequencer {

@@ -53,13 +53,17 @@ const numRuns = extent({ short: 3, long: 20 })
 
 // Two lists without a fault, so that some are accepted in a few runs too.
 const ann: Person = {
-  ...{ email: 'ann@example.com', last_name: 'Okafor', phone: '', tier: 'Silver', worker_id: '1', account: ',,,' },
+  email: 'ann@example.com',
+  last_name: 'Okafor',
+  phone: '',
+  tier: 'Silver',
+  worker_id: '1',
+  account: ',,,',
   enable_payroll: '',
 }
 const ben: Person = { ...ann, email: 'ben@example.com', worker_id: '2' }
-const faultless = [[ann], [ann, ben]].map(people => ({
-  ...{ people, columns: ['worker_id' as const], version: 'v1' as const },
-}))
+const listOf = (people: Person[]) => ({ people, columns: ['worker_id' as const], version: 'v1' as const })
+const faultless = [listOf([ann]), listOf([ann, ben])]
 
 test('a dry run predicts exactly what the job does, and importing the same list again changes nothing', async () => {
   let accepted = 0

@@ -114,8 +114,8 @@ async function quote(openwage: Openwage): Promise<WithdrawalIntentId> {
 async function pay(openwage: Openwage, memberId: MemberId): Promise<PayRunId> {
   const { currency } = await tierOf(openwage)
   const run = { payDetails: [{ memberId, money: { amount: 20_000, currency } }] }
-  const { headers } = await openwage.payRuns.create(run).withResponse()
-  return headers.get('location')?.split('/').at(-1) as PayRunId
+  const { id } = await openwage.payRuns.create(run)
+  return id
 }
 
 /** @returns the id of the pay cycle that was open */

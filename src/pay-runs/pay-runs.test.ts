@@ -332,14 +332,19 @@ describe('uploading', () => {
       await pay([[await harness.addMember(), 100]]),
     ]
     const scheduledFor = new Date(harness.clock.now().getTime() + 10 * 60_000).toISOString()
-    expect([scheduled.status, scheduled.body]).toEqual([201, { status: 'Scheduled', scheduledFor }])
-    expect([available.status, available.body]).toEqual([201, { status: 'Available' }])
+    expect([scheduled.status, scheduled.body]).toEqual([
+      201,
+      { id: idOf(scheduled), payCycleId: mine.payCycle.id, status: 'Scheduled', scheduledFor },
+    ])
+    const ids = { id: idOf(available), payCycleId: harness.payCycle.id }
+    expect([available.status, available.body]).toEqual([201, { ...ids, status: 'Available' }])
     expect(available.headers.location).toMatch(/^\/v1\/pay\/runs\/pr_/)
     const found = await harness.call('GET', scheduled.headers.location ?? '', { key: mine.key })
     expect(found.body).toMatchObject({ id: idOf(scheduled), status: 'Scheduled', scheduledFor })
 
     // The check of every answer in these tests rejects a property of another shape.
-    for (const body of [{ status: 'Available', scheduledFor }, { status: 'Scheduled' }, { status: 'Reverted' }]) {
+    const odd = [{ status: 'Available', scheduledFor }, { status: 'Scheduled' }, { status: 'Reverted' }]
+    for (const body of [...odd.map(shape => ({ ...ids, ...shape })), { status: 'Available' }]) {
       const text = JSON.stringify(body)
       expect(() => verifyAnswer('POST', '/v1/pay/run', { ...available, body, text })).toThrow(/not as declared/)
     }

@@ -35,8 +35,10 @@ const NewPayRun = Type.Object(
   { title: 'NewPayRun', ...strict },
 )
 
+const createdFields = { id: Id('payRun'), payCycleId: Id('payCycle') }
 const ScheduledPayRun = Type.Object(
   {
+    ...createdFields,
     status: Type.Literal('Scheduled', { type: 'string' }),
     scheduledFor: Type.String({
       ...instant,
@@ -46,7 +48,7 @@ const ScheduledPayRun = Type.Object(
   { title: 'ScheduledPayRun', ...strict },
 )
 const AvailablePayRun = Type.Object(
-  { status: Type.Literal('Available', { type: 'string' }) },
+  { ...createdFields, status: Type.Literal('Available', { type: 'string' }) },
   { title: 'AvailablePayRun', ...strict },
 )
 
@@ -54,14 +56,13 @@ const AvailablePayRun = Type.Object(
 const PayRunCreated = Type.Unsafe<Static<typeof ScheduledPayRun | typeof AvailablePayRun>>({
   title: 'PayRunCreated',
   type: 'object',
-  required: ['status'],
+  required: ['id', 'payCycleId', 'status'],
   discriminator: { propertyName: 'status' },
   oneOf: [ScheduledPayRun, AvailablePayRun],
 })
 
 const payRunFields = {
-  id: Id('payRun'),
-  payCycleId: Id('payCycle'),
+  ...createdFields,
   status: Status,
   scheduledFor: Type.String({
     format: 'date-time',
@@ -99,7 +100,7 @@ export function payRunRoutes(app: App, { db }: ApiContext): void {
         success: {
           status: 201,
           description:
-            'The status of the pay run; read the whole pay run at `location`. `Available` if the partner has no grace period, otherwise `Scheduled`. Treat an unknown status as `Scheduled`, and read the pay run.',
+            'The pay run; `location` has more about it. `Available` if the partner has no grace period, otherwise `Scheduled`. Treat an unknown status as `Scheduled`, and read the pay run.',
           schema: PayRunCreated,
           headers: { location: Type.String({ description: 'Path of the pay run.' }) },
         },
@@ -220,12 +221,12 @@ export function payRunRoutes(app: App, { db }: ApiContext): void {
   )
 }
 
-function createdBody({ status, scheduledFor }: payRuns.PayRun): Static<typeof PayRunCreated> {
+function createdBody({ id, payCycleId, status, scheduledFor }: payRuns.PayRun): Static<typeof PayRunCreated> {
   switch (status) {
     case 'Scheduled':
-      return { status, scheduledFor: scheduledFor.toISOString() }
+      return { id, payCycleId, status, scheduledFor: scheduledFor.toISOString() }
     case 'Available':
-      return { status }
+      return { id, payCycleId, status }
     case 'Reverted':
       throw new Error('A new pay run cannot be reverted')
     default:

@@ -24,11 +24,10 @@ test('a member with earned pay sees the balance, gets a quote and withdraws', as
   const payRun = await call('POST', '/v1/pay/run', {
     body: { payDetails: [{ memberId, money: { amount: 12_000, currency: 'GBP' } }] },
   })
-  expect(payRun.body).toEqual({ status: 'Available' })
+  const id = expect.stringMatching(/^pr_/)
+  expect(payRun.body).toEqual({ id, payCycleId: payCycle.id, status: 'Available' })
   expect((await call('GET', payRun.headers.location ?? '')).body).toMatchObject({
-    id: expect.stringMatching(/^pr_/),
-    payCycleId: payCycle.id,
-    status: 'Available',
+    ...payRun.body,
     scheduledFor: clock.now().toISOString(),
   })
 

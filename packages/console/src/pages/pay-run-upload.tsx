@@ -100,9 +100,8 @@ export function PayRunUpload() {
 
 async function upload({ payDetails, idempotencyKey }: Part, headers: Record<string, string>): Promise<Part['sent']> {
   const options = { idempotencyKey, timeoutMs: uploadMsMax, headers }
-  const answer = await api.payRuns.create({ payDetails }, options).withResponse()
-  const payRunId = answer.headers.get('location')?.split('/').at(-1) as PayRunId | undefined
-  return { payRunId: payRunId ?? null, at: new Date().toISOString() }
+  const { id } = await api.payRuns.create({ payDetails }, options)
+  return { payRunId: id, at: new Date().toISOString() }
 }
 
 function Columns() {

@@ -31,6 +31,8 @@ export type AmountBelowLowerLimitIssue = {
 }
 
 export type AvailablePayRun = {
+  id: PayRunId
+  payCycleId: PayCycleId
   status: 'Available'
 }
 
@@ -1430,6 +1432,8 @@ export type SandboxWork = {
 }
 
 export type ScheduledPayRun = {
+  id: PayRunId
+  payCycleId: PayCycleId
   status: 'Scheduled'
   /** When the money becomes available. Nothing moves until then. */
   scheduledFor: string

@@ -76,7 +76,6 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     const found = await findUserOfRequest(db, request, { mode, publicUrl })
     if (found === undefined) {
       if (token !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
-      await requireClaimed()
       throw refused()
     }
     known.add(name)

@@ -40,7 +40,8 @@ test('the console of a live installation is closed until the set-up link has mad
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(live.stdout).not.toContain(token)
 
-  expect((await ask(live.address, ['GET', 'session'])).status).toBe(503)
+  expect((await ask(live.address, ['GET', 'session'])).status).toBe(401)
+  expect((await ask(live.address, ['GET', 'sign-in'])).body).toMatchObject({ needsSetUp: true })
   expect((await ask(live.address, ['POST', 'sign-in'], { email: 'ada@example.com', password })).status).toBe(503)
   const founder = { email: 'Ada@example.com', name: 'Ada Lovelace', password }
   expect((await ask(live.address, ['POST', 'set-up'], { token: `${token}x`, ...founder })).status).toBe(401)
@@ -48,7 +49,7 @@ test('the console of a live installation is closed until the set-up link has mad
   const made = await ask(live.address, ['POST', 'set-up'], { token, ...founder })
   expect([made.status, made.body]).toEqual([200, expect.objectContaining({ isOperator: true, mode: 'live' })])
   expect((await ask(live.address, ['POST', 'set-up'], { token, ...founder })).status).toBe(401)
-  expect((await ask(live.address, ['GET', 'session'])).status).toBe(401)
+  expect((await ask(live.address, ['GET', 'sign-in'])).body).toMatchObject({ needsSetUp: false })
   expect((await ask(live.address, ['GET', 'session'], undefined, made.cookie)).status).toBe(200)
   const signedIn = await ask(live.address, ['POST', 'sign-in'], { email: 'ada@example.com', password })
   expect(signedIn.body).toMatchObject({ user: { name: 'Ada Lovelace' }, isOperator: true })

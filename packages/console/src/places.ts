@@ -122,7 +122,7 @@ const ofOperators: Group = {
     { title: 'Payouts', path: 'operator/batches', icon: 'payouts', roles: [], words: 'batches approve files' },
     { title: 'Rails', path: 'operator/rails', icon: 'payRuns', roles: [], words: 'banks hold release' },
     { title: 'Exceptions', path: 'operator/exceptions', icon: 'exceptions', roles: [], words: 'bank answers decide' },
-    { title: 'Float by day', path: 'operator/float', icon: 'cycles', roles: [], words: 'bank account difference' },
+    { title: 'Float history', path: 'operator/float', icon: 'cycles', roles: [], words: 'bank account difference' },
     {
       title: 'Health',
       path: 'operator/health',
@@ -130,6 +130,7 @@ const ofOperators: Group = {
       roles: [],
       words: 'workers queue verify books findings',
     },
+    { title: 'Operators', path: 'operator/operators', icon: 'users', roles: [], words: 'invite people users' },
     { title: 'Audit log', path: 'operator/audit-log', icon: 'audit', roles: [], words: 'who changed what' },
   ],
 }

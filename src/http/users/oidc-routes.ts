@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { problem } from '../../errors.ts'
+import { hasOperator } from '../../users/accounts.ts'
 import { type OidcFault, type OidcFlow, OidcProblem, OidcProvider, signInByIdentity } from '../../users/oidc.ts'
 import { readCookie, setCookie } from '../cookies.ts'
 import type { ApiContext, App } from '../server.ts'
@@ -23,10 +24,12 @@ export function oidcRoutes(app: App, { db, mode, publicUrl, log, console: settin
   // Each asks the provider, so that one network could use up what the provider allows this service.
   const config = { console: 'visitor' } as const
 
-  app.get('/console/v1/sign-in', { schema: { hide } }, async () => ({
-    hasPassword: true,
-    hasOidc: provider !== undefined,
-  }))
+  // A live installation is claimed once, and stays so: its last operator cannot be disabled.
+  let isClaimed = mode === 'sandbox'
+  app.get('/console/v1/sign-in', { schema: { hide } }, async () => {
+    isClaimed ||= await hasOperator(db)
+    return { hasPassword: true, hasOidc: provider !== undefined, needsSetUp: !isClaimed }
+  })
 
   app.get('/console/v1/oidc/start', { config, schema: { hide } }, async (request, reply) => {
     requirePrivateConnection(request, publicUrl)

@@ -15,7 +15,9 @@ export function SignIn() {
   const [needsTotp, setNeedsTotp] = useState(false)
   const [isBusy, setIsBusy] = useState(false)
 
-  const ways = useLoaded('ways-to-sign-in', () => send<{ hasOidc: boolean }>('GET', '/console/v1/sign-in')).value
+  const ways = useLoaded('ways-to-sign-in', () =>
+    send<{ hasOidc: boolean; needsSetUp: boolean }>('GET', '/console/v1/sign-in'),
+  ).value
 
   const enter = (started: Session) => {
     begin(started)
@@ -55,6 +57,7 @@ export function SignIn() {
     setIsBusy(false)
   }
 
+  if (ways?.needsSetUp) return <NeedsSetUp />
   return (
     <main class="sign-in">
       <form class="sign-in-box" onSubmit={submit}>
@@ -95,6 +98,29 @@ export function SignIn() {
         )}
         <p class="quiet">On a sandbox, the command that started it printed a link that signs you in.</p>
       </form>
+    </main>
+  )
+}
+
+/** Shown on a live installation without an operator, to a reader who has not followed the set-up link. */
+function NeedsSetUp() {
+  return (
+    <main class="sign-in">
+      <div class="sign-in-box">
+        <h1>
+          <Mark /> Set up Openwage
+        </h1>
+        <p>This installation has no operator yet. Do one of these on its server:</p>
+        <ul class="ways">
+          <li>
+            Open the set-up link in the log of the service, or in the file <code>console-set-up-link</code> of its data
+            folder. It works once; the service writes a new one at each start.
+          </li>
+          <li>
+            Run <code>openwage admin create you@example.com</code>.
+          </li>
+        </ul>
+      </div>
     </main>
   )
 }

@@ -13,7 +13,7 @@ import { reload, useLoaded } from '../query.ts'
 import { type Role, session } from '../session.ts'
 import { toast } from '../toasts.ts'
 
-type User = {
+export type User = {
   id: string
   email: string
   name: string
@@ -37,12 +37,7 @@ const roles: [Role, string][] = [
 export default function Users() {
   const [isInviting, setIsInviting] = useState(false)
   const [changing, setChanging] = useState<User>()
-  const [link, setLink] = useState<string>()
   const users = useLoaded('users', () => send<{ users: User[] }>('GET', '/console/v1/users?take=1000'))
-  const close = () => {
-    setIsInviting(false)
-    setLink(undefined)
-  }
   const columns: Column<User>[] = [
     { title: 'Name', cell: ({ name }) => <b>{name}</b> },
     { title: 'E-mail', cell: ({ email }) => email, isMinor: true },
@@ -83,35 +78,67 @@ export default function Users() {
         </Panel>
         <Invitations />
       </div>
-      <Drawer title="Invite a person" isOpen={isInviting} onClose={close}>
-        {link === undefined ? (
-          <Form
-            submit="Create the link"
-            onSubmit={async ({ email = '', ...chosen }) => {
-              const body = { email, roles: Object.keys(chosen) }
-              setLink((await send<{ url: string }>('POST', '/console/v1/invitations', { body })).url)
-              reload('invitations')
-            }}
-          >
-            {problemOf => (
-              <>
-                <Field label="E-mail address" name="email" type="email" problem={problemOf('email')} isRequired />
-                <RoleFields held={['viewer']} />
-              </>
-            )}
-          </Form>
-        ) : (
-          <>
-            <p>Send this link to the person. It works once, for seven days, and is not shown again.</p>
-            <Code text={link} label="Copy the link" />
-          </>
-        )}
-      </Drawer>
+      <Inviting isOpen={isInviting} onClose={() => setIsInviting(false)} />
       <Drawer title={changing?.name ?? ''} isOpen={changing !== undefined} onClose={() => setChanging(undefined)}>
         {changing && <Change user={changing} onDone={() => setChanging(undefined)} />}
       </Drawer>
     </Page>
   )
+}
+
+/** Makes a link that invites a person: to the partner shown with some roles, or as an operator of the installation. */
+export function Inviting({
+  isOpen,
+  isOfInstallation = false,
+  onClose,
+}: {
+  isOpen: boolean
+  isOfInstallation?: boolean
+  onClose: () => void
+}) {
+  const [link, setLink] = useState<string>()
+  return (
+    <Drawer
+      title={isOfInstallation ? 'Invite an operator' : 'Invite a person'}
+      isOpen={isOpen}
+      onClose={() => {
+        setLink(undefined)
+        onClose()
+      }}
+    >
+      {link === undefined ? (
+        <Form
+          submit="Create the link"
+          onSubmit={async ({ email = '', ...chosen }) => {
+            const body = isOfInstallation ? { email } : { email, roles: Object.keys(chosen) }
+            const path = '/console/v1/invitations'
+            setLink((await send<{ url: string }>('POST', path, { body, isOfInstallation })).url)
+            reload(invitationsKey(isOfInstallation))
+          }}
+        >
+          {problemOf => (
+            <>
+              <Field label="E-mail address" name="email" type="email" problem={problemOf('email')} isRequired />
+              {isOfInstallation ? (
+                <p class="quiet">An operator may do everything in this installation, for every partner.</p>
+              ) : (
+                <RoleFields held={['viewer']} />
+              )}
+            </>
+          )}
+        </Form>
+      ) : (
+        <>
+          <p>Send this link to the person. It works once, for seven days, and is not shown again.</p>
+          <Code text={link} label="Copy the link" />
+        </>
+      )}
+    </Drawer>
+  )
+}
+
+function invitationsKey(isOfInstallation: boolean): string {
+  return isOfInstallation ? 'operator-invitations' : 'invitations'
 }
 
 function RoleFields({ held }: { held: Role[] }) {
@@ -179,23 +206,28 @@ function Change({ user, onDone }: { user: User; onDone: () => void }) {
   )
 }
 
-function Invitations() {
-  const { value } = useLoaded('invitations', () =>
-    send<{ invitations: Invitation[] }>('GET', '/console/v1/invitations'),
+/** The invitations that were not accepted yet. */
+export function Invitations({ isOfInstallation = false }: { isOfInstallation?: boolean }) {
+  const key = invitationsKey(isOfInstallation)
+  const { value } = useLoaded(key, () =>
+    send<{ invitations: Invitation[] }>('GET', '/console/v1/invitations', { isOfInstallation }),
   )
+  const withdraw = (id: string) =>
+    act(() => send('DELETE', `/console/v1/invitations/${id}`, { isOfInstallation }), 'The link no longer works', key)
+  const rolesColumn: Column<Invitation> = {
+    title: 'Roles',
+    cell: invitation => invitation.roles.map(inWords).join(', '),
+    isMinor: true,
+  }
   const columns: Column<Invitation>[] = [
     { title: 'E-mail', cell: ({ email }) => email },
-    { title: 'Roles', cell: invitation => invitation.roles.map(inWords).join(', '), isMinor: true },
+    ...(isOfInstallation ? [] : [rolesColumn]),
     { title: 'Expires', cell: ({ expiresAt }) => <Time at={expiresAt} /> },
     {
       title: 'Withdraw',
+      isTitleHidden: true,
       cell: ({ id }) => (
-        <ActButton
-          look="text-button"
-          act={() =>
-            act(() => send('DELETE', `/console/v1/invitations/${id}`), 'The link no longer works', 'invitations')
-          }
-        >
+        <ActButton look="text-button" act={() => withdraw(id)}>
           Withdraw
         </ActButton>
       ),

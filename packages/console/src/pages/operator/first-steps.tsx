@@ -34,6 +34,11 @@ export function FirstSteps({ isLive }: { isLive: boolean }) {
             note: 'A connected bank, a worker, backups: each finding says what to do.',
             isDone: false,
           },
+          {
+            title: <a href="/console/operator/operators">Invite a second operator</a>,
+            note: 'Approving a payout batch takes two people.',
+            isDone: false,
+          },
         ]
       : []),
     {

@@ -8,6 +8,7 @@ import Exceptions from './exceptions.tsx'
 import Float from './float.tsx'
 import Health from './health.tsx'
 import NewPartner from './new-partner.tsx'
+import Operators from './operators.tsx'
 import Partner from './partner.tsx'
 import Partners from './partners.tsx'
 import Rails from './rails.tsx'
@@ -24,6 +25,7 @@ export default function OperatorPages() {
       <Route path="/batches/:id" component={Batch} />
       <Route path="/float" component={Float} />
       <Route path="/health" component={Health} />
+      <Route path="/operators" component={Operators} />
       <Route path="/audit-log" component={AuditLog} />
       <Route path="/exceptions" component={Exceptions} />
       <Route path="/exceptions/:id" component={Exception} />

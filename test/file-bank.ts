@@ -65,9 +65,13 @@ type Fields = { type: string; a: string; b: string; c: string; d: string; e: str
 function recordOf({ type, a, b, c, d, e, line }: Fields): BankRecord {
   const money = (text: string) => ({ amount: BigInt(text.slice(0, -3)), currency: text.slice(-3) as Currency })
   const or = (text: string) => (text === '' ? null : text)
+  const codes = (text: string) => text.split(' ').filter(code => code !== '')
   switch (type) {
     case 'batch':
-      return { type, line, messageId: a, state: b as 'rejected', reasonCode: or(c), reasonText: null }
+      return {
+        ...{ type, line, messageId: a, level: d === 'payment-information' ? d : 'group', state: b as 'rejected' },
+        ...{ reasonCodes: codes(c), reasonText: or(e) },
+      }
     case 'name-check':
       return { type, line, messageId: a, reference: null, code: b }
     case 'balance':
@@ -95,7 +99,7 @@ function recordOf({ type, a, b, c, d, e, line }: Fields): BankRecord {
         state,
         amount,
         entryReference: or(d),
-        reasonCode: or(c),
+        reasonCodes: codes(c),
         reasonText: null,
         // A status, unless it has a day.
         ...(e === '' ? {} : { booking: { day: e, bankReference: or(d) } }),

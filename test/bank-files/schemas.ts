@@ -97,7 +97,7 @@ assert.deepEqual(await partsOfSample('camt.054.001.04-returns.xml'), [
     state: 'returned',
     amount: { amount: 50_000n, currency: 'CHF' },
     entryReference: '190520CH02ZZTJR1',
-    reasonCode: 'AC01',
+    reasonCodes: ['AC01'],
     reasonText: 'Kontonummer falsch',
     booking: { day: '2020-11-24', bankReference: '190520CH02ZZTJR1' },
   },
@@ -107,7 +107,10 @@ assert.deepEqual(await partsOfSample('pain.002.001.03-rejected.xml'), [
     type: 'head',
     head: { messageId: '20180315375204222822452', createdAt: new Date('2018-03-15T11:25:12Z'), account: null },
   },
-  { type: 'batch', line: 2, messageId: 'MsgId-001', state: 'partly', reasonCode: null, reasonText: null },
+  {
+    ...{ type: 'batch', line: 2, messageId: 'MsgId-001', level: 'group', state: 'partly' },
+    ...{ reasonCodes: [], reasonText: null },
+  },
   {
     type: 'payment',
     line: 2,
@@ -115,7 +118,7 @@ assert.deepEqual(await partsOfSample('pain.002.001.03-rejected.xml'), [
     state: 'failed',
     amount: null,
     entryReference: null,
-    reasonCode: 'AC01',
+    reasonCodes: ['AC01'],
     reasonText: '1301813;Konto ungültig',
   },
 ])

@@ -407,7 +407,7 @@ test('the returns of a Standard 18 rail are read as XML if the settings say so',
   const limits = { bytesMax: 10_000, recordsMax: 10 }
   const records = await Readable.from(configured.format.read(Readable.from([Buffer.from(xml)]), limits)).toArray()
   expect(records.at(-1)).toMatchObject({
-    ...{ type: 'payment', reference: 'OWABCDEFGHIJKLMN', state: 'returned', reasonCode: 'B' },
+    ...{ type: 'payment', reference: 'OWABCDEFGHIJKLMN', state: 'returned', reasonCodes: ['B'] },
     amount: { amount: 5_000n, currency: 'GBP' },
   })
   await expect(readFileRails(withReturns({ format: 'xml', columns: {} }))).rejects.toThrow(

@@ -31,31 +31,35 @@ export type PaymentState = 'accepted' | 'pending' | 'paid' | 'failed' | 'returne
 /** `bankReference` is the bank's own reference of the booking, the same in all its messages; null if it gives none. */
 type Booking = { day: Day; bankReference: string | null }
 
+/** Why a bank says what it says. */
+export type GivenReasons = {
+  /** Every code of the answer, verbatim and in order; without those of a check of the name. */
+  reasonCodes: readonly string[]
+  /** All texts of the answer, joined; null if there is none. They may hold names. */
+  reasonText: string | null
+}
+
 /** One statement of a bank file, in the order of the file. `line` is where it begins, from 1. */
 export type BankRecord =
   /** Of a whole batch: the group or payment-information level of pain.002. */
-  | {
+  | ({
       type: 'batch'
       line: number
       messageId: string
+      level: 'group' | 'payment-information'
       state: 'acknowledged' | 'partly' | 'pending' | 'rejected'
-      reasonCode: string | null
-      reasonText: string | null
-    }
+    } & GivenReasons)
   /** Of one payment. `entryReference` is unique within the bank's message, where the format has such a reference. */
-  | {
+  | ({
       type: 'payment'
       line: number
       reference: string
       state: PaymentState
       amount: Money | null
       entryReference: string | null
-      /** Verbatim; null if none was given. */
-      reasonCode: string | null
-      reasonText: string | null
       /** Only of a booked entry of the account, which moves money; a status does not. */
       booking?: Booking
-    }
+    } & GivenReasons)
   /** Verification of payee: a check of the name. It says nothing about the payment itself. */
   | { type: 'name-check'; line: number; messageId: string; reference: string | null; code: string }
   /** A booked entry of the account that is no single payment of ours: money that arrived, a batch booked as a whole, a charge. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { type NextStep, reasonOf } from './reasons.ts'
+import { gravestOf, type NextStep, nextStepOf, reasonOf } from './reasons.ts'
 
 const pageOf = (name: string) => readFileSync(new URL(`../../../docs/reference/${name}`, import.meta.url), 'utf8')
 
@@ -9,13 +9,55 @@ test.each<[NextStep, string[]]>([
   ['give_back_and_review', ['AC06', 'AG01', 'MD07', 'MS02', 'MS03', 'FOCR', '2', 'C']],
   ['give_back', ['cancelled', 'counterpartyBankUnavailable']],
   ['decide_once_funded', ['AM04', 'notEnoughBalance']],
-  ['decide', ['AM05', 'DUPL', 'duplicateTransmissionDetected']],
+  ['decide', ['AM05', 'DU01', 'DU02', 'DU03', 'DU04', 'DU05', 'DUPL', 'duplicateTransmissionDetected']],
 ])('%s follows from its codes', (next, codes) => {
   for (const code of codes) expect(reasonOf(code), code).toMatchObject({ next, isKnown: true })
 })
 
 test.each([null, '', 'ZZ99', 'ac01', 'toString', '__proto__'])('the unknown reason %s is reviewed', code => {
   expect(reasonOf(code)).toMatchObject({ next: 'give_back_and_review', isKnown: false })
+})
+
+test.each<[string[], string | null]>([
+  [[], null],
+  [['AC04'], 'AC04'],
+  [['AC04', 'DU04'], 'DU04'],
+  [['AM04', 'AC04', 'DUPL'], 'DUPL'],
+  [['AC04', 'AM04'], 'AM04'],
+  [['AC04', 'MD07'], 'MD07'],
+  [['NARR', 'AC04'], 'AC04'],
+  [['1301813', 'AC01'], 'AC01'],
+  [['X1', 'NARR'], 'X1'],
+])('of the codes %j, %s decides', (codes, gravest) => {
+  expect(gravestOf(codes)).toBe(gravest)
+})
+
+test.each([
+  'DUPLICATE FILE: message id already processed',
+  'Doppeleinreichung',
+  'Datei wurde bereits am 12.03. eingereicht',
+  'PmtInfId schon verwendet',
+  'Possible dup: fichier déjà reçu',
+  'MsgId is not unique',
+  'ALREADY_RECEIVED',
+  'The file was previously submitted',
+  'Duplikat',
+  'see DU01',
+])('the words %j are about a duplicate, whatever the code', reasonText => {
+  for (const reasonCodes of [[], ['NARR'], ['AC04'], ['FF01']])
+    expect(nextStepOf({ reasonCodes, reasonText })).toBe('decide')
+  expect(nextStepOf({ reasonCodes: ['NARR', reasonText], reasonText: null })).toBe('decide')
+})
+
+test.each([
+  'Kontonummer falsch',
+  'Account already closed',
+  'Konto ist bereits aufgelöst',
+  'Empfänger unbekannt, nicht verarbeitet',
+  'The control sum is wrong',
+  'Sent after the cut-off',
+])('the words %j are not about a duplicate', reasonText => {
+  expect(nextStepOf({ reasonCodes: ['AC04'], reasonText })).toBe('give_back_and_block_account')
 })
 
 test('the documented codes are those of the program, with their meanings', () => {

@@ -1,4 +1,5 @@
 import type { Restriction } from '../../members/restrictions.ts'
+import type { GivenReasons } from './bank-files.ts'
 
 /** What follows from a bank's reason. */
 export type NextStep =
@@ -22,6 +23,60 @@ export function reasonOf(code: string | null): Reason {
   const meaning = code === null ? 'The bank gave no reason' : 'The reason is not a known code'
   return { next: 'give_back_and_review', meaning, isKnown: false }
 }
+
+/** What follows from an answer with any number of reasons. A duplicate wins, also if only the text says so. */
+export function nextStepOf(given: GivenReasons): NextStep {
+  return namesDuplicate(given) ? 'decide' : reasonOf(gravestOf(given.reasonCodes)).next
+}
+
+/** The code of an answer that decides, of which there may be several; null if it has none. */
+export function gravestOf(codes: readonly string[]): string | null {
+  return codes.toSorted((one, other) => gravityOf(one) - gravityOf(other))[0] ?? null
+}
+
+const gravities: readonly NextStep[] = [
+  'decide',
+  'decide_once_funded',
+  'give_back_and_review',
+  'give_back_and_block_account',
+  'give_back',
+]
+
+// Codes that say that the bank does not say why. Another code beside them is the reason.
+const empty: ReadonlySet<string> = new Set(['MS02', 'MS03', 'NARR'])
+
+/** 0 for the gravest. */
+function gravityOf(code: string): number {
+  const { next, isKnown } = reasonOf(code)
+  return isKnown && !empty.has(code) ? gravities.indexOf(next) : gravities.length
+}
+
+/**
+ * Whether the bank takes what it answers for a duplicate of something that it may have executed. Banks that have no code for it say
+ * so in words, so all codes and texts are searched. A word too many costs a decision, a missing one pays twice.
+ */
+export function namesDuplicate({ reasonCodes, reasonText }: GivenReasons): boolean {
+  if (reasonCodes.some(code => reasonOf(code).next === 'decide')) return true
+  const words = [...reasonCodes, reasonText ?? '']
+    .join(' ')
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll(/[_-]/g, ' ')
+    .toLowerCase()
+  return duplicateWords.some(pattern => pattern.test(words))
+}
+
+// docs/reference/bank-files.md has the same list. The text is in lower case, without accents.
+const duplicateWords: readonly RegExp[] = [
+  /\b(du0[1-5]|am05|dupl)\b/,
+  // Duplicate, duplication, duplicado, duplicato, Duplikat, dublette, dubblett.
+  /dupli[ck]a|dub+lett/,
+  // Double, doublon; Doppeleinreichung, doppelt; dubbel; dobbelt; doble, doppio.
+  /\b(doubl|doppel|doppi|dubbel|dobbelt|doble)/,
+  /\b(not unique|nicht eindeutig|second copy|zweite einreichung|mehrfach)/,
+  // "Message id already processed", "Datei wurde bereits am 12.03. eingereicht".
+  /\b(already|previously|bereits|schon|deja)\b[^,;:!?]{0,40}?\b(accept|book|execut|exist|import|known|paid|present|process|receiv|sent|submit|us(ed|ing)|ausgefuhrt|bekannt|eingegangen|eingereicht|empfangen|erhalten|gebucht|ubermittelt|verarbeitet|verwendet|vorhanden|execute|recu|traite)/,
+]
 
 /** What follows for the member once the money is given back; null if nothing does. */
 export function restrictionOf(code: string | null): Restriction | null {
@@ -78,6 +133,7 @@ const table: Record<NextStep, Record<string, string>> = {
     AG11: 'The bank of the payee is suspended from the scheme',
     AM02: 'The amount is above the limit of the bank or scheme',
     AM09: 'The amount is not what was agreed',
+    AM10: 'The sum of the file or batch is wrong',
     BE01: 'The name does not fit the account',
     BE05: 'The sender is not known to the bank',
     CNOR: 'The bank of the payee is not in the scheme',
@@ -131,6 +187,11 @@ const table: Record<NextStep, Record<string, string>> = {
   },
   decide: {
     AM05: 'A duplicate of another payment',
+    DU01: 'The message id was used before',
+    DU02: 'The id of the payment information was used before',
+    DU03: 'The payment was sent before',
+    DU04: 'The end-to-end id was used before',
+    DU05: 'The instruction id was used before',
     DUPL: 'A duplicate of another payment',
     duplicateTransmissionDetected: 'A duplicate of another payment',
   },

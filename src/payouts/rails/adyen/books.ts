@@ -166,7 +166,9 @@ async function recordTransfer(
     return
   }
   if (isStale(payout, { sequence, state })) return
-  const matched = match(payout, { state, amount, reasonCode })
+  const matched = match(payout, {
+    ...{ state, amount, reasonCodes: reasonCode === null ? [] : [reasonCode], reasonText: null },
+  })
   // Only `refused` is certain to be the end of the transfer.
   const isShort = matched.result === 'exception' && matched.kind === 'float' && transfer.status === 'refused'
   if (isShort && payout.outcome === null && payout.refusedTransfers.length < retries.waitsMs.length) {

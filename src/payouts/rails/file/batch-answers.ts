@@ -3,7 +3,7 @@ import type { Currency } from '../../../money.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord } from '../bank-files.ts'
-import { reasonOf } from '../reasons.ts'
+import { gravestOf, nextStepOf } from '../reasons.ts'
 import { endUnanswered, keepRecord } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
@@ -39,7 +39,8 @@ export async function answerBatch(
   { head, record }: { head: BankFileHead; record: Keyed<Extract<BankRecord, { type: 'batch' }>> },
 ): Promise<void> {
   const { rail, fileId, now } = context
-  const { messageId, state, line, reasonCode } = record
+  const { messageId, state, line } = record
+  const reasonCode = gravestOf(record.reasonCodes)
   const openException = async (kind: exceptions.ExceptionKind, reason: string) => {
     const fingerprint = fingerprintOf(head, record)
     const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference: messageId, reasonCode }
@@ -55,7 +56,7 @@ export async function answerBatch(
   if (batch.paidCount > 0)
     return await openException('contradiction', 'The bank rejects a batch of which it has reported payments as paid')
   if (batch.status === 'rejected' || batch.status === 'settled') return
-  const { next } = reasonOf(reasonCode)
+  const next = nextStepOf(record)
   if (batch.unansweredCount > 0 && next === 'decide')
     return await openException(
       'duplicate',

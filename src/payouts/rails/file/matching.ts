@@ -1,8 +1,8 @@
 import { type Currency, inWords, type Money } from '../../../money.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type { ExceptionKind } from '../../exceptions.ts'
-import type { PaymentState } from '../bank-files.ts'
-import { reasonOf } from '../reasons.ts'
+import type { GivenReasons, PaymentState } from '../bank-files.ts'
+import { nextStepOf } from '../reasons.ts'
 
 /** A payout as far as matching needs it. */
 export type KnownPayout = {
@@ -16,7 +16,7 @@ export type KnownPayout = {
 }
 
 /** What a bank file says about one payment. */
-export type Answer = { state: PaymentState; amount: Money | null; reasonCode: string | null }
+export type Answer = { state: PaymentState; amount: Money | null } & GivenReasons
 
 export type Match =
   /** The payout ends, or goes on from paid to returned. */
@@ -26,7 +26,7 @@ export type Match =
   | { result: 'exception'; kind: ExceptionKind; reason: string }
 
 /** Decides what an answer means for a payout; undefined if the reference is not ours. */
-export function match(payout: KnownPayout | undefined, { state, amount, reasonCode }: Answer): Match {
+export function match(payout: KnownPayout | undefined, { state, amount, ...reasons }: Answer): Match {
   if (payout === undefined) return exception('unmatched', `The bank reports a payment as ${state} that is not ours`)
   const { outcome, isRemoved, isSent } = payout
   if (!isSent || isRemoved) {
@@ -54,7 +54,7 @@ export function match(payout: KnownPayout | undefined, { state, amount, reasonCo
     default:
       return state satisfies never
   }
-  const { next } = reasonOf(reasonCode)
+  const next = nextStepOf(reasons)
   if (next === 'decide') {
     return exception(
       'duplicate',

@@ -2,7 +2,7 @@ import { sql, type Tx } from '../../../database/database.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord } from '../bank-files.ts'
-import { reasonInWords, restrictionOf } from '../reasons.ts'
+import { gravestOf, reasonInWords, restrictionOf } from '../reasons.ts'
 import * as batches from './batches.ts'
 import { type Booked, isBookedAnew, listBooked } from './bookings.ts'
 import { type KnownPayout, type Match, match } from './matching.ts'
@@ -42,7 +42,8 @@ export async function answerPayments(
   const changed = new Map<string, { outcome: FinalOutcome; code: string | null; reason: string | null }>()
   const opened: exceptions.NewException[] = []
   for (const record of records) {
-    const { reference, line, amount, reasonCode } = record
+    const { reference, line, amount } = record
+    const reasonCode = gravestOf(record.reasonCodes)
     const payout = payouts.get(reference)
     const found = match(payout, record)
     const booked = found.result === 'exception' || payout === undefined ? null : bookedOf(record, { head, payout })

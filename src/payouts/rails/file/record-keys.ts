@@ -28,14 +28,14 @@ export function keysOfMessage(): (record: BankRecord) => string {
 function contentKeyOf(record: BankRecord): string {
   switch (record.type) {
     case 'payment': {
-      const { reference, state, amount, reasonCode } = record
-      const entry = record.entryReference ?? `${amount?.amount ?? ''}${amount?.currency ?? ''} ${reasonCode ?? ''}`
+      const { reference, state, amount, reasonCodes } = record
+      const entry = record.entryReference ?? `${amount?.amount ?? ''}${amount?.currency ?? ''} ${reasonCodes.join(' ')}`
       return `${entry} ${reference} ${state}`
     }
     case 'entry':
       return record.entryReference ?? `${record.reference ?? ''} ${record.amount.amount} ${record.booking.day}`
     case 'batch':
-      return `${record.messageId} ${record.state} ${record.reasonCode ?? ''}`
+      return `${record.messageId} ${record.level} ${record.state} ${record.reasonCodes.join(' ')}`
     case 'name-check':
       return `${record.messageId} ${record.reference ?? ''} ${record.code}`
     case 'balance':

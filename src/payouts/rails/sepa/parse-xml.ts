@@ -7,7 +7,8 @@ export type Unit = {
   line: number
   /** The first value of a field that is neither absent nor blank. */
   get(path: string): string | undefined
-  all(path: string): string[]
+  /** All values of some fields, in the order of the file. */
+  all(...paths: string[]): string[]
 }
 
 /** How a unit is read. `within` are the units around it, the innermost first, with the fields that came before this unit. */
@@ -122,7 +123,8 @@ function stepTo(start: Step, path: string): Step {
 
 class FieldsOfUnit implements Unit {
   readonly line: number
-  readonly #values = new Map<string, string[]>()
+  readonly #values = new Map<string, { value: string; place: number }[]>()
+  #count = 0
 
   constructor(line: number) {
     this.line = line
@@ -131,16 +133,18 @@ class FieldsOfUnit implements Unit {
   add(path: string, value: string): void {
     if (value === '') return
     const values = this.#values.get(path)
-    if (values === undefined) this.#values.set(path, [value])
-    else if (values.length < valuesMax) values.push(value)
+    const added = { value, place: this.#count++ }
+    if (values === undefined) this.#values.set(path, [added])
+    else if (values.length < valuesMax) values.push(added)
   }
 
   get(path: string): string | undefined {
-    return this.#values.get(path)?.[0]
+    return this.#values.get(path)?.[0]?.value
   }
 
-  all(path: string): string[] {
-    return this.#values.get(path) ?? []
+  all(...paths: string[]): string[] {
+    const values = paths.flatMap(path => this.#values.get(path) ?? [])
+    return values.sort((a, b) => a.place - b.place).map(({ value }) => value)
   }
 }
 

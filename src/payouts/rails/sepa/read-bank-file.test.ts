@@ -72,7 +72,7 @@ describe('a payment status report', () => {
     expect(await recordsOf(information(payment(status)))).toEqual([
       {
         ...{ type: 'payment', reference: ours, state, amount: null },
-        ...{ entryReference: null, reasonCode: null, reasonText: null },
+        ...{ entryReference: null, reasonCodes: [], reasonText: null },
       },
     ])
   })
@@ -92,10 +92,12 @@ describe('a payment status report', () => {
     ['RJCT', 'rejected'],
   ])('a message and a payment information with %s: the batch is %s', async (status, state) => {
     const reason = '<StsRsnInf><Rsn><Cd>FF01</Cd></Rsn><AddtlInf>a</AddtlInf><AddtlInf>b</AddtlInf></StsRsnInf>'
-    const batch = { type: 'batch', messageId: 'B1', state, reasonCode: 'FF01', reasonText: 'a b' }
+    const batch = { type: 'batch', messageId: 'B1', state, reasonCodes: ['FF01'], reasonText: 'a b' }
     const ofMessage = `<OrgnlGrpInfAndSts><OrgnlMsgId>B1</OrgnlMsgId><GrpSts>${status}</GrpSts>${reason}</OrgnlGrpInfAndSts>`
-    expect(await recordsOf(reportOf(ofMessage))).toEqual([batch])
-    expect(await recordsOf(information(`<PmtInfSts>${status}</PmtInfSts>${reason}`))).toEqual([batch])
+    expect(await recordsOf(reportOf(ofMessage))).toEqual([{ ...batch, level: 'group' }])
+    expect(await recordsOf(information(`<PmtInfSts>${status}</PmtInfSts>${reason}`))).toEqual([
+      { ...batch, level: 'payment-information' },
+    ])
   })
 
   test('the status of a payment information comes before its payments, which inherit it', async () => {
@@ -116,11 +118,27 @@ describe('a payment status report', () => {
       expect(await recordsOf(information(payment(code)))).toEqual([{ ...check, reference: ours }])
       const asReason = payment('PDNG', `<StsRsnInf><Rsn><Cd>${code}</Cd></Rsn></StsRsnInf>`)
       expect(await recordsOf(information(asReason))).toMatchObject([
-        { type: 'payment', state: 'pending', reasonCode: null },
+        { type: 'payment', state: 'pending', reasonCodes: [] },
         { ...check, reference: ours },
       ])
     },
   )
+
+  test('all reasons of an answer are read in order, codes and words', async () => {
+    const reasons =
+      '<StsRsnInf><Rsn><Prtry>Z-99</Prtry></Rsn><AddtlInf>a</AddtlInf></StsRsnInf>' +
+      '<StsRsnInf><Rsn><Cd>NARR</Cd></Rsn><AddtlInf>b</AddtlInf><AddtlInf>c</AddtlInf></StsRsnInf>' +
+      '<StsRsnInf><Rsn><Cd>RVNM</Cd></Rsn></StsRsnInf><StsRsnInf><Rsn><Cd>DU04</Cd></Rsn></StsRsnInf>'
+    const given = { reasonCodes: ['Z-99', 'NARR', 'DU04'], reasonText: 'a b c' }
+    expect(await recordsOf(information(payment('RJCT', reasons)))).toMatchObject([
+      { type: 'payment', state: 'failed', ...given },
+      { type: 'name-check', code: 'RVNM' },
+    ])
+    expect(await recordsOf(information(`<PmtInfSts>RJCT</PmtInfSts>${reasons}`))).toMatchObject([
+      { type: 'batch', state: 'rejected', ...given },
+      { type: 'name-check', code: 'RVNM' },
+    ])
+  })
 
   test('a bank’s own reason, the amount and a reference in the instruction id are read', async () => {
     const own =
@@ -129,7 +147,7 @@ describe('a payment status report', () => {
     expect(await recordsOf(information(own))).toEqual([
       {
         ...{ type: 'payment', reference: ours, state: 'failed', amount: eur(150n) },
-        ...{ entryReference: 'S1', reasonCode: 'Z-99', reasonText: null },
+        ...{ entryReference: 'S1', reasonCodes: ['Z-99'], reasonText: null },
       },
     ])
   })
@@ -140,7 +158,7 @@ describe('a payment status report', () => {
       `<p:TxInfAndSts><p:OrgnlEndToEndId>${ours}</p:OrgnlEndToEndId><p:TxSts>RJCT</p:TxSts><p:StsRsnInf><p:StsRsn>` +
       '<p:Cd>AC01</p:Cd></p:StsRsn><p:AddtlStsRsnInf>x</p:AddtlStsRsnInf></p:StsRsnInf></p:TxInfAndSts>' +
       '</p:pain.002.001.02></p:Document></e:Envelope>'
-    expect(await recordsOf(file)).toMatchObject([{ state: 'failed', reasonCode: 'AC01', reasonText: 'x' }])
+    expect(await recordsOf(file)).toMatchObject([{ state: 'failed', reasonCodes: ['AC01'], reasonText: 'x' }])
   })
 })
 
@@ -155,7 +173,7 @@ describe('a statement', () => {
     booking,
   }
   const returned = { ...paid, state: 'returned' }
-  const noReason = { reasonCode: null, reasonText: null }
+  const noReason = { reasonCodes: [], reasonText: null }
   const entry = {
     ...{ type: 'entry', entryReference: 'REF1', amount: eur(-10_000n), booking },
     ...{ reference: null, remittance: null },
@@ -197,7 +215,7 @@ describe('a statement', () => {
     const reason = '<RtrInf><Rsn><Cd>AC04</Cd></Rsn><AddtlInf>Konto</AddtlInf><AddtlInf>zu</AddtlInf></RtrInf>'
     const file = statementOf(entryOf({ ...credit, ...details(`${refs('OTHER')}${reason}`) }))
     expect(await recordsOf(file)).toEqual([
-      { ...returned, reference: 'OTHER', reasonCode: 'AC04', reasonText: 'Konto zu' },
+      { ...returned, reference: 'OTHER', reasonCodes: ['AC04'], reasonText: 'Konto zu' },
     ])
     const debit = statementOf(entryOf(details(`${refs('OTHER')}${reason}`)))
     expect(await recordsOf(debit)).toEqual([{ ...entry, reference: 'OTHER' }])

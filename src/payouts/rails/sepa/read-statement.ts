@@ -125,7 +125,7 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
         state: isReturn ? 'returned' : 'paid',
         amount: amount === null ? null : { amount: amount < 0n ? -amount : amount, currency: of.currency },
         entryReference,
-        reasonCode: unit.get('RtrInf/Rsn/Cd') ?? unit.get('RtrInf/Rsn/Prtry') ?? null,
+        reasonCodes: unit.all('RtrInf/Rsn/Cd', 'RtrInf/Rsn/Prtry'),
         reasonText: joined(unit.all('RtrInf/AddtlInf')),
         ...(day === undefined ? {} : { booking: { day, bankReference } }),
       })

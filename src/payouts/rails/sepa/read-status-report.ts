@@ -1,8 +1,10 @@
-import type { BankRecord, PaymentState } from '../bank-files.ts'
+import type { BankRecord, GivenReasons, PaymentState } from '../bank-files.ts'
 import type { MessageReader, Unit } from './parse-xml.ts'
 import { type Emit, headFields, headOf, moneyOf, required } from './values.ts'
 
-type BatchState = Extract<BankRecord, { type: 'batch' }>['state']
+type BatchRecord = Extract<BankRecord, { type: 'batch' }>
+type BatchState = BatchRecord['state']
+type BatchLevel = BatchRecord['level']
 
 /**
  * ISO 20022 status codes, as what they say of a batch and of a payment. A payment counts as paid when it is settled, not before.
@@ -26,15 +28,10 @@ const states: ReadonlyMap<string, { batch: BatchState; payment: PaymentState }> 
 // Verification of payee: completed (RCVC, RVCM), no match (RVNM), close match (RVMC), not applicable (RVNA), not completed (RVNC).
 const nameChecks: ReadonlySet<string> = new Set(['RCVC', 'RVCM', 'RVNM', 'RVMC', 'RVNA', 'RVNC'])
 
-const reasonFields = [
-  'StsRsnInf/Rsn/Cd',
-  'StsRsnInf/Rsn/Prtry',
-  'StsRsnInf/AddtlInf',
-  // Version 2.
-  'StsRsnInf/StsRsn/Cd',
-  'StsRsnInf/StsRsn/Prtry',
-  'StsRsnInf/AddtlStsRsnInf',
-]
+// Version 2 has other names.
+const codeFields = ['StsRsnInf/Rsn/Cd', 'StsRsnInf/Rsn/Prtry', 'StsRsnInf/StsRsn/Cd', 'StsRsnInf/StsRsn/Prtry']
+const textFields = ['StsRsnInf/AddtlInf', 'StsRsnInf/AddtlStsRsnInf']
+const reasonFields = [...codeFields, ...textFields]
 
 /** Reads pain.002 at all three levels: message, payment information and payment. */
 export function readStatusReport(emit: Emit): MessageReader {
@@ -44,14 +41,14 @@ export function readStatusReport(emit: Emit): MessageReader {
   const readPaymentInformation = (unit: Unit) => {
     if (reported.has(unit)) return
     reported.add(unit)
-    readBatch(unit, unit.get('PmtInfSts'))
+    readBatch(unit, { level: 'payment-information', status: unit.get('PmtInfSts') })
   }
-  const readBatch = (unit: Unit, status: string | undefined) => {
+  const readBatch = (unit: Unit, { level, status }: { level: BatchLevel; status: string | undefined }) => {
     if (status === undefined) return
     const messageId = messageIdOf(unit)
     if (nameChecks.has(status)) return nameCheck(unit, { messageId, reference: null, code: status })
     const state = states.get(status)?.batch ?? 'pending'
-    emit({ type: 'batch', line: unit.line, messageId, state, ...reasonOf(unit, status) })
+    emit({ type: 'batch', line: unit.line, messageId, level, state, ...reasonsOf(unit, status) })
     checkNamesInReasons(unit, { messageId, reference: null })
   }
   // Our payment information carries the id of the message.
@@ -66,7 +63,7 @@ export function readStatusReport(emit: Emit): MessageReader {
     const state = states.get(status)?.payment ?? 'pending'
     const amount = moneyOf(unit, 'OrgnlTxRef/Amt/InstdAmt') ?? null
     const entryReference = unit.get('StsId') ?? null
-    emit({ type: 'payment', line: unit.line, reference, state, amount, entryReference, ...reasonOf(unit, status) })
+    emit({ type: 'payment', line: unit.line, reference, state, amount, entryReference, ...reasonsOf(unit, status) })
     checkNamesInReasons(unit, { messageId, reference })
   }
 
@@ -89,7 +86,7 @@ export function readStatusReport(emit: Emit): MessageReader {
       fields: ['OrgnlMsgId', 'GrpSts', ...reasonFields],
       read(unit) {
         group = unit
-        readBatch(unit, unit.get('GrpSts'))
+        readBatch(unit, { level: 'group', status: unit.get('GrpSts') })
       },
     },
     OrgnlPmtInfAndSts: { fields: ['OrgnlPmtInfId', 'PmtInfSts', ...reasonFields], read: readPaymentInformation },
@@ -100,14 +97,10 @@ export function readStatusReport(emit: Emit): MessageReader {
 }
 
 // A status that is not in the table changes nothing: it is pending, and its code is shown.
-function reasonOf(unit: Unit, status: string): { reasonCode: string | null; reasonText: string | null } {
-  const codes = ['StsRsnInf/Rsn/Cd', 'StsRsnInf/Rsn/Prtry', 'StsRsnInf/StsRsn/Cd', 'StsRsnInf/StsRsn/Prtry'].flatMap(
-    path => unit.all(path),
-  )
-  const texts = [...unit.all('StsRsnInf/AddtlInf'), ...unit.all('StsRsnInf/AddtlStsRsnInf')]
-  if (!states.has(status)) texts.unshift(`Status ${status}`)
+function reasonsOf(unit: Unit, status: string): GivenReasons {
+  const texts = [...(states.has(status) ? [] : [`Status ${status}`]), ...unit.all(...textFields)]
   return {
-    reasonCode: codes.find(code => !nameChecks.has(code)) ?? null,
+    reasonCodes: unit.all(...codeFields).filter(code => !nameChecks.has(code)),
     reasonText: texts.length === 0 ? null : texts.join(' '),
   }
 }

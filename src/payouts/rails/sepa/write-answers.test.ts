@@ -17,8 +17,9 @@ const returned: Answer = {
 }
 
 /** What the reader makes of an answer; its line and the bank's reference aside. */
-function recordOf({ amount, ...rest }: Answer) {
-  return expect.objectContaining({ type: 'payment', ...rest, amount: { amount, currency: 'EUR' } })
+function recordOf({ amount, reasonCode, ...rest }: Answer) {
+  const reasonCodes = reasonCode === null ? [] : [reasonCode]
+  return expect.objectContaining({ type: 'payment', ...rest, reasonCodes, amount: { amount, currency: 'EUR' } })
 }
 
 test('a written status report reads back as the same answers', async () => {

@@ -43,7 +43,7 @@ const returned = {
   reference: 'OWABCDEFGHIJ2345',
   entryReference: 'OWABCDEFGHIJ2345',
   amount: { amount: 12_345n, currency: 'GBP' },
-  reasonCode: '5',
+  reasonCodes: ['5'],
 }
 
 describe('returned credits are read', () => {
@@ -54,12 +54,12 @@ describe('returned credits are read', () => {
       { ...returned, line: 2, reasonText: 'No account' },
       {
         ...{ ...returned, line: 3, reference: 'OWKLMNOPQRST6723', entryReference: 'OWKLMNOPQRST6723' },
-        ...{ amount: { amount: 123_450n, currency: 'GBP' }, reasonCode: 'B', reasonText: 'Closed, since March' },
+        ...{ amount: { amount: 123_450n, currency: 'GBP' }, reasonCodes: ['B'], reasonText: 'Closed, since March' },
       },
       // Not ours: the importer decides.
       {
         ...{ ...returned, line: 4, reference: 'PAYROLL 0042', entryReference: 'PAYROLL 0042' },
-        ...{ amount: { amount: 1n, currency: 'GBP' }, reasonCode: '0', reasonText: null },
+        ...{ amount: { amount: 1n, currency: 'GBP' }, reasonCodes: ['0'], reasonText: null },
       },
     ])
   })

@@ -79,7 +79,7 @@ async function* read(
       state: 'returned',
       amount,
       entryReference: reference,
-      reasonCode,
+      reasonCodes: [reasonCode],
       reasonText: item.reasonText?.slice(0, limits.reasonTextCharsMax) || null,
     }
   }

@@ -36,10 +36,11 @@ test.each<[string, ArucsOptions & { format: 'csv' }]>([
   expect(head).toMatchObject({ type: 'head' })
   const hasText = options.columns.reasonText !== undefined
   expect(records).toEqual(
-    returned.map(({ amount, reasonText, ...rest }) =>
+    returned.map(({ amount, reasonCode, reasonText, ...rest }) =>
       expect.objectContaining({
         ...rest,
         amount: { amount, currency: 'GBP' },
+        reasonCodes: [reasonCode],
         reasonText: hasText ? (reasonText?.replace('\t', ' ') ?? null) : null,
       }),
     ),

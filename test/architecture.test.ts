@@ -284,7 +284,7 @@ const owners: Record<string, string> = {
   payout_exceptions: 'payouts',
   bank_files: 'payouts',
   bank_records: 'payouts',
-  bank_balances: 'payouts',
+  bank_statements: 'payouts',
   simulated_bank_payments: 'payouts',
   simulated_bank_reports: 'payouts',
   simulated_bank_instructions: 'payouts',

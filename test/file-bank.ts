@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { text as textOf } from 'node:stream/consumers'
-import type { Currency } from '../src/money.ts'
+import type { Currency, Money } from '../src/money.ts'
 import {
   BankFileProblem,
   type BankRecord,
@@ -75,7 +75,11 @@ function recordOf({ type, a, b, c, d, e, line }: Fields): BankRecord {
     case 'name-check':
       return { type, line, messageId: a, reference: null, code: b }
     case 'balance':
-      return { type, line, day: a, amount: money(b) }
+      return statementOf({ line, day: a, closing: money(b), opening: null, number: null })
+    case 'statement': {
+      const [opening, closing] = [b, c].map(text => (text === '' ? null : money(text)))
+      return statementOf({ line, day: a, opening: opening ?? null, closing: closing ?? null, number: or(d) })
+    }
     case 'entry':
       return {
         type,
@@ -108,6 +112,19 @@ function recordOf({ type, a, b, c, d, e, line }: Fields): BankRecord {
     default:
       throw new BankFileProblem(`${JSON.stringify(type)} is no record`, { line })
   }
+}
+
+function statementOf({
+  number,
+  ...of
+}: {
+  line: number
+  day: string
+  opening: Money | null
+  closing: Money | null
+  number: string | null
+}): BankRecord {
+  return { type: 'statement', ...of, numbers: { electronic: number === null ? null : BigInt(number), legal: null } }
 }
 
 /** A bank that takes files in memory: what was delivered, what waits in the inbox and what became of it. */

@@ -83,7 +83,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'reviewReason',
     ],
   },
-  bankBalances: { insert: true, update: ['amount', 'bankFileId'] },
+  bankStatements: { insert: true, update: ['opening', 'closing', 'bankFileId'] },
   bankFiles: { insert: true, update: ['status', 'recordCount', 'problem', 'messageId', 'name', 'receivedAt'] },
   bankRecords: { insert: true },
   payoutBatchApprovals: { insert: true },

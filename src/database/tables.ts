@@ -28,14 +28,6 @@ export type DB = {
     address: string | null
     requestId: string | null
   }
-  bankBalances: {
-    rail: string
-    account: string
-    day: string
-    amount: bigint
-    currency: Currency
-    bankFileId: string
-  }
   bankFiles: {
     id: string
     rail: string
@@ -63,6 +55,17 @@ export type DB = {
     bookedOn: string | null
     amount: bigint | null
     bankReference: string | null
+  }
+  bankStatements: {
+    rail: string
+    account: string
+    day: string
+    electronicNumber: bigint | null
+    legalNumber: bigint | null
+    opening: bigint | null
+    closing: bigint | null
+    currency: Currency
+    bankFileId: string
   }
   eventFeeds: {
     partnerId: string

@@ -81,7 +81,7 @@ test('an account is compared with the floats on it, by day', async () => {
      values ('bf_1', 'euro-files', repeat('a', 64), 'camt', 'imported', now())`,
   )
   await harness.pool.query(
-    `insert into bank_balances (rail, account, day, currency, amount, bank_file_id)
+    `insert into bank_statements (rail, account, day, currency, closing, bank_file_id)
      values ('euro-files', '', '2026-03-09', 'EUR', 700, 'bf_1')`,
   )
   const { accountDays } = (await operator.call('GET', '/account-days?rail=euro-files')).body

@@ -74,8 +74,16 @@ export type BankRecord =
       reference: string | null
       remittance: string | null
     }
-  /** The booked balance of the account at the end of a day. */
-  | { type: 'balance'; line: number; day: Day; amount: Money }
+  /** An account's statement as a whole, after its entries. Its booked balances and its numbers, as far as the bank gives them. */
+  | {
+      type: 'statement'
+      line: number
+      /** Whose end the closing balance is of. */
+      day: Day
+      opening: Money | null
+      closing: Money | null
+      numbers: { electronic: bigint | null; legal: bigint | null }
+    }
 
 /** The head of a bank file, known before its first record. `account` is null where the format does not name it. */
 export type BankFileHead = { messageId: string; createdAt: Date | null; account: string | null }

@@ -32,9 +32,10 @@ export async function listBalances(
   { partnerId, daysMax }: { partnerId?: string | undefined; daysMax: number },
 ): Promise<AccountDay[]> {
   const { rows } = await sql<{ account: string; day: Day; currency: Currency; bank: bigint }>`
-    select account, day, currency, amount as bank
-      from (select b.*, row_number() over (partition by account order by day desc) as place
-              from bank_balances b where rail = ${rail.name}) stated
+    select account, day, currency, closing as bank
+      from (select s.*, row_number() over (partition by account order by day desc) as place
+              from (select distinct on (account, day) * from bank_statements where rail = ${rail.name} and closing is not null
+                     order by account, day desc, electronic_number desc nulls last, legal_number desc nulls last) s) stated
      where place <= ${daysMax}
      order by account, day desc`.execute(db)
   const compared: AccountDay[] = []

@@ -61,18 +61,21 @@ export async function bookEntry(
   await openException(kind, settled?.reason ?? unknown, settled?.partnerId)
 }
 
-/** Keeps the balance that the bank states of a day. The latest file wins. */
-export async function keepBalance(
+/** Keeps what the bank states of an account. The latest file wins; the pages of a statement complete each other. */
+export async function keepStatement(
   tx: Tx,
   { rail, fileId }: Context,
-  { head, record }: { head: BankFileHead; record: Extract<BankRecord, { type: 'balance' }> },
+  { head, record }: { head: BankFileHead; record: Extract<BankRecord, { type: 'statement' }> },
 ): Promise<void> {
-  const { amount, day, line } = record
-  if (amount.currency !== rail.currency)
-    throw new BankFileProblem(`The balance is in ${amount.currency}, but the rail pays ${rail.currency}`, { line })
+  const { day, opening, closing, numbers, line } = record
+  const other = [opening, closing].find(balance => balance !== null && balance.currency !== rail.currency)
+  if (other)
+    throw new BankFileProblem(`The balance is in ${other.currency}, but the rail pays ${rail.currency}`, { line })
   await sql`
-    insert into bank_balances as b (rail, account, day, amount, currency, bank_file_id)
-    values (${rail.name}, ${head.account ?? ''}, ${day}::date, ${amount.amount}, ${amount.currency}, ${fileId})
-        on conflict (rail, account, day)
-        do update set amount = excluded.amount, bank_file_id = excluded.bank_file_id`.execute(tx)
+    insert into bank_statements as s (rail, account, day, electronic_number, legal_number, opening, closing, currency, bank_file_id)
+    values (${rail.name}, ${head.account ?? ''}, ${day}::date, ${numbers.electronic}, ${numbers.legal}, ${opening?.amount ?? null},
+            ${closing?.amount ?? null}, ${rail.currency}, ${fileId})
+        on conflict on constraint one_statement_per_day_and_number
+        do update set opening = coalesce(excluded.opening, s.opening), closing = coalesce(excluded.closing, s.closing),
+                      bank_file_id = excluded.bank_file_id`.execute(tx)
 }

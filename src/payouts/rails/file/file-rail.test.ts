@@ -1151,9 +1151,9 @@ describe('a hostile file of a bank is refused whole: nothing of it is booked, an
   const nothingIsBooked = async (id: string) => {
     expect(await statusOf(id)).toBe('submitted')
     expect(await openExceptions()).toEqual([])
-    const ofRail = (table: 'bankRecords' | 'bankBalances') =>
+    const ofRail = (table: 'bankRecords' | 'bankStatements') =>
       harness.db.selectFrom(table).select('rail').where('rail', '=', settings.name).execute()
-    expect([await ofRail('bankRecords'), await ofRail('bankBalances')]).toEqual([[], []])
+    expect([await ofRail('bankRecords'), await ofRail('bankStatements')]).toEqual([[], []])
     expect(await disagreements()).toEqual([])
   }
 

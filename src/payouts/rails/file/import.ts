@@ -7,7 +7,7 @@ import { answerBatch, checkName } from './batch-answers.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { debtorsOf } from './debtors.ts'
-import { bookEntry, keepBalance } from './entries.ts'
+import { bookEntry, keepStatement } from './entries.ts'
 import type { FileRailSettings } from './format.ts'
 import { answerPayments, type PaymentRecord } from './payment-answers.ts'
 import { lockRail } from './rail-lock.ts'
@@ -211,8 +211,8 @@ async function applySome(
       case 'name-check':
         await checkName(tx, context, record)
         break
-      case 'balance':
-        await keepBalance(tx, context, { head, record })
+      case 'statement':
+        await keepStatement(tx, context, { head, record })
         break
       case 'entry':
         await bookEntry(tx, context, { head, record })

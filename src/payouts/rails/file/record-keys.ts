@@ -38,8 +38,10 @@ function contentKeyOf(record: BankRecord): string {
       return `${record.messageId} ${record.level} ${record.state} ${record.reasonCodes.join(' ')}`
     case 'name-check':
       return `${record.messageId} ${record.reference ?? ''} ${record.code}`
-    case 'balance':
-      return record.day
+    case 'statement': {
+      const { electronic, legal } = record.numbers
+      return [record.day, electronic ?? '', legal ?? ''].join(' ')
+    }
     default:
       return record satisfies never
   }
@@ -73,7 +75,7 @@ export function toIndexable<T extends BankRecord | { type: 'head'; head: BankFil
         ...(booking === undefined ? {} : { booking: { ...booking, bankReference: orNull(booking.bankReference) } }),
       }
     }
-    case 'balance':
+    case 'statement':
       return part
     default:
       return part satisfies never

@@ -295,14 +295,35 @@ describe('a statement', () => {
     expect(await recordsOf(statementOf(pending + planned + old))).toEqual([entry])
   })
 
-  test('only the closing balance of a day is read', async () => {
-    const balance = (type: string, more = '') =>
-      `<Bal><Tp><CdOrPrtry><Cd>${type}</Cd></CdOrPrtry>${more}</Tp><Amt Ccy="EUR">7.05</Amt>` +
-      '<CdtDbtInd>DBIT</CdtDbtInd><Dt><Dt>2026-03-03</Dt></Dt></Bal>'
-    const ofPage = balance('CLBD', '<SubTp><Cd>INTM</Cd></SubTp>')
-    expect(await recordsOf(statementOf(balance('OPBD') + ofPage + balance('CLBD')))).toEqual([
-      { type: 'balance', day: '2026-03-03', amount: eur(-705n) },
+  const balance = (type: string, { more = '', amount: text = '7.05' } = {}) =>
+    `<Bal><Tp><CdOrPrtry><Cd>${type}</Cd></CdOrPrtry>${more}</Tp><Amt Ccy="EUR">${text}</Amt>` +
+    '<CdtDbtInd>DBIT</CdtDbtInd><Dt><Dt>2026-03-03</Dt></Dt></Bal>'
+  const ofPage = { more: '<SubTp><Cd>INTM</Cd></SubTp>', amount: '1.00' }
+  const unnumbered = { electronic: null, legal: null }
+
+  test.each(['OPBD', 'PRCD'])(
+    'the booked balances of a statement are read, not those of a page or others (%s)',
+    async opening => {
+      const balances = [
+        ...[balance('ITBD', { amount: '2.00' }), balance('OPBD', ofPage), balance(opening, { amount: '9.00' })],
+        ...[balance('CLBD', ofPage), balance('CLBD'), balance('CLAV', { amount: '3.00' })],
+      ]
+      expect(await recordsOf(statementOf(balances.join('')))).toEqual([
+        { type: 'statement', day: '2026-03-03', opening: eur(-900n), closing: eur(-705n), numbers: unnumbered },
+      ])
+    },
+  )
+
+  test('the numbers of a statement are read, also without balances; those of a notification are not', async () => {
+    const numbers = '<ElctrncSeqNb>12</ElctrncSeqNb><LglSeqNb>3</LglSeqNb><CreDtTm>2026-03-04T05:00:00</CreDtTm>'
+    const file = statementOf('').replace(account, `${numbers}${account}`)
+    expect(await recordsOf(file)).toEqual([
+      { type: 'statement', day: '2026-03-04', opening: null, closing: null, numbers: { electronic: 12n, legal: 3n } },
     ])
+    const notification = file.replaceAll('Stmt>', 'Ntfctn>').replaceAll('BkToCstmrNtfctn', 'BkToCstmrDbtCdtNtfctn')
+    expect(await recordsOf(notification)).toEqual([])
+    const odd = file.replace('>12<', '>A-12<').replace('>3<', '>-3<')
+    expect(await recordsOf(odd)).toEqual([])
   })
 })
 

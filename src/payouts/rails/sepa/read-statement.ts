@@ -2,7 +2,7 @@ import type { Money } from '../../../money.ts'
 import type { Day } from '../../../time.ts'
 import { isReference } from '../../reference.ts'
 import type { MessageReader, Unit } from './parse-xml.ts'
-import { dayOf, type Emit, headFields, headOf, moneyOf, problem, required } from './values.ts'
+import { dayAmong, dayOf, type Emit, headFields, headOf, moneyOf, problem, required } from './values.ts'
 
 /** A transaction of an entry. `amount` is signed, in the entry's currency; null if the bank does not give it. */
 type Detail = {
@@ -30,14 +30,16 @@ type Entry = {
 }
 
 /**
- * Reads camt.053 and camt.054: booked entries, their transactions, and closing balances. An entry's records add up to its
- * amount: what its transactions leave is a record without a reference to a payment, such as a charge.
+ * Reads camt.053 and camt.054: booked entries and their transactions, and the balances and numbers of statements. An entry's
+ * records add up to its amount: what its transactions leave is a record without a reference to a payment, such as a charge.
  * @param container the element of an account's entries: `Stmt` or `Ntfctn`
  */
 export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): MessageReader {
   let header: Unit | undefined
   let account: string | undefined
   let entry: Entry | undefined
+  let opening: Money | null = null
+  let closing: { day: Day; balance: Money } | null = null
 
   const readAccount = (unit: Unit) => {
     const id = accountFields.map(field => unit.get(field)).find(value => value !== undefined)
@@ -50,14 +52,26 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
   }
 
   const readBalance = (unit: Unit) => {
-    if (unit.get('Tp/CdOrPrtry/Cd') !== 'CLBD') return
-    // The balance at the foot of a page, not of the day.
-    if (unit.get('Tp/SubTp/Cd') === 'INTM') return
+    const type = unit.get('Tp/CdOrPrtry/Cd')
+    const isOpening = type === 'OPBD' || type === 'PRCD'
+    // The balance at the foot of a page is not that of the day.
+    if ((!isOpening && type !== 'CLBD') || unit.get('Tp/SubTp/Cd') === 'INTM') return
     const money = moneyOf(unit, 'Amt')
     const day = dayOf(unit, 'Dt')
     if (money === undefined || day === undefined) throw problem(unit, 'The balance lacks its amount or day')
-    const amount = isCreditOf(unit) ? money.amount : -money.amount
-    emit({ type: 'balance', line: unit.line, day, amount: { amount, currency: money.currency } })
+    const balance = { ...money, amount: isCreditOf(unit) ? money.amount : -money.amount }
+    if (isOpening) opening = balance
+    else closing = { day, balance }
+  }
+
+  /** A statement without any balance counts too: its number is not missing. */
+  const endStatement = (unit: Unit) => {
+    const numbers = { electronic: numberOf(unit, 'ElctrncSeqNb'), legal: numberOf(unit, 'LglSeqNb') }
+    const day = closing?.day ?? dayAmong(unit, ['FrToDt/ToDtTm', 'CreDtTm'])
+    const balances = { opening, closing: closing?.balance ?? null }
+    const isEmpty = Object.values({ ...balances, ...numbers }).every(value => value === null)
+    if (day !== undefined && !isEmpty) emit({ type: 'statement', line: unit.line, day, ...balances, numbers })
+    opening = closing = null
   }
 
   const begun = (unit: Unit): Entry => {
@@ -159,6 +173,8 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
         header = unit
       },
     },
+    // Notifications have numbers, too, which count something else.
+    ...(container === 'Stmt' ? { Stmt: { fields: statementFields, read: endStatement } } : {}),
     [`${container}/Acct`]: { fields: accountFields, read: readAccount },
     [`${container}/Bal`]: { fields: balanceFields, read: readBalance },
     [`${container}/Ntry`]: { fields: entryFields, read: readEntry },
@@ -169,6 +185,7 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
 // The part of the bank transaction code that tells a return: RRTN.
 const subFamily = 'BkTxCd/Domn/Fmly/SubFmlyCd'
 const accountFields = ['Id/IBAN', 'Id/BBAN', 'Id/Othr/Id', 'Id/PrtryAcct/Id']
+const statementFields = ['ElctrncSeqNb', 'LglSeqNb', 'CreDtTm', 'FrToDt/ToDtTm']
 const balanceFields = ['Tp/CdOrPrtry/Cd', 'Tp/SubTp/Cd', 'Amt', 'CdtDbtInd', 'Dt/Dt', 'Dt/DtTm']
 const entryFields = [
   ...['NtryRef', 'AcctSvcrRef', 'Amt', 'CdtDbtInd', 'RvslInd', 'Sts', 'Sts/Cd', 'AddtlNtryInf'],
@@ -210,6 +227,12 @@ function isTrue(text: string | undefined): boolean {
 function referenceOf(unit: Unit): string | null {
   const given = [unit.get('Refs/EndToEndId'), unit.get('Refs/InstrId')].filter(each => each !== undefined)
   return given.find(each => isReference(each)) ?? given.find(each => !/^NOT ?PROVIDED$/.test(each)) ?? null
+}
+
+/** Reads a bank's number of a statement; null if there is none that counts. */
+function numberOf(unit: Unit, field: string): bigint | null {
+  const text = unit.get(field)
+  return text !== undefined && /^\d{1,18}$/.test(text) ? BigInt(text) : null
 }
 
 function isCreditOf(unit: Unit): boolean {

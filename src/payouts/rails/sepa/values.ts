@@ -25,7 +25,12 @@ export function moneyOf(unit: Unit, path: string): Money | undefined {
 
 /** Reads a calendar day from a choice of `Dt` and `DtTm`, as the bank's clock shows it; undefined if the unit has none. */
 export function dayOf(unit: Unit, path: string): Day | undefined {
-  const text = unit.get(`${path}/Dt`) ?? unit.get(`${path}/DtTm`)
+  return dayAmong(unit, [`${path}/Dt`, `${path}/DtTm`])
+}
+
+/** Reads a calendar day from the first field that the unit has; undefined if it has none. */
+export function dayAmong(unit: Unit, fields: string[]): Day | undefined {
+  const text = fields.map(field => unit.get(field)).find(value => value !== undefined)
   if (text === undefined) return undefined
   const day = text.slice(0, 10)
   if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(day) || !beginsWithDay(day))

@@ -1,0 +1,20 @@
+-- A statement is kept as a whole: with the balance at its beginning and its numbers, so that a statement that never arrived is
+-- noticed. Until now only the balance at the end of a day was kept.
+
+set local lock_timeout = '5s';
+
+drop table bank_balances;
+
+-- What a bank states of an account in one statement. A day has several if they differ in their numbers.
+create table bank_statements (
+  rail text collate "C" not null,
+  account text collate "C" not null,
+  day date not null,
+  electronic_number bigint,
+  legal_number bigint,
+  opening bigint,
+  closing bigint,
+  currency currency not null,
+  bank_file_id id not null references bank_files,
+  constraint one_statement_per_day_and_number unique nulls not distinct (rail, account, day, electronic_number, legal_number)
+);

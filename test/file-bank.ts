@@ -54,11 +54,13 @@ async function* readPlain(...[bytes, { recordsMax }]: Parameters<ReadBankFile>):
     if (type === 'end') return
     if (++records > recordsMax) throw new BankFileProblem('The file has too many records', { line })
     if (type === 'head') {
-      yield { type, head: { messageId: a, createdAt: null, account: b === '' ? null : b } }
+      yield { type, head: { message: 'camt.053', messageId: a, createdAt: null, account: b === '' ? null : b } }
     } else yield recordOf({ type, a, b, c, d, e, line })
   }
   throw new BankFileProblem('The file ends before its last line', { line: lines.length })
 }
+
+const saidNothing = { isReversal: false, isReturn: false, texts: [], charges: null }
 
 type Fields = { type: string; a: string; b: string; c: string; d: string; e: string; line: number }
 
@@ -86,9 +88,10 @@ function recordOf({ type, a, b, c, d, e, line }: Fields): BankRecord {
         line,
         entryReference: or(c),
         amount: money(a),
-        booking: { day: or(d) ?? '2026-03-10', bankReference: or(c) },
+        booking: { ...saidNothing, day: or(d) ?? '2026-03-10', bankReference: or(c), texts: e === '' ? [] : [e] },
         reference: or(b),
-        remittance: or(e),
+        reasonCodes: [],
+        reasonText: null,
       }
     case 'paid':
     case 'failed':
@@ -106,7 +109,7 @@ function recordOf({ type, a, b, c, d, e, line }: Fields): BankRecord {
         reasonCodes: codes(c),
         reasonText: null,
         // A status, unless it has a day.
-        ...(e === '' ? {} : { booking: { day: e, bankReference: or(d) } }),
+        ...(e === '' ? {} : { booking: { ...saidNothing, day: e, bankReference: or(d) } }),
       }
     }
     default:

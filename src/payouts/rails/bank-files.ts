@@ -28,8 +28,20 @@ export type BatchToWrite = {
 /** What a bank file says about one payment of ours, as far as the bank is. */
 export type PaymentState = 'accepted' | 'pending' | 'paid' | 'failed' | 'returned'
 
-/** `bankReference` is the bank's own reference of the booking, the same in all its messages; null if it gives none. */
-type Booking = { day: Day; bankReference: string | null }
+/** A movement of money on the account, with what the bank says about it besides. Flags and words explain it; they prove nothing. */
+export type Booking = {
+  day: Day
+  /** The bank's own reference, the same in all its messages; null if it gives none. */
+  bankReference: string | null
+  /** The bank takes back an earlier booking (`RvslInd`). */
+  isReversal: boolean
+  /** The bank calls it a return (`RRTN` or `RtrInf`). */
+  isReturn: boolean
+  /** What the bank says in words, each text whole: the remittance (`Ustrd`), then `AddtlTxInf` and `AddtlNtryInf`. */
+  texts: readonly string[]
+  /** What the bank kept or took besides, positive; null if it names no charge in the currency of the entry. */
+  charges: bigint | null
+}
 
 /** Why a bank says what it says. */
 export type GivenReasons = {
@@ -63,7 +75,7 @@ export type BankRecord =
   /** Verification of payee: a check of the name. It says nothing about the payment itself. */
   | { type: 'name-check'; line: number; messageId: string; reference: string | null; code: string }
   /** A booked entry of the account that is no single payment of ours: money that arrived, a batch booked as a whole, a charge. */
-  | {
+  | ({
       type: 'entry'
       line: number
       entryReference: string | null
@@ -72,8 +84,7 @@ export type BankRecord =
       booking: Booking
       /** The sender's end-to-end reference, or the message id of a batch that was booked as a whole. */
       reference: string | null
-      remittance: string | null
-    }
+    } & GivenReasons)
   /** An account's statement as a whole, after its entries. Its booked balances and its numbers, as far as the bank gives them. */
   | {
       type: 'statement'
@@ -85,8 +96,16 @@ export type BankRecord =
       numbers: { electronic: bigint | null; legal: bigint | null }
     }
 
+/** The messages of banks: a status report, an interim report, a statement, a notification of entries, and returned Bacs credits. */
+export type BankMessage = 'pain.002' | 'camt.052' | 'camt.053' | 'camt.054' | 'ARUCS'
+
 /** The head of a bank file, known before its first record. `account` is null where the format does not name it. */
-export type BankFileHead = { messageId: string; createdAt: Date | null; account: string | null }
+export type BankFileHead = {
+  message: BankMessage
+  messageId: string
+  createdAt: Date | null
+  account: string | null
+}
 
 /** A bank file that was refused whole. `line` counts from 1; null if the fault is no line's. */
 export class BankFileProblem extends Error {

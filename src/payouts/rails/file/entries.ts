@@ -18,12 +18,13 @@ export async function bookEntry(
   { head, record }: { head: BankFileHead; record: Keyed<Extract<BankRecord, { type: 'entry' }>> },
 ): Promise<void> {
   const { rail, fileId, now } = context
-  const { amount, booking, remittance, line } = record
+  const { amount, booking, line } = record
   if (amount.currency !== rail.currency)
     throw new BankFileProblem(`The entry is in ${amount.currency}, but the rail pays ${rail.currency}`, { line })
   const { account, messageId } = head
   const reference = record.reference ?? ''
-  const booked: Booked = { reference, messageId, account, ...booking, amount: amount.amount }
+  const { day, bankReference } = booking
+  const booked: Booked = { reference, messageId, account, day, bankReference, amount: amount.amount }
   const keep = async (more: { booked: Booked; movementId?: string | undefined }) =>
     await keepRecord(tx, context, { head, record, reference, ...more })
   const openException = async (kind: exceptions.ExceptionKind, reason: string, partnerId?: string) => {
@@ -47,7 +48,7 @@ export async function bookEntry(
     return await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'paid', reasonCode: null })
   }
   if (await isIdentified(tx, { rail: rail.name, booked })) return await keep({ booked })
-  const texts = [record.reference, remittance].filter(text => text !== null)
+  const texts = [...(record.reference === null ? [] : [record.reference]), ...booking.texts]
   const entry = { texts, amount, account }
   const recorded = await findMovement(tx, { rail, entry })
   const settled = recorded === undefined ? await settle(tx, { rail, entry, booked, now }) : { movementId: recorded }

@@ -107,7 +107,8 @@ function bookedOf(
   { head: { messageId, account }, payout: { amount } }: { head: BankFileHead; payout: PayoutRow },
 ): Booked | null {
   if (booking === undefined) return null
-  return { reference, messageId, account, ...booking, amount: state === 'returned' ? amount : -amount }
+  const { day, bankReference } = booking
+  return { reference, messageId, account, day, bankReference, amount: state === 'returned' ? amount : -amount }
 }
 
 function bookedTwice({ amount }: Booked): Extract<Match, { result: 'exception' }> {

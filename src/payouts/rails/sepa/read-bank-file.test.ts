@@ -163,7 +163,8 @@ describe('a payment status report', () => {
 })
 
 describe('a statement', () => {
-  const booking = { day: '2026-03-03', bankReference: 'REF1' }
+  const saidNothing = { isReversal: false, isReturn: false, texts: [], charges: null }
+  const booking = { day: '2026-03-03', bankReference: 'REF1', ...saidNothing }
   const paid = {
     type: 'payment',
     reference: ours,
@@ -176,7 +177,7 @@ describe('a statement', () => {
   const noReason = { reasonCodes: [], reasonText: null }
   const entry = {
     ...{ type: 'entry', entryReference: 'REF1', amount: eur(-10_000n), booking },
-    ...{ reference: null, remittance: null },
+    ...{ reference: null, reasonCodes: [], reasonText: null },
   }
 
   test('the head has the id, time and account of the message', async () => {
@@ -184,7 +185,10 @@ describe('a statement', () => {
     expect(await partsOf(file)).toEqual([
       {
         type: 'head',
-        head: { messageId: 'M1', createdAt: new Date('2026-03-03T08:00:00Z'), account: 'DE75512108001245126199' },
+        head: {
+          ...{ message: 'camt.053', messageId: 'M1', createdAt: new Date('2026-03-03T08:00:00Z') },
+          account: 'DE75512108001245126199',
+        },
       },
     ])
   })
@@ -199,26 +203,26 @@ describe('a statement', () => {
   })
 
   test.each([
-    ['RvslInd true', { RvslInd: '<RvslInd>true</RvslInd>' }, 'OTHER'],
-    ['RvslInd false, and our reference', { RvslInd: '<RvslInd>false</RvslInd>' }, ours],
+    ['RvslInd true', { RvslInd: '<RvslInd>true</RvslInd>' }, 'OTHER', { isReversal: true }],
+    ['RvslInd false, and our reference', { RvslInd: '<RvslInd>false</RvslInd>' }, ours, {}],
     [
       'RRTN of the entry',
       { BkTxCd: '<BkTxCd><Domn><Cd>PMNT</Cd><Fmly><Cd>ICDT</Cd><SubFmlyCd>RRTN</SubFmlyCd></Fmly></Domn></BkTxCd>' },
       'OTHER',
+      { isReturn: true },
     ],
-  ])('a credit with %s is a return', async (_, changes, reference) => {
+  ])('a credit with %s is a return, and the record says what the bank says', async (_, changes, reference, said) => {
     const file = statementOf(entryOf({ ...credit, ...changes, ...details(refs(reference)) }))
-    expect(await recordsOf(file)).toEqual([{ ...returned, reference, ...noReason }])
+    expect(await recordsOf(file)).toEqual([{ ...returned, reference, ...noReason, booking: { ...booking, ...said } }])
   })
 
   test('a return reason makes a return of a credit, and is kept verbatim', async () => {
     const reason = '<RtrInf><Rsn><Cd>AC04</Cd></Rsn><AddtlInf>Konto</AddtlInf><AddtlInf>zu</AddtlInf></RtrInf>'
     const file = statementOf(entryOf({ ...credit, ...details(`${refs('OTHER')}${reason}`) }))
-    expect(await recordsOf(file)).toEqual([
-      { ...returned, reference: 'OTHER', reasonCodes: ['AC04'], reasonText: 'Konto zu' },
-    ])
+    const said = { reasonCodes: ['AC04'], reasonText: 'Konto zu', booking: { ...booking, isReturn: true } }
+    expect(await recordsOf(file)).toEqual([{ ...returned, reference: 'OTHER', ...said }])
     const debit = statementOf(entryOf(details(`${refs('OTHER')}${reason}`)))
-    expect(await recordsOf(debit)).toEqual([{ ...entry, reference: 'OTHER' }])
+    expect(await recordsOf(debit)).toEqual([{ ...entry, reference: 'OTHER', ...said }])
   })
 
   test('a batch booked as one sum names the batch; its payments, where given, are read one by one', async () => {
@@ -241,8 +245,8 @@ describe('a statement', () => {
     expect(
       await recordsOf(statementOf(entryOf({ ...charged, AddtlNtryInf: '<AddtlNtryInf>fee</AddtlNtryInf>' }))),
     ).toEqual([
-      { ...paid, ...noReason, amount: eur(9_900n) },
-      { ...entry, amount: eur(-100n), remittance: 'fee' },
+      { ...paid, ...noReason, amount: eur(9_900n), booking: { ...booking, texts: ['fee'] } },
+      { ...entry, amount: eur(-100n), booking: { ...booking, texts: ['fee'] } },
     ])
   })
 
@@ -276,9 +280,28 @@ describe('a statement', () => {
     const arrived = entryOf({ ...credit, ...details(`${refs('FUND-7')}${amount('100.00')}${text}`) })
     const charge = entryOf({ AcctSvcrRef: '<NtryRef>7</NtryRef>', ...details(refs('NOTPROVIDED')) })
     expect(await recordsOf(statementOf(arrived + charge))).toEqual([
-      { ...entry, amount: eur(10_000n), reference: 'FUND-7', remittance: 'float March' },
+      { ...entry, amount: eur(10_000n), reference: 'FUND-7', booking: { ...booking, texts: ['float March'] } },
       { ...entry, entryReference: '7', booking: { ...booking, bankReference: null } },
     ])
+  })
+
+  test('what the bank says in words stands text by text, with that of the transaction first', async () => {
+    const said = details(`${refs('X')}<RmtInf><Ustrd>a</Ustrd><Ustrd>b</Ustrd></RmtInf><AddtlTxInf>c</AddtlTxInf>`)
+    const file = statementOf(entryOf({ ...said, AddtlNtryInf: '<AddtlNtryInf>d</AddtlNtryInf>' }))
+    expect(await recordsOf(file)).toMatchObject([{ booking: { texts: ['a b', 'c', 'd'] } }])
+  })
+
+  test.each([
+    ['a total', '<Chrgs><TtlChrgsAndTaxAmt Ccy="EUR">5.00</TtlChrgsAndTaxAmt></Chrgs>', 500n],
+    ['records', `<Chrgs><Rcrd>${amount('3')}</Rcrd><Rcrd>${amount('2.01')}</Rcrd></Chrgs>`, 501n],
+    ['elements, as before version 3', `<Chrgs>${amount('1')}</Chrgs><Chrgs>${amount('2')}</Chrgs>`, 300n],
+    ['another currency', '<Chrgs><TtlChrgsAndTaxAmt Ccy="USD">5.00</TtlChrgsAndTaxAmt></Chrgs>', null],
+    ['no amount', '<Chrgs><TtlChrgsAndTaxAmt Ccy="EUR">five</TtlChrgsAndTaxAmt></Chrgs>', null],
+  ])('charges in %s are told, of the transaction or else of the entry', async (_, charges, told) => {
+    const ofEntry = entryOf({ ...credit, ...details(refs('X')), AddtlNtryInf: charges })
+    const ofDetail = entryOf({ ...credit, ...details(`${refs('X')}${charges}`) })
+    for (const each of [ofEntry, ofDetail])
+      expect(await recordsOf(statementOf(each))).toMatchObject([{ booking: { charges: told } }])
   })
 
   test('a placeholder is no reference of the bank', async () => {
@@ -337,7 +360,7 @@ describe('a file', () => {
     const text = '<AddtlNtryInf>Überweisung nicht ausgeführt</AddtlNtryInf>'
     const file = statementOf(entryOf({ AddtlNtryInf: text }))
     const expected = await partsOf(file)
-    expect(expected[1]).toMatchObject({ remittance: 'Überweisung nicht ausgeführt' })
+    expect(expected[1]).toMatchObject({ booking: { texts: ['Überweisung nicht ausgeführt'] } })
     for (const chunkBytes of [1, 2, 7, 1_000])
       expect(await partsOf(file, { chunkBytes }), `${chunkBytes} bytes`).toEqual(expected)
     expect(await partsOf(`\ufeff${file}`)).toEqual(expected)

@@ -1,6 +1,7 @@
-import type { Money } from '../../../money.ts'
+import { fromDecimals, type Money } from '../../../money.ts'
 import type { Day } from '../../../time.ts'
 import { isReference } from '../../reference.ts'
+import type { Booking } from '../bank-files.ts'
 import type { MessageReader, Unit } from './parse-xml.ts'
 import { dayAmong, dayOf, type Emit, headFields, headOf, moneyOf, problem, required } from './values.ts'
 
@@ -35,6 +36,7 @@ type Entry = {
  * @param container the element of an account's entries: `Stmt` or `Ntfctn`
  */
 export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): MessageReader {
+  const message = container === 'Stmt' ? 'camt.053' : 'camt.054'
   let header: Unit | undefined
   let account: string | undefined
   let entry: Entry | undefined
@@ -47,7 +49,8 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
     const plain = id.replace(/\s/g, '')
     if (account !== undefined && plain !== account)
       throw problem(unit, 'A file holds the entries of one account; this is a second')
-    if (account === undefined && header !== undefined) emit({ type: 'head', head: headOf(header, plain) })
+    if (account === undefined && header !== undefined)
+      emit({ type: 'head', head: headOf(header, { message, account: plain }) })
     account = plain
   }
 
@@ -116,9 +119,10 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
       line: unit.line,
       entryReference: entryReferenceOf(unit),
       amount: { amount: whole.left, currency: whole.currency },
-      booking: { day: bookedOn(unit), bankReference: bankReferenceOf(unit) },
+      booking: bookingOf({ day: bookedOn(unit), bankReference: bankReferenceOf(unit), currency: whole.currency, unit }),
       reference: unit.get('NtryDtls/Btch/PmtInfId') ?? unit.get('NtryDtls/Btch/MsgId') ?? null,
-      remittance: unit.get('AddtlNtryInf') ?? null,
+      reasonCodes: [],
+      reasonText: null,
     })
   }
 
@@ -128,6 +132,12 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
     // Banks repeat a reference on all transactions of an entry.
     const entryReference = reused === null || number === 1 ? reused : `${reused}/${number}`
     const bankReference = bankReferenceOf(unit, of.unit)
+    const booking = (day: Day) =>
+      bookingOf({ day, bankReference, currency: of.currency, unit: of.unit, detail: unit, isAlone: of.details === 1 })
+    const reason = {
+      reasonCodes: unit.all('RtrInf/Rsn/Cd', 'RtrInf/Rsn/Prtry'),
+      reasonText: joined(unit.all('RtrInf/AddtlInf')),
+    }
     const day = dayOf(of.unit, 'BookgDt') ?? dayOf(of.unit, 'ValDt')
     const isPayment = reference !== null && (isReturn || (!isCredit && isReference(reference)))
     if (isPayment) {
@@ -139,9 +149,8 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
         state: isReturn ? 'returned' : 'paid',
         amount: amount === null ? null : { amount: amount < 0n ? -amount : amount, currency: of.currency },
         entryReference,
-        reasonCodes: unit.all('RtrInf/Rsn/Cd', 'RtrInf/Rsn/Prtry'),
-        reasonText: joined(unit.all('RtrInf/AddtlInf')),
-        ...(day === undefined ? {} : { booking: { day, bankReference } }),
+        ...reason,
+        ...(day === undefined ? {} : { booking: booking(day) }),
       })
     } else if (amount === null) {
       of.hasOtherWithoutAmount = true
@@ -152,10 +161,10 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
         line: unit.line,
         entryReference,
         amount: { amount, currency: of.currency },
-        booking: { day: bookedOn(of.unit), bankReference },
+        booking: booking(bookedOn(of.unit)),
         reference:
           reference ?? of.unit.get('NtryDtls/Btch/PmtInfId') ?? of.unit.get('NtryDtls/Btch/MsgId') ?? batch ?? null,
-        remittance: joined([...unit.all('RmtInf/Ustrd'), ...unit.all('RmtInf/Strd/CdtrRefInf/Ref')]),
+        ...reason,
       })
     }
   }
@@ -184,18 +193,21 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
 
 // The part of the bank transaction code that tells a return: RRTN.
 const subFamily = 'BkTxCd/Domn/Fmly/SubFmlyCd'
+// From version 3 on, charges are records within one element; before, each charge is an element.
+const chargeFields = ['Chrgs/TtlChrgsAndTaxAmt', 'Chrgs/Rcrd/Amt', 'Chrgs/Amt']
 const accountFields = ['Id/IBAN', 'Id/BBAN', 'Id/Othr/Id', 'Id/PrtryAcct/Id']
 const statementFields = ['ElctrncSeqNb', 'LglSeqNb', 'CreDtTm', 'FrToDt/ToDtTm']
 const balanceFields = ['Tp/CdOrPrtry/Cd', 'Tp/SubTp/Cd', 'Amt', 'CdtDbtInd', 'Dt/Dt', 'Dt/DtTm']
 const entryFields = [
   ...['NtryRef', 'AcctSvcrRef', 'Amt', 'CdtDbtInd', 'RvslInd', 'Sts', 'Sts/Cd', 'AddtlNtryInf'],
   ...['BookgDt/Dt', 'BookgDt/DtTm', 'ValDt/Dt', 'ValDt/DtTm'],
-  ...[subFamily, 'NtryDtls/Btch/PmtInfId', 'NtryDtls/Btch/MsgId'],
+  ...[subFamily, 'NtryDtls/Btch/PmtInfId', 'NtryDtls/Btch/MsgId', ...chargeFields],
 ]
 const detailFields = [
   ...['Refs/AcctSvcrRef', 'Refs/EndToEndId', 'Refs/InstrId', 'Refs/PmtInfId', 'Refs/MsgId'],
   ...['Amt', 'AmtDtls/TxAmt/Amt', 'CdtDbtInd', subFamily],
   ...['RmtInf/Ustrd', 'RmtInf/Strd/CdtrRefInf/Ref', 'RtrInf/Rsn/Cd', 'RtrInf/Rsn/Prtry', 'RtrInf/AddtlInf'],
+  ...['AddtlTxInf', ...chargeFields],
 ]
 
 /**
@@ -212,12 +224,65 @@ function detailOf(unit: Unit, entry: Entry): Detail {
   const reference = referenceOf(unit)
   const isReturn =
     isCredit &&
-    (unit.get('RtrInf/Rsn/Cd') !== undefined ||
-      unit.get('RtrInf/Rsn/Prtry') !== undefined ||
+    (hasReturnReason(unit) ||
       (unit.get(subFamily) ?? entry.unit.get(subFamily)) === 'RRTN' ||
       isTrue(entry.unit.get('RvslInd')) ||
       (reference !== null && isReference(reference)))
   return { unit, number: entry.details, amount, isCredit, isReturn, reference }
+}
+
+/**
+ * @param detail the transaction of the entry that the record is about, if it is about one
+ * @param isAlone whether the entry has no other transaction: charges of an entry are not those of each of its transactions
+ */
+function bookingOf({
+  day,
+  bankReference,
+  currency,
+  unit,
+  detail,
+  isAlone = true,
+}: {
+  day: Day
+  bankReference: string | null
+  currency: Money['currency']
+  unit: Unit
+  detail?: Unit
+  isAlone?: boolean
+}): Booking {
+  const remittance = joined([
+    ...(detail?.all('RmtInf/Ustrd') ?? []),
+    ...(detail?.all('RmtInf/Strd/CdtrRefInf/Ref') ?? []),
+  ])
+  return {
+    day,
+    bankReference,
+    isReversal: isTrue(unit.get('RvslInd')),
+    isReturn:
+      (detail !== undefined && hasReturnReason(detail)) || (detail?.get(subFamily) ?? unit.get(subFamily)) === 'RRTN',
+    texts: [remittance, detail?.get('AddtlTxInf'), unit.get('AddtlNtryInf')].filter(
+      text => text !== null && text !== undefined,
+    ),
+    charges: (detail && chargesOf(detail, currency)) ?? (isAlone ? chargesOf(unit, currency) : null),
+  }
+}
+
+function hasReturnReason(detail: Unit): boolean {
+  return detail.get('RtrInf/Rsn/Cd') !== undefined || detail.get('RtrInf/Rsn/Prtry') !== undefined
+}
+
+/** Charges are told, not computed with, so that an odd one refuses no file. */
+function chargesOf(unit: Unit, currency: Money['currency']): bigint | null {
+  const path = chargeFields.find(field => unit.get(field) !== undefined)
+  if (path === undefined) return null
+  let sum = 0n
+  const currencies = unit.all(`${path}@Ccy`)
+  for (const [index, text] of unit.all(path).entries()) {
+    const amount = currencies[index] === currency ? fromDecimals(text, currency) : undefined
+    if (amount === undefined) return null
+    sum += amount
+  }
+  return sum
 }
 
 function isTrue(text: string | undefined): boolean {

@@ -81,7 +81,10 @@ export function readStatusReport(emit: Emit): MessageReader {
     read: readPayment,
   }
   return {
-    GrpHdr: { fields: headFields, read: unit => emit({ type: 'head', head: headOf(unit, null) }) },
+    GrpHdr: {
+      fields: headFields,
+      read: unit => emit({ type: 'head', head: headOf(unit, { message: 'pain.002', account: null }) }),
+    },
     OrgnlGrpInfAndSts: {
       fields: ['OrgnlMsgId', 'GrpSts', ...reasonFields],
       read(unit) {

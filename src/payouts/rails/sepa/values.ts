@@ -39,12 +39,12 @@ export function dayAmong(unit: Unit, fields: string[]): Day | undefined {
 }
 
 /** Reads the head of a message. A time without a zone is taken as UTC: it is shown, never computed with. */
-export function headOf(unit: Unit, account: string | null): BankFileHead {
+export function headOf(unit: Unit, of: Pick<BankFileHead, 'message' | 'account'>): BankFileHead {
   const text = unit.get('CreDtTm')
-  if (text === undefined) return { messageId: required(unit, 'MsgId'), createdAt: null, account }
+  if (text === undefined) return { ...of, messageId: required(unit, 'MsgId'), createdAt: null }
   const createdAt = new Date(/(?:Z|[+-][0-9]{2}:[0-9]{2})$/.test(text) ? text : `${text}Z`)
   if (Number.isNaN(createdAt.getTime())) throw problem(unit, `${text.slice(0, 40)} is not a time`)
-  return { messageId: required(unit, 'MsgId'), createdAt, account }
+  return { ...of, messageId: required(unit, 'MsgId'), createdAt }
 }
 
 export const headFields = ['MsgId', 'CreDtTm']

@@ -27,7 +27,12 @@ test('a written status report reads back as the same answers', async () => {
   const [head, ...records] = await partsOf(await textOf(writeStatusReport(answersOf(answers))))
   expect(head).toEqual({
     type: 'head',
-    head: { messageId: 'BANK000001', createdAt: new Date('2026-03-03T09:00:00.000Z'), account: null },
+    head: {
+      message: 'pain.002',
+      messageId: 'BANK000001',
+      createdAt: new Date('2026-03-03T09:00:00.000Z'),
+      account: null,
+    },
   })
   expect(records).toEqual(answers.map(recordOf))
 })
@@ -35,7 +40,9 @@ test('a written status report reads back as the same answers', async () => {
 test('a written notification reads back as the same payments and returns', async () => {
   const answers = [paid, returned]
   const [head, ...records] = await partsOf(await textOf(writeNotification(answersOf(answers))))
-  expect(head).toMatchObject({ head: { messageId: 'BANK000001', account: 'DE75512108001245126199' } })
+  expect(head).toMatchObject({
+    head: { message: 'camt.054', messageId: 'BANK000001', account: 'DE75512108001245126199' },
+  })
   expect(records).toEqual(answers.map(recordOf))
 })
 

@@ -88,7 +88,7 @@ async function* read(
 
 function headOf(firstItem: string) {
   const messageId = `ARUCS-${createHash('sha256').update(firstItem).digest('hex').slice(0, 24).toUpperCase()}`
-  return { type: 'head' as const, head: { messageId, createdAt: null, account: null } }
+  return { type: 'head' as const, head: { message: 'ARUCS' as const, messageId, createdAt: null, account: null } }
 }
 
 function moneyOf(

@@ -84,7 +84,10 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     ],
   },
   bankStatements: { insert: true, update: ['opening', 'closing', 'bankFileId'] },
-  bankFiles: { insert: true, update: ['status', 'recordCount', 'problem', 'messageId', 'name', 'receivedAt'] },
+  bankFiles: {
+    insert: true,
+    update: ['status', 'recordCount', 'appliedCount', 'problem', 'messageId', 'name', 'receivedAt'],
+  },
   bankRecords: { insert: true },
   payoutBatchApprovals: { insert: true },
   payoutRailHolds: { insert: true, update: ['releasedAt', 'releasedBy'] },
@@ -168,6 +171,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   // A report that is not due yet is dropped when the partner instructs the bank otherwise.
   simulatedBankReports: { insert: true, delete: true },
   signInFailures: { insert: true, update: ['failures', 'failedAt', 'refusedUntil'], delete: true },
+  stagedBankRecords: { insert: true, delete: true },
   stateEdges: {},
   tierVersions: { insert: true },
   tiers: { insert: true, update: ['version'] },

@@ -17,6 +17,8 @@ type LockSpace =
   | 'clock of'
   /** Exporting a batch by hand. */
   | 'export of'
+  /** One file of a bank that is being staged. */
+  | 'bank file'
   /** One purpose of one rail of files. */
   | 'payout rail'
   /** Verifying the books. */

@@ -34,10 +34,11 @@ export type DB = {
     sha256: string
     name: string
     messageId: string | null
-    status: 'imported' | 'rejected'
+    status: 'imported' | 'importing' | 'rejected'
     recordCount: Generated<number>
     problem: string | null
     receivedAt: Date
+    appliedCount: Generated<number>
   }
   bankRecords: {
     sequence: Generated<bigint>
@@ -517,6 +518,13 @@ export type DB = {
     reportedAt: Date
     partnerId: string | null
     restriction: 'account_refused' | 'review' | null
+  }
+  stagedBankRecords: {
+    bankFileId: string
+    step: number
+    partnerId: string
+    place: number
+    record: string
   }
   stateEdges: {
     entity: string

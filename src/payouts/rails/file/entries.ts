@@ -1,6 +1,6 @@
 import { sql, type Tx } from '../../../database/database.ts'
 import * as exceptions from '../../exceptions.ts'
-import { type BankFileHead, BankFileProblem, type BankRecord } from '../bank-files.ts'
+import type { BankFileHead, BankRecord } from '../bank-files.ts'
 import { keepRecord } from './bank-records.ts'
 import { endAll, lockAnswered } from './batch-answers.ts'
 import { debitedTwice } from './batch-debits.ts'
@@ -19,8 +19,6 @@ export async function bookEntry(
 ): Promise<void> {
   const { rail, fileId, now } = context
   const { amount, booking, line } = record
-  if (amount.currency !== rail.currency)
-    throw new BankFileProblem(`The entry is in ${amount.currency}, but the rail pays ${rail.currency}`, { line })
   const { account, messageId } = head
   const reference = record.reference ?? ''
   const { day, bankReference } = booking
@@ -68,10 +66,7 @@ export async function keepStatement(
   { rail, fileId }: Context,
   { head, record }: { head: BankFileHead; record: Extract<BankRecord, { type: 'statement' }> },
 ): Promise<void> {
-  const { day, opening, closing, numbers, line } = record
-  const other = [opening, closing].find(balance => balance !== null && balance.currency !== rail.currency)
-  if (other)
-    throw new BankFileProblem(`The balance is in ${other.currency}, but the rail pays ${rail.currency}`, { line })
+  const { day, opening, closing, numbers } = record
   await sql`
     insert into bank_statements as s (rail, account, day, electronic_number, legal_number, opening, closing, currency, bank_file_id)
     values (${rail.name}, ${head.account ?? ''}, ${day}::date, ${numbers.electronic}, ${numbers.legal}, ${opening?.amount ?? null},

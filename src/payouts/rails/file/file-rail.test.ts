@@ -559,13 +559,14 @@ describe('a bank file', () => {
       'entry;-250EUR;fees;E1',
     )
     expect((await openExceptions()).map(({ line, kind }) => [line, kind])).toEqual([
+      // What is about no partner comes first.
       [2, 'unmatched'],
+      [10, 'money_out'],
       [3, 'amount'],
       [4, 'amount'],
       [5, 'duplicate'],
       [6, 'float'],
       [8, 'contradiction'],
-      [10, 'money_out'],
       // A batch that is rejected comes last.
       [9, 'unmatched'],
     ])

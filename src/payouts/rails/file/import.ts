@@ -1,6 +1,10 @@
 import { createHash } from 'node:crypto'
-import { type Db, sql, type Tx } from '../../../database/database.ts'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Db, type Reader, sql, type Tx } from '../../../database/database.ts'
+import { lockByName } from '../../../database/named-locks.ts'
+import { problem } from '../../../errors.ts'
 import { newId } from '../../../ids.ts'
+import type { Money } from '../../../money.ts'
 import type { Day } from '../../../time.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../bank-files.ts'
 import { answerBatch, checkName } from './batch-answers.ts'
@@ -12,6 +16,8 @@ import type { FileRailSettings } from './format.ts'
 import { answerPayments, type PaymentRecord } from './payment-answers.ts'
 import { lockRail } from './rail-lock.ts'
 import { type Context, type Keyed, keysOfMessage, toIndexable } from './record-keys.ts'
+import { finishStaged, readStaged, type Said, type Staged, stage } from './staging.ts'
+import { listOwners, Turns } from './turns.ts'
 
 /** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
 export const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
@@ -19,8 +25,15 @@ export const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 50
 // Of the number of an account; IBANs have 34. It is part of an index.
 const accountCharsMax = 100
 
-// Records that are matched at once.
+// Records that are applied in one transaction: so many hold the lock of the rail for a few tenths of a second.
 const chunkSize = 1_000
+
+// Records that are staged at once.
+const stagingSize = 2_000
+
+// Waiting for other files of the rail, of which the largest takes a minute or two.
+const turnMsMax = 5 * 60_000
+const turnPollMs = 100
 
 /** What importing a file did. `repeated`: it had been imported before, and nothing was changed. */
 export type Imported =
@@ -32,33 +45,29 @@ export type RecordImport = (tx: Tx, imported: { fileId: string; sha256: string; 
 /**
  * Imports a file of a bank: all of it, or nothing. What it says about payments becomes reports of the rail; what does not fit
  * becomes exceptions. A file with the same bytes is imported once, and so is each record of a message.
+ *
+ * The file is read and checked whole before any of it is applied. It is then applied in chunks, between which payouts take the lock
+ * of the rail. A file whose import was killed goes on where it stopped when it comes again, or when the worker next looks.
  * @param size in bytes: a file that is too large is refused unread
  * @param bytes reads the file from its beginning; called twice
- * @param record writes the audit entry of a file that is imported, in the same transaction. What the worker imports has none
+ * @param record writes the audit entry of a file that is imported, in the transaction from which on it will be. What the worker
+ *   imports has none
+ * @throws Problem `Conflict` if other files of the rail are being imported for minutes
  */
 export async function importBankFile(
   db: Db,
-  {
-    rail,
-    name,
-    size,
-    bytes,
-    record,
-    now,
-  }: {
-    rail: FileRailSettings
-    name: string
-    size: number
-    bytes: () => AsyncIterable<Uint8Array>
-    record?: RecordImport
-    now: Date
-  },
+  { size, ...file }: FileToImport & { size: number; bytes: () => AsyncIterable<Uint8Array> },
 ): Promise<Imported> {
+  const { rail, name, bytes, now } = file
   let sha256 = ''
   try {
     refuseLarger(size)
     sha256 = await checksum(bytes())
-    return await db.transaction().execute(tx => importAll(tx, { rail, name, sha256, bytes, record, now }))
+    const known = await db.transaction().execute(tx => stageFile(tx, { ...file, sha256 }))
+    const { fileId, records } = known
+    if (known.status === 'imported') return { result: 'repeated', fileId, records }
+    await applyInTurn(db, { rail, fileId, now })
+    return { result: 'imported', fileId, records }
   } catch (error) {
     if (!(error instanceof BankFileProblem)) throw error
     const { message: problem, line } = error
@@ -70,6 +79,14 @@ export async function importBankFile(
            where bank_files.status = 'rejected'`.execute(db)
     return { result: 'rejected', problem, line }
   }
+}
+
+type FileToImport = {
+  rail: FileRailSettings
+  name: string
+  bytes: () => AsyncIterable<Uint8Array>
+  record?: RecordImport | undefined
+  now: Date
 }
 
 /** @throws BankFileProblem if the file is too large, also if it has grown since its size was taken */
@@ -88,91 +105,87 @@ function refuseLarger(size: number): void {
   if (size > limits.bytesMax) throw new BankFileProblem(`The file has more than ${limits.bytesMax} bytes`)
 }
 
-async function importAll(
+/**
+ * Checks a file and stages its records, unless that was done before: from here on it will be imported.
+ * @throws BankFileProblem
+ */
+async function stageFile(
+  tx: Tx,
+  { rail, name, sha256, bytes, record, now }: FileToImport & { sha256: string },
+): Promise<{ fileId: string; status: 'importing' | 'imported'; records: number }> {
+  await lockByName(tx, 'bank file', `${rail.name} ${sha256}`)
+  const known = await tx
+    .selectFrom('bankFiles')
+    .select(['id', 'status', 'recordCount'])
+    .where('rail', '=', rail.name)
+    .where('sha256', '=', sha256)
+    .executeTakeFirst()
+  if (known !== undefined && known.status !== 'rejected')
+    return { fileId: known.id, status: known.status, records: known.recordCount }
+  const fileId = known?.id ?? newId('bankFile', now)
+  const { records, messageId } = await stageAll(tx, { rail, fileId, parts: rail.format.read(bytes(), limits) })
+  await sql`
+    insert into bank_files (id, rail, sha256, name, status, received_at, record_count, message_id)
+    values (${fileId}, ${rail.name}, ${sha256}, ${name}, 'importing', ${now}, ${records}, ${messageId})
+        on conflict on constraint one_import_per_file
+        do update set status = 'importing', problem = null, received_at = excluded.received_at, name = excluded.name,
+                      record_count = excluded.record_count, message_id = excluded.message_id`.execute(tx)
+  await record?.(tx, { fileId, sha256, records })
+  return { fileId, status: 'importing', records }
+}
+
+/** @throws BankFileProblem */
+async function stageAll(
   tx: Tx,
   {
     rail,
-    name,
-    sha256,
-    bytes,
-    record,
-    now,
+    fileId,
+    parts,
   }: {
     rail: FileRailSettings
-    name: string
-    sha256: string
-    bytes: () => AsyncIterable<Uint8Array>
-    record: RecordImport | undefined
-    now: Date
+    fileId: string
+    parts: AsyncIterable<{ type: 'head'; head: BankFileHead } | BankRecord>
   },
-): Promise<Imported> {
-  await lockRail(tx, { rail: rail.name, for: 'records' })
-  const { rows } = await sql<{ id: string }>`
-    insert into bank_files as f (id, rail, sha256, name, status, received_at)
-    values (${newId('bankFile', now)}, ${rail.name}, ${sha256}, ${name}, 'imported', ${now})
-        on conflict on constraint one_import_per_file
-        do update set status = 'imported', problem = null, received_at = excluded.received_at, name = excluded.name
-         where f.status = 'rejected'
-    returning id`.execute(tx)
-  const [file] = rows
-  if (file === undefined) {
-    const known = await tx
-      .selectFrom('bankFiles')
-      .select(['id', 'recordCount'])
-      .where('rail', '=', rail.name)
-      .where('sha256', '=', sha256)
-      .executeTakeFirstOrThrow()
-    return { result: 'repeated', fileId: known.id, records: known.recordCount }
-  }
-  const context = { rail, fileId: file.id, now }
-  const { records, messageId } = await applyAll(tx, context, rail.format.read(bytes(), limits))
-  await sql`
-    update bank_files set record_count = ${records}, message_id = ${messageId} where id = ${file.id}`.execute(tx)
-  await matchDebits(tx, { rail: rail.name, now })
-  await batches.settleAnswered(tx, { rail: rail.name, now })
-  await record?.(tx, { fileId: file.id, sha256, records })
-  return { result: 'imported', fileId: file.id, records }
-}
-
-async function applyAll(
-  tx: Tx,
-  context: Context,
-  parts: AsyncIterable<{ type: 'head'; head: BankFileHead } | BankRecord>,
 ): Promise<{ records: number; messageId: string }> {
-  let head: BankFileHead | undefined
+  const turns = new Turns()
   let messageId: string | undefined
   let records = 0
-  let chunk: Keyed[] = []
+  let said: Said[] = []
   // A batch that is rejected comes last: the reasons of single payments say more than its reason.
-  let rejections: Keyed[] = []
-  let keyOf = keysOfMessage()
-  const apply = async () => {
-    if (head !== undefined && chunk.length > 0) await applySome(tx, context, { head, records: chunk })
-    chunk = []
+  let rejections: Said[] = []
+  const flush = async () => {
+    const owners = await listOwners(tx, { rail, said })
+    await stage(tx, { fileId, staged: said.map(each => turns.next(each, owners)) })
+    said = []
   }
-  const applyRejections = async () => {
-    await apply()
-    if (head !== undefined && rejections.length > 0) await applySome(tx, context, { head, records: rejections })
+  const add = async (each: Said) => {
+    if (said.push(each) === stagingSize) await flush()
+  }
+  const addRejections = async () => {
+    for (const each of rejections) await add(each)
     rejections = []
   }
+  let head: BankFileHead | undefined
+  let keyOf = keysOfMessage()
   for await (const read of parts) {
     const part = toIndexable(read)
     if (part.type === 'head') {
-      await applyRejections()
+      await addRejections()
       if (part.head.messageId !== head?.messageId) keyOf = keysOfMessage()
       head = part.head
       messageId ??= head.messageId
-      refuseOtherAccount(context.rail, head)
+      refuseOtherAccount(rail, head)
       continue
     }
     if (head === undefined) throw new BankFileProblem('A record comes before the head of the message', part)
+    refuseOtherCurrency(rail, part)
     records += 1
-    const record = { ...part, key: keyOf(part) }
-    if (record.type === 'batch' && record.state === 'rejected') {
-      if (rejections.push(record) === chunkSize) await applyRejections()
-    } else if (chunk.push(record) === chunkSize) await apply()
+    const each = { head, record: { ...part, key: keyOf(part) } }
+    if (part.type !== 'batch' || part.state !== 'rejected') await add(each)
+    else if (rejections.push(each) === stagingSize) await addRejections()
   }
-  await applyRejections()
+  await addRejections()
+  await flush()
   if (messageId === undefined) throw new BankFileProblem('The file holds no message')
   return { records, messageId }
 }
@@ -187,18 +200,92 @@ function refuseOtherAccount(rail: FileRailSettings, { account }: BankFileHead): 
   throw new BankFileProblem(`The file is about the account …${last}, which is not one of this rail`)
 }
 
-async function applySome(
-  tx: Tx,
-  context: Context,
-  { head, records }: { head: BankFileHead; records: Keyed[] },
-): Promise<void> {
+/** An entry in another currency cannot be booked, so the file is not what the rail expects. */
+function refuseOtherCurrency({ currency: own }: FileRailSettings, record: BankRecord): void {
+  const { line } = record
+  const refuse = (what: string, money: Money | null) => {
+    if (money !== null && money.currency !== own)
+      throw new BankFileProblem(`The ${what} is in ${money.currency}, but the rail pays ${own}`, { line })
+  }
+  if (record.type === 'entry') refuse('entry', record.amount)
+  if (record.type === 'statement') for (const balance of [record.opening, record.closing]) refuse('balance', balance)
+}
+
+type OneFile = { rail: FileRailSettings; fileId: string; now: Date }
+
+/**
+ * Applies a staged file, once no other file of the rail is being applied. Safe to run twice, also concurrently.
+ * @throws Problem `Conflict` if that takes too long
+ */
+export async function applyInTurn(db: Db, file: OneFile): Promise<void> {
+  const began = performance.now()
+  while (!(await applyIfFree(db, file))) {
+    if (performance.now() - began > turnMsMax)
+      throw problem('Conflict', 'Another file of the rail is being imported. This one is imported after it')
+    await pause(turnPollMs)
+  }
+}
+
+/** The files of a rail whose import was begun and has not ended, oldest first. */
+export async function listBegun(db: Reader, rail: string): Promise<{ fileId: string; name: string }[]> {
+  const { rows } = await sql<{ fileId: string; name: string }>`
+    select id as file_id, name from bank_files
+     where rail = ${rail} and status = 'importing' order by received_at, id`.execute(db)
+  return rows
+}
+
+/** Applies a staged file. @returns false if another file of the rail is being applied */
+export async function applyIfFree(db: Db, file: OneFile): Promise<boolean> {
+  return await db.connection().execute(async connection => {
+    const lock = sql`hashtextextended(${`import of bank files ${file.rail.name}`}, 0)`
+    const { rows } = await sql<{ isMine: boolean }>`select pg_try_advisory_lock(${lock}) as is_mine`.execute(connection)
+    if (rows[0]?.isMine !== true) return false
+    try {
+      await applyStaged(connection, file)
+    } finally {
+      await sql`select pg_advisory_unlock(${lock})`.execute(connection)
+    }
+    return true
+  })
+}
+
+async function applyStaged(connection: Reader, { rail, fileId, now }: OneFile): Promise<void> {
+  const context = { rail, fileId, now }
+  for (let after: Staged | undefined; ; ) {
+    const staged = await readStaged(connection, { fileId, after, countMax: chunkSize })
+    if (staged.length === 0) break
+    for (const chunk of Map.groupBy(staged, ({ step, partnerId }) => `${step} ${partnerId}`).values()) {
+      await connection.transaction().execute(async tx => {
+        await lockRail(tx, { rail: rail.name, for: 'records' })
+        for (const said of Map.groupBy(chunk, ({ said: { head } }) => JSON.stringify(head)).values())
+          await applySome(
+            tx,
+            context,
+            said.map(each => each.said),
+          )
+        await finishStaged(tx, { fileId, staged: chunk })
+      })
+    }
+    after = staged.at(-1)
+  }
+  await connection.transaction().execute(async tx => {
+    await lockRail(tx, { rail: rail.name, for: 'records' })
+    await matchDebits(tx, { rail: rail.name, now })
+    await batches.settleAnswered(tx, { rail: rail.name, now })
+    await sql`update bank_files set status = 'imported' where id = ${fileId} and status = 'importing'`.execute(tx)
+  })
+}
+
+async function applySome(tx: Tx, context: Context, said: Said[]): Promise<void> {
+  const [{ head } = { head: undefined }] = said
+  if (head === undefined) return
   // In the order of the file, except that records about single payments are matched together.
   let payments: PaymentRecord[] = []
   const applyPayments = async () => {
     if (payments.length > 0) await answerPayments(tx, context, { head, records: payments })
     payments = []
   }
-  for (const record of await withoutKnown(tx, context, { head, records })) {
+  for (const record of await withoutKnown(tx, context, { head, records: said.map(each => each.record) })) {
     if (record.type === 'payment') {
       payments.push(record)
       continue

@@ -2,13 +2,29 @@ import type { TaskContext } from '../../../tasks.ts'
 import { dayIn } from '../../../time.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import type { FileRailSettings } from './format.ts'
-import { importBankFile } from './import.ts'
+import { applyIfFree, importBankFile, listBegun } from './import.ts'
 
 /**
- * Imports the files in the inbox of a rail. It may be killed at any point and run again, also concurrently: a file that was
+ * Imports the files in the inbox of a rail, after those whose import was interrupted. It may be killed at any point and run again, also concurrently: a file that was
  * imported but not moved is recognised by its checksum.
  */
 export async function receiveBankFiles({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
+  const failures: unknown[] = []
+  await continueImports({ db, log, now }, rail).catch(error => failures.push(error))
+  await receiveInbox({ db, log, now }, rail).catch(error => failures.push(error))
+  if (failures.length > 0) throw failures[0]
+}
+
+/** Continues imports whose process was killed, also of files that an operator has uploaded. */
+async function continueImports({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
+  for (const { fileId, name } of await listBegun(db, rail.name)) {
+    // Another process is at it.
+    if (!(await applyIfFree(db, { rail, fileId, now: now() }))) return
+    log.info({ rail: rail.name, file: name, fileId }, 'the import of a bank file that had been interrupted is complete')
+  }
+}
+
+async function receiveInbox({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
   const delivery = await rail.delivery?.()
   if (delivery === undefined) return
   const { files, skipped } = await delivery.list(now())

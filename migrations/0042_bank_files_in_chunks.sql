@@ -1,0 +1,27 @@
+-- A bank file is checked whole, and then applied in chunks, so that payouts need not wait for all of it. Until now one transaction
+-- applied it, and held the lock of the rail for as long as the file was long.
+
+set local lock_timeout = '5s';
+
+alter table bank_files
+  drop constraint bank_files_status_check,
+  add constraint bank_files_status_check check (status in ('importing', 'imported', 'rejected')),
+  -- Of record_count, how many are applied.
+  add column applied_count integer not null default 0;
+update bank_files set applied_count = record_count;
+alter table bank_files
+  add constraint imported_means_all_applied check (applied_count <= record_count and (status <> 'imported' or applied_count = record_count));
+create index bank_files_importing on bank_files (rail, received_at, id) where status = 'importing';
+
+-- The records of files that are being imported, until they are applied. They are applied step by step, and those of one step
+-- partner by partner: the transaction that applies some also deletes them.
+create table staged_bank_records (
+  bank_file_id id not null,
+  step integer not null,
+  -- Whose payments or money they are about; empty if no partner's.
+  partner_id id not null,
+  -- In the file.
+  place integer not null,
+  record text not null,
+  primary key (bank_file_id, step, partner_id, place)
+);

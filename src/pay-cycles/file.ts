@@ -3,17 +3,17 @@ import { csvLines } from '../tabular/tabular.ts'
 import type { DeductionWithWorker } from './deductions.ts'
 
 /** The first line of the file. */
-export const deductionsHeader = csvLines([['member_id', 'worker_id', 'email', 'amount', 'currency', 'amount_decimal']])
+export const deductionsHeader = csvLines([['member_id', 'worker_id', 'email', 'amount_decimal', 'currency']])
 
 /**
- * Deductions as lines of a file for payroll and for spreadsheets. The amount stands there twice, in minor units for programs
- * and in decimals for people. The same file, with the amounts that were actually deducted, is a settlement.
+ * Deductions as lines of a file for payroll and for spreadsheets. The same file, with the amounts that were actually deducted, is
+ * a settlement. It has no second column in minor units, which an edited amount would contradict.
  */
 export function deductionLines(deductions: DeductionWithWorker[]): string {
   return csvLines(
     deductions.map(({ memberId, workerId, email, amount, currency }) => {
       const decimals = inDecimals({ amount, currency })
-      return [memberId, workerId, email, amount, currency, { number: decimals }]
+      return [memberId, workerId, email, { number: decimals }, currency]
     }),
   )
 }

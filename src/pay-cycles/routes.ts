@@ -115,8 +115,8 @@ export function payCycleRoutes(app: App, { db }: ApiContext): void {
           schema: Deductions,
           csv: {
             description:
-              'One line per deduction. `amount` is in minor units; `amount_decimal` is the same amount with decimals. Spreadsheets read no cell as a formula. To settle the cycle, replace the amounts with what payroll really took and upload the file.',
-            example: `member_id,worker_id,email,amount,currency,amount_decimal\r\n${exampleId('member')},AC-1001,sam.okafor@example.com,5000,GBP,50.00\r\n`,
+              'One line per deduction; `amount_decimal` is the amount with decimals. Spreadsheets read no cell as a formula. To settle the cycle, replace the amounts with what payroll really took and upload the file.',
+            example: `member_id,worker_id,email,amount_decimal,currency\r\n${exampleId('member')},AC-1001,sam.okafor@example.com,50.00,GBP\r\n`,
           },
         },
         problems: ['NotFound'],

@@ -53,7 +53,7 @@ export async function checkFile(
       else if (!sums.add({ amount, currency: payee.currency }))
         faults.add(
           line.row,
-          `${line.amountColumn}: raises the total in ${payee.currency} above ${amountMax} minor units`,
+          `${line.amount.decimal?.column ?? 'amount_minor'}: raises the total in ${payee.currency} above ${amountMax} minor units`,
         )
       else {
         const { id: memberId, currency } = payee

@@ -115,7 +115,7 @@ describe('a file of pay', () => {
     ]
     const answer = await check(`member_id,worker_id,email,amount\n${rows.join('\n')}\n`)
     expect(answer.status).toBe(400)
-    const amount = 'must be in GBP, such as 120.00, without a sign of the currency or separators of thousands'
+    const amount = 'must be in GBP, such as 120.00, without a currency symbol or thousands separators'
     expect(faultsOf(answer)).toEqual([
       `2: amount: ${amount}`,
       `3: amount: ${amount}`,
@@ -130,12 +130,21 @@ describe('a file of pay', () => {
     ])
   })
 
-  test('is refused if its amounts could be of either kind, as those of a file of deductions', async () => {
+  test('has amounts with decimals or in minor units, which must agree if both are there', async () => {
     const { memberId } = await addMember()
+    const paid = { amount: 12_000, currency: 'GBP' }
+    for (const file of [
+      `member_id,amount\n${memberId},120.00\n`,
+      `member_id,amount_decimal\n${memberId},120.00\n`,
+      `member_id,amount_minor\n${memberId},12000\n`,
+      `member_id,amount,amount_minor\n${memberId},120,12000\n`,
+    ])
+      expect((await check(file)).body.totals).toEqual([paid])
+    expect(faultsOf(await check(`member_id,amount,amount_minor\n${memberId},12000,12000\n`))).toEqual([
+      '2: amount is 12000 and amount_minor is 12000, which is not the same amount; correct one, or delete its column',
+    ])
     const [fault] = faultsOf(await check(`member_id,amount,currency,amount_decimal\n${memberId},12000,GBP,120.00\n`))
     expect(fault).toMatch(/^1: the columns amount and amount_decimal are both there/)
-    const { body } = await check(`member_id,amount_decimal\n${memberId},120.00\n`)
-    expect(body.totals).toEqual([{ amount: 12_000, currency: 'GBP' }])
     expect(faultsOf(await check('name,pay\nSam,1\n'))[0]).toMatch(/^1: the column member_id is missing/)
     expect(faultsOf(await check('email,amount\n'))).toEqual(['1: the file has no lines below the header'])
   })

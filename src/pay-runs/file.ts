@@ -1,9 +1,9 @@
 import { isIdOf } from '../ids.ts'
-import { type Currency, decimalsOf, fromDecimals } from '../money.ts'
-import { type Cell, readHeader } from '../tabular/tabular.ts'
+import type { Currency } from '../money.ts'
+import { type AmountCells, type Cell, readAmount, readHeader } from '../tabular/tabular.ts'
 
 const references = ['member_id', 'worker_id', 'email'] as const
-const columnNames = [...references, 'amount', 'amount_decimal', 'currency'] as const
+const columnNames = [...references, 'amount', 'amount_decimal', 'amount_minor', 'currency'] as const
 // Sheets of payroll name the people too.
 const ignored = ['name', 'first_name', 'last_name']
 type Column = (typeof columnNames)[number]
@@ -14,36 +14,29 @@ export type Columns = ReadonlyMap<Column, number>
 
 /**
  * A row of a file of pay, as far as it can be read without knowing the members. A row may name its member in more than one way.
- * `amount` is in major units, with its decimals.
  */
 export type FileLine = {
   row: number
   references: { column: ReferenceColumn; value: string }[]
-  amount: string
-  amountColumn: 'amount' | 'amount_decimal'
+  amount: AmountCells
   currency: string
 }
 
-/**
- * Reads the header. Amounts are in major units, unlike in the files of deductions and settlements, so that a file with both
- * kinds of amounts is refused: its amounts could be paid a hundredfold.
- */
+/** Reads the header. `amount` and `amount_decimal` are in major units with decimals, `amount_minor` in minor units. */
 export function readColumns(cells: Cell[]): { columns: Columns; faults: string[] } {
   const { columns, faults } = readHeader<Column>(cells, {
     known: columnNames,
     ignored,
     required: has => [
       ...(references.some(has) ? [] : ['member_id' as const]),
-      ...(has('amount_decimal') ? [] : ['amount' as const]),
+      ...(has('amount_decimal') || has('amount_minor') ? [] : ['amount' as const]),
     ],
   })
   const found = new Map(columns.flatMap((column, index) => (column === null ? [] : [[column, index] as const])))
   const all = [...faults]
-  if (!references.some(column => found.has(column))) all.push('worker_id or email may stand in its place')
+  if (!references.some(column => found.has(column))) all.push('use worker_id or email instead')
   if (found.has('amount') && found.has('amount_decimal'))
-    all.push(
-      'the columns amount and amount_decimal are both there, as in the deductions of a pay cycle; keep one, with amounts such as 120.00',
-    )
+    all.push('the columns amount and amount_decimal are both there; keep one, with amounts such as 120.00')
   return { columns: found, faults: all }
 }
 
@@ -69,14 +62,16 @@ export function readLine(row: number, cells: Cell[], columns: Columns): FileLine
   for (const { column, value } of named) {
     if (column === 'member_id' && !isIdOf('member', value)) faults.push('member_id: must begin with mem_')
   }
-  const amountColumn = columns.has('amount') ? 'amount' : 'amount_decimal'
-  const amount = cell(amountColumn)
+  const decimalColumn = (['amount', 'amount_decimal'] as const).find(column => columns.has(column))
+  const amount = {
+    ...(decimalColumn && { decimal: { column: decimalColumn, text: cell(decimalColumn) } }),
+    ...(columns.has('amount_minor') && { minor: cell('amount_minor') }),
+  }
   const currency = cell('currency')
   if (faults.length === 0 && named.length === 0) {
     faults.push(`${references.find(each => columns.has(each))}: is empty`)
   }
-  if (amount === '' && !faults.some(fault => fault.startsWith(amountColumn))) faults.push(`${amountColumn}: is empty`)
-  return faults.length > 0 ? faults.join('; ') : { row, references: named, amount, amountColumn, currency }
+  return faults.length > 0 ? faults.join('; ') : { row, references: named, amount, currency }
 }
 
 /**
@@ -86,9 +81,5 @@ export function readLine(row: number, cells: Cell[], columns: Columns): FileLine
 export function amountIn(currency: Currency, line: FileLine): bigint | string {
   if (line.currency !== '' && line.currency !== currency)
     return `currency: must be ${currency}, the currency of the member's pay`
-  const amount = fromDecimals(line.amount, currency)
-  if (amount !== undefined) return amount
-  const decimals = decimalsOf.get(currency) ?? 0
-  const example = decimals === 0 ? '120' : `120.${'0'.repeat(decimals)}`
-  return `${line.amountColumn}: must be in ${currency}, such as ${example}, without a sign of the currency or separators of thousands`
+  return readAmount(line.amount, currency)
 }

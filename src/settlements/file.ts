@@ -1,16 +1,20 @@
 import { issuesMax } from '../errors.ts'
 import { isIdOf } from '../ids.ts'
-import { amountMax, type Currency, decimalsOf } from '../money.ts'
-import { type Cell, FileFault, type Row, readHeader } from '../tabular/tabular.ts'
+import { type Currency, decimalsOf } from '../money.ts'
+import { type Cell, FileFault, type Row, readAmount, readHeader } from '../tabular/tabular.ts'
 import type { Fault, Taken } from './rules.ts'
 
 /** Lines of one settlement. More would make other requests wait too long. */
 export const linesMax = 250_000
 
-const columnNames = ['member_id', 'amount', 'currency'] as const
+const columnNames = ['member_id', 'amount', 'amount_decimal', 'amount_minor', 'currency'] as const
 // The deductions file may be sent back with corrected amounts, so its other columns are accepted.
-const ignored = ['worker_id', 'email', 'amount_decimal']
+const ignored = ['worker_id', 'email']
 type Column = (typeof columnNames)[number]
+
+// A settlement is final, and an amount in the wrong unit is wrong a hundredfold.
+const ambiguousAmount =
+  'the column amount does not say its unit; name it amount_decimal for amounts such as 120.00, or amount_minor for minor units such as 12000'
 
 /** The faults of a file: one more than a response names, and the number of the others. */
 export type FileRead = { faults: Fault[]; faultsMore: number }
@@ -36,10 +40,10 @@ export async function readSettlement(
       const taken: Taken[] = []
       for (const { row, cells, fault } of batch) {
         if (columns === undefined) {
-          const header = readHeader(cells, { known: columnNames, ignored, required: () => [...columnNames] })
+          const header = readColumns(cells)
           if (header.faults.length > 0)
             return { faults: header.faults.map(message => ({ at: 1, message })), faultsMore: 0 }
-          columns = new Map(header.columns.flatMap((column, index) => (column === null ? [] : [[column, index]])))
+          columns = header.columns
           continue
         }
         isTooLong = ++count > linesMax
@@ -62,30 +66,44 @@ export async function readSettlement(
   return read
 }
 
-function textOf(cell: Cell | undefined): string {
-  return typeof cell === 'string' ? cell.trim() : ''
+function readColumns(cells: Cell[]): { columns: Map<Column, number>; faults: string[] } {
+  const { columns, faults } = readHeader<Column>(cells, {
+    known: columnNames,
+    ignored,
+    required: has => [
+      'member_id',
+      ...(has('amount') || has('amount_minor') ? [] : ['amount_decimal' as const]),
+      'currency',
+    ],
+  })
+  if (columns.includes('amount')) faults.push(ambiguousAmount)
+  return { columns: new Map(columns.flatMap((column, index) => (column === null ? [] : [[column, index]]))), faults }
 }
 
 /** @returns the line, or all its faults as one message */
 function readLine(cells: Cell[], columns: ReadonlyMap<Column, number>): Omit<Taken, 'at'> | string {
-  const cell = (column: Column) => textOf(cells[columns.get(column) ?? -1])
-  const memberId = cell('member_id')
-  const amount = readAmount(cell('amount'))
-  const currency = cell('currency')
+  const cell = (column: Column) => {
+    const text = cells[columns.get(column) ?? -1]
+    return typeof text === 'string' ? text.trim() : ''
+  }
+  const [memberId, currency] = [cell('member_id'), cell('currency')]
+  const amount = isCurrency(currency)
+    ? readAmount(
+        {
+          ...(columns.has('amount_decimal') && {
+            decimal: { column: 'amount_decimal', text: cell('amount_decimal') },
+          }),
+          ...(columns.has('amount_minor') && { minor: cell('amount_minor') }),
+        },
+        currency,
+      )
+    : 'currency must be one of the listed codes, such as GBP'
   const wrong = [
     isIdOf('member', memberId) ? undefined : 'member_id must begin with mem_',
-    amount === undefined ? 'amount must be a whole number of minor units, such as 1250' : undefined,
-    isCurrency(currency) ? undefined : 'currency must be one of the listed codes, such as GBP',
+    typeof amount === 'string' ? amount : undefined,
   ].filter(message => message !== undefined)
-  if (wrong.length > 0 || amount === undefined || !isCurrency(currency)) return wrong.join('; ')
+  if (wrong.length > 0 || typeof amount === 'string' || !isCurrency(currency)) return wrong.join('; ')
   return { memberId, amount, currency }
-}
-
-function readAmount(text: string): bigint | undefined {
-  if (!/^(0|-?[1-9][0-9]{0,15})$/.test(text)) return undefined
-  const amount = BigInt(text)
-  const largest = BigInt(amountMax)
-  return amount <= largest && amount >= -largest ? amount : undefined
 }
 
 function isCurrency(text: string): text is Currency {

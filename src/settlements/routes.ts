@@ -49,8 +49,8 @@ export function settlementRoutes(
           body: NewSettlement,
           csvBody: {
             description:
-              'One line per member: `member_id`, `amount` in minor units, `currency`. The delimiter is a comma, semicolon or tab. Case and spacing of the header do not matter. The other columns of the deductions file are allowed and ignored.',
-            example: `member_id,amount,currency\r\n${exampleId('member')},5000,GBP\r\n`,
+              'One line per member: `member_id`, `currency`, and `amount_decimal` such as 50.00, or `amount_minor` in minor units. If both are there, they must agree. The delimiter is a comma, semicolon or tab. Case and spacing of the header do not matter. The other columns of the deductions file are allowed and ignored.',
+            example: `member_id,amount_decimal,currency\r\n${exampleId('member')},50.00,GBP\r\n`,
           },
           success: { status: 201, description: 'The result of the settlement.', schema: SettlementSummary },
           problems: ['NotFound', 'UnprocessableEntity', 'FileContent'],

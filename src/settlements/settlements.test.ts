@@ -295,7 +295,7 @@ describe('as a file', () => {
     const mine = await closedCycle([5_000])
     const { status, body } = await settleFile(
       mine,
-      `\ufeffMember ID;Amount;Currency\r\n${mine.memberIds[0]};4000;GBP\r\n`,
+      `\ufeffMember ID;Amount Decimal;Currency\r\n${mine.memberIds[0]};40.00;GBP\r\n`,
       {
         'content-type': 'text/csv; charset=UTF-8',
         'x-idempotency-key': 'as a file'.replaceAll(' ', '-'),
@@ -305,7 +305,7 @@ describe('as a file', () => {
   })
 
   type Bad = [name: string, file: (members: string[], foreign: string) => string, expected: [string, RegExp][]]
-  const header = 'member_id,amount,currency\n'
+  const header = 'member_id,amount_minor,currency\n'
   test.each<Bad>([
     [
       'no known column',
@@ -313,12 +313,20 @@ describe('as a file', () => {
       [
         [
           '1',
-          /the column member_id is missing; the column amount is missing; the column currency is missing; the column "x" is not known/,
+          /the column member_id is missing; the column amount_decimal is missing; the column currency is missing; the column "x" is not known/,
         ],
       ],
     ],
-    ['a missing column', ([a]) => `member_id,currency\n${a},GBP\n`, [['1', /^Row 1: the column amount is missing$/]]],
-    ['an unknown column', ([a]) => `member_id,amount,currency,note\n${a},1,GBP,x\n`, [['1', /"note" is not known/]]],
+    [
+      'a missing column',
+      ([a]) => `member_id,currency\n${a},GBP\n`,
+      [['1', /^Row 1: the column amount_decimal is missing$/]],
+    ],
+    [
+      'an unknown column',
+      ([a]) => `member_id,amount_minor,currency,note\n${a},1,GBP,x\n`,
+      [['1', /"note" is not known/]],
+    ],
     ['no lines', () => header, [['1', /no lines below/]]],
     ['an unknown member', ([a]) => `${header}${a},1,GBP\n${unknownMember},1,GBP\n`, [['3', /no such member/]]],
     ['another partner’s member', (_, foreign) => `${header}${foreign},1,GBP\n`, [['2', /no such member/]]],
@@ -422,7 +430,7 @@ describe('a file that is only compared', () => {
       const mine = await closedCycle([3_000, 2_000, 1_000, 0], { shortfallPolicy })
       const [matched, short, over, unknown] = mine.memberIds
       const lines = [`${matched},3000`, `${short},1900`, `${over},1050`, `${unknown},70`].map(line => `${line},GBP\n`)
-      const file = `member_id,amount,currency\n${lines.join('')}`
+      const file = `member_id,amount_minor,currency\n${lines.join('')}`
       const { status, body } = await compare(mine, file)
       expect(status).toBe(200)
       expect(body).toEqual({
@@ -455,7 +463,7 @@ describe('a file that is only compared', () => {
 
   test('is refused for the same reasons as a settlement', async () => {
     const mine = await closedCycle([3_000])
-    const file = `member_id,amount,currency\n${mine.memberIds[0]},3000,GBP\n`
+    const file = `member_id,amount_minor,currency\n${mine.memberIds[0]},3000,GBP\n`
     const faulty = await compare(mine, `${file}${unknownMember},1,GBP\n`)
     expect(faulty.body).toEqual((await settleFile(mine, `${file}${unknownMember},1,GBP\n`)).body)
     const open = await openCycle(mine.key)
@@ -493,7 +501,7 @@ describe('as JSON', () => {
   test.each([
     ['{}', 'deductions'],
     ['{"deductions":null}', 'deductions'],
-    ['"member_id,amount,currency"', 'body'],
+    ['"member_id,amount_minor,currency"', 'body'],
     [
       `{"deductions":[{"memberId":"${unknownMember}","taken":{"amount":1.5,"currency":"GBP"}}]}`,
       'deductions.0.taken.amount',
@@ -574,7 +582,7 @@ test('thousands of lines are settled completely', async () => {
     (_, index) =>
       `mem_${String(index + 1).padStart(26, '0')},${index % 10 === 0 ? 900 : index % 10 === 1 ? 1100 : 1000},GBP`,
   )
-  const { status, body } = await settleFile(mine, `member_id,amount,currency\n${lines.join('\n')}\n`)
+  const { status, body } = await settleFile(mine, `member_id,amount_minor,currency\n${lines.join('\n')}\n`)
   expect(status).toBe(201)
   expect(body).toMatchObject({ matched: count * 0.8, short: count / 10, over: count / 10, unknown: 0 })
   expect(await earnedPayOf(mine.payCycle.id)).toEqual([])

@@ -3,6 +3,7 @@ import { readCsv } from './read-csv.ts'
 import { readXlsx } from './read-xlsx.ts'
 import type { Row, TableKind } from './rows.ts'
 
+export { type AmountCells, readAmount } from './amounts.ts'
 export { FileFault } from './fault.ts'
 export { plain, readHeader } from './header.ts'
 export { limits } from './limits.ts'

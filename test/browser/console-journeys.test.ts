@@ -56,8 +56,8 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     const deductions = await harness.call('GET', `/v1/pay/cycles/${harness.payCycle.id}/deductions`, {
       headers: { accept: 'text/csv' },
     })
-    await drop(page, 'payroll.csv', deductions.text.replace(',5000,GBP,50.00', ',4500,GBP,45.00'))
-    await page.getByRole('button', { name: 'Settle the cycle for good' }).click()
+    await drop(page, 'payroll.csv', deductions.text.replace(',50.00,GBP', ',45.00,GBP'))
+    await page.getByRole('button', { name: 'Settle cycle (final)' }).click()
     await page.getByRole('cell', { name: 'Short' }).waitFor()
     await expectAccessible(page)
     const settlement = await harness.call('GET', `/v1/pay/cycles/${harness.payCycle.id}/settlement`)

@@ -212,7 +212,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await says(other, /^Released by you$/)
     await says(other, /^the payee answered$/)
 
-    await other.getByRole('button', { name: `Take out ${third?.reference}` }).click()
+    await other.getByRole('button', { name: `Remove ${third?.reference}` }).click()
     await other.getByRole('button', { name: 'Take it out' }).click()
     await other.getByRole('dialog').locator('.field-problem').waitFor()
     await other.getByRole('textbox', { name: 'Reason' }).fill('Stopped on the phone')
@@ -243,7 +243,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await says(other, /^File downloaded by you$/)
     await says(other, 'Counts as sent to the bank')
     expect(await other.getByRole('button', { name: 'Hold' }).count()).toBe(0)
-    expect(await other.getByRole('button', { name: /^Take out OW/ }).count()).toBe(0)
+    expect(await other.getByRole('button', { name: /^Remove OW/ }).count()).toBe(0)
     await close(other)
   })
 
@@ -457,7 +457,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     const page = await pages.open('/console/operator/batches', { isOperator: true })
     const text = statementOf('C053-F', { balance: BigInt(eur) + 1_234n })
     await dropped(page, { to: 'sepa', name: 'statement.xml', text }, '1 record imported.')
-    await page.getByRole('link', { name: 'Float by day' }).click()
+    await page.getByRole('link', { name: 'Float history' }).click()
     await page.getByRole('row', { name: /\+€12\.34/ }).waitFor()
     await says(page, 'A difference comes from payments')
     await expectAccessible(page)

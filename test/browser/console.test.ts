@@ -48,7 +48,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
       [`intents/${withdrawalIntentId}`]: 'Decided by tier Silver, version 1',
       members: 'Sam Okafor',
       [`members/${memberId}`]: 'Withdrawal held',
-      lists: 'Drop the full list of members here',
+      lists: 'Drop a file here',
       'pay-runs': 'Available from',
       [`pay-runs/${runs.body.payRuns[0].id}`]: 'Total in GBP',
       cycles: 'Open',

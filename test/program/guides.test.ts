@@ -52,7 +52,7 @@ test('"Run payroll’s side of a cycle" works as written: a pay run, its reversa
   const printed = await follow('guides/run-a-pay-cycle.md')
   expect(printed).toContain('{"status":"Available"}')
   expect(printed).toContain('"status":"Reverted"')
-  expect(printed).toContain('member_id,worker_id,email,amount,currency,amount_decimal')
+  expect(printed).toContain('member_id,worker_id,email,amount_decimal,currency')
   expect(printed).toContain('"matched":9,"short":1,"over":0,"unknown":0')
   expect(printed).toContain('"carried":{"amount":2000,"currency":"GBP"}')
   expect(codesIn(printed)).toEqual([])

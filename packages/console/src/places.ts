@@ -68,12 +68,12 @@ const ofPartner: Group[] = [
     title: 'Payroll',
     places: [
       {
-        title: 'Lists of members',
+        title: 'Imports',
         path: 'lists',
         key: 'l',
         icon: 'lists',
         roles: staff,
-        words: 'import upload csv excel',
+        words: 'lists of members upload csv excel',
       },
       { title: 'Pay runs', path: 'pay-runs', key: 'p', icon: 'payRuns', roles: anyone },
       { title: 'Pay cycles', path: 'cycles', key: 'c', icon: 'cycles', roles: anyone, words: 'deductions settlement' },

@@ -25,7 +25,7 @@ export function explain(error: unknown): { title: string; advice: string; reques
     if (status === 429) return { title: 'Too many requests', advice: 'Wait a moment, then try again.', requestId }
     if (status >= 500)
       return {
-        title: 'The service failed',
+        title: 'Something went wrong',
         advice: 'Try again. If it fails again, give the operator the request id: the log has the cause.',
         requestId,
       }

@@ -36,7 +36,7 @@ export function DropZone({
     >
       <Icon name="lists" />
       <label>
-        <b>{label}</b>, or choose {takesMany ? 'them' : 'it'}.
+        <b>{label}</b>, or choose {takesMany ? 'files' : 'one'}.
         {kinds !== null && (kinds.includes('.xlsx') ? ' CSV or Excel.' : ' CSV.')}
         <input
           type="file"

@@ -15,10 +15,13 @@ type Fields = Record<string, string>
  */
 export function Form({
   submit,
+  isFinal = false,
   onSubmit,
   children,
 }: {
   submit: string
+  /** Whether what it does cannot be undone. */
+  isFinal?: boolean
   onSubmit: (fields: Fields) => PromiseLike<unknown>
   children: (problemOf: (name: string) => string | undefined) => ComponentChildren
 }) {
@@ -54,7 +57,7 @@ export function Form({
       <div>
         <button
           type="submit"
-          class="button button-main"
+          class={`button ${isFinal ? 'button-final' : 'button-main'}`}
           disabled={isBusy}
           // The first click may have drawn another form in this place already.
           onClick={event => event.detail > 1 && event.preventDefault()}

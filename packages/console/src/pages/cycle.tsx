@@ -1,10 +1,18 @@
-import { ApiError, type Deduction, type PayCycle, type Settlement, type SettlementLine } from '@openwage/sdk'
+import {
+  ApiError,
+  type Deduction,
+  money,
+  type PayCycle,
+  type Settlement,
+  type SettlementLine,
+  toDecimal,
+} from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { act } from '../act.ts'
 import { api, sendCsv } from '../api.ts'
 import { DropZone } from '../components/drop-zone.tsx'
 import { DownloadButton, ExportButton } from '../components/export.tsx'
+import { Field, FieldProblems, Form, readFields } from '../components/form.tsx'
 import { Figure, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { SheetProblems } from '../components/sheet.tsx'
@@ -14,8 +22,9 @@ import { useToday } from '../components/today.ts'
 import { Amount, Id, State } from '../components/values.tsx'
 import { formatDay, formatMoney, formatNumber, plural } from '../format.ts'
 import { at, hrefOfId } from '../places.ts'
-import { useList, useLoaded } from '../query.ts'
+import { reload, useList, useLoaded } from '../query.ts'
 import { may } from '../session.ts'
+import { toast } from '../toasts.ts'
 import { daysLeft } from './cycles.tsx'
 import { payRunColumns } from './pay-runs.tsx'
 
@@ -119,10 +128,10 @@ function SettlementPanel({ id }: { id: PayCycleId }) {
           columns={[
             ['member_id', (line: SettlementLine) => line.memberId],
             ['outcome', line => line.outcome],
-            ['deducted_minor_units', line => line.deducted.amount],
-            ['taken_minor_units', line => line.taken.amount],
-            ['carried_minor_units', line => line.carried.amount],
-            ['written_off_minor_units', line => line.writtenOff.amount],
+            ['deducted', line => toDecimal(line.deducted)],
+            ['taken', line => toDecimal(line.taken)],
+            ['carried', line => toDecimal(line.carried)],
+            ['written_off', line => toDecimal(line.writtenOff)],
             ['currency', line => line.deducted.currency],
           ]}
           rows={() => api.payCycles.listSettlementLines(id, { take: 1_000 })}
@@ -229,7 +238,7 @@ const sides = [
     outcome: 'over',
     title: 'Over',
     meaning: 'Payroll took more. The excess is given back: it lowers the deduction in the open cycle.',
-    none: 'Payroll did not take too much from any member.',
+    none: 'No over-deductions.',
   },
   {
     outcome: 'unknown',
@@ -327,7 +336,6 @@ type Compared = { file: File; preview?: Preview; problem?: unknown }
 /** Compares a dropped file with the deductions, and settles the cycle with it when the reader says so. */
 function Settle({ id }: { id: PayCycleId }) {
   const [compared, setCompared] = useState<Compared>()
-  const [isSettling, setIsSettling] = useState(false)
   const compare = async (file: File) => {
     setCompared({ file })
     // The reader may have dropped another file before the answer arrives.
@@ -338,20 +346,15 @@ function Settle({ id }: { id: PayCycleId }) {
       answer({ file, problem })
     }
   }
-  const settle = async (file: File) => {
-    setIsSettling(true)
-    await act(() => api.payCycles.settle(id, file), 'The cycle is settled', 'cycle', 'pay-cycle')
-    setIsSettling(false)
-  }
   return (
     <Panel title="Settlement">
       <div class="stack">
         <p>
           Payroll has not reported yet what it deducted. Take the deductions as CSV, correct the column{' '}
-          <code>amount</code>, which is in minor units such as pence, and drop the file here. It is first compared:
-          nothing is booked until you settle.
+          <code>amount_decimal</code> where payroll took another amount, and drop the file here. Nothing is booked until
+          you settle.
         </p>
-        <DropZone label="Drop payroll’s file here" onFile={file => void compare(file)} kinds=".csv,text/csv" />
+        <DropZone label="Drop a file here" onFile={file => void compare(file)} kinds=".csv,text/csv" />
         {compared?.problem !== undefined && <SheetProblems file={compared.file} error={compared.problem} />}
         {compared !== undefined && compared.problem === undefined && compared.preview === undefined && (
           <Skeleton lines={3} />
@@ -360,16 +363,20 @@ function Settle({ id }: { id: PayCycleId }) {
           <section class="stack" aria-label="What the file would settle">
             <h2>{compared.file.name}</h2>
             <WouldSettle preview={compared.preview} />
-            <div class="button-list">
-              <button
-                type="button"
-                class="button button-main"
-                disabled={isSettling}
-                onClick={() => void settle(compared.file)}
-              >
-                Settle the cycle for good
-              </button>
-              <button type="button" class="button" disabled={isSettling} onClick={() => setCompared(undefined)}>
+            <Form
+              submit="Settle cycle (final)"
+              isFinal
+              onSubmit={async fields => {
+                requireTotals(compared.preview?.totals ?? [], fields)
+                await api.payCycles.settle(id, compared.file)
+                toast('The cycle is settled')
+                reload('cycle', 'pay-cycle')
+              }}
+            >
+              {problemOf => unusualTotals(compared.preview?.totals ?? [], problemOf)}
+            </Form>
+            <div>
+              <button type="button" class="button" onClick={() => setCompared(undefined)}>
                 Discard
               </button>
             </div>
@@ -378,6 +385,47 @@ function Settle({ id }: { id: PayCycleId }) {
       </div>
     </Panel>
   )
+}
+
+type Total = Preview['totals'][number]
+
+/** Whether so much more or less was taken than was to be deducted that the file may be of another cycle, or in another unit. */
+function isUnusual({ deducted, taken }: Total): boolean {
+  const [due, told] = [BigInt(deducted.amount), BigInt(taken.amount)]
+  const difference = told > due ? told - due : due - told
+  return difference * 10n > (due < 0n ? -due : due)
+}
+
+const totalFieldOf = ({ taken }: Total) => `total-${taken.currency}`
+
+/** Fields for the totals that a reader has to type before a settlement far from the deductions. */
+function unusualTotals(totals: Total[], problemOf: (name: string) => string | undefined) {
+  return totals
+    .filter(isUnusual)
+    .map(total => (
+      <Field
+        key={total.taken.currency}
+        label={`Total taken, ${total.taken.currency}`}
+        name={totalFieldOf(total)}
+        problem={problemOf(totalFieldOf(total))}
+        note={`The file takes ${formatMoney(total.taken)} of ${formatMoney(total.deducted)}. A settlement is final: type the total to confirm it`}
+        isRequired
+      />
+    ))
+}
+
+/** @throws FieldProblems unless the unusual totals were typed */
+function requireTotals(totals: Total[], fields: Record<string, string>): void {
+  for (const total of totals.filter(isUnusual)) {
+    const { taken } = total
+    const name = totalFieldOf(total)
+    // As people write it, with thousands separators and the currency.
+    const typed = (fields[name] ?? '').replace(/[^\d.-]/g, '')
+    const isSame = readFields({ [name]: typed }, field =>
+      field(name, text => money(text, taken.currency).amount === taken.amount),
+    )
+    if (!isSame) throw new FieldProblems(new Map([[name, `It is not the total of the file, ${formatMoney(taken)}`]]))
+  }
 }
 
 function WouldSettle({ preview }: { preview: Preview }) {

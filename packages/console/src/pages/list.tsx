@@ -18,7 +18,7 @@ import { PlanFigures } from './lists.tsx'
 
 type JobId = MemberJob['id']
 
-const back = () => ({ href: at('lists'), title: 'Lists of members' })
+const back = () => ({ href: at('lists'), title: 'Imports' })
 const actions = ['Invite', 'Update', 'BringBack', 'Offboard', 'Unchanged'] as const
 const outcomes = ['Pending', 'Done', 'Failed', 'NotDone'] as const
 

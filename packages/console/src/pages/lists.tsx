@@ -23,7 +23,7 @@ export default function Lists() {
     page => page.jobs,
   )
   return (
-    <Page title="Lists of members">
+    <Page title="Imports">
       <div class="stack">
         {may('payroll') && <Upload />}
         <Panel isFlush title="Earlier lists and jobs">
@@ -84,7 +84,7 @@ function Upload() {
   return (
     <Panel>
       <div class="stack">
-        <DropZone label="Drop the full list of members here" onFile={file => void check(file)} />
+        <DropZone label="Drop a file here" onFile={file => void check(file)} />
         <p class="quiet">
           The file is first checked: nothing changes until you apply it. Start from{' '}
           <a href="/members-template.xlsx" download>

@@ -6,6 +6,7 @@ import {
   type MemberStatementLine,
   type Money,
   money,
+  toDecimal,
   type WithdrawalWithStatus,
 } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
@@ -214,7 +215,7 @@ function Account({ memberId, account }: { memberId: MemberId; account: AccountDe
 const statementColumns: Column<MemberStatementLine>[] = [
   { title: 'When', cell: ({ createdAt }) => <Time at={createdAt} /> },
   { title: 'What', cell: ({ reason }) => inWords(reason) },
-  { title: 'Belongs to', cell: ({ movementId }) => <Id id={movementId} />, isMinor: true },
+  { title: 'Source', cell: ({ movementId }) => <Id id={movementId} />, isMinor: true },
   { title: 'Change', cell: ({ change }) => <Amount money={change.available} signed />, isFigure: true },
   { title: 'Available', cell: ({ balanceAfter }) => <Amount money={balanceAfter.available} />, isFigure: true },
 ]
@@ -245,8 +246,8 @@ function Statement({ memberId }: { memberId: MemberId }) {
               ['created_at', (line: MemberStatementLine) => line.createdAt],
               ['reason', line => line.reason],
               ['movement_id', line => line.movementId],
-              ['change_minor_units', line => line.change.available.amount],
-              ['available_minor_units', line => line.balanceAfter.available.amount],
+              ['change', line => toDecimal(line.change.available)],
+              ['available', line => toDecimal(line.balanceAfter.available)],
               ['currency', line => line.change.available.currency],
             ]}
             rows={() => api.members.listStatementLines(memberId, { ...asOf, take: 1_000 })}

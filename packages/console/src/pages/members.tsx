@@ -74,7 +74,7 @@ export default function Members() {
           empty={
             filters.text === '' ? (
               <Empty title="No members yet" curl={firstRequest()}>
-                Invite the first one here, drop a list of all of them under Lists of members, or let your server do it.
+                Invite the first one here, drop a list of all of them under Imports, or let your server do it.
               </Empty>
             ) : (
               <Empty title="No member matches">

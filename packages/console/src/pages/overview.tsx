@@ -172,7 +172,7 @@ function Decisions({ overview: { needsDecision } }: { overview: Overview }) {
   const waiting: [number, string | undefined, string, string][] = [
     [memberJobs, at('lists'), 'list of members waits for approval', 'lists of members wait for approval'],
     [cyclesToSettle, at('cycles'), 'closed cycle is not settled', 'closed cycles are not settled'],
-    [failingWebhooks, at('webhooks'), 'webhook fails or is disabled', 'webhooks fail or are disabled'],
+    [failingWebhooks, at('webhooks'), 'webhook is failing or disabled', 'webhooks are failing or disabled'],
     [lowFloats, undefined, 'float is below its floor', 'floats are below their floors'],
     [
       payoutExceptions,

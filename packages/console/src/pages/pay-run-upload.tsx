@@ -72,12 +72,12 @@ export function PayRunUpload() {
   return (
     <Panel>
       <div class="stack">
-        {state.step !== 'sending' && <DropZone label="Drop a pay run here" onFile={file => void check(file)} />}
+        {state.step !== 'sending' && <DropZone label="Drop a file here" onFile={file => void check(file)} />}
         {state.step === 'choosing' && <Columns />}
         {state.step === 'checking' && <Skeleton lines={3} />}
         {state.step === 'refused' && <SheetProblems file={state.file} error={state.problem} />}
         {(state.step === 'checked' || state.step === 'sending') && (
-          <section class="stack" aria-label="What would be paid">
+          <section class="stack" aria-label="What the file would add">
             <h2>{state.file.name}</h2>
             <Summary checked={state.checked} />
             {state.step === 'sending' ? (
@@ -108,8 +108,8 @@ function Columns() {
   return (
     <p class="quiet">
       One line per member: <code>member_id</code>, <code>worker_id</code> or <code>email</code>, and <code>amount</code>{' '}
-      such as 120.00 in the currency of the member. A negative amount corrects earlier pay. The file is first checked:
-      nothing is paid until you confirm.
+      such as 120.00 in the currency of the member. A negative amount corrects earlier pay. A pay run reports what
+      members have earned, so that they can withdraw it; nothing is added until you confirm.
     </p>
   )
 }
@@ -135,11 +135,7 @@ function Summary({ checked: { lineCount, memberCount, totals, parts } }: { check
         ))}
       </div>
       <details>
-        <summary>
-          {lineCount > lines.length
-            ? `The first ${lines.length} lines, as they were read`
-            : 'The lines, as they were read'}
-        </summary>
+        <summary>{lineCount > lines.length ? `Preview: the first ${lines.length} lines` : 'Preview'}</summary>
         <ul class="lines">
           {lines.map(({ memberId, money }, index) => (
             <li key={index}>
@@ -198,7 +194,7 @@ function Confirm({
   const { parts, totals, memberCount } = checked
   const sent = parts.flatMap(part => part.sent ?? [])
   const isSent = sent.length === parts.length
-  const paid = totals.map(formatMoney).join(' and ')
+  const added = totals.map(formatMoney).join(' and ')
   return (
     <>
       {problem !== undefined && <Failure error={problem} />}
@@ -210,18 +206,18 @@ function Confirm({
               {payRunId !== null && <Id id={payRunId} />} <Time at={at} />
             </span>
           ))}
-          {isSent && ' Sending them again pays a second time.'}
+          {isSent && ' Sending them again adds the pay a second time.'}
         </div>
       )}
       {parts.length > 1 && <p>The file becomes {parts.length} pay runs, because one has at most 100,000 lines.</p>}
       <div class="button-list">
         {isSent ? (
           <button type="button" class="button" onClick={() => onSend(onceMore(checked))}>
-            Pay {paid} once more
+            Add {added} of pay once more
           </button>
         ) : (
           <button type="button" class="button button-main" onClick={() => onSend(checked)}>
-            {sent.length > 0 ? 'Send the rest' : `Pay ${paid} to ${plural(memberCount, 'member')}`}
+            {sent.length > 0 ? 'Send the rest' : `Add ${added} of pay for ${plural(memberCount, 'member')}`}
           </button>
         )}
         <button type="button" class="button" onClick={onDiscard}>

@@ -18,7 +18,7 @@ import { KeyValues, Page, Panel, PendingPage, type Step, Timeline } from '../com
 import { MemberName } from '../components/member-name.tsx'
 import { Skeleton } from '../components/states.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
-import { inWords } from '../format.ts'
+import { inWords, plural } from '../format.ts'
 import type { Payout } from '../generated/admin.ts'
 import { at } from '../places.ts'
 import { prefetch, useLoaded } from '../query.ts'
@@ -259,10 +259,10 @@ function stepsOf(
       tone: request.status < 400 ? 'calm' : 'bad',
       title: (
         <>
+          {request.status} from{' '}
           <code>
             {request.method} {request.route ?? request.path}
-          </code>{' '}
-          answered {request.status}
+          </code>
         </>
       ),
       children: <RequestFacts request={request} />,
@@ -339,7 +339,7 @@ function Decision({ explanation }: { explanation: WithdrawalIntentExplanation })
   return (
     <details>
       <summary>
-        {explanation.rules.length} rules gave a fee of <Amount money={explanation.result.fee} />
+        Fee <Amount money={explanation.result.fee} /> ({plural(explanation.rules.length, 'rule')})
       </summary>
       <Rules explanation={explanation} />
     </details>

@@ -1,3 +1,4 @@
+import { toDecimal } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { act } from '../../act.ts'
@@ -268,10 +269,10 @@ function Payments({ batch: { id, status } }: { batch: PayoutBatch }) {
                 <button
                   type="button"
                   class="button"
-                  aria-label={`Take out ${payment.reference}`}
+                  aria-label={`Remove ${payment.reference}`}
                   onClick={() => setRemoving(payment)}
                 >
-                  Take out
+                  Remove
                 </button>
               ),
             isFigure: true,
@@ -290,7 +291,7 @@ function Payments({ batch: { id, status } }: { batch: PayoutBatch }) {
             ['reference', (row: BatchPayment) => row.reference],
             ['partner_id', row => row.partnerId],
             ['withdrawal_id', row => row.withdrawalId],
-            ['amount_minor_units', row => row.amount.amount],
+            ['amount', row => toDecimal(row.amount)],
             ['currency', row => row.amount.currency],
             ['outcome', row => row.outcome],
             ['reason', row => row.reason],

@@ -1,3 +1,4 @@
+import { toDecimal } from '@openwage/sdk'
 import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../../components/filters.tsx'
@@ -51,7 +52,7 @@ export default function BatchesPage() {
             ['value_date', row => row.valueDate],
             ['status', row => row.status],
             ['payments', row => row.paymentCount],
-            ['total_minor_units', row => row.total.amount],
+            ['total', row => toDecimal(row.total)],
             ['currency', row => row.total.currency],
           ]}
           rows={() => list(1_000)}

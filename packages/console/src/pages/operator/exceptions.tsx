@@ -1,3 +1,4 @@
+import { toDecimal } from '@openwage/sdk'
 import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { FilterBar, OneFilter, useFilters } from '../../components/filters.tsx'
@@ -43,7 +44,7 @@ export default function ExceptionsPage() {
             ['kind', row => row.kind],
             ['rail', row => row.rail],
             ['reference', row => row.reference],
-            ['amount_minor_units', row => row.amount?.amount ?? null],
+            ['amount', row => row.amount && toDecimal(row.amount)],
             ['currency', row => row.amount?.currency ?? null],
             ['reason', row => row.reason],
             ['file', row => row.fileName],

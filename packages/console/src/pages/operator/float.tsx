@@ -1,3 +1,4 @@
+import { toDecimal } from '@openwage/sdk'
 import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { FilterBar, OneFilter, useFilters } from '../../components/filters.tsx'
@@ -52,7 +53,7 @@ export default function Float() {
   const { value, error, reload } = useLoaded(`operator-account-days ${filters.text}`, load)
   return (
     <Page
-      title="Float by day"
+      title="Float history"
       actions={
         <ExportButton
           name="float-by-day"
@@ -60,9 +61,9 @@ export default function Float() {
             ['day', (row: AccountDay) => row.day],
             ['rail', row => row.rail],
             ['account', row => row.account],
-            ['bank_minor_units', row => row.bank.amount],
-            ['book_minor_units', row => row.book.amount],
-            ['difference_minor_units', row => row.difference.amount],
+            ['bank', row => toDecimal(row.bank)],
+            ['book', row => toDecimal(row.book)],
+            ['difference', row => toDecimal(row.difference)],
             ['currency', row => row.bank.currency],
           ]}
           rows={async function* () {
@@ -92,7 +93,7 @@ export default function Float() {
       )}
       <Panel isFlush>
         <Table
-          label="Float by day"
+          label="Float history"
           columns={columns}
           list={{ rows: value?.accountDays, error, reload }}
           keyOf={({ rail, account, day }) => `${rail} ${account} ${day}`}

@@ -31,7 +31,7 @@ export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
   const columns: Column<Float>[] = [
     { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
     { title: 'Float', cell: ({ float }) => <Amount money={float} />, isFigure: true },
-    { title: 'On its way', cell: ({ pending }) => <Amount money={pending} />, isFigure: true, isMinor: true },
+    { title: 'Pending', cell: ({ pending }) => <Amount money={pending} />, isFigure: true, isMinor: true },
     { title: 'Free', cell: ({ free }) => <Amount money={free} />, isFigure: true, isMinor: true },
     { title: 'Floor', cell: ({ floor }) => <Amount money={floor} />, isFigure: true, isMinor: true },
     { title: 'Low since', cell: ({ lowSince }) => <Time at={lowSince} />, isMinor: true },
@@ -158,7 +158,7 @@ function Balances({ before: { float, pending, free, floor }, amount }: { before:
         label="The float"
         changes={[
           { name: 'Float', before: <Amount money={float} />, after: <Amount money={plus(float)} /> },
-          { name: 'On its way', before: <Amount money={pending} />, after: <Amount money={pending} /> },
+          { name: 'Pending', before: <Amount money={pending} />, after: <Amount money={pending} /> },
           { name: 'Free', before: <Amount money={free} />, after: <Amount money={plus(free)} /> },
         ]}
       />
@@ -270,7 +270,7 @@ function Floor({ partnerId, currency, onDone }: ActProps & { currency: Currency 
           name="floor"
           value={floor === null ? '' : toDecimal(floor)}
           problem={problemOf('floor')}
-          note="Members cannot withdraw while less than this is free. Empty: no floor"
+          note="Members cannot withdraw while less than this is free. Leave empty for no minimum"
         />
       )}
     </ReviewedForm>

@@ -98,7 +98,7 @@ function Actions({
   return (
     <>
       <a class="button" href={`/console/${id}`}>
-        Open its pages
+        View as partner
       </a>
       {paused ? (
         <ActButton act={() => act(() => admin.resumePartner(id, {}), 'Resumed', 'operator-partner')}>Resume</ActButton>

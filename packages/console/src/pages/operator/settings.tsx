@@ -18,7 +18,7 @@ const settings: { [N in Name]: Setting<N> } = {
     group: 'Place',
     kind: 'zone',
     label: 'Time zone',
-    note: 'Of its calendar days, for example Europe/London',
+    note: 'Used for calendar days, for example Europe/London',
   },
   country: {
     ...{ group: 'Place', kind: 'text', label: 'Country' },
@@ -35,12 +35,12 @@ const settings: { [N in Name]: Setting<N> } = {
     },
   },
   cycleAnchor: {
-    ...{ group: 'Pay cycles', kind: 'day', label: 'A day on which a cycle starts' },
+    ...{ group: 'Pay cycles', kind: 'day', label: 'Cycle start date' },
     note: 'Of a monthly cycle, from the 1st to the 28th',
   },
   shortfallPolicy: {
     ...{ group: 'Pay cycles', kind: 'choice', label: 'What payroll could not deduct' },
-    choices: { carry: 'Is carried to the next cycle', write_off: 'Is written off' },
+    choices: { carry: 'Shortfall: carry over', write_off: 'Shortfall: write off' },
   },
   intentMinutes: { group: 'Withdrawals', kind: 'number', label: 'An intent is valid for', unit: 'minutes' },
   holdSeconds: { group: 'Withdrawals', kind: 'number', label: 'A withdrawal can be cancelled for', unit: 'seconds' },
@@ -50,7 +50,7 @@ const settings: { [N in Name]: Setting<N> } = {
     ...{ group: 'Members', kind: 'number', label: 'A list may offboard', unit: '% of the members' },
     note: 'One that would offboard more waits for approval',
   },
-  reviewDays: { group: 'Members', kind: 'number', label: 'A list that waits is rejected after', unit: 'days' },
+  reviewDays: { group: 'Members', kind: 'number', label: 'Reject lists awaiting approval after', unit: 'days' },
   requestsPerSecond: { group: 'Requests', kind: 'number', label: 'Sustained', unit: 'requests a second' },
   requestsBurst: { group: 'Requests', kind: 'number', label: 'In a burst', unit: 'requests' },
 }

@@ -104,7 +104,7 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
         tier === null ? (
           <>
             <KeyValues entries={[['Tier', name], ['Currency', terms.currency], ...linesOf(terms)]} />
-            <p>It has no members yet. Lists of members and requests name their tier.</p>
+            <p>It has no members yet. Imports and requests name the tier of a member.</p>
           </>
         ) : preview.hasChanged ? (
           <>
@@ -139,7 +139,7 @@ function termFields(tier: OperatorTier | null, problemOf: (name: string) => stri
     <>
       {tier === null && (
         <div class="form-row">
-          <Field label="Name" name="name" problem={problemOf('name')} note="Lists of members name it" isRequired />
+          <Field label="Name" name="name" problem={problemOf('name')} note="Imports of members name it" isRequired />
           <Field
             label="Currency"
             name="currency"

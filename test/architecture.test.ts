@@ -33,6 +33,7 @@ const slices = [
   'audit',
   'bank-accounts',
   'closing',
+  'fees',
   'float',
   'member-imports',
   'members',
@@ -272,6 +273,8 @@ const owners: Record<string, string> = {
   pay_run_lines: 'pay-runs',
   settlement_dues: 'settlements',
   settlement_lines: 'settlements',
+  settlement_fees: 'fees',
+  fee_collections: 'fees',
   withdrawal_intents: 'withdrawals',
   withdrawals: 'withdrawals',
   sandbox_clocks: 'partners',
@@ -340,6 +343,13 @@ test('a table is written by one slice', () => {
 const tableReads: Record<string, { [table: string]: string }> = {
   closing: { ledger_balances: 'finds the members with available pay, page by page' },
   events: { partners: 'lists the feeds that have events without a position' },
+  fees: {
+    ledger_balances: 'decides for all members of a settlement in one statement what it covers of their fees',
+    ledger_transfers: 'decides for all members of a settlement in one statement what it covers of their fees',
+    settlement_dues: 'collects fees as far as the money of their settlement has arrived',
+    settlement_lines: 'decides for all members of a settlement in one statement what it covers of their fees',
+    withdrawals: 'decides for all members of a settlement in one statement what it covers of their fees',
+  },
   float: {
     partners: 'locks the partner whose limits change',
     tiers: 'knows a partner’s currencies by the tiers',

@@ -34,6 +34,8 @@ export const postingRules: [reason: string, debit: string, credit: string][] = [
   ['pay_cycle.settled', 'written_off', 'earned_pay'],
   ['pay_cycle.settled', 'carried', 'earned_pay'],
   ['pay_cycle.settled', 'earned_pay', 'carried'],
+  ['fees.collected', 'fees', 'revenue'],
+  ['fees.booked_back', 'revenue', 'fees'],
   ['float.funded', 'float', 'funding'],
   ['float.withdrawn', 'funding', 'float'],
 ]
@@ -240,6 +242,50 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
         select t.partner_id, case when t.reason = 'pay_cycle.settled' then 'due' else 'received' end, t.currency, t.pay_cycle_id,
                case when (t.debit = 'payroll_receivable') = (t.reason = 'pay_cycle.settled') then t.amount else -t.amount end
           from ledger_transfers t where t.debit = 'payroll_receivable' or t.credit = 'payroll_receivable'`,
+    }),
+  },
+  {
+    name: 'fees of members',
+    rule: 'what settlements cover, carry on and leave to the partner of a fee is the whole fee, once, and nothing of a fee that the member got back',
+    broken: sums({
+      expected: sql`
+        select w.partner_id, 'the fee of ' || w.id, w.currency, charged.pay_cycle_id, w.fee
+          from (select distinct on (partner_id, movement_id) partner_id, movement_id, pay_cycle_id
+                  from ledger_transfers
+                 where credit = 'fees' and debit in ('member_available', 'member_owed')
+                 order by partner_id, movement_id, id desc) charged
+          join withdrawals w on w.partner_id = charged.partner_id and w.id = charged.movement_id
+          join pay_cycles c on c.partner_id = charged.partner_id and c.id = charged.pay_cycle_id
+         where c.settled_at is not null and w.status in ('held', 'submitted', 'paid')`,
+      found: sql`
+        select s.partner_id, 'the fee of ' || s.withdrawal_id, s.currency,
+               first_value(s.pay_cycle_id) over (partition by s.partner_id, s.withdrawal_id order by s.part),
+               s.covered + s.written_off
+               + case when lead(s.part) over (partition by s.partner_id, s.withdrawal_id order by s.part) is null and c.settled_at is null
+                      then s.carried else 0 end
+          from settlement_fees s left join pay_cycles c on c.partner_id = s.partner_id and c.id = s.carried_to
+         where s.released_at is null`,
+    }),
+  },
+  {
+    name: 'collected fees',
+    rule: 'what is collected for a settlement is what it covers of fees, before its money has arrived at most that much, and has been posted as revenue',
+    broken: sums({
+      expected: sql`
+        select f.partner_id, what.word, f.currency, f.pay_cycle_id, what.amount
+          from fee_collections f cross join lateral (values
+            ('fees covered', f.covered), ('fees collected', f.collected), ('fees that can be collected', f.collected)
+          ) as what (word, amount)`,
+      found: sql`
+        select partner_id, 'fees covered', currency, pay_cycle_id, covered from settlement_fees where released_at is null
+         union all
+        select partner_id, 'fees collected', currency, pay_cycle_id, case when credit = 'revenue' then amount else -amount end
+          from ledger_transfers where reason in ('fees.collected', 'fees.booked_back')
+         union all
+        select f.partner_id, 'fees that can be collected', f.currency, f.pay_cycle_id,
+               case when d.received < d.amount then least(f.covered, d.received) else f.covered end
+          from fee_collections f
+          left join settlement_dues d on (d.partner_id, d.pay_cycle_id, d.currency) = (f.partner_id, f.pay_cycle_id, f.currency)`,
     }),
   },
   {

@@ -23,6 +23,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   eventFeeds: { insert: true, update: ['lastPosition'] },
   events: { insert: true, update: ['position'] },
   floatLimits: { insert: true, update: ['floor', 'lowSince'], delete: true },
+  feeCollections: { insert: true, update: ['covered', 'collected'] },
   floatReferences: { insert: true },
   // Claiming an expired record again rewrites it.
   idempotencyKeys: {
@@ -163,6 +164,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   sandboxClocks: { insert: true, update: ['offsetMs'] },
   requestLog: { insert: true, delete: true },
   schemaCompatibility: {},
+  settlementFees: { insert: true, update: ['releasedAt'] },
   settlementDues: { insert: true, update: ['received', 'receivedByHand', 'receivedAt'] },
   settlementLines: { insert: true },
   simulatedBankFaults: { insert: true, update: ['remaining'] },

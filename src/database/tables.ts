@@ -82,6 +82,13 @@ export type DB = {
     createdAt: Date
     position: bigint | null
   }
+  feeCollections: {
+    partnerId: string
+    payCycleId: string
+    currency: Currency
+    covered: bigint
+    collected: bigint
+  }
   floatLimits: {
     partnerId: string
     currency: Currency
@@ -470,6 +477,20 @@ export type DB = {
     settledAt: Date
     receivedAt: Date | null
     receivedByHand: Generated<bigint>
+  }
+  settlementFees: {
+    partnerId: string
+    withdrawalId: string
+    part: number
+    payCycleId: string
+    currency: Currency
+    fee: bigint
+    due: bigint
+    covered: bigint
+    writtenOff: bigint
+    carried: bigint
+    carriedTo: string | null
+    releasedAt: Date | null
   }
   settlementLines: {
     partnerId: string

@@ -21,6 +21,9 @@ type Account =
   | 'fees'
   | 'partner_fees'
   | 'payroll_receivable'
+  | 'revenue'
+  | 'fees_receivable'
+  | 'operator_account'
 
 /** One movement of an amount between two accounts; `amount` is positive, in minor units. */
 export type Transfer = {

@@ -1,5 +1,6 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
+import * as fees from '../fees/fees.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { type Currency, inWords, type Money } from '../money.ts'
@@ -101,7 +102,8 @@ export async function listNamed(
 }
 
 /**
- * Books money that arrived for a settlement from the receivable to the float; a negative amount was paid to the employer.
+ * Books money that arrived for a settlement from the receivable to the float, and collects the fees that it pays; a negative
+ * amount was paid to the employer.
  * @param isByHand an operator says so, without an entry of the bank
  * @throws Error with a message for the operator if it is more than is due, or of the other sign
  */
@@ -139,5 +141,6 @@ export async function receive(
        set received = received + ${amount}, received_by_hand = received_by_hand + ${isByHand ? amount : 0n},
            received_at = case when received + ${amount} = amount then ${now}::timestamptz end
      where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId} and currency = ${currency}`.execute(tx)
+  await fees.collect(tx, { partnerId, payCycleId, currency, movementId, now })
   return { movementId }
 }

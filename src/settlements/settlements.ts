@@ -1,6 +1,7 @@
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
+import * as fees from '../fees/fees.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { byMemberRange } from '../member-ranges.ts'
 import { currenciesOf, lockMembers } from '../members/locks.ts'
@@ -66,11 +67,15 @@ export async function create(
   await payCycles.markSettled(tx, { partnerId, cycle, now })
   if (next === undefined) throw noOpenCycle()
   const groups = await compare(tx, { partnerId, cycle, report })
-  for (const lines of groups.flatMap(piecesOf)) await book(tx, { partnerId, cycle, next, lines, reportsArrivals, now })
+  const charged = await fees.listMembersWithFees(tx, { partnerId, payCycleId })
+  for (const { lines, withFees } of withMembers(groups.flatMap(piecesOf), charged)) {
+    await book(tx, { partnerId, cycle, next, lines, withFees, reportsArrivals, now })
+  }
   for (const { amount, currency } of totalsTaken(groups.flat())) {
     if (reportsArrivals(currency) && amount !== 0n)
       await dues.record(tx, { partnerId, payCycleId, amount: { amount, currency }, now })
   }
+  await fees.collectSettled(tx, { partnerId, payCycleId, now })
   const summary = await summarise(tx, { partnerId, payCycleId, settledAt: now })
   const { matched, short, over, unknown } = summary
   await events.emit(tx, {
@@ -238,6 +243,20 @@ function piecesOf(lines: Line[]): Line[][] {
   )
 }
 
+// Assigns members to the pieces so that all members are locked in order. A member without a line has fees too, if earlier
+// withdrawals that came back have paid for new ones.
+function withMembers(pieces: Line[][], memberIds: string[]): { lines: Line[]; withFees: string[] }[] {
+  let from = 0
+  return (pieces.length === 0 ? [[]] : pieces).map((lines, at) => {
+    const following = pieces[at + 1]?.[0]?.memberId
+    let to = from
+    while (to < memberIds.length && (following === undefined || (memberIds[to] ?? '') < following)) to += 1
+    const withFees = memberIds.slice(from, to)
+    from = to
+    return { lines, withFees }
+  })
+}
+
 async function book(
   tx: Tx,
   {
@@ -245,6 +264,7 @@ async function book(
     cycle,
     next,
     lines,
+    withFees,
     reportsArrivals,
     now,
   }: {
@@ -252,13 +272,14 @@ async function book(
     cycle: payCycles.PayCycle
     next: payCycles.PayCycle
     lines: Line[]
+    withFees: string[]
     reportsArrivals: ReportsArrivals
     now: Date
   },
 ): Promise<void> {
   const column = <K extends keyof Line>(name: K) => lines.map(line => line[name])
   const memberIds = column('memberId')
-  await lockMembers(tx, { partnerId, memberIds })
+  await lockMembers(tx, { partnerId, memberIds: [...memberIds, ...withFees] })
   await ledger.post(tx, {
     partnerId,
     movementId: cycle.id,
@@ -276,6 +297,7 @@ async function book(
       from unnest(${memberIds}::text[], ${column('currency')}::text[], ${column('deducted')}::bigint[],
                   ${column('taken')}::bigint[], ${column('outcome')}::text[], ${column('carried')}::bigint[],
                   ${column('writtenOff')}::bigint[]) as line`.execute(tx)
+  await fees.cover(tx, { partnerId, payCycleId: cycle.id, carriedTo: next.id, memberIds: withFees })
 }
 
 function totalsTaken(lines: Line[]): Money[] {

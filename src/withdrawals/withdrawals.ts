@@ -6,6 +6,7 @@ import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
+import * as fees from '../fees/fees.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { lockMembers } from '../members/locks.ts'
 import { type Restriction, restrict } from '../members/restrictions.ts'
@@ -244,6 +245,7 @@ async function transition(
     transfers: transfersOnEntering(to, withdrawal, adjustedInCycleId ?? withdrawal.payCycleId),
     now,
   })
+  if (returnsFunds(to) && withdrawal.fee > 0n) await fees.release(tx, { partnerId, withdrawalId: id, now })
   await events.emit(tx, eventOf(to, { partnerId, withdrawal, reason, now }))
 }
 

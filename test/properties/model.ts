@@ -30,6 +30,8 @@ export type Settings = {
   holdSeconds: number
   autoActivate: boolean
   shortfallPolicy: 'carry' | 'write_off'
+  /** The bank reports the money of settlements, which is a receivable until then. */
+  reportsArrivals: boolean
   /** A time zone without clock changes, so that every day has 24 hours. */
   timeZone: { name: string; offsetMinutes: number }
   /** Length of a pay cycle. One cycle starts on 2024-01-01. */
@@ -48,6 +50,7 @@ export type Step =
   | { do: 'cancel withdrawal'; withdrawal: string }
   | { do: 'report payout'; withdrawal: string; outcome: Outcome }
   | { do: 'settle'; cycle: string; lines: Line[] }
+  | { do: 'receive settlement'; cycle: string; amount: bigint; currency: Currency }
   | { do: 'set terms'; tier: TierName; terms: Terms }
   | { do: 'change tier'; member: string; tier: TierName }
   | { do: 'change account'; member: string; account: AccountName }
@@ -95,6 +98,11 @@ type Withdrawal = {
   balanceAfter: bigint
   createdAt: number
   dueAt: number
+  /** The part of the member's fee that no settlement has covered or written off, and the cycle that it is due in. */
+  uncovered: bigint
+  feeDueIn: string
+  /** What settlements cover of the fee, by cycle. */
+  covered: Map<string, bigint>
 }
 type Run = {
   status: 'Scheduled' | 'Available' | 'Reverted'
@@ -130,7 +138,10 @@ export class Model {
   readonly #balances = new Sums<keyof Balance>()
   readonly #deductions = new Sums<string>()
   readonly #settled = new Map<string, Settled>()
-  readonly #accounts = new Sums<'float' | 'pending' | 'fees' | 'employer fees' | 'funding' | 'written off'>()
+  readonly #accounts = new Sums<
+    'float' | 'pending' | 'fees' | 'employer fees' | 'funding' | 'written off' | 'receivable' | 'revenue'
+  >()
+  readonly #dues = new Map<string, { amount: bigint; received: bigint }>()
   readonly #floors = new Map<Currency, { floor: bigint; isAlerted: boolean }>()
   readonly #bank = new Map<string, string>()
   readonly #events = new Map<string, number>()
@@ -181,6 +192,10 @@ export class Model {
       const quoted = [intent, member, cycle, amount, net, fee, employerFee, currency]
       see(`withdrawal ${name}`, status, ...quoted, balanceAfter, adjustedIn ?? 'none')
     }
+    for (const [name, { covered }] of this.withdrawals) {
+      for (const [cycle, amount] of covered) see(`covered ${name} ${cycle}`, amount)
+    }
+    for (const [key, { amount, received }] of this.#dues) see(`due ${key}`, amount, received)
     for (const [key, { deducted, taken, outcome, carried, writtenOff }] of this.#settled) {
       see(`settlement ${key}`, deducted, taken, outcome, carried, writtenOff)
     }
@@ -218,6 +233,14 @@ export class Model {
     )
   }
 
+  /** The money of settlements that has not arrived. Negative if it is owed to the employer. */
+  dues(): { cycle: string; currency: Currency; amount: bigint }[] {
+    return [...this.#dues].flatMap(([key, { amount, received }]) => {
+      const [cycle = '', currency = ''] = key.split(' ')
+      return amount === received ? [] : [{ cycle, currency: currency as Currency, amount: amount - received }]
+    })
+  }
+
   lowerLimit(member: string): bigint {
     return lowestAmount(this.#termsOf(member))
   }
@@ -244,6 +267,8 @@ export class Model {
         return this.#reportPayout(step)
       case 'settle':
         return this.#settle(step)
+      case 'receive settlement':
+        return this.#receive(step)
       case 'set terms':
         this.terms.set(step.tier, step.terms)
         return
@@ -431,6 +456,7 @@ export class Model {
     this.withdrawals.set(withdrawal, {
       ...{ status: 'held', intent: name, adjustedIn: null, balanceAfter, createdAt: this.now },
       dueAt: this.now + this.settings.holdSeconds * 1_000,
+      ...{ uncovered: fee, feeDueIn: intent.cycle, covered: new Map() },
     })
     intent.status = 'completed'
     this.#balances.add(-amount, 'available', member, currency)
@@ -532,6 +558,10 @@ export class Model {
     }
     this.#accounts.add(-fee - employerFee, 'fees', currency)
     this.#accounts.add(-employerFee, 'employer fees', currency)
+    const collected = this.#collected(currency)
+    withdrawal.uncovered = 0n
+    withdrawal.covered.clear()
+    this.#book(this.#collected(currency) - collected, currency)
     this.#balances.add(amount, 'available', member, currency)
     const open = this.openCycle()
     if (open !== cycle) withdrawal.adjustedIn = open
@@ -580,16 +610,83 @@ export class Model {
       this.#settled.set(`${name} ${member} ${currency}`, {
         ...{ deducted, taken, outcome, carried: missing - writtenOff, writtenOff },
       })
-      this.#accounts.add(taken, 'float', currency)
+      this.#accounts.add(taken, this.settings.reportsArrivals ? 'receivable' : 'float', currency)
       this.#accounts.add(writtenOff, 'written off', currency)
       this.#deductions.add(missing - writtenOff, this.openCycle(), member, currency)
     }
     cycle.settled = true
+    for (const currency of currencies) this.#coverFees(name, currency)
     this.#emit('pay_cycle.settled', name)
     const outcomes = [...this.#settled].filter(([key]) => key.startsWith(`${name} `)).map(([, { outcome }]) => outcome)
     return ['matched', 'short', 'over', 'unknown']
       .map(outcome => `${outcome} ${outcomes.filter(each => each === outcome).length}`)
       .join(' ')
+  }
+
+  #receive({ cycle, amount, currency }: { cycle: string; amount: bigint; currency: Currency }): undefined {
+    const due = this.#dues.get(`${cycle} ${currency}`)
+    const missing = due === undefined ? 0n : due.amount - due.received
+    const isWithin = amount > 0n ? amount <= missing : amount < 0n && amount >= missing
+    if (due === undefined || !isWithin) throw new Refusal('409', 'Conflict')
+    const collected = this.#collected(currency)
+    due.received += amount
+    this.#accounts.add(amount, 'float', currency)
+    this.#accounts.add(-amount, 'receivable', currency)
+    this.#book(this.#collected(currency) - collected, currency)
+  }
+
+  // The operator's money. A shortfall, and what the member owes, is taken from the advances first, then from the latest fee.
+
+  #coverFees(cycle: string, currency: Currency): void {
+    const collected = this.#collected(currency)
+    for (const member of this.members.keys()) {
+      const due = [...this.withdrawals.values()].filter(({ intent, uncovered, feeDueIn }) => {
+        const quoted = this.#quoted(intent)
+        return quoted.member === member && quoted.currency === currency && uncovered > 0n && feeDueIn === cycle
+      })
+      const line = this.#settled.get(`${cycle} ${member} ${currency}`)
+      const fees = due.reduce((sum, { uncovered }) => sum + uncovered, 0n)
+      const owed = this.#balances.of('owed', member, currency)
+      const deducted = line?.deducted ?? 0n
+      const advance = max(0n, deducted + owed - fees)
+      let lost = min(fees, max(0n, max(0n, deducted - (line?.taken ?? 0n)) + owed - advance))
+      let carried = lost - min(lost, line?.writtenOff ?? 0n)
+      for (const withdrawal of due.toReversed()) {
+        const lostOfThis = min(lost, withdrawal.uncovered)
+        const carriedOfThis = min(carried, lostOfThis)
+        const coveredOfThis = withdrawal.uncovered - lostOfThis
+        if (coveredOfThis > 0n) withdrawal.covered.set(cycle, coveredOfThis)
+        withdrawal.uncovered = carriedOfThis
+        withdrawal.feeDueIn = this.openCycle()
+        lost -= lostOfThis
+        carried -= carriedOfThis
+      }
+    }
+    if (this.settings.reportsArrivals) {
+      const lines = [...this.#settled].filter(([key]) => key.startsWith(`${cycle} `) && key.endsWith(` ${currency}`))
+      const amount = lines.reduce((sum, [, { taken }]) => sum + taken, 0n)
+      if (amount !== 0n) this.#dues.set(`${cycle} ${currency}`, { amount, received: 0n })
+    }
+    this.#book(this.#collected(currency) - collected, currency)
+  }
+
+  // What is collected of all fees: those that a settlement covers, but before its money has arrived at most that much.
+  #collected(currency: Currency): bigint {
+    let sum = 0n
+    for (const cycle of this.cycles.keys()) {
+      let covered = 0n
+      for (const { intent, covered: parts } of this.withdrawals.values()) {
+        if (this.#quoted(intent).currency === currency) covered += parts.get(cycle) ?? 0n
+      }
+      const due = this.#dues.get(`${cycle} ${currency}`)
+      sum += due !== undefined && due.received < due.amount ? min(covered, due.received) : covered
+    }
+    return sum
+  }
+
+  #book(amount: bigint, currency: Currency): void {
+    this.#accounts.add(amount, 'revenue', currency)
+    this.#accounts.add(-amount, 'fees', currency)
   }
 
   // Returns the indexes of the invalid lines.
@@ -805,6 +902,10 @@ function isSame(a: Pick<Line, 'member' | 'currency'>, b: Pick<Line, 'member' | '
 
 function dayText(day: number): string {
   return new Date(day * dayMs).toISOString().slice(0, 10)
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b
 }
 
 export function min(a: bigint, b: bigint): bigint {

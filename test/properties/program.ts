@@ -21,6 +21,7 @@ import { payRunTasks } from '../../src/pay-runs/tasks.ts'
 import type { Rail, Report } from '../../src/payouts/rail.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
 import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
+import * as dues from '../../src/settlements/dues.ts'
 import * as settlements from '../../src/settlements/settlements.ts'
 import { readStatement } from '../../src/statements/statement.ts'
 import type { TaskContext, TaskName, Tasks } from '../../src/tasks.ts'
@@ -53,7 +54,7 @@ const kinds = { m: 'member', i: 'withdrawalIntent', w: 'withdrawal', r: 'payRun'
 
 const log = pino({ level: 'silent' })
 
-type Base = { partner: Partner; memberIds: string[]; key: string }
+type Base = { settings: Settings; partner: Partner; memberIds: string[]; key: string }
 
 /**
  * The program on a real database, driven in terms of the model. Each step runs the operations and tasks that serve
@@ -270,9 +271,24 @@ export class Program {
           faults: [],
           naming: { problem: 'BodyValidation', placeOf: ({ at }) => ({ path: String(at) }) },
         }
-        const counts = await this.#within(tx => settlements.create(tx, { partnerId, payCycleId, report, now }))
+        const { reportsArrivals } = this.#base.settings
+        const counts = await this.#within(tx =>
+          settlements.create(tx, { partnerId, payCycleId, report, reportsArrivals: () => reportsArrivals, now }),
+        )
         const outcomes = ['matched', 'short', 'over', 'unknown'] as const
         return outcomes.map(outcome => `${outcome} ${counts[outcome]}`).join(' ')
+      }
+      case 'receive settlement': {
+        const { amount, currency } = step
+        const arrival = {
+          partnerId,
+          payCycleId: this.#id(step.cycle),
+          amount: { amount, currency },
+          isByHand: true,
+          now,
+        }
+        await this.#within(tx => dues.receive(tx, arrival))
+        return
       }
       case 'set terms': {
         const { tier: name, terms } = step
@@ -540,7 +556,7 @@ async function addPartner(
   const { secret } = await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes, expiresAt: null, now })
   // A clock that shows real time: the first move of a new one waits for other processes.
   await createClock(tx, partner.id)
-  return { partner, memberIds, key: secret }
+  return { settings, partner, memberIds, key: secret }
 }
 
 type ObservedRow = { kind: string; id: string; more: string[]; words: (string | null)[] }
@@ -571,6 +587,12 @@ const everything = `
            array[deducted::text, taken::text, outcome, carried::text, written_off::text]
       from settlement_lines where partner_id = $1
     union all
+    select 'covered', withdrawal_id, array[pay_cycle_id], array[covered::text]
+      from settlement_fees where partner_id = $1 and released_at is null and covered > 0
+    union all
+    select 'due', pay_cycle_id, array[currency], array[amount::text, received::text]
+      from settlement_dues where partner_id = $1
+    union all
     select 'floor', currency, '{}', array[floor::text, (low_since is not null)::text]
       from float_limits where partner_id = $1
     union all
@@ -580,9 +602,10 @@ const everything = `
     union all
     select case account when 'earned_pay' then 'earned' else 'account' end,
            case account when 'earned_pay' then pay_cycle_id when 'payouts_pending' then 'pending'
-             when 'partner_fees' then 'employer fees' when 'written_off' then 'written off' else account end,
+             when 'partner_fees' then 'employer fees' when 'written_off' then 'written off'
+             when 'payroll_receivable' then 'receivable' else account end,
            array[coalesce(member_id, ''), currency],
-           array[(case when account in ('payouts_pending', 'fees', 'funding') then -sum(amount) else sum(amount) end)::text]
+           array[(case when account in ('payouts_pending', 'fees', 'funding', 'revenue') then -sum(amount) else sum(amount) end)::text]
       from (select t.currency, side.account, side.amount,
                    case when side.account = 'earned_pay' then t.pay_cycle_id end as pay_cycle_id,
                    case when side.account in ('earned_pay', 'carried') then t.member_id end as member_id

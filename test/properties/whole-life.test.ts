@@ -29,16 +29,16 @@ const startAt = new Date('2026-03-10T09:00:00.000Z')
 const partners = {
   plain: {
     ...{ graceMinutes: 0, intentMinutes: 15, holdSeconds: 30, autoActivate: true, shortfallPolicy: 'carry' },
-    ...{ timeZone: { name: 'UTC', offsetMinutes: 0 }, cycleDays: 7 },
+    ...{ timeZone: { name: 'UTC', offsetMinutes: 0 }, cycleDays: 7, reportsArrivals: false },
   },
   patient: {
     ...{ graceMinutes: 10, intentMinutes: 60, holdSeconds: 3_600, autoActivate: false, shortfallPolicy: 'write_off' },
-    ...{ timeZone: { name: 'Asia/Kolkata', offsetMinutes: 330 }, cycleDays: 7 },
+    ...{ timeZone: { name: 'Asia/Kolkata', offsetMinutes: 330 }, cycleDays: 7, reportsArrivals: true },
   },
   slow: {
     // Grace periods and quotes that reach into the next cycle, and no hold.
     ...{ graceMinutes: 5 * 1_440, intentMinutes: 1_440, holdSeconds: 0, autoActivate: true, shortfallPolicy: 'carry' },
-    ...{ timeZone: { name: 'America/Phoenix', offsetMinutes: -420 }, cycleDays: 14 },
+    ...{ timeZone: { name: 'America/Phoenix', offsetMinutes: -420 }, cycleDays: 14, reportsArrivals: true },
   },
 } as const satisfies Record<string, Settings>
 
@@ -242,7 +242,7 @@ const neverNegative = /^(balance|payment|account (pending|fees|employer fees|wri
 
 type Amount = { of: 'fitting' | 'available' | 'lower' | 'upper' | 'number'; plus: bigint }
 type Instant = 'pay run' | 'submission' | 'expiry' | 'cycle' | 'three cycles' | 'day' | 'minute'
-type Taken = 'all' | 'less' | 'more' | 'nothing' | 'not mentioned' | 'the opposite'
+type Taken = 'all' | 'less' | 'a little' | 'more' | 'nothing' | 'not mentioned' | 'the opposite'
 type Fault = 'none' | 'unknown member' | 'duplicate' | 'negative' | 'wrong currency'
 type Settlement = { taken: Taken[]; unknown: bigint; fault: Fault }
 
@@ -258,6 +258,7 @@ type Command =
   | { do: 'wait'; until: Instant; plusMs: number }
   | ({ do: 'payday' } & Settlement)
   | ({ do: 'settle'; cycle: number } & Settlement)
+  | { do: 'arrive'; due: number; part: 'all' | 'half' | 'a little' | 'too much' }
   | { do: 'revert'; run: number }
   | { do: 'tier'; member: number; tier: TierName }
   | { do: 'account'; member: number; account: 'A' | 'B' | 'failing' | 'none' }
@@ -293,7 +294,9 @@ function command(): fc.Arbitrary<Command> {
   const currency = fc.constantFrom<Currency[]>('GBP', 'GBP', 'GBP', 'EUR')
   const answer = is<BankAnswer>('pending', 'pending', 'pending', 'paid', 'failed', 'returned', 'silent', 'unknown')
   const settlement = {
-    taken: fc.array(is<Taken>('all', 'less', 'more', 'nothing', 'not mentioned', 'the opposite'), { maxLength: 4 }),
+    taken: fc.array(is<Taken>('all', 'less', 'a little', 'more', 'nothing', 'not mentioned', 'the opposite'), {
+      maxLength: 4,
+    }),
     unknown: fc.constantFrom(0n, 0n, 0n, 700n),
     fault: rarely(4).chain(isFaulty =>
       isFaulty ? is<Fault>('unknown member', 'duplicate', 'negative', 'wrong currency') : fc.constant<Fault>('none'),
@@ -330,6 +333,7 @@ function command(): fc.Arbitrary<Command> {
     ],
     [7, fc.record({ do: is('payday'), ...settlement })],
     [4, fc.record({ do: is('settle'), cycle: which, ...settlement })],
+    [5, fc.record({ do: is('arrive'), due: which, part: is('all', 'all', 'half', 'a little', 'too much') })],
     [5, fc.record({ do: is('revert'), run: which })],
     [2, fc.record({ do: is('tier'), member, tier })],
     [2, fc.record({ do: is('account'), member, account: is('A', 'A', 'B', 'failing', 'none') })],
@@ -405,6 +409,15 @@ function* stepsOf(command: Command, model: Model): Generator<Step> {
     case 'settle':
       yield settlementOf(model, command)
       break
+    case 'arrive': {
+      const dues = model.dues()
+      const due = dues[command.due % Math.max(1, dues.length)] ?? { cycle: 'c0', currency: 'GBP', amount: 500n }
+      const { amount } = due
+      const sign = amount < 0n ? -1n : 1n
+      const parts = { all: amount, half: amount / 2n, 'a little': 40n * sign, 'too much': amount + sign }
+      yield { ...due, do: 'receive settlement', amount: parts[command.part] }
+      break
+    }
     case 'revert': {
       const isOpen = ([, { status, cycle }]: [string, { status: string; cycle: string }]) =>
         status !== 'Reverted' && cycle === model.openCycle()
@@ -505,6 +518,9 @@ function takenOf({ amount, ...line }: Line, taken: Taken): Line[] {
       return [{ ...line, amount }]
     case 'less':
       return [{ ...line, amount: amount / 2n }]
+    case 'a little':
+      // Less than a fee.
+      return [{ ...line, amount: amount > 30n ? 30n : amount }]
     case 'more':
       return [{ ...line, amount: amount + 250n }]
     case 'nothing':

@@ -72,6 +72,7 @@ export type Entry = {
   currency?: string
   bookedOn: string
   details: string
+  isReversal?: boolean
 }
 
 /** The transaction of an entry. */
@@ -103,9 +104,12 @@ export function accountReport(
   )
 }
 
-function entryOf({ bank, amount, direction, currency = 'EUR', bookedOn, details }: Entry, index: number): string {
+function entryOf(
+  { bank, amount, direction, currency = 'EUR', bookedOn, details, isReversal = false }: Entry,
+  index: number,
+): string {
   return (
-    `<Ntry><NtryRef>${index + 1}</NtryRef><Amt Ccy="${currency}">${inDecimals(amount)}</Amt><CdtDbtInd>${direction}</CdtDbtInd>` +
+    `<Ntry><NtryRef>${index + 1}</NtryRef><Amt Ccy="${currency}">${inDecimals(amount)}</Amt><CdtDbtInd>${direction}</CdtDbtInd>${isReversal ? '<RvslInd>true</RvslInd>' : ''}` +
     `<Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>${bookedOn}</Dt></BookgDt>` +
     `<AcctSvcrRef>${bank}</AcctSvcrRef><NtryDtls>${details}</NtryDtls></Ntry>`
   )

@@ -96,7 +96,8 @@ function recordOf({ type, a, b, c, d, e, line }: Fields): BankRecord {
     case 'paid':
     case 'failed':
     case 'returned':
-    case 'pending': {
+    case 'pending':
+    case 'accepted': {
       const state: PaymentState = type
       const amount = b === '' ? null : money(b)
       return {

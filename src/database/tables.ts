@@ -375,6 +375,7 @@ export type DB = {
       | 'float'
       | 'money_in'
       | 'money_out'
+      | 'paid_after_give_back'
       | 'refused'
       | 'unmatched'
       | 'unreadable'
@@ -395,6 +396,7 @@ export type DB = {
     decision: 'applied' | 'attach' | 'book' | 'give_back' | 'ignore' | null
     note: string | null
     restriction: 'account_refused' | 'review' | null
+    bookedOn: string | null
   }
   payoutRailHolds: {
     sequence: Generated<bigint>

@@ -154,6 +154,7 @@ const exceptionKinds = [
   ...(['unmatched', 'amount', 'contradiction', 'duplicate', 'refused', 'money_in', 'money_out', 'float'] as const),
   'blocked',
   'unreadable',
+  'paid_after_give_back',
 ] as const satisfies exceptions.ExceptionKind[]
 
 export const Exception = Type.Object(
@@ -171,6 +172,7 @@ export const Exception = Type.Object(
       description: 'What the bank says became of the payment.',
     }),
     amount: Type.Union([SignedMoney, Type.Null()], { description: 'Negative if money left the account.' }),
+    bookedOn: Type.Union([Day, Type.Null()], { description: 'When the bank booked the money, if it moved any.' }),
     reasonCode: TextOrNull,
     reason: Type.String(),
     fileName: TextOrNull,

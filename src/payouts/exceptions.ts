@@ -3,6 +3,7 @@ import { newId } from '../ids.ts'
 import type { Restriction } from '../members/restrictions.ts'
 import type { Currency, Money } from '../money.ts'
 import { inScope, type Scope } from '../tasks.ts'
+import type { Day } from '../time.ts'
 import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
 
 /** Why an answer of a bank did not fit. */
@@ -13,6 +14,8 @@ export type ExceptionKind =
   | 'amount'
   /** It contradicts what the bank said before. */
   | 'contradiction'
+  /** The bank accepts or debits a payment or batch whose money was given back: the member may have the money twice. */
+  | 'paid_after_give_back'
   /** The bank takes the payment for a duplicate. */
   | 'duplicate'
   /** It could not be recorded, for example because no pay cycle was open. */
@@ -43,6 +46,8 @@ export type NewException = {
   partnerId?: string | undefined
   outcome?: FinalOutcome | null
   amount?: Money | null
+  /** The day on which the bank booked the money, if it moved any. */
+  bookedOn?: Day | null
   reasonCode?: string | null
   /** For a refused report: what follows from it for the member. */
   restriction?: Restriction | null
@@ -68,6 +73,7 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
         outcome: each.outcome ?? null,
         amount: each.amount?.amount ?? null,
         currency: each.amount?.currency ?? null,
+        bookedOn: each.bookedOn ?? null,
         reasonCode: each.reasonCode ?? null,
         restriction: each.restriction ?? null,
         openedAt: now,
@@ -97,6 +103,8 @@ export type Exception = {
   outcome: FinalOutcome | null
   amount: bigint | null
   currency: Currency | null
+  /** The day on which the bank booked the money; null if the answer moved none. */
+  bookedOn: Day | null
   reasonCode: string | null
   reason: string
   fileName: string | null
@@ -143,7 +151,8 @@ export async function listAbout(
 
 async function select(db: Reader, rest: ReturnType<typeof sql>): Promise<Exception[]> {
   const { rows } = await sql<Exception>`
-    select e.id, e.rail, e.kind, e.reference, e.partner_id, e.withdrawal_id, e.outcome, e.amount, e.currency, e.reason_code,
+    select e.id, e.rail, e.kind, e.reference, e.partner_id, e.withdrawal_id, e.outcome, e.amount, e.currency,
+           e.booked_on, e.reason_code,
            e.reason, f.name as file_name, e.line, e.opened_at, e.closed_at, e.closed_by, e.decision, e.note,
            coalesce((select id from payout_batches where message_id = e.reference and rail = e.rail),
                     (select batch_id from payouts where reference = e.reference and rail = e.rail)) as batch_id

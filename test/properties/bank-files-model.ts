@@ -118,7 +118,16 @@ export type Batch = {
 }
 type Exception = {
   rail: RailName
-  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'float' | 'money_in' | 'money_out' | 'blocked'
+  kind:
+    | 'unmatched'
+    | 'amount'
+    | 'contradiction'
+    | 'paid_after_give_back'
+    | 'duplicate'
+    | 'float'
+    | 'money_in'
+    | 'money_out'
+    | 'blocked'
   about: string | null
   outcome: Outcome | null
   amount: bigint | null
@@ -152,6 +161,8 @@ export class BankFilesModel {
   readonly #seen = new Set<string>()
   /** The amounts of bookings by the bank’s reference, by what they are about: a statement reports those of a notification again. */
   readonly #booked = new Map<string, Map<string, bigint>>()
+  /** The entries of single payments that counted, by payment. */
+  readonly #entries = new Map<string, { bank: string; bookedOn: string; isReturn: boolean }[]>()
   readonly #idOf: (batch: string) => string
 
   /** @param options.idOf the id of a batch, since that decides which is approved first */
@@ -412,7 +423,7 @@ export class BankFilesModel {
     return isSeen
   }
 
-  #hear({ rail, debtor }: BankFile, statement: Statement): void {
+  #hear({ rail, debtor, form }: BankFile, statement: Statement): void {
     const open = (kind: Exception['kind'] | undefined, about: Partial<Exception>) => {
       if (kind === undefined) return
       this.exceptions.push({
@@ -435,7 +446,10 @@ export class BankFilesModel {
       case 'entry': {
         const { of: about, amount, code } = statement
         const outcome = statement.isReturn ? 'returned' : 'paid'
-        open(this.#hearOfPayment({ of: about, outcome, amount, code }), { about, outcome, amount, code })
+        // ARUCS tells of returns, and books nothing.
+        const entry = form === 'arucs' ? undefined : statement
+        const kind = this.#hearOfPayment({ of: about, outcome, amount, code, entry })
+        open(kind, { about, outcome, amount: kind === 'paid_after_give_back' ? -amount : amount, code })
         break
       }
       case 'whole batch':
@@ -456,16 +470,42 @@ export class BankFilesModel {
     outcome,
     amount,
     code,
+    entry,
   }: {
     of: string
     outcome: Outcome | null
     amount: bigint | null
     code: Code
+    entry?: (Booking & { isReturn: boolean }) | undefined
   }): Exception['kind'] | undefined {
     const payment = this.withdrawals.get(of)
     if (payment === undefined || payment.batch === null) return 'unmatched'
     if (payment.batch.claims === 0 || payment.isRemoved) return 'contradiction'
+    const before = payment.outcome
+    const entries = this.#entries.get(of) ?? []
+    const isKnown = entries.some(({ bank }) => bank === entry?.bank)
+    const keep = () => {
+      if (entry !== undefined && !isKnown) this.#entries.set(of, [...entries, entry])
+    }
+    if (before === 'failed' && outcome === 'paid') {
+      // Statuses that say so are one exception, and so are a notification and the statement of the day.
+      if (entry === undefined ? this.#isSeen(`given back ${of}`) : isKnown) return undefined
+      keep()
+      return 'paid_after_give_back'
+    }
     if (amount !== null && amount !== payment.net) return 'amount'
+    const returns = entries.filter(({ isReturn }) => isReturn)
+    const isAfterReturn = returns.length > 0 && returns.every(each => each.bookedOn < (entry?.bookedOn ?? ''))
+    if (before === 'returned' && outcome === 'paid' && !isKnown && isAfterReturn) {
+      keep()
+      return 'paid_after_give_back'
+    }
+    const kind = this.#endedBy(payment, outcome, code)
+    if (kind === undefined) keep()
+    return kind
+  }
+
+  #endedBy(payment: Withdrawal, outcome: Outcome | null, code: Code): Exception['kind'] | undefined {
     const before = payment.outcome
     if (outcome === null || outcome === before || (outcome === 'paid' && before === 'returned')) return undefined
     const isPossible = before === null || (before === 'paid' && outcome === 'returned')
@@ -480,6 +520,8 @@ export class BankFilesModel {
     const batch = this.batches.get(of)
     if (batch === undefined || batch.claims === 0) return 'unmatched'
     if (status !== 'RJCT') {
+      if (status === 'ACTC' && this.#isGivenBack(batch))
+        return this.#isSeen(`given back ${of}`) ? undefined : 'paid_after_give_back'
       if (batch.status === 'sent') batch.status = 'acknowledged'
       if (batch.status === 'approved') batch.early ??= 'acknowledged'
       return undefined
@@ -504,10 +546,19 @@ export class BankFilesModel {
     const isAnother = !isKnown && [...booked.values()].includes(amount)
     booked.set(bank, amount)
     if (batch === undefined || batch.claims === 0) return isKnown ? undefined : 'money_out'
-    if (amount !== this.debitOf(of)) return isKnown ? undefined : 'amount'
+    if (amount !== this.debitOf(of)) {
+      if (isKnown) return undefined
+      const isGivenBack = this.#isGivenBack(batch) || amount === sum(this.#paymentsOf(batch))
+      return isGivenBack ? 'paid_after_give_back' : 'amount'
+    }
     if (isAnother) return 'money_out'
     for (const each of this.#paymentsOf(batch)) if (each.outcome === null) this.#end(each, 'paid')
     return undefined
+  }
+
+  #isGivenBack(batch: Batch): boolean {
+    const payments = this.#paymentsOf(batch)
+    return payments.length > 0 && payments.every(({ outcome }) => outcome === 'failed')
   }
 
   /** Debits that did not fit may do so once payments have failed. */

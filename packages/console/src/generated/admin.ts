@@ -580,7 +580,7 @@ export type PayoutException = {
   id: PayoutExceptionId
   rail: string
   /** Why the answer of the bank did not fit. */
-  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable'
+  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable' | 'paid_after_give_back'
   reference: string | null
   /** The batch that it is about, or that has its payment. */
   batchId: PayoutBatchId | null
@@ -590,6 +590,8 @@ export type PayoutException = {
   outcome: 'paid' | 'failed' | 'returned' | null
   /** Negative if money left the account. */
   amount: SignedMoney | null
+  /** When the bank booked the money, if it moved any. */
+  bookedOn: string | null
   reasonCode: string | null
   reason: string
   fileName: string | null

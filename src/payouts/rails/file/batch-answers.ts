@@ -8,7 +8,7 @@ import { endUnanswered, keepRecord } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
 
-type BatchRow = {
+export type BatchRow = {
   id: string
   status: string
   controlTotal: bigint
@@ -50,6 +50,8 @@ export async function answerBatch(
   const batch = await lockAnswered(tx, context, messageId)
   if (batch === undefined) return await openException('unmatched', `The bank answers a batch that we did not send`)
   if (state !== 'rejected') {
+    const isAccepted = state === 'acknowledged' || state === 'partly'
+    if (isAccepted && isGivenBack(batch)) return await openAccepted(tx, context, record)
     await markBatch(tx, { batchId: batch.id, as: 'acknowledged', now })
     return
   }
@@ -66,6 +68,27 @@ export async function answerBatch(
     return await openException('float', 'The paying account lacked the money for the batch; top it up and decide')
   await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'failed', reasonCode })
   await markBatch(tx, { batchId: batch.id, as: 'rejected', now })
+}
+
+/** Whether the money of every payment of a batch was given back. */
+export function isGivenBack({ paidCount, unansweredCount, unpaid }: BatchRow): boolean {
+  return paidCount === 0 && unansweredCount === 0 && unpaid > 0n
+}
+
+/** Banks accept a batch in several messages, which are one exception. */
+async function openAccepted(
+  tx: Tx,
+  { rail, fileId, now }: Context,
+  { messageId, line }: Keyed<Extract<BankRecord, { type: 'batch' }>>,
+): Promise<void> {
+  const accepted: exceptions.NewException = {
+    ...{ rail: rail.name, kind: 'paid_after_give_back', reference: messageId, file: { id: fileId, line } },
+    fingerprint: `given back ${messageId} accepted`,
+    reason:
+      'The bank accepts the batch, but the money of its payments was given back to the members; find out whether the bank pays it, ' +
+      'and hold the rail until you know',
+  }
+  await exceptions.open(tx, [accepted], now)
 }
 
 /** Marks a batch that is at the bank. If its delivery is not recorded yet, because the sender was killed, it is marked then. */

@@ -98,3 +98,13 @@ export function isBookedAnew(booked: Booked, bookings: Map<string, Booked[]>): b
   const known = (bookings.get(booked.reference) ?? []).filter(({ amount }) => amount < 0n === booked.amount < 0n)
   return known.length > 0 && !isReportedAgain(booked, known)
 }
+
+/**
+ * Whether a debit of a payment is later than its return. A debit of the same day or before is the payment itself, of which the bank
+ * reports only now.
+ * @param known the earlier bookings of the payment
+ */
+export function isAfterReturn({ day }: Booked, known: Booked[]): boolean {
+  const returns = known.filter(({ amount }) => amount > 0n).map(each => each.day)
+  return returns.length > 0 && returns.every(returnedOn => day > returnedOn)
+}

@@ -1,8 +1,9 @@
 import { sql, type Tx } from '../../../database/database.ts'
+import { inWords } from '../../../money.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord } from '../bank-files.ts'
 import { keepRecord } from './bank-records.ts'
-import { endAll, lockAnswered } from './batch-answers.ts'
+import { type BatchRow, endAll, isGivenBack, lockAnswered } from './batch-answers.ts'
 import { debitedTwice } from './batch-debits.ts'
 import { type Booked, isIdentified, isReportedAgain, listBooked } from './bookings.ts'
 import { findMovement, settle } from './float-movements.ts'
@@ -28,7 +29,7 @@ export async function bookEntry(
   const openException = async (kind: exceptions.ExceptionKind, reason: string, partnerId?: string) => {
     const fingerprint = fingerprintOf(head, record)
     const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference: record.reference, amount }
-    await exceptions.open(tx, [{ ...common, kind, reason, partnerId }], now)
+    await exceptions.open(tx, [{ ...common, bookedOn: booking.day, kind, reason, partnerId }], now)
   }
   const batch = reference === '' || amount.amount >= 0n ? undefined : await lockAnswered(tx, context, reference)
   if (batch !== undefined) {
@@ -37,9 +38,12 @@ export async function bookEntry(
     )
     const isRepeated = isReportedAgain(booked, earlier)
     await keep({ booked })
-    if (-amount.amount !== batch.controlTotal - batch.unpaid) {
+    const debit = -amount.amount
+    if (debit !== batch.controlTotal - batch.unpaid) {
       // What did not fit is matched again once the bank reports payments as failed.
       if (isRepeated) return
+      if (isGivenBack(batch) || debit === batch.controlTotal)
+        return await openException('paid_after_give_back', debitedAfterGiveBack(batch, debit))
       return await openException('amount', 'The bank booked a batch with another amount than its payments add up to')
     }
     if (earlier.length > 0 && !isRepeated) return await openException('money_out', debitedTwice)
@@ -58,6 +62,14 @@ export async function bookEntry(
       ? (['money_in', 'Money arrived that belongs to no payment of ours'] as const)
       : (['money_out', 'Money left the account without a payment of ours'] as const)
   await openException(kind, settled?.reason ?? unknown, settled?.partnerId)
+}
+
+function debitedAfterGiveBack(batch: BatchRow, debit: bigint): string {
+  const words = (amount: bigint) => inWords({ amount, currency: batch.currency })
+  const sum =
+    debit === batch.controlTotal ? 'the whole batch' : `${words(debit)} of the batch of ${words(batch.controlTotal)}`
+  const what = isGivenBack(batch) ? 'its money' : `${words(batch.unpaid)} of it`
+  return `The bank debited ${sum}, but ${what} was given back to the members; find out which payments the bank made`
 }
 
 /** Keeps what the bank states of an account. The latest file wins; the pages of a statement complete each other. */

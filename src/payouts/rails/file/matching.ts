@@ -15,8 +15,8 @@ export type KnownPayout = {
   isSent: boolean
 }
 
-/** What a bank file says about one payment. */
-export type Answer = { state: PaymentState; amount: Money | null } & GivenReasons
+/** What a bank file says about one payment. `booking`: of an entry, which moves money. */
+export type Answer = { state: PaymentState; amount: Money | null; booking?: object } & GivenReasons
 
 export type Match =
   /** The payout ends, or goes on from paid to returned. */
@@ -26,12 +26,14 @@ export type Match =
   | { result: 'exception'; kind: ExceptionKind; reason: string }
 
 /** Decides what an answer means for a payout; undefined if the reference is not ours. */
-export function match(payout: KnownPayout | undefined, { state, amount, ...reasons }: Answer): Match {
+export function match(payout: KnownPayout | undefined, { state, amount, booking, ...reasons }: Answer): Match {
   if (payout === undefined) return exception('unmatched', `The bank reports a payment as ${state} that is not ours`)
   const { outcome, isRemoved, isSent } = payout
   if (!isSent || isRemoved) {
     return exception('contradiction', `The bank reports a payment as ${state} that was not sent to it`)
   }
+  if (outcome === 'failed' && (state === 'accepted' || state === 'paid'))
+    return exception('paid_after_give_back', `${accepted(state, booking !== undefined)}, ${butGivenBack}`)
   if (amount !== null && (amount.amount !== payout.amount || amount.currency !== payout.currency)) {
     const ours = inWords({ amount: payout.amount, currency: payout.currency })
     return exception('amount', `The bank reports ${inWords(amount)} as ${state}, but the payment is of ${ours}`)
@@ -41,8 +43,7 @@ export function match(payout: KnownPayout | undefined, { state, amount, ...reaso
     case 'pending':
       return { result: 'known' }
     case 'paid':
-      if (outcome === null) return { result: 'changed', outcome: 'paid' }
-      return outcome === 'failed' ? contradiction(state, outcome) : { result: 'known' }
+      return outcome === null ? { result: 'changed', outcome: 'paid' } : { result: 'known' }
     case 'failed':
       if (outcome === 'failed') return { result: 'known' }
       if (outcome !== null) return contradiction(state, outcome)
@@ -65,6 +66,13 @@ export function match(payout: KnownPayout | undefined, { state, amount, ...reaso
     return exception('float', 'The paying account lacked the money for the payment; top it up and decide')
   }
   return { result: 'changed', outcome: state }
+}
+
+const butGivenBack = 'but its money was given back to the member; find out whether the bank pays it'
+
+function accepted(state: 'accepted' | 'paid', isBooked: boolean): string {
+  if (isBooked) return 'The bank debited the payment'
+  return state === 'paid' ? 'The bank reports the payment as paid' : 'The bank accepts the payment'
 }
 
 function exception(kind: ExceptionKind, reason: string): Match {

@@ -1,10 +1,10 @@
 import { sql, type Tx } from '../../../database/database.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
-import type { BankFileHead, BankRecord } from '../bank-files.ts'
+import type { BankFileHead, BankRecord, PaymentState } from '../bank-files.ts'
 import { gravestOf, reasonInWords, restrictionOf } from '../reasons.ts'
 import * as batches from './batches.ts'
-import { type Booked, isBookedAnew, listBooked } from './bookings.ts'
+import { type Booked, isAfterReturn, isBookedAnew, isReportedAgain, listBooked } from './bookings.ts'
 import { type KnownPayout, type Match, match } from './matching.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
 
@@ -46,9 +46,11 @@ export async function answerPayments(
     const reasonCode = gravestOf(record.reasonCodes)
     const payout = payouts.get(reference)
     const found = match(payout, record)
-    const booked = found.result === 'exception' || payout === undefined ? null : bookedOf(record, { head, payout })
-    const isBookedTwice = booked !== null && found.result === 'known' && isBookedAnew(booked, bookings)
-    const matched = isBookedTwice ? bookedTwice(booked) : found
+    // An answer that is about no payment, or about another sum, is not a booking of the payment.
+    const isAbout = payout !== undefined && (found.result !== 'exception' || found.kind === 'paid_after_give_back')
+    const booked = isAbout ? bookedOf(record, { head, payout }) : null
+    const matched =
+      booked === null || payout === undefined ? found : matchBooking(found, { payout, booked, bookings, record })
     if (booked !== null) bookings.set(reference, [...(bookings.get(reference) ?? []), booked])
     const reason = reasonInWords(reasonCode)
     if (matched.result === 'changed' && payout !== undefined) {
@@ -57,12 +59,19 @@ export async function answerPayments(
       changed.set(reference, { outcome: matched.outcome, code: reasonCode, reason })
     }
     if (matched.result === 'exception') {
+      const { kind } = matched
+      const isBookedTwice = kind === 'money_in' || kind === 'money_out'
+      const isMoney = isBookedTwice || kind === 'paid_after_give_back'
       opened.push({
-        ...{ rail: rail.name, kind: matched.kind, reason: matched.reason, reference, amount, reasonCode, payout },
-        fingerprint: fingerprintOf(head, record),
+        ...{ rail: rail.name, kind, reason: matched.reason, reference, amount, reasonCode, payout },
+        fingerprint:
+          kind === 'paid_after_give_back' && booked === null
+            ? acceptanceOf(reference, record.state)
+            : fingerprintOf(head, record),
         file: { id: fileId, line },
         outcome: isBookedTwice || record.state === 'accepted' || record.state === 'pending' ? null : record.state,
-        ...(isBookedTwice ? { amount: { amount: booked.amount, currency: rail.currency } } : {}),
+        bookedOn: record.booking?.day ?? null,
+        ...(isMoney && booked !== null ? { amount: { amount: booked.amount, currency: rail.currency } } : {}),
       })
     }
     kept.push({ record, outcome: matched.result === 'changed' ? matched.outcome : null, reason, booked })
@@ -103,12 +112,50 @@ async function bookingsOf(
 }
 
 function bookedOf(
-  { reference, state, booking }: PaymentRecord,
-  { head: { messageId, account }, payout: { amount } }: { head: BankFileHead; payout: PayoutRow },
+  { reference, state, booking, amount: said }: PaymentRecord,
+  { head: { messageId, account }, payout }: { head: BankFileHead; payout: PayoutRow },
 ): Booked | null {
   if (booking === undefined) return null
   const { day, bankReference } = booking
+  const amount = said?.amount ?? payout.amount
   return { reference, messageId, account, day, bankReference, amount: state === 'returned' ? amount : -amount }
+}
+
+/** What a booking of a payment means, given the earlier bookings of it. */
+function matchBooking(
+  found: Match,
+  {
+    payout: { outcome },
+    booked,
+    bookings,
+    record,
+  }: { payout: PayoutRow; booked: Booked; bookings: Map<string, Booked[]>; record: PaymentRecord },
+): Match {
+  if (found.result === 'changed') return found
+  const known = bookings.get(booked.reference) ?? []
+  // The statement of the day repeats the notice.
+  if (found.result === 'exception') return isReportedAgain(booked, known) ? { result: 'known' } : found
+  if (outcome === 'returned' && booked.amount < 0n && !isReportedAgain(booked, known)) {
+    const isReversal = record.booking?.isReversal ?? false
+    if (isReversal || isAfterReturn(booked, known)) return paidAfterReturn(isReversal)
+  }
+  return isBookedAnew(booked, bookings) ? bookedTwice(booked) : found
+}
+
+function paidAfterReturn(isReversal: boolean): Match {
+  const said = isReversal
+    ? 'The bank took the return of the payment back'
+    : 'The bank debited the payment after its return'
+  return {
+    result: 'exception',
+    kind: 'paid_after_give_back',
+    reason: `${said}, but its money was given back to the member; find out whether the payee has it`,
+  }
+}
+
+/** Banks accept a payment in several messages, which are one exception. */
+function acceptanceOf(reference: string, state: PaymentState): string {
+  return `given back ${reference} ${state}`
 }
 
 function bookedTwice({ amount }: Booked): Extract<Match, { result: 'exception' }> {

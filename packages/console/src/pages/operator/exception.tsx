@@ -66,6 +66,7 @@ export default function ExceptionPage() {
 const titles: Record<string, string> = {
   unmatched: 'An answer without a payment of ours',
   amount: 'Another amount than ours',
+  paid_after_give_back: 'Paid after its money was given back',
   contradiction: 'An answer that contradicts an earlier one',
   duplicate: 'The bank took it for a duplicate',
   refused: 'An answer that could not be recorded',

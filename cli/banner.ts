@@ -51,9 +51,9 @@ function firstSteps({ mode, address, database, key, example, partnerId }: Banner
     return [
       'There are no partners yet. Create one with its tiers and an API key, under the same settings as this service:',
       '',
-      '  npx openwage partner create "Acme Couriers"',
-      '  npx openwage tier set par_… Silver --currency GBP --lower-limit 1000 --upper-limit 20000 --fee 50',
-      '  npx openwage key create par_…',
+      '  npm run -s openwage -- partner create "Acme Couriers"',
+      '  npm run -s openwage -- tier set par_… Silver --currency GBP --lower-limit 1000 --upper-limit 20000 --fee 50',
+      '  npm run -s openwage -- key create par_…',
       '',
     ]
   }
@@ -62,7 +62,7 @@ function firstSteps({ mode, address, database, key, example, partnerId }: Banner
     return [
       'The test key was shown when it was created; only its hash is stored. To create another:',
       '',
-      `  npx openwage key create ${partnerId}`,
+      `  npm run -s openwage -- key create ${partnerId}`,
       '',
     ]
   }

@@ -63,7 +63,7 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
     const schema = await readSchemaState(db)
     if (schema.pending.length > 0) {
       const sentence = `The database schema is out of date (pending: ${schema.pending.join(', ')})`
-      return { sentence, command: 'npx openwage migrate' }
+      return { sentence, command: 'openwage migrate' }
     }
     const tooNew = await describeNewerSchema(schema)
     if (tooNew !== undefined) return { sentence: tooNew, command: 'git pull && npm install --omit=dev' }

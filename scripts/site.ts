@@ -3,6 +3,10 @@ import path from 'node:path'
 import { openDocs } from '../src/http/docs/site.ts'
 import { template } from '../src/members/file.ts'
 
+// A web server of files cannot redirect.
+const start =
+  '<!doctype html>\n<meta http-equiv="refresh" content="0; url=/docs/">\n<a href="/docs/">Documentation</a>\n'
+
 const checkout = new URL('..', import.meta.url)
 
 /**
@@ -23,11 +27,12 @@ export async function writeSite(folder: string): Promise<number> {
     if (found === undefined) throw new Error(`${address} was listed but not found`)
     await write(path.join(folder, fileOf(address)), found.file.bytes.identity)
   }
+  await write(path.join(folder, 'index.html'), Buffer.from(start))
   await write(path.join(folder, 'openapi.json'), openapi)
   await write(path.join(folder, 'admin/openapi.json'), operators)
   await write(path.join(folder, 'members-template.csv'), Buffer.from(template))
   await cp(new URL('src/members/template.xlsx', checkout), path.join(folder, 'members-template.xlsx'))
-  return docs.addresses.length + 4
+  return docs.addresses.length + 5
 }
 
 /** A page is the index of a folder of its name, so that its address needs no ending. */

@@ -6,6 +6,7 @@ import { docsRoutes } from './http/docs/routes.ts'
 import { documentation, operatorDocument, partnerDocument } from './http/documentation.ts'
 import { healthRoutes } from './http/health.ts'
 import { memberPageFiles } from './http/member-page/routes.ts'
+import { packageFiles } from './http/packages/routes.ts'
 import { serviceRoutes } from './http/routes.ts'
 import type { ApiContext, App } from './http/server.ts'
 import { userRoutes } from './http/users/routes.ts'
@@ -74,7 +75,8 @@ export async function buildApp(
   const app = createServer(context)
   const openapi = await documentation(app, partnerDocument, { webhooks: webhooksSection() })
   const operators = await documentation(app, operatorDocument)
-  if (hasDocs) docsRoutes(app, { mode: context.mode, openapi, operators })
+  if (hasDocs) docsRoutes(app, { mode: context.mode, openapi, operators, publicUrl: context.publicUrl })
+  packageFiles(app)
   memberPageFiles(app)
   consoleFiles(app, context)
   sheetRoutes(app)

@@ -1,11 +1,13 @@
-import { readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildConsole } from '../packages/console/build.ts'
+import { writePackages } from '../scripts/packages.ts'
+import { packagesFolder } from '../src/http/packages/routes.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Builds the console before the tests if its sources are newer than what was built. */
+/** Builds before the tests what `npm install` builds: the console if its sources are newer, and the packages if there are none. */
 export default async function setup(): Promise<void> {
   const sources = ['packages/console', 'packages/sdk/src'].flatMap(folder =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -15,4 +17,5 @@ export default async function setup(): Promise<void> {
   const changedMs = Math.max(...sources.map(file => statSync(file).mtimeMs))
   const builtMs = statSync(path.join(root, 'packages/console/dist/index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0
   if (builtMs < changedMs) await buildConsole()
+  if (!existsSync(packagesFolder)) await writePackages(packagesFolder)
 }

@@ -2,9 +2,9 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { List } from '../../packages/sdk/src/call.ts'
 import { Client, type Settings } from '../../packages/sdk/src/client.ts'
 import { cliSampleOf } from '../../src/http/docs/samples.ts'
+import { detailsOf, type Method, methods, type QueryParameter } from '../contract.ts'
 import { writeErrorLine, writeLine } from '../terminal.ts'
 import { type Address, addConnectionOptions, settingsOf } from './connection.ts'
-import { detailsOf, type Method, methods, type QueryParameter } from './contract.ts'
 import { WrongUsage } from './failure.ts'
 import { fileToUpload, readInput, saveAnswer } from './files.ts'
 import { printJson, printLines } from './output.ts'
@@ -21,10 +21,10 @@ The names are those of the SDK (docs/reference/sdk.md). Ids of the path are argu
 options under their own names; --body is JSON, @file, or - for standard input. The answer is printed as JSON.
 
 Examples:
-  npx openwage api members.list --statuses active --take 10
-  npx openwage api withdrawals.get w_…
-  npx openwage api payRuns.create --body @pay-run.json
-  npx openwage api members.list --help`,
+  openwage api members.list --statuses active --take 10
+  openwage api withdrawals.get w_…
+  openwage api payRuns.create --body @pay-run.json
+  openwage api members.list --help`,
   )
   for (const method of methods()) {
     const command = api.command(method.name).description(method.summary)
@@ -55,7 +55,7 @@ function describe(command: Command, method: Method): void {
   if (call.accepts !== undefined) command.option('--output <file>', 'a new file (default: standard output)')
   command.option('--header <header>', 'another header, for example "x-request-id: 4711"; repeatable', header)
   addConnectionOptions(command).option('--json', 'print JSON without line breaks')
-  const sample = cliSampleOf(operation, document) ?? `npx openwage api ${name}`
+  const sample = cliSampleOf(operation, document) ?? `openwage api ${name}`
   command.addHelpText(
     'after',
     `\nSends ${call.method} ${call.path}, documented at /docs/reference/${operationId}.\n\nExample:\n  ${sample}`,

@@ -1,7 +1,7 @@
 import { Command, type Option } from 'commander'
+import { eventTypes } from '../contract.ts'
 import { examples } from '../help.ts'
 import { writeLine } from '../terminal.ts'
-import { eventTypes } from './contract.ts'
 import { listProfiles } from './profiles.ts'
 
 /** Builds the program with the modules of the commands that the words name. */

@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander'
 import type { PayCycle, PayCycleId, PayCycleStatus } from '../../packages/sdk/src/generated/schemas.ts'
+import { enumOf } from '../contract.ts'
 import { examples } from '../help.ts'
 import { type Row, sheet } from '../print.ts'
 import { writeLine } from '../terminal.ts'
 import { whole } from '../whole.ts'
 import { idOf } from './arguments.ts'
 import { type Address, addConnectionOptions, connect } from './connection.ts'
-import { enumOf } from './contract.ts'
 import { saveAnswer } from './files.ts'
 import { printJson, printLines, printList } from './output.ts'
 

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander'
 import type { EventType } from '../../packages/sdk/src/generated/schemas.ts'
-import { eventTypes } from './contract.ts'
+import { eventTypes } from '../contract.ts'
 
 /** The option that selects types of events. */
 export function typesOption(): Option {

@@ -9,13 +9,13 @@ import type {
   WithdrawalId,
 } from '../../packages/sdk/src/generated/schemas.ts'
 import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import { enumOf } from '../contract.ts'
 import { examples } from '../help.ts'
 import { table } from '../print.ts'
 import { writeErrorLine, writeLine } from '../terminal.ts'
 import { whole } from '../whole.ts'
 import { amountArgument, amountOf, idOf, inWords, memberArgument, memberOf } from './arguments.ts'
 import { type Address, addConnectionOptions, connect } from './connection.ts'
-import { enumOf } from './contract.ts'
 import { WrongUsage } from './failure.ts'
 import { printJson } from './output.ts'
 

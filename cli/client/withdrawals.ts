@@ -12,13 +12,13 @@ import type {
   WithdrawalWithStatus,
 } from '../../packages/sdk/src/generated/schemas.ts'
 import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import { enumOf } from '../contract.ts'
 import { examples } from '../help.ts'
 import { type Row, sheet, table } from '../print.ts'
 import { writeLine } from '../terminal.ts'
 import { whole } from '../whole.ts'
 import { idOf, inWords, memberArgument, memberOf } from './arguments.ts'
 import { type Address, addConnectionOptions, connect } from './connection.ts'
-import { enumOf } from './contract.ts'
 import { printJson, printList } from './output.ts'
 
 type Options = Address & { json?: boolean }

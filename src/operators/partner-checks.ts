@@ -24,21 +24,21 @@ export const partnerChecks: readonly Check<Facts>[] = [
     name: 'partners',
     find: ({ partners, floats }) => {
       if (partners.length === 0)
-        return [missing({ sentence: 'There is no partner', command: 'npx openwage partner create NAME' })]
+        return [missing({ sentence: 'There is no partner', command: 'openwage partner create NAME' })]
       return served(partners).flatMap(partner => [
         ...(floats.some(each => each.partnerId === partner.id)
           ? []
           : [
               missing({
                 sentence: `${labelOf(partner)} has no tier, so it cannot have members`,
-                command: `npx openwage tier set ${partner.id} NAME --currency CURRENCY --fee AMOUNT --lower-limit AMOUNT --upper-limit AMOUNT`,
+                command: `openwage tier set ${partner.id} NAME --currency CURRENCY --fee AMOUNT --lower-limit AMOUNT --upper-limit AMOUNT`,
               }),
             ]),
         ...(partner.paused
           ? [
               warning({
                 sentence: `${labelOf(partner)} is paused, so its members cannot withdraw`,
-                command: `npx openwage partner resume ${partner.id}`,
+                command: `openwage partner resume ${partner.id}`,
               }),
             ]
           : []),
@@ -69,7 +69,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
         return [
           warning({
             sentence: `The tier ${name} of ${labelOf(partner)} asks for instant payouts, but the rail ${rail.name} cannot make them and pays at its own speed`,
-            command: `npx openwage tier set ${partnerId} ${JSON.stringify(name)} --payout-speed standard`,
+            command: `openwage tier set ${partnerId} ${JSON.stringify(name)} --payout-speed standard`,
           }),
         ]
       }),
@@ -99,7 +99,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
     name: 'float',
     find: facts =>
       floatsOfServed(facts).flatMap(({ partner, currency, free, floor }) => {
-        const fund = `npx openwage float fund ${partner.id} ${currency} AMOUNT --reference REFERENCE`
+        const fund = `openwage float fund ${partner.id} ${currency} AMOUNT --reference REFERENCE`
         const has = `${labelOf(partner)} has ${inWords({ amount: free, currency })} free`
         return [
           ...(free <= 0n
@@ -116,7 +116,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
             ? [
                 warning({
                   sentence: `${labelOf(partner)} has no floor in ${currency}, so withdrawals go on when the float is used up`,
-                  command: `npx openwage float floor ${partner.id} ${currency} AMOUNT`,
+                  command: `openwage float floor ${partner.id} ${currency} AMOUNT`,
                 }),
               ]
             : []),
@@ -130,7 +130,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
       const soon = new Date(now.getTime() + limits.keyDaysMin * 86_400_000)
       return served(partners).flatMap(partner => {
         const own = keys.filter(({ partnerId }) => partnerId === partner.id)
-        const command = `npx openwage key create ${partner.id}`
+        const command = `openwage key create ${partner.id}`
         if (own.length === 0)
           return [missing({ sentence: `${labelOf(partner)} has no valid ${mode} API key`, command })]
         return own.flatMap(({ hint: key, expiresAt }) =>

@@ -25,7 +25,7 @@ export const serverChecks: readonly Check<Facts>[] = [
         : [
             warning({
               sentence: excess,
-              command: 'DATABASE_OWNER_URL=postgres://openwage_owner:PASSWORD@HOST/openwage npx openwage migrate',
+              command: 'DATABASE_OWNER_URL=postgres://openwage_owner:PASSWORD@HOST/openwage openwage migrate',
             }),
           ],
     fine: () => 'The program’s database role has no more rights than it needs',

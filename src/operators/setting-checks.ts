@@ -85,7 +85,7 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
           : []),
         hint({
           sentence: `The rail ${name} has not been run against Adyen’s live service by its authors; pay one cent first`,
-          command: 'npx openwage payouts exceptions list',
+          command: 'openwage payouts exceptions list',
         }),
       ]),
     fine: () => 'No rail uses an API',
@@ -111,7 +111,7 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
         .map(({ name }) =>
           hint({
             sentence: `The rail ${name} has no limits for automatic approval, so two people approve every batch`,
-            command: 'npx openwage payouts list --status building',
+            command: 'openwage payouts list --status building',
           }),
         ),
     fine: facts =>

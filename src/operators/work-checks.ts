@@ -19,7 +19,7 @@ export const workChecks: readonly Check<Facts>[] = [
     find: ({ workersAlive }) =>
       workersAlive > 0
         ? []
-        : [missing({ sentence: 'No worker is running, so nothing is paid', command: 'npx openwage start --worker' })],
+        : [missing({ sentence: 'No worker is running, so nothing is paid', command: 'openwage start --worker' })],
     fine: ({ workersAlive }) => `${countOf(workersAlive, 'worker')} running`,
   },
   {
@@ -28,7 +28,7 @@ export const workChecks: readonly Check<Facts>[] = [
       ...facts.heldRails.map(({ rail, heldAt, heldBy }) =>
         warning({
           sentence: `The rail ${rail} is held since ${heldAt.toISOString()} by ${heldBy}, so nothing is sent through it`,
-          command: `npx openwage payouts release ${rail} --as PERSON`,
+          command: `openwage payouts release ${rail} --as PERSON`,
         }),
       ),
       ...facts.batches.flatMap(batch => batchOf(batch, facts)),
@@ -43,7 +43,7 @@ export const workChecks: readonly Check<Facts>[] = [
         : [
             warning({
               sentence: `${countOf(openExceptions, 'answer')} of a bank did not fit and ${openExceptions === 1 ? 'needs' : 'need'} a decision`,
-              command: 'npx openwage payouts exceptions list',
+              command: 'openwage payouts exceptions list',
             }),
           ],
     fine: () => 'No payout exception is open',
@@ -56,7 +56,7 @@ export const workChecks: readonly Check<Facts>[] = [
 ]
 
 function booksOf(verification: Verification | undefined, now: Date): Found[] {
-  const command = 'npx openwage ledger verify'
+  const command = 'openwage ledger verify'
   const daily = 'verify the books daily'
   if (verification?.endedAt == null) return [hint({ sentence: `No verification is recorded; ${daily}`, command })]
   const at = verification.endedAt.toISOString()
@@ -76,27 +76,25 @@ function batchOf(batch: Batch, { now, ...facts }: SettingsFacts): Found[] {
   if (status === 'building' || status === 'approved') {
     const late = valueDate < today ? `, and its value date ${valueDate} has passed` : ''
     if (held)
-      return [
-        warning({ sentence: `${what} is held${late}`, command: `npx openwage payouts release ${id} --as PERSON` }),
-      ]
+      return [warning({ sentence: `${what} is held${late}`, command: `openwage payouts release ${id} --as PERSON` })]
     // It still takes payments.
     if (closedAt === null && cutOffAt > now) return []
     if (status === 'building') {
-      const command = `npx openwage payouts approve ${id} --as PERSON`
+      const command = `openwage payouts approve ${id} --as PERSON`
       return [warning({ sentence: `${what} waits for approval${late}`, command })]
     }
     if (rail?.delivery === null) {
-      const command = `npx openwage payouts export ${id} --folder FOLDER`
+      const command = `openwage payouts export ${id} --folder FOLDER`
       return [warning({ sentence: `${what} waits to be exported and carried to the bank${late}`, command })]
     }
-    return late === '' ? [] : [warning({ sentence: `${what} was not sent${late}`, command: 'npx openwage status' })]
+    return late === '' ? [] : [warning({ sentence: `${what} was not sent${late}`, command: 'openwage status' })]
   }
   if (addDays(valueDate, limits.answerDaysMax) >= today) return []
   const since = sentAt === null ? '' : ` on ${sentAt.toISOString()}`
   return [
     warning({
       sentence: `${what} was sent${since}, and the bank has not answered for all of it`,
-      command: `npx openwage payouts show ${id}`,
+      command: `openwage payouts show ${id}`,
     }),
   ]
 }

@@ -28,6 +28,10 @@ test('npm run docs writes a site whose every link leads to a file of it', () => 
   }
 })
 
+test('the root of the site leads to the documentation', () => {
+  expect(readFileSync(path.join(folder, 'index.html'), 'utf8')).toContain('content="0; url=/docs/"')
+})
+
 test('the site asks for no key and sends nothing, and no page loads anything from elsewhere', () => {
   for (const { file, body } of pages()) {
     expect(body, file).not.toMatch(/class="key"|type="submit"/)

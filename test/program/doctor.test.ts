@@ -59,8 +59,8 @@ test('each missing thing is named with its command, and is fine once it is done'
   const missing = first.findings.filter(({ level }) => level === 'missing')
   expect(missing.map(({ check, command }) => [check, command])).toEqual([
     ['rails', 'export OPENWAGE_RAILS=/etc/openwage/rails.json'],
-    ['partners', 'npx openwage partner create NAME'],
-    ['workers', 'npx openwage start --worker'],
+    ['partners', 'openwage partner create NAME'],
+    ['workers', 'openwage start --worker'],
   ])
 
   const settings = { ...bare, OPENWAGE_RAILS: railsFile('rails.json', { rails: [sepa] }) }
@@ -138,7 +138,7 @@ test('each missing thing is named with its command, and is fine once it is done'
   const stopped = await openwage(['doctor'], settings)
   expect(stopped.code).toBe(1)
   expect(stopped.stdout).toMatch(
-    /^missing {2}workers {4}No worker is running, so nothing is paid\n {20}\$ npx openwage start --worker$/m,
+    /^missing {2}workers {4}No worker is running, so nothing is paid\n {20}\$ openwage start --worker$/m,
   )
   expect(stopped.stdout).toMatch(/^1 thing is missing before live mode can pay/m)
 })
@@ -178,7 +178,7 @@ test('looking changes nothing: no database is created, none is migrated, and non
       check: 'database',
       level: 'missing',
       sentence: expect.stringMatching(/^The database schema is out of date \(pending: 0001/),
-      command: 'npx openwage migrate',
+      command: 'openwage migrate',
     }),
   )
   expect(await tamper(empty, "select 1 from pg_tables where schemaname = 'public'")).toEqual([])

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
@@ -38,6 +38,12 @@ test('on an old Node, without the one that npm install brings, the launcher says
   expect(stderr).toMatch(
     /^openwage: Node 24 or later is required.*: run npm install --include=optional, which brings one\n$/,
   )
+})
+
+test('a link to the launcher starts the program of its checkout', async () => {
+  const link = path.join(newCheckout({ isInstalled: false }), 'openwage')
+  symlinkSync(launcher, link)
+  expect((await run([link, '--version']).outcome).code).toBe(0)
 })
 
 test.each(nodes)('%s forwards arguments, output and exit code', async (_, options) => {

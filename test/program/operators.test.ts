@@ -284,7 +284,7 @@ test('every command has an example and a --json option, and is in the guide', as
   expect(commands.length).toBeGreaterThan(55)
   for (const { path, help } of commands) {
     const command = path.join(' ')
-    expect(help, command).toContain(`  npx openwage ${command}`)
+    expect(help, command).toContain(`  openwage ${command}`)
     expect(guide, command).toContain(`openwage ${command}`)
     // These print a file, the banner, or JSON in any case.
     if (!['members export', 'start', 'api'].includes(command)) expect(help, command).toMatch(/^ {2}--json /m)

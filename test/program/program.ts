@@ -161,9 +161,9 @@ export async function openwageHere(
 
 /**
  * Runs the commands of a shell script in this process, which takes milliseconds instead of the second of a start.
- * @returns the shell function `npx`, which hands a command and the exported variables to this process
+ * @returns the shell function `openwage`, which hands a command and the exported variables to this process
  */
-export async function runCommandsHere(): Promise<{ npx: string; stop(): void }> {
+export async function runCommandsHere(): Promise<{ openwage: string; stop(): void }> {
   const server = createServer(async (request, response) => {
     const [input = '', count, ...parts] = (await text(request)).split('\0')
     const args = parts.slice(0, Number(count))
@@ -177,7 +177,7 @@ export async function runCommandsHere(): Promise<{ npx: string; stop(): void }> 
   const { port } = server.address() as AddressInfo
   // A shell cannot hold the zeros between the parts, but what is piped in.
   const handOver = `{ base64 -w0; printf '\\0%s' "$#" "$@"; printf '\\0'; env -0; } | curl -sS --data-binary @- http://127.0.0.1:${port}`
-  return { npx: `npx() { shift; eval "$(${handOver})"; }`, stop: () => server.close() }
+  return { openwage: `openwage() { eval "$(${handOver})"; }`, stop: () => server.close() }
 }
 
 function quoted(text: string): string {

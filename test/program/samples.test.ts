@@ -96,7 +96,7 @@ test('the reference has a command for every operation of partners, and each is w
   expect(samples.length).toBeGreaterThan(60)
   for (const code of samples) {
     // As a reader's shell splits it.
-    const script = `npx() { shift; printf '%s\\0' "$@"; }; ${code}`
+    const script = `openwage() { printf '%s\\0' "$@"; }; ${code}`
     const { stdout: words } = await promisify(execFile)('bash', ['--norc', '-c', script])
     const settings = { OPENWAGE_URL: address, OPENWAGE_API_KEY: harness.key }
     const { code: exitCode, stdout, stderr } = await openwageHere(words.split('\0').slice(0, -1), settings)

@@ -39,7 +39,7 @@ test.each([
       /^£767\.50 available$/m,
       /^£49\.00 arrives, the fee is £1\.00$/m,
       /^w_\w+ held$/m,
-      /^(Available|Scheduled) 201 false$/m,
+      /^pr_\w+ (Available|Scheduled) false$/m,
       /^At most £200\.00$/m,
       /^sam\.okafor@example\.com$/m,
       /^Completed$/m,

@@ -84,7 +84,7 @@ test('with DATABASE_URL the key is shown once, and later starts say how to creat
 
   const second = await start(database)
   expect(second.key).toBe('')
-  const [, command = ''] = /npx openwage (key create par_\S+)/.exec(second.stdout) ?? []
+  const [, command = ''] = /openwage -- (key create par_\S+)/.exec(second.stdout) ?? []
   const { stdout } = await openwage([...command.split(' '), '--json'], database)
   expect((await get(second, { key: JSON.parse(stdout).key })).status).toBe(200)
 })
@@ -92,7 +92,7 @@ test('with DATABASE_URL the key is shown once, and later starts say how to creat
 test('a live start seeds nothing, says how to create the first partner, and is refused on a sandbox database', async () => {
   const database = await newDatabase()
   const live = await start({ ...database, OPENWAGE_MODE: 'live' })
-  expect(live.stdout).toContain('npx openwage partner create')
+  expect(live.stdout).toContain('openwage -- partner create')
   expect(live.key).toBe('')
   await live.stop()
   const { stdout } = await openwage(['partner', 'list', '--json'], database)

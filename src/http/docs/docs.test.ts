@@ -73,6 +73,18 @@ describe('the pages', () => {
     for (const { page, id } of fragments) expect(idsOf(pages.get(page) ?? ''), `${page}#${id}`).toContain(id)
   })
 
+  test('the guides stand in the order of the index, with the changelog, and tell no reader not to edit them', () => {
+    const index = readFileSync(new URL('docs/README.md', checkout), 'utf8')
+    const named = [...index.matchAll(/\]\((guides\/[^)#]+)\.md/g)].map(([, file]) => `/docs/${file}`)
+    const overview = pages.get('/docs') ?? ''
+    const listed = linksOf(overview.slice(0, overview.indexOf('<main>'))).filter(link =>
+      link.startsWith('/docs/guides/'),
+    )
+    expect(listed).toEqual(named)
+    expect(pages.get('/docs/changelog')).toContain('href="/docs/guides/console"')
+    for (const [address, body] of htmlPages()) expect(body, address).not.toContain('Do not edit')
+  })
+
   test('a browser runs no inline scripts and applies no inline styles', async () => {
     const { headers } = await get('/docs')
     const policy = String(headers['content-security-policy'])
@@ -125,6 +137,13 @@ test.each([...guides, 'README.md'])(
   },
 )
 
+test('no page has its reader run a package that npx would download by name', () => {
+  const read = guides.filter(file => !file.startsWith('decisions/'))
+  const pages = [...read.map(file => `docs/${file}`), 'README.md', 'packages/sdk/README.md', 'docs/README.md']
+  for (const page of pages)
+    expect(readFileSync(new URL(page, checkout), 'utf8'), page).not.toMatch(/\b(npx|npm exec|bunx|pnpm dlx) +[\w@-]/)
+})
+
 describe('the search', () => {
   type Entry = { id: number; title: string; heading: string; address: string; text: string }
   let entries: Entry[]
@@ -145,7 +164,10 @@ describe('the search', () => {
     expect(find('idempotency')).toContain('/docs/reference/api#idempotency')
     expect(find('idempotncy')).toContain('/docs/reference/api#idempotency')
     expect(find('v1 pay cycles deductions')).toContain('/docs/reference/getPayCycleDeductions')
-    expect(find('MemberInsufficientFunds')).toContain('/docs/reference/errors')
+    // Of an exact name, its row comes first.
+    expect(find('MemberInsufficientFunds')[0]).toBe('/docs/reference/errors#MemberInsufficientFunds')
+    expect(find('UnprocessableEntity')[0]).toBe('/docs/reference/errors#UnprocessableEntity')
+    expect(find('OPENWAGE_PUBLIC_URL')[0]).toBe('/docs/reference/settings#OPENWAGE_PUBLIC_URL')
     expect(find('xyzzyplugh')).toEqual([])
   })
 
@@ -176,7 +198,8 @@ test('llms.txt lists every guide for partners and operators and every operation;
   expect(wanted.length).toBeGreaterThan(15)
   for (const file of wanted) {
     expect(index.body).toContain(`(/docs/${file.replace('.md', '')})`)
-    expect(full.body).toContain(readFileSync(new URL(`docs/${file}`, checkout), 'utf8').trim())
+    const text = readFileSync(new URL(`docs/${file}`, checkout), 'utf8').trim()
+    expect(full.body).toContain(text.replace(/^Generated from .*? Do not edit\.\s/ms, ''))
   }
   expect(index.body).toContain('[Complete a withdrawal](/docs/reference/completeWithdrawal)')
   expect(full.body).toContain('curl -X POST "$OPENWAGE_URL/v1/pay/withdrawals/complete"')
@@ -239,7 +262,12 @@ describe('the start of the documentation', () => {
     ])
   })
 
-  test.each(['/docs/', '/docs/nothing', '/docs/../package.json', '/docs/reference/api.md', '/docs/assets/page.js'])(
+  test('/docs/ leads to it, too', async () => {
+    const answer = await get('/docs/')
+    expect([answer.statusCode, answer.headers.location]).toEqual([302, '/docs'])
+  })
+
+  test.each(['/docs/nothing', '/docs/../package.json', '/docs/reference/api.md', '/docs/assets/page.js'])(
     '%s is not found, in the contract’s shape',
     async address => {
       const answer = await get(address)
@@ -258,6 +286,23 @@ test('with the documentation turned off, only the OpenAPI document is served', a
     expect([url, answer.statusCode, answer.json().issues[0].code]).toEqual([url, 404, 'NotFound'])
   }
   expect((await app.inject('/openapi.json')).statusCode).toBe(200)
+  await app.close()
+})
+
+test('the guides install from the public address in the setting, whatever host a request names', async () => {
+  const { db, batchDb, withCopying, clock, mode } = harness
+  const context = { db, batchDb, withCopying, log: pino({ level: 'silent' }), now: clock.now, mode, bankOf: () => null }
+  const app = await buildApp({ ...context, publicUrl: 'https://pay.example.com/' })
+  const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example' }
+  for (const url of ['/docs/guides/sdk', '/docs/reference/cli', '/llms-full.txt']) {
+    const { body } = await app.inject({ url, headers })
+    expect(body, url).toMatch(
+      /npm install (--global )?("|&quot;)https:\/\/pay\.example\.com\/sdk\/openwage-\w+-[\d.]+\.tgz/,
+    )
+    expect(body, url).not.toContain('evil.example')
+    // Without the setting, the reader's own variable says where.
+    expect((await get(url, headers)).body, url).toMatch(/("|&quot;)\$OPENWAGE_URL\/sdk\/openwage-/)
+  }
   await app.close()
 })
 

@@ -6,32 +6,27 @@ import { renderGuide } from './markdown.ts'
 const folder = new URL('../../../docs/', import.meta.url)
 
 /** @property file path below docs/, with forward slashes */
-export type Guide = { file: string; title: string }
+export type Guide = { file: string; title: string; publicUrl: string | undefined }
 
-/** The pages to read first, in this order; the others follow by title. */
-const first = [
-  'guides/integrate.md',
-  'guides/run-a-pay-cycle.md',
-  'guides/webhooks.md',
-  'guides/import-members.md',
-  'guides/go-live.md',
-  'reference/api.md',
-  'reference/errors.md',
-  'operations/running.md',
-  'operations/troubleshooting.md',
-  'internals/architecture.md',
-]
+/** Served beside the pages of docs/, whose folder it is above. */
+const changelog = '../CHANGELOG.md'
+const isServed = (name: string) => (name.endsWith('.md') && name !== 'README.md') || name === changelog
 
-/** Finds all guides: every Markdown file in docs/, except the index, which the navigation of the pages replaces. */
-export function findGuides(): Guide[] {
-  const guides = readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map(name => name.replaceAll('\\', '/'))
-    .filter(name => name.endsWith('.md') && name !== 'README.md')
-    .map(file => ({ file, title: titleOf(readFileSync(new URL(file, folder), 'utf8')) ?? file }))
-  const rank = ({ file }: Guide) => (first.includes(file) ? first.indexOf(file) : first.length)
-  // Decisions are listed by number.
-  const key = ({ file, title }: Guide) => (file.startsWith('decisions/') ? file : title)
-  return guides.sort((a, b) => rank(a) - rank(b) || (key(a) < key(b) ? -1 : 1))
+/**
+ * Finds all guides: every Markdown file in docs/, in the order in which the index names them, and the changelog. The navigation of
+ * the pages replaces the index.
+ * @param publicUrl where readers reach this service, if that is known
+ */
+export function findGuides(publicUrl?: string): Guide[] {
+  const index = readFileSync(new URL('README.md', folder), 'utf8')
+  const named = [...index.matchAll(/\]\(([^)#]+)/g)].map(([, file = '']) => file).filter(isServed)
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map(name => name.replaceAll('\\', '/'))
+  const rest = files.filter(isServed).toSorted()
+  return [...new Set([...named, ...rest])].map(file => ({
+    file,
+    title: titleOf(readFileSync(new URL(file, folder), 'utf8')) ?? file,
+    publicUrl,
+  }))
 }
 
 export async function readGuide(guide: Guide, guides: Guide[]): Promise<Html> {
@@ -39,9 +34,15 @@ export async function readGuide(guide: Guide, guides: Guide[]): Promise<Html> {
   return renderGuide(await readText(guide), { file: guide.file, isGuide })
 }
 
-/** The Markdown of a guide. */
-export async function readText({ file }: Guide): Promise<string> {
-  return await readFile(new URL(file, folder), 'utf8')
+/**
+ * The Markdown of a guide, for readers of the pages: without the hint for editors, and with the address of this service where it
+ * is known. The address of a request is not used, since a caller chooses it and others would install from it.
+ */
+export async function readText({ file, publicUrl }: Guide): Promise<string> {
+  const text = (await readFile(new URL(file, folder), 'utf8')).replace(/^Generated from .*? Do not edit\.\s/ms, '')
+  return publicUrl === undefined
+    ? text
+    : text.replaceAll('"$OPENWAGE_URL/sdk/', `"${publicUrl.replace(/\/$/, '')}/sdk/`)
 }
 
 function titleOf(text: string): string | undefined {

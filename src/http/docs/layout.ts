@@ -74,7 +74,7 @@ function renderNavigation(site: Site, address: string): Html {
   const { document, documentAddress, operations, guides } = site
   const link = (target: string, label: Html | string) =>
     html`<li><a href="${target}"${target === address ? html` aria-current="page"` : ''}>${label}</a></li>`
-  return html`<ul>${link('/docs', 'Overview')}${link(operatorsAddress, 'For operators')}</ul>
+  return html`<ul>${link('/docs', 'Overview')}${link(operatorsAddress, 'For operators')}${link('/docs/changelog', 'Changelog')}</ul>
 ${guideGroups.map(({ title, folder, isFolded }) => {
   const group = guides.filter(({ file }) => file.startsWith(folder))
   const list = html`<ul>${group.map(guide => link(guideAddress(guide.file), guide.title))}</ul>`

@@ -54,9 +54,7 @@ export async function llmsFull({ document, guides, operations }: Site): Promise<
 async function guideLine(guide: Guide): Promise<string> {
   // The first sentence after the title says what the page is for.
   const [, paragraph = ''] = /^# .+\n+([^#`|-][\s\S]*?)(?:\n\n|$)/.exec(await readText(guide)) ?? []
-  const [sentence = ''] = plainTextOf(paragraph.replace(/^Generated from [\s\S]*?Do not edit\. ?/, '')).split(
-    /(?<=\.)\s/,
-  )
+  const [sentence = ''] = plainTextOf(paragraph).split(/(?<=\.)\s/)
   return `- [${guide.title}](${guideAddress(guide.file)})${sentence === '' ? '' : `: ${sentence}`}`
 }
 

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { Marked } from 'marked'
+import { Marked, type Tokens } from 'marked'
 import { escapeHtml, Html } from './html.ts'
 
 /**
@@ -24,6 +24,10 @@ export function renderGuide(
         const target = servedLink(href, { file, isGuide })
         return target === undefined ? inner : `<a href="${escapeHtml(target)}">${inner}</a>`
       },
+      tablerow: ({ text: cells }) => {
+        const id = slugs.row(cells)
+        return `<tr${id === undefined ? '' : ` id="${escapeHtml(id)}"`}>\n${cells}</tr>\n`
+      },
       html: ({ text: raw }) => escapeHtml(raw),
     },
   })
@@ -42,10 +46,11 @@ export function renderInline(text: string): Html {
   return new Html(plain.parseInline(text, { async: false }))
 }
 
-/** The parts of a guide that begin with a heading, as plain text; `id` is the heading's. */
-export function sectionsOf(text: string): { heading: string; id: string; text: string }[] {
+/** The parts of a guide that begin with a heading, and the rows of its tables that have a name, as plain text. */
+export function sectionsOf(text: string): Section[] {
   const slugs = new Slugs()
-  const sections: { heading: string; id: string; text: string }[] = []
+  const sections: Section[] = []
+  const rows: Section[] = []
   for (const token of plain.lexer(text)) {
     if (token.type === 'heading') {
       const inner = plain.parseInline(token.text, { async: false })
@@ -53,8 +58,18 @@ export function sectionsOf(text: string): { heading: string; id: string; text: s
     }
     const last = sections.at(-1)
     if (token.type !== 'heading' && last !== undefined) last.text += `${plainTextOf(token.raw)} `
+    if (token.type === 'table') rows.push(...namedRows(token as Tokens.Table, slugs))
   }
-  return sections.map(section => ({ ...section, text: section.text.trim() }))
+  return [...sections, ...rows].map(section => ({ ...section, text: section.text.trim() }))
+}
+
+type Section = { heading: string; id: string; text: string }
+
+function namedRows({ rows }: Tokens.Table, slugs: Slugs): Section[] {
+  return rows.flatMap(row => {
+    const id = slugs.row(row.map(({ text }) => `<td>${plain.parseInline(text, { async: false })}</td>`).join(''))
+    return id === undefined ? [] : [{ heading: id, id, text: row.map(({ text }) => plainTextOf(text)).join(' ') }]
+  })
 }
 
 /** Markdown on one line without its marks: for a search and for summaries, not for display as HTML. */
@@ -74,7 +89,7 @@ function unescapeHtml(inner: string): string {
 }
 
 export function guideAddress(file: string): string {
-  return `/docs/${file.replace(/\.md$/, '')}`
+  return `/docs/${path.posix.basename(file) === 'CHANGELOG.md' ? 'changelog' : file.replace(/\.md$/, '')}`
 }
 
 function servedLink(
@@ -83,7 +98,7 @@ function servedLink(
 ): string | undefined {
   if (/^(https?:|mailto:|#|\/)/.test(href)) return href
   const [target = '', fragment] = href.split('#')
-  const resolved = path.posix.join(path.posix.dirname(file), target)
+  const resolved = path.posix.relative('docs', path.posix.join('docs', path.posix.dirname(file), target))
   if (!isGuide(resolved)) return undefined
   return guideAddress(resolved) + (fragment === undefined ? '' : `#${fragment}`)
 }
@@ -101,6 +116,14 @@ class Slugs {
     const count = this.#seen.get(slug) ?? 0
     this.#seen.set(slug, count + 1)
     return count === 0 ? slug : `${slug}-${count}`
+  }
+
+  /** The id of a table's row: the name in its first cell that is nothing but code. Of rows with the same name, the first has it. */
+  row(cells: string): string | undefined {
+    const [, name] = /<td[^>]*><code>([\w.*-]+)<\/code><\/td>/.exec(cells) ?? []
+    if (name === undefined || this.#seen.has(name)) return undefined
+    this.#seen.set(name, 1)
+    return name
   }
 }
 

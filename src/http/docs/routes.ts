@@ -11,7 +11,12 @@ import { sendStaticFile } from './static-file.ts'
  */
 export function docsRoutes(
   app: App,
-  { mode, openapi, operators }: { mode: Mode; openapi: () => object; operators: () => object },
+  {
+    mode,
+    openapi,
+    operators,
+    publicUrl,
+  }: { mode: Mode; openapi: () => object; operators: () => object; publicUrl?: string | undefined },
 ): void {
   let opening: Promise<Docs> | undefined
   const headers = headersOf(mode)
@@ -21,6 +26,8 @@ export function docsRoutes(
     if (request.headers.accept?.includes('text/html')) return reply.redirect('/docs')
     throw problem('UnknownPath', '/ does not exist; see /docs for the documentation')
   })
+
+  app.get('/docs/', { schema: { hide: true } }, (_, reply) => reply.redirect('/docs'))
 
   const urls = ['/docs', '/docs/*', '/llms.txt', '/llms-full.txt']
   for (const url of urls) app.get(url, { schema: { hide: true } }, answer)
@@ -37,7 +44,7 @@ export function docsRoutes(
   }
 
   async function find(address: string): ReturnType<Docs['find']> {
-    opening ??= openDocs({ mode, document: openapi(), operators: operators() }).catch(error => {
+    opening ??= openDocs({ mode, document: openapi(), operators: operators(), publicUrl }).catch(error => {
       opening = undefined
       throw error
     })

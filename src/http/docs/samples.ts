@@ -70,7 +70,7 @@ export function cliSampleOf(
   const body = exampleBody(requestBody, document)
   const text = typeof body?.value === 'string' ? body.value : JSON.stringify(body?.value)
   return [
-    `npx openwage api ${typeof names === 'string' ? names : names.json}`,
+    `openwage api ${typeof names === 'string' ? names : names.json}`,
     ...values,
     ...(body === undefined ? [] : [`--body ${quoted(text)}`]),
   ].join(' ')

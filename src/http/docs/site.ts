@@ -23,15 +23,20 @@ const javascript = 'text/javascript; charset=utf-8'
 const text = 'text/plain; charset=utf-8'
 const entriesAddress = '/docs/search.js'
 
-/** @param options.operators the OpenAPI document of the operators' API; `document` is that of partners */
+/**
+ * @param options.operators the OpenAPI document of the operators' API; `document` is that of partners
+ * @param options.publicUrl where readers reach this service, from the setting
+ */
 export async function openDocs({
   mode,
   document,
   operators,
+  publicUrl,
 }: {
   mode: Mode
   document: object
   operators: object
+  publicUrl?: string | undefined
 }): Promise<Docs> {
   const [style, script, engine] = await Promise.all([
     readAsset(new URL('page.css', import.meta.url), 'page.css', 'text/css; charset=utf-8'),
@@ -39,7 +44,7 @@ export async function openDocs({
     readAsset(new URL(import.meta.resolve('minisearch')), 'minisearch.js', javascript),
   ])
   const openapi = withPartsInPlace(document as Document)
-  const guides = findGuides()
+  const guides = findGuides(publicUrl)
   const operations = operationsOf(openapi)
   const canSend = mode === 'sandbox'
   const site: Site = {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import type { Operation as Call } from '../../packages/sdk/src/client.ts'
-import { operations } from '../../packages/sdk/src/generated/operations.ts'
+import type { Operation as Call } from '../packages/sdk/src/client.ts'
+import { operations } from '../packages/sdk/src/generated/operations.ts'
 import {
   type Document,
   exampleOf,
@@ -8,9 +8,9 @@ import {
   type Parameter,
   resolve,
   type Schema,
-} from '../../src/http/docs/openapi.ts'
-import { sdkNames } from '../../src/http/docs/sdk-names.ts'
-import { withPartsInPlace } from '../../src/http/shared-parts.ts'
+} from '../src/http/docs/openapi.ts'
+import { sdkNames } from '../src/http/docs/sdk-names.ts'
+import { withPartsInPlace } from '../src/http/shared-parts.ts'
 
 /** An operation under its name in the SDK, with what the SDK needs to call it. */
 export type Method = { name: string; operationId: string; summary: string; call: Call }
@@ -95,6 +95,6 @@ function queryParameter({ name, description, schema }: Parameter, document: Docu
 let read: Document | undefined
 
 function contract(): Document {
-  read ??= JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')) as Document
+  read ??= JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8')) as Document
   return read
 }

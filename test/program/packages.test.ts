@@ -1,0 +1,96 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { gunzipSync } from 'node:zlib'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { writePackages } from '../../scripts/packages.ts'
+import { packagesFolder } from '../../src/http/packages/routes.ts'
+import { newDatabase, type Served, serve, tidyUp } from './program.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const run = promisify(execFile)
+let service: Served
+let folder: string
+let names: string[]
+beforeAll(async () => {
+  names = await writePackages(packagesFolder)
+  service = await serve(await newDatabase({ hasDemo: true }))
+  folder = await mkdtemp(path.join(tmpdir(), 'openwage-packages-'))
+}, 60_000)
+afterAll(async () => {
+  await rm(folder, { recursive: true })
+  await tidyUp()
+})
+
+const addressOf = (name: string) => `${service.address}/sdk/${name}`
+
+test('the service has the SDK, the component and the command line in its own version, cached for ever', async () => {
+  const { info } = (await (await fetch(`${service.address}/openapi.json`)).json()) as { info: { version: string } }
+  expect(names).toEqual(['sdk', 'withdraw-component', 'cli'].map(name => `openwage-${name}-${info.version}.tgz`))
+  for (const name of names) {
+    const { status, headers } = await fetch(addressOf(name))
+    expect([status, headers.get('content-type')]).toEqual([200, 'application/gzip'])
+    expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+  }
+})
+
+test('the bytes of a package are the same however often it is built', async () => {
+  const again = await mkdtemp(path.join(tmpdir(), 'openwage-packages-'))
+  await writePackages(again)
+  for (const name of names)
+    expect(
+      (await readFile(path.join(again, name))).equals(Buffer.from(await (await fetch(addressOf(name))).arrayBuffer())),
+    ).toBe(true)
+  await rm(again, { recursive: true })
+})
+
+test.each(['openwage-sdk-0.0.0.tgz', '../package.json', '%2e%2e/package.json', 'openwage-sdk-0.1.0.tgz/', ''])(
+  '/sdk/%s is not found, in the contract’s shape',
+  async name => {
+    const response = await fetch(addressOf(name))
+    expect([response.status, await response.json()]).toMatchObject([404, { issues: [{ code: 'NotFound' }] }])
+  },
+)
+
+test('npm installs the packages from the service, and nothing else; no script of them runs', async () => {
+  await writeFile(path.join(folder, 'package.json'), '{"type":"module"}')
+  // No registry: the packages have no dependencies.
+  const options = ['--registry', 'http://127.0.0.1:9', '--no-audit', '--no-fund', '--no-update-notifier']
+  const cache = ['--cache', path.join(folder, 'cache')]
+  await run('npm', ['install', ...options, ...cache, ...names.map(addressOf)], { cwd: folder })
+  const { packages } = JSON.parse(await readFile(path.join(folder, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { resolved?: string; integrity?: string; hasInstallScript?: boolean }>
+  }
+  const installed = Object.entries(packages).filter(([name]) => name !== '')
+  expect(installed.map(([name]) => name.replace('node_modules/@openwage/', ''))).toEqual([
+    'cli',
+    'sdk',
+    'withdraw-component',
+  ])
+  for (const [, { resolved, integrity, hasInstallScript }] of installed) {
+    expect(resolved).toMatch(new RegExp(`^${service.address}/sdk/`))
+    expect(integrity).toMatch(/^sha512-/)
+    expect(hasInstallScript).toBeUndefined()
+  }
+  for (const name of names)
+    expect(gunzipSync(await readFile(path.join(packagesFolder, name))).toString()).not.toContain('"scripts"')
+})
+
+test('the installed SDK and the installed command line call the service', async () => {
+  const env = { PATH: process.env.PATH, OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key, HOME: folder }
+  const code = `import { Openwage } from '@openwage/sdk'
+const { OPENWAGE_URL: baseUrl, OPENWAGE_API_KEY: apiKey } = process.env
+console.log((await new Openwage({ baseUrl, apiKey }).tiers.list()).length > 0)`
+  await writeFile(path.join(folder, 'use.js'), code)
+  expect((await run(process.execPath, ['use.js'], { cwd: folder, env })).stdout).toBe('true\n')
+  const openwage = async (...args: string[]) =>
+    (await run(path.join(folder, 'node_modules/.bin/openwage'), args, { cwd: folder, env })).stdout
+  expect(await openwage('members', 'list', '--take', '1')).toMatch(/^member .*\nmem_/)
+  expect(await openwage('api', 'tiers.list')).toContain('Silver')
+  const help = await openwage('--help')
+  expect(help).toContain('Commands for partners')
+  expect(help).not.toContain('operators')
+})

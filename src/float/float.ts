@@ -114,26 +114,21 @@ async function move(
   return { movementId, at: now, isRepeated: false }
 }
 
-/** A movement that was recorded under a reference. */
-export type Recorded = { partnerId: string; movementId: string; reference: string }
+/** A movement that was recorded under a reference. `amount` is negative if it went out of the float. */
+export type Recorded = { partnerId: string; movementId: string; reference: string; amount: bigint }
 
-/**
- * The movements, of all partners, of an amount under any of some references, oldest first.
- * @param amount negative for movements out of a float
- */
+/** The movements, of all partners, under any of some references, oldest first. */
 export async function listRecorded(
   db: Reader,
-  { references, amount: { amount, currency } }: { references: string[]; amount: Money },
+  { references, currency }: { references: readonly string[]; currency: Currency },
 ): Promise<Recorded[]> {
-  return await db
-    .selectFrom('floatReferences')
-    .select(['partnerId', 'movementId', 'reference'])
-    .where('reference', 'in', references)
-    .where('direction', '=', amount < 0n ? 'withdraw' : 'fund')
-    .where('amount', '=', amount < 0n ? -amount : amount)
-    .where('currency', '=', currency)
-    .orderBy('movementId')
-    .execute()
+  if (references.length === 0) return []
+  const { rows } = await sql<Recorded>`
+    select partner_id, movement_id, reference, case direction when 'withdraw' then -amount else amount end as amount
+      from float_references
+     where reference = any(${references}::text[]) and currency = ${currency}
+     order by movement_id`.execute(db)
+  return rows
 }
 
 async function findEarlier(

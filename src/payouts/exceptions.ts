@@ -56,31 +56,35 @@ export type NewException = {
 /** Opens exceptions. An answer that has one already, open or closed, gets no second one. */
 export async function open(tx: Tx, all: NewException[], now: Date): Promise<void> {
   if (all.length === 0) return
-  await tx
-    .insertInto('payoutExceptions')
-    .values(
-      all.map(each => ({
-        id: newId('payoutException', now),
-        rail: each.rail,
-        kind: each.kind,
-        fingerprint: each.fingerprint,
-        reason: each.reason,
-        bankFileId: each.file?.id ?? null,
-        line: each.file?.line ?? null,
-        reference: each.reference ?? null,
-        partnerId: each.payout?.partnerId ?? each.partnerId ?? null,
-        withdrawalId: each.payout?.withdrawalId ?? null,
-        outcome: each.outcome ?? null,
-        amount: each.amount?.amount ?? null,
-        currency: each.amount?.currency ?? null,
-        bookedOn: each.bookedOn ?? null,
-        reasonCode: each.reasonCode ?? null,
-        restriction: each.restriction ?? null,
-        openedAt: now,
-      })),
-    )
-    .onConflict(conflict => conflict.constraint('each_exception_opens_once').doNothing())
-    .execute()
+  const rows = all.map(each => ({
+    id: newId('payoutException', now),
+    rail: each.rail,
+    kind: each.kind,
+    fingerprint: each.fingerprint,
+    reason: each.reason,
+    bank_file_id: each.file?.id,
+    line: each.file?.line,
+    reference: each.reference,
+    partner_id: each.payout?.partnerId ?? each.partnerId,
+    withdrawal_id: each.payout?.withdrawalId,
+    outcome: each.outcome,
+    amount: each.amount?.amount.toString(),
+    currency: each.amount?.currency,
+    booked_on: each.bookedOn,
+    reason_code: each.reasonCode,
+    restriction: each.restriction,
+  }))
+  // One parameter, since a bank file can open thousands.
+  await sql`
+    insert into payout_exceptions (id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id,
+                                   outcome, amount, currency, booked_on, reason_code, restriction, opened_at)
+    select id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id, outcome, amount,
+           currency, booked_on, reason_code, restriction, ${now}
+      from json_to_recordset(${JSON.stringify(rows)}::json)
+        as e (id text, rail text, kind text, fingerprint text, reason text, bank_file_id text, line integer, reference text,
+              partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, booked_on date,
+              reason_code text, restriction text)
+        on conflict on constraint each_exception_opens_once do nothing`.execute(tx)
 }
 
 /** How many exceptions are open, of one partner or of all. */

@@ -34,8 +34,11 @@ export function referenceOf(payCycleId: string): string {
 // A text of a bank has some hundred characters. More than this many references in it are none of ours.
 const referencesMax = 20
 
-/** The references of settlements in some texts, written with any spaces, punctuation and letter case. */
-function referencesIn(texts: string[]): string[] {
+/**
+ * The references of settlements in some texts, written with any spaces, punctuation and letter case. Without the prefix, as
+ * `listNamed` takes them.
+ */
+export function referencesIn(texts: readonly string[]): string[] {
   const found = texts.flatMap(text => {
     const plain = text.toUpperCase().replace(/[^A-Z0-9]/g, '')
     // At every position, because the characters before a reference can look like the beginning of one.
@@ -74,7 +77,9 @@ async function select(db: Reader, where: ReturnType<typeof sql>): Promise<Due[]>
 }
 
 /** A pay cycle that a text names, and what is still due for it in a currency. */
-type Named = {
+export type Named = {
+  /** Without the prefix. */
+  reference: string
   partnerId: string
   payCycleId: string
   isSettled: boolean
@@ -84,16 +89,15 @@ type Named = {
   receivedByHand: bigint
 }
 
-/** The pay cycles that some texts name, of all partners. */
+/** The pay cycles that have some references, of all partners. */
 export async function listNamed(
   db: Reader,
-  { texts, currency }: { texts: string[]; currency: Currency },
+  { references, currency }: { references: readonly string[]; currency: Currency },
 ): Promise<Named[]> {
-  const references = referencesIn(texts)
   if (references.length === 0) return []
   const { rows } = await sql<Named>`
-    select c.partner_id, c.id as pay_cycle_id, c.settled_at is not null as is_settled, d.amount - d.received as due,
-           coalesce(d.received_by_hand, 0)::bigint as received_by_hand
+    select upper(right(c.id, 14)) as reference, c.partner_id, c.id as pay_cycle_id, c.settled_at is not null as is_settled,
+           d.amount - d.received as due, coalesce(d.received_by_hand, 0)::bigint as received_by_hand
       from pay_cycles c
       left join settlement_dues d on d.partner_id = c.partner_id and d.pay_cycle_id = c.id and d.currency = ${currency}
      where upper(right(c.id, 14)) = any(${references}::text[])

@@ -46,27 +46,38 @@ export async function endUnanswered(
       from ended order by reference`.execute(tx)
 }
 
-/** Keeps a record that reports no payment, so that it counts once. */
-export async function keepRecord(
+/** A record that is kept, so that it counts once. With an outcome, it is reported. */
+export type Kept = {
+  record: Keyed
+  reference: string
+  outcome?: FinalOutcome | null
+  reason?: string | null
+  /** What it books, if it moves money. */
+  booked?: Booked | null
+  /** The movement of a float that explains it. */
+  movementId?: string | null
+}
+
+/** Keeps records of one message, in order. */
+export async function keepRecords(
   tx: Tx,
   { rail, fileId, now }: Context,
-  {
-    head,
-    record,
-    reference,
-    booked,
-    movementId,
-  }: {
-    head: BankFileHead
-    record: Keyed
-    reference: string
-    booked?: Booked | undefined
-    movementId?: string | undefined
-  },
+  { head, kept }: { head: BankFileHead; kept: Kept[] },
 ): Promise<void> {
+  if (kept.length === 0) return
   await sql`
-    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, movement_id, account, booked_on, amount,
-                              bank_reference, created_at)
-    values (${rail.name}, ${fileId}, ${head.messageId}, ${record.key}, ${record.line}, ${reference}, ${movementId},
-            ${booked?.account}, ${booked?.day}::date, ${booked?.amount}, ${booked?.bankReference}, ${now})`.execute(tx)
+    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, movement_id, account,
+                              booked_on, amount, bank_reference, created_at)
+    select ${rail.name}, ${fileId}, ${head.messageId}, entry_key, line, reference, outcome, reason, movement_id,
+           case when booked_on is not null then ${head.account} end, booked_on, amount, bank_reference, ${now}
+      from unnest(${kept.map(({ record }) => record.key)}::text[], ${kept.map(({ record }) => record.line)}::integer[],
+                  ${kept.map(({ reference }) => reference)}::text[], ${kept.map(({ outcome }) => outcome ?? null)}::text[],
+                  ${kept.map(({ reason }) => reason ?? null)}::text[],
+                  ${kept.map(({ movementId }) => movementId ?? null)}::text[],
+                  ${kept.map(({ booked }) => booked?.day ?? null)}::date[],
+                  ${kept.map(({ booked }) => booked?.amount ?? null)}::bigint[],
+                  ${kept.map(({ booked }) => booked?.bankReference ?? null)}::text[])
+             with ordinality
+        as r (entry_key, line, reference, outcome, reason, movement_id, booked_on, amount, bank_reference, place)
+     order by place`.execute(tx)
 }

@@ -4,7 +4,7 @@ import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord } from '../bank-files.ts'
 import { gravestOf, nextStepOf } from '../reasons.ts'
-import { endUnanswered, keepRecord } from './bank-records.ts'
+import { endUnanswered, keepRecords } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
 
@@ -46,7 +46,7 @@ export async function answerBatch(
     const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference: messageId, reasonCode }
     await exceptions.open(tx, [{ ...common, kind, reason }], now)
   }
-  await keepRecord(tx, context, { head, record, reference: messageId })
+  await keepRecords(tx, context, { head, kept: [{ record, reference: messageId }] })
   const batch = await lockAnswered(tx, context, messageId)
   if (batch === undefined) return await openException('unmatched', `The bank answers a batch that we did not send`)
   if (state !== 'rejected') {

@@ -370,6 +370,18 @@ export async function recordAnswered(
      where id = any(${batchIds}::text[]) and sending_at is not null and answered_at is null`.execute(tx)
 }
 
+/** Those of some message ids that are of batches at the bank. */
+export async function listSent(
+  db: Reader,
+  { rail, messageIds }: { rail: string; messageIds: readonly string[] },
+): Promise<Set<string>> {
+  if (messageIds.length === 0) return new Set()
+  const { rows } = await sql<{ messageId: string }>`
+    select message_id from payout_batches
+     where rail = ${rail} and message_id = any(${messageIds}::text[]) and sending_at is not null`.execute(db)
+  return new Set(rows.map(({ messageId }) => messageId))
+}
+
 /** Whether the bank has answered a batch or one of its payments. Its file must not go to the bank again. */
 export async function isAnswered(db: Reader, batchId: string): Promise<boolean> {
   const { rows } = await sql`

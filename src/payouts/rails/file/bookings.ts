@@ -29,20 +29,78 @@ export async function listBooked(
   return rows
 }
 
-/**
- * Whether another message has reported this booking under the same reference of the bank. One of the two may lack the sender's
- * reference; two that differ are two payments, even if the bank repeats its own.
- */
-export async function isIdentified(db: Reader, { rail, booked }: { rail: string; booked: Booked }): Promise<boolean> {
-  const { reference, day, amount, bankReference } = booked
-  if (bankReference === null) return false
-  const { rows } = await sql<Booked>`
-    select reference, message_id, account, booked_on as day, amount, bank_reference from bank_records
-     where rail = ${rail} and booked_on = ${day}::date and amount = ${amount} and bank_reference = ${bankReference}
-     order by sequence`.execute(db)
-  const named = rows.filter(each => each.reference !== '')
-  const isComparable = reference !== '' && named.length > 0
-  return isReportedAgain(booked, isComparable ? named.filter(each => each.reference === reference) : rows)
+/** What earlier records say of bookings that have the bank's references of some new ones. */
+export class AlikeBookings {
+  readonly #alike: Map<string, Booked[]>
+
+  private constructor(alike: Map<string, Booked[]>) {
+    this.#alike = alike
+  }
+
+  static async read(
+    db: Reader,
+    { rail, bookings }: { rail: string; bookings: readonly Booked[] },
+  ): Promise<AlikeBookings> {
+    const wanted = bookings.filter(({ bankReference }) => bankReference !== null)
+    if (wanted.length === 0) return new AlikeBookings(new Map())
+    // A bank can give thousands of bookings of a day one reference. So of those with other references of the sender, only as many
+    // are read as the rules need: one of each message for a booking without such a reference, otherwise one.
+    const { rows } = await sql<Booked>`
+      with wanted as (
+        select distinct day, amount, bank_reference, reference
+          from unnest(${wanted.map(({ day }) => day)}::date[], ${wanted.map(({ amount }) => amount)}::bigint[],
+                      ${wanted.map(({ bankReference }) => bankReference)}::text[],
+                      ${wanted.map(({ reference }) => reference)}::text[]) as w (day, amount, bank_reference, reference)
+      )
+      select r.reference, r.message_id, r.account, w.day, w.amount, w.bank_reference
+        from wanted w cross join lateral (
+          select distinct r.reference, r.message_id, r.account from bank_records r
+           where r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference
+             and r.reference in (w.reference, '') and r.booked_on = w.day
+        ) r
+      union
+      select r.reference, r.message_id, r.account, w.day, w.amount, w.bank_reference
+        from wanted w cross join lateral (
+          select r.reference, r.message_id, r.account from bank_records r
+           where r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference
+             and r.reference > '' and r.booked_on = w.day
+           order by r.reference limit 1
+        ) r
+       where w.reference <> ''
+      union
+      select r.reference, r.message_id, r.account, w.day, w.amount, w.bank_reference
+        from wanted w cross join lateral (
+          select min(r.reference) as reference, r.message_id, r.account from bank_records r
+           where r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference
+             and r.reference > '' and r.booked_on = w.day
+           group by r.message_id, r.account
+        ) r
+       where w.reference = ''`.execute(db)
+    return new AlikeBookings(Map.groupBy(rows, keyOf))
+  }
+
+  /** Adds a booking that is kept, so that the next one is compared with it. */
+  add(booked: Booked): void {
+    const key = keyOf(booked)
+    this.#alike.set(key, [...(this.#alike.get(key) ?? []), booked])
+  }
+
+  /**
+   * Whether another message has reported a booking under the same reference of the bank. One of the two may lack the sender's
+   * reference; two that differ are two payments, even if the bank repeats its own.
+   */
+  isIdentified(booked: Booked): boolean {
+    const { reference, bankReference } = booked
+    if (bankReference === null) return false
+    const rows = this.#alike.get(keyOf(booked)) ?? []
+    const named = rows.filter(each => each.reference !== '')
+    const isComparable = reference !== '' && named.length > 0
+    return isReportedAgain(booked, isComparable ? named.filter(each => each.reference === reference) : rows)
+  }
+}
+
+function keyOf({ day, amount, bankReference }: Booked): string {
+  return `${day} ${amount} ${bankReference}`
 }
 
 /**

@@ -1,67 +1,66 @@
+import assert from 'node:assert/strict'
 import { sql, type Tx } from '../../../database/database.ts'
 import { inWords } from '../../../money.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord } from '../bank-files.ts'
-import { keepRecord } from './bank-records.ts'
+import { type Kept, keepRecords } from './bank-records.ts'
 import { type BatchRow, endAll, isGivenBack, lockAnswered } from './batch-answers.ts'
 import { debitedTwice } from './batch-debits.ts'
-import { type Booked, isIdentified, isReportedAgain, listBooked } from './bookings.ts'
-import { findMovement, settle } from './float-movements.ts'
+import * as batches from './batches.ts'
+import { AlikeBookings, type Booked, isReportedAgain, listBooked } from './bookings.ts'
+import { Explanations, type OtherMoney } from './float-movements.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
 
+export type EntryRecord = Keyed<Extract<BankRecord, { type: 'entry' }>>
+
 /**
- * An entry of the account that is no single payment of ours: a batch that was booked as a whole, a movement of a float that the
- * operator has recorded, or other money.
+ * Books entries of the account that are no single payments of ours: batches that were booked as a whole, movements of floats that
+ * the operator has recorded, and other money.
  */
-export async function bookEntry(
+export async function bookEntries(
   tx: Tx,
   context: Context,
-  { head, record }: { head: BankFileHead; record: Keyed<Extract<BankRecord, { type: 'entry' }>> },
+  { head, records }: { head: BankFileHead; records: EntryRecord[] },
 ): Promise<void> {
-  const { rail, fileId, now } = context
-  const { amount, booking, line } = record
-  const { account, messageId } = head
-  const reference = record.reference ?? ''
-  const { day, bankReference } = booking
-  const booked: Booked = { reference, messageId, account, day, bankReference, amount: amount.amount }
-  const keep = async (more: { booked: Booked; movementId?: string | undefined }) =>
-    await keepRecord(tx, context, { head, record, reference, ...more })
-  const openException = async (kind: exceptions.ExceptionKind, reason: string, partnerId?: string) => {
-    const fingerprint = fingerprintOf(head, record)
-    const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference: record.reference, amount }
-    await exceptions.open(tx, [{ ...common, bookedOn: booking.day, kind, reason, partnerId }], now)
+  const batchIds = await batches.listSent(tx, { rail: context.rail.name, messageIds: records.flatMap(debitedBatchOf) })
+  const isOfBatch = (record: EntryRecord) => debitedBatchOf(record).some(messageId => batchIds.has(messageId))
+  await bookOtherMoney(tx, context, { head, records: records.filter(record => !isOfBatch(record)) })
+  for (const record of records.filter(isOfBatch)) await bookBatch(tx, context, { head, record })
+}
+
+/** The message id of the batch that an entry may be the debit of. */
+export function debitedBatchOf({ amount, reference }: EntryRecord): string[] {
+  return amount.amount < 0n && reference !== null ? [reference] : []
+}
+
+async function bookBatch(
+  tx: Tx,
+  context: Context,
+  { head, record }: { head: BankFileHead; record: EntryRecord },
+): Promise<void> {
+  const { rail, now } = context
+  const { amount } = record
+  const booked = bookedOf(head, record)
+  const { reference } = booked
+  const openException = async (kind: exceptions.ExceptionKind, reason: string) =>
+    await exceptions.open(tx, [{ ...exceptionOf(context, { head, record }), kind, reason }], now)
+  const batch = await lockAnswered(tx, context, reference)
+  assert(batch !== undefined)
+  const earlier = (await listBooked(tx, { rail: rail.name, references: [reference] })).filter(
+    each => each.amount === booked.amount,
+  )
+  const isRepeated = isReportedAgain(booked, earlier)
+  await keepRecords(tx, context, { head, kept: [{ record, reference, booked }] })
+  const debit = -amount.amount
+  if (debit !== batch.controlTotal - batch.unpaid) {
+    // What did not fit is matched again once the bank reports payments as failed.
+    if (isRepeated) return
+    if (isGivenBack(batch) || debit === batch.controlTotal)
+      return await openException('paid_after_give_back', debitedAfterGiveBack(batch, debit))
+    return await openException('amount', 'The bank booked a batch with another amount than its payments add up to')
   }
-  const batch = reference === '' || amount.amount >= 0n ? undefined : await lockAnswered(tx, context, reference)
-  if (batch !== undefined) {
-    const earlier = (await listBooked(tx, { rail: rail.name, references: [reference] })).filter(
-      each => each.amount === booked.amount,
-    )
-    const isRepeated = isReportedAgain(booked, earlier)
-    await keep({ booked })
-    const debit = -amount.amount
-    if (debit !== batch.controlTotal - batch.unpaid) {
-      // What did not fit is matched again once the bank reports payments as failed.
-      if (isRepeated) return
-      if (isGivenBack(batch) || debit === batch.controlTotal)
-        return await openException('paid_after_give_back', debitedAfterGiveBack(batch, debit))
-      return await openException('amount', 'The bank booked a batch with another amount than its payments add up to')
-    }
-    if (earlier.length > 0 && !isRepeated) return await openException('money_out', debitedTwice)
-    return await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'paid', reasonCode: null })
-  }
-  if (await isIdentified(tx, { rail: rail.name, booked })) return await keep({ booked })
-  const texts = [...(record.reference === null ? [] : [record.reference]), ...booking.texts]
-  const entry = { texts, amount, account }
-  const recorded = await findMovement(tx, { rail, entry })
-  const settled = recorded === undefined ? await settle(tx, { rail, entry, booked, now }) : { movementId: recorded }
-  const isExplained = settled !== undefined && 'movementId' in settled
-  await keep({ booked, movementId: isExplained ? settled.movementId : undefined })
-  if (isExplained) return
-  const [kind, unknown] =
-    amount.amount > 0n
-      ? (['money_in', 'Money arrived that belongs to no payment of ours'] as const)
-      : (['money_out', 'Money left the account without a payment of ours'] as const)
-  await openException(kind, settled?.reason ?? unknown, settled?.partnerId)
+  if (earlier.length > 0 && !isRepeated) return await openException('money_out', debitedTwice)
+  return await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'paid', reasonCode: null })
 }
 
 function debitedAfterGiveBack(batch: BatchRow, debit: bigint): string {
@@ -70,6 +69,63 @@ function debitedAfterGiveBack(batch: BatchRow, debit: bigint): string {
     debit === batch.controlTotal ? 'the whole batch' : `${words(debit)} of the batch of ${words(batch.controlTotal)}`
   const what = isGivenBack(batch) ? 'its money' : `${words(batch.unpaid)} of it`
   return `The bank debited ${sum}, but ${what} was given back to the members; find out which payments the bank made`
+}
+
+async function bookOtherMoney(
+  tx: Tx,
+  context: Context,
+  { head, records }: { head: BankFileHead; records: EntryRecord[] },
+): Promise<void> {
+  const { rail, now } = context
+  const bookings = records.map(record => ({ record, booked: bookedOf(head, record) }))
+  const alike = await AlikeBookings.read(tx, { rail: rail.name, bookings: bookings.map(({ booked }) => booked) })
+  const explanations = await Explanations.read(
+    tx,
+    rail,
+    records.map(record => otherMoneyOf(head, record)),
+  )
+  const kept: Kept[] = []
+  const opened: exceptions.NewException[] = []
+  for (const { record, booked } of bookings) {
+    const isIdentified = alike.isIdentified(booked)
+    const entry = otherMoneyOf(head, record)
+    const recorded = isIdentified ? undefined : explanations.takeRecorded(entry)
+    const settled =
+      isIdentified || recorded !== undefined ? undefined : await explanations.settle(tx, { entry, booked, now })
+    const movementId = recorded ?? (settled !== undefined && 'movementId' in settled ? settled.movementId : null)
+    kept.push({ record, reference: booked.reference, booked, movementId })
+    alike.add(booked)
+    if (isIdentified || movementId !== null) continue
+    const refusal = settled !== undefined && 'reason' in settled ? settled : undefined
+    const [kind, unknown] =
+      booked.amount > 0n
+        ? (['money_in', 'Money arrived that belongs to no payment of ours'] as const)
+        : (['money_out', 'Money left the account without a payment of ours'] as const)
+    opened.push({
+      ...exceptionOf(context, { head, record }),
+      ...{ kind, reason: refusal?.reason ?? unknown, partnerId: refusal?.partnerId },
+    })
+  }
+  await keepRecords(tx, context, { head, kept })
+  await exceptions.open(tx, opened, now)
+}
+
+/** An entry that is no payment of ours, as far as something may explain it. */
+export function otherMoneyOf({ account }: BankFileHead, { reference, booking, amount }: EntryRecord): OtherMoney {
+  return { texts: [...(reference === null ? [] : [reference]), ...booking.texts], amount, account }
+}
+
+function bookedOf({ account, messageId }: BankFileHead, { reference, booking, amount }: EntryRecord): Booked {
+  const { day, bankReference } = booking
+  return { reference: reference ?? '', messageId, account, day, bankReference, amount: amount.amount }
+}
+
+function exceptionOf({ rail, fileId }: Context, { head, record }: { head: BankFileHead; record: EntryRecord }) {
+  const { line, reference, amount, booking } = record
+  return {
+    ...{ rail: rail.name, file: { id: fileId, line }, fingerprint: fingerprintOf(head, record) },
+    ...{ reference, amount, bookedOn: booking.day },
+  }
 }
 
 /** Keeps what the bank states of an account. The latest file wins; the pages of a statement complete each other. */

@@ -10,73 +10,113 @@ import type { FileRailSettings } from './format.ts'
 // Money that reaches or leaves an account of a rail without a payment is a movement of a partner's float. Callers hold the
 // lock of the rail's records, and keep the movement with the entry, so that each movement explains one entry.
 
-/**
- * Finds the movement that the operator recorded for an entry: of the same amount, under a text that the entry bears, and of a
- * partner that the account pays for. Undefined if there is none that no other entry has.
- * @param entry.amount negative if money left
- * @param entry.account null if the bank's file does not name it
- */
-export async function findMovement(
-  tx: Tx,
-  {
-    rail,
-    entry: { texts, amount, account },
-  }: { rail: FileRailSettings; entry: { texts: string[]; amount: Money; account: string | null } },
-): Promise<string | undefined> {
-  if (texts.length === 0) return undefined
-  const recorded = await float.listRecorded(tx, { references: texts, amount })
-  const ofAccount = recorded.filter(({ partnerId }) => account === null || isAccountOf(rail, { account, partnerId }))
-  return (await withoutEntry(tx, ofAccount))[0]?.movementId
+/** An entry that is no payment of ours. */
+export type OtherMoney = {
+  /** What the bank says about it. */
+  texts: readonly string[]
+  /** Negative if money left. */
+  amount: Money
+  /** Null if the bank's file does not name it. */
+  account: string | null
 }
 
-/**
- * Books money that pays a settlement whose reference an entry bears, if it is exactly what is due, and cannot be money that
- * was reported or recorded before.
- * @param booked the same entry, as a booking
- * @returns the movement, or why there is none; undefined if the entry names no settlement of a partner that the account pays for
- */
-export async function settle(
-  tx: Tx,
-  {
-    rail,
-    entry: { texts, amount, account },
-    booked,
-    now,
-  }: {
-    rail: FileRailSettings
-    entry: { texts: string[]; amount: Money; account: string | null }
-    booked: Booked
-    now: Date
-  },
-): Promise<{ movementId: string } | { partnerId: string; reason: string } | undefined> {
-  const named = (await dues.listNamed(tx, { texts, currency: amount.currency })).filter(
-    ({ partnerId }) => account === null || isAccountOf(rail, { account, partnerId }),
-  )
-  const [first] = named
-  if (first === undefined) return undefined
-  const { partnerId, payCycleId, isSettled, due, receivedByHand } = first
-  const settlement = `the settlement of ${payCycleId}`
-  const refusal = (reason: string) => ({ partnerId, reason })
-  if (named.length > 1)
-    return refusal('It names several settlements; book each with float receive, and ignore this exception')
-  if (!isSettled) return refusal(`It names ${settlement}, which payroll has not reported yet`)
-  if (due === null) return refusal(`It names ${settlement}, whose money is in the float since then`)
-  if (due === 0n) return refusal(`It names ${settlement}, whose money has arrived before`)
-  if (due !== amount.amount) {
-    const expected = inWords({ amount: due, currency: amount.currency })
-    return refusal(`It names ${settlement}, but is ${inWords(amount)} instead of ${expected}`)
+/** What may explain some entries: movements that the operator has recorded, and settlements that the entries name. */
+export class Explanations {
+  readonly #rail: FileRailSettings
+  readonly #recorded: Map<string, float.Recorded[]>
+  readonly #named: Map<string, dues.Named[]>
+
+  private constructor(rail: FileRailSettings, recorded: float.Recorded[], named: dues.Named[]) {
+    this.#rail = rail
+    this.#recorded = Map.groupBy(recorded, ({ reference }) => reference)
+    this.#named = Map.groupBy(named, ({ reference }) => reference)
   }
-  if (receivedByHand !== 0n) {
-    const recorded = inWords({ amount: receivedByHand, currency: amount.currency })
-    return refusal(
-      `It names ${settlement}, for which ${recorded} was recorded by hand; book it if it is other money, otherwise ignore this exception`,
-    )
+
+  static async read(db: Reader, rail: FileRailSettings, entries: readonly OtherMoney[]): Promise<Explanations> {
+    const { currency } = rail
+    const texts = new Set(entries.flatMap(each => each.texts))
+    const references = new Set(entries.flatMap(each => dues.referencesIn(each.texts)))
+    const recorded = await float.listRecorded(db, { references: [...texts], currency })
+    const named = await dues.listNamed(db, { references: [...references], currency })
+    return new Explanations(rail, await withoutEntry(db, recorded), named)
   }
-  if (await isUndecidedElsewhere(tx, { rail: rail.name, booked }))
-    return refusal(
-      `It names ${settlement}, but another message has reported an equal amount of the same day; book it if it is other money, otherwise ignore this exception`,
-    )
-  return await dues.receive(tx, { partnerId, payCycleId, amount, isByHand: false, now })
+
+  /** The partner of what may explain an entry; undefined if nothing does. */
+  partnerOf(entry: OtherMoney): string | undefined {
+    return this.#recordedOf(entry)[0]?.partnerId ?? this.#settlementsOf(entry)[0]?.partnerId
+  }
+
+  /**
+   * Takes the movement that the operator recorded for an entry: of the same amount, under a text that the entry bears, and of a
+   * partner that the account pays for. Undefined if there is none that no other entry has.
+   */
+  takeRecorded(entry: OtherMoney): string | undefined {
+    const [first] = this.#recordedOf(entry)
+    if (first === undefined) return undefined
+    const left = this.#recorded.get(first.reference)?.filter(each => each !== first) ?? []
+    this.#recorded.set(first.reference, left)
+    return first.movementId
+  }
+
+  /**
+   * Books money that pays a settlement whose reference an entry bears, if it is exactly what is due, and cannot be money that
+   * was reported or recorded before.
+   * @param booked the same entry, as a booking
+   * @returns the movement, or why there is none; undefined if the entry names no settlement of a partner that the account pays for
+   */
+  async settle(
+    tx: Tx,
+    { entry, booked, now }: { entry: OtherMoney; booked: Booked; now: Date },
+  ): Promise<{ movementId: string } | { partnerId: string; reason: string } | undefined> {
+    const { amount } = entry
+    const named = this.#settlementsOf(entry)
+    const [first] = named
+    if (first === undefined) return undefined
+    const { partnerId, payCycleId, isSettled, due, receivedByHand } = first
+    const settlement = `the settlement of ${payCycleId}`
+    const refusal = (reason: string) => ({ partnerId, reason })
+    if (named.length > 1)
+      return refusal('It names several settlements; book each with float receive, and ignore this exception')
+    if (!isSettled) return refusal(`It names ${settlement}, which payroll has not reported yet`)
+    if (due === null) return refusal(`It names ${settlement}, whose money is in the float since then`)
+    if (due === 0n) return refusal(`It names ${settlement}, whose money has arrived before`)
+    if (due !== amount.amount) {
+      const expected = inWords({ amount: due, currency: amount.currency })
+      return refusal(`It names ${settlement}, but is ${inWords(amount)} instead of ${expected}`)
+    }
+    if (receivedByHand !== 0n) {
+      const recorded = inWords({ amount: receivedByHand, currency: amount.currency })
+      return refusal(
+        `It names ${settlement}, for which ${recorded} was recorded by hand; book it if it is other money, otherwise ignore this exception`,
+      )
+    }
+    if (await isUndecidedElsewhere(tx, { rail: this.#rail.name, booked }))
+      return refusal(
+        `It names ${settlement}, but another message has reported an equal amount of the same day; book it if it is other money, otherwise ignore this exception`,
+      )
+    first.due = 0n
+    return await dues.receive(tx, { partnerId, payCycleId, amount, isByHand: false, now })
+  }
+
+  /** Oldest first. */
+  #recordedOf({ texts, amount, account }: OtherMoney): float.Recorded[] {
+    return [...new Set(texts)]
+      .flatMap(text => this.#recorded.get(text) ?? [])
+      .filter(each => each.amount === amount.amount && this.#isPaidFrom(account, each.partnerId))
+      .sort((a, b) => (a.movementId < b.movementId ? -1 : 1))
+  }
+
+  #settlementsOf({ texts, account }: OtherMoney): dues.Named[] {
+    return dues
+      .referencesIn(texts)
+      .flatMap(reference => this.#named.get(reference) ?? [])
+      .filter(({ partnerId }) => this.#isPaidFrom(account, partnerId))
+      .sort((a, b) => (a.payCycleId < b.payCycleId ? -1 : 1))
+  }
+
+  #isPaidFrom(account: string | null, partnerId: string): boolean {
+    return account === null || isAccountOf(this.#rail, { account, partnerId })
+  }
 }
 
 type Booking = { id: string; rail: string; reference: string | null; amount: Money; partnerId: string; now: Date }
@@ -93,13 +133,13 @@ export async function bookMovement(
   given: string | undefined,
 ): Promise<void> {
   const known = given ?? ofEntry
-  const recorded = known === null ? [] : await float.listRecorded(tx, { references: [known], amount: money })
-  const ofPartner = recorded.filter(each => each.partnerId === partnerId)
+  const { amount, currency } = money
+  const recorded = known === null ? [] : await float.listRecorded(tx, { references: [known], currency })
+  const ofPartner = recorded.filter(each => each.partnerId === partnerId && each.amount === amount)
   const [free] = await withoutEntry(tx, ofPartner)
   if (given !== undefined && free === undefined && ofPartner.length > 0)
     throw problem('Conflict', `The movement "${given}" belongs to another entry of the bank; use a new reference`)
   const reference = given ?? free?.reference ?? id
-  const { amount, currency } = money
   const { movementId } =
     amount < 0n
       ? await float.withdraw(tx, { partnerId, amount: { amount: -amount, currency }, reference, now })
@@ -121,7 +161,13 @@ export async function bookSettlement(
 
 async function keepMovement(
   tx: Tx,
-  { id, rail, reference, movementId, now }: Pick<Booking, 'id' | 'rail' | 'now'> & Omit<float.Recorded, 'partnerId'>,
+  {
+    id,
+    rail,
+    reference,
+    movementId,
+    now,
+  }: Pick<Booking, 'id' | 'rail' | 'now'> & Pick<float.Recorded, 'reference' | 'movementId'>,
 ): Promise<void> {
   await sql`
     insert into bank_records (rail, message_id, entry_key, reference, movement_id, created_at)

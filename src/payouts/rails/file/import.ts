@@ -11,7 +11,7 @@ import { answerBatch, checkName } from './batch-answers.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { debtorsOf } from './debtors.ts'
-import { bookEntry, keepStatement } from './entries.ts'
+import { bookEntries, type EntryRecord, keepStatement } from './entries.ts'
 import type { FileRailSettings } from './format.ts'
 import { answerPayments, type PaymentRecord } from './payment-answers.ts'
 import { lockRail } from './rail-lock.ts'
@@ -279,19 +279,17 @@ async function applyStaged(connection: Reader, { rail, fileId, now }: OneFile): 
 async function applySome(tx: Tx, context: Context, said: Said[]): Promise<void> {
   const [{ head } = { head: undefined }] = said
   if (head === undefined) return
-  // In the order of the file, except that records about single payments are matched together.
-  let payments: PaymentRecord[] = []
-  const applyPayments = async () => {
-    if (payments.length > 0) await answerPayments(tx, context, { head, records: payments })
-    payments = []
-  }
+  const payments: PaymentRecord[] = []
+  const entries: EntryRecord[] = []
+  // Answers about whole batches are alone, each in its step.
   for (const record of await withoutKnown(tx, context, { head, records: said.map(each => each.record) })) {
-    if (record.type === 'payment') {
-      payments.push(record)
-      continue
-    }
-    await applyPayments()
     switch (record.type) {
+      case 'payment':
+        payments.push(record)
+        break
+      case 'entry':
+        entries.push(record)
+        break
       case 'batch':
         await answerBatch(tx, context, { head, record })
         break
@@ -301,14 +299,12 @@ async function applySome(tx: Tx, context: Context, said: Said[]): Promise<void> 
       case 'statement':
         await keepStatement(tx, context, { head, record })
         break
-      case 'entry':
-        await bookEntry(tx, context, { head, record })
-        break
       default:
         record satisfies never
     }
   }
-  await applyPayments()
+  if (payments.length > 0) await answerPayments(tx, context, { head, records: payments })
+  if (entries.length > 0) await bookEntries(tx, context, { head, records: entries })
 }
 
 /** Those records that no file has brought before. */

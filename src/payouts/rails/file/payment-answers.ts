@@ -3,6 +3,7 @@ import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord, PaymentState } from '../bank-files.ts'
 import { gravestOf, reasonInWords, restrictionOf } from '../reasons.ts'
+import { type Kept, keepRecords } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { type Booked, isAfterReturn, isBookedAnew, isReportedAgain, listBooked } from './bookings.ts'
 import { type KnownPayout, type Match, match } from './matching.ts'
@@ -37,8 +38,7 @@ export async function answerPayments(
   const firstAnswered = new Set(rows.map(row => row.firstAnswered).filter(id => id !== null))
   await batches.recordAnswered(tx, { batchIds: [...firstAnswered], now })
   const bookings = await bookingsOf(tx, { rail: rail.name, records })
-  const kept: { record: PaymentRecord; outcome: FinalOutcome | null; reason: string | null; booked: Booked | null }[] =
-    []
+  const kept: Kept[] = []
   const changed = new Map<string, { outcome: FinalOutcome; code: string | null; reason: string | null }>()
   const opened: exceptions.NewException[] = []
   for (const record of records) {
@@ -74,20 +74,9 @@ export async function answerPayments(
         ...(isMoney && booked !== null ? { amount: { amount: booked.amount, currency: rail.currency } } : {}),
       })
     }
-    kept.push({ record, outcome: matched.result === 'changed' ? matched.outcome : null, reason, booked })
+    kept.push({ record, reference, outcome: matched.result === 'changed' ? matched.outcome : null, reason, booked })
   }
-  await sql`
-    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, account, booked_on, amount,
-                              bank_reference, created_at)
-    select ${rail.name}, ${fileId}, ${head.messageId}, entry_key, line, reference, outcome, reason,
-           case when booked_on is not null then ${head.account} end, booked_on, amount, bank_reference, ${now}
-      from unnest(${kept.map(({ record }) => record.key)}::text[], ${kept.map(({ record }) => record.line)}::integer[],
-                  ${kept.map(({ record }) => record.reference)}::text[], ${kept.map(({ outcome }) => outcome)}::text[],
-                  ${kept.map(({ reason }) => reason)}::text[], ${kept.map(({ booked }) => booked?.day ?? null)}::date[],
-                  ${kept.map(({ booked }) => booked?.amount ?? null)}::bigint[],
-                  ${kept.map(({ booked }) => booked?.bankReference ?? null)}::text[])
-             with ordinality as r (entry_key, line, reference, outcome, reason, booked_on, amount, bank_reference, place)
-     order by place`.execute(tx)
+  await keepRecords(tx, context, { head, kept })
   const changes = [...changed]
   if (changes.length > 0) {
     await sql`

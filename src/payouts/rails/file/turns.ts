@@ -1,11 +1,16 @@
 import { type Reader, sql } from '../../../database/database.ts'
+import { listSent } from './batches.ts'
+import { debitedBatchOf, otherMoneyOf } from './entries.ts'
+import { Explanations } from './float-movements.ts'
 import type { FileRailSettings } from './format.ts'
 import type { Said, Staged } from './staging.ts'
 
-/** What the records of a file are about, as far as their order of application needs it. */
+/** What some records are about, as far as the order of application needs it. */
 type Owners = {
   /** Partners, by the reference of a payment. */
-  partners: Map<string, string>
+  payments: Map<string, string>
+  /** What may explain entries that are no payments. */
+  explanations: Explanations
   /** Message ids of batches that were sent. */
   batches: Set<string>
 }
@@ -15,21 +20,20 @@ export async function listOwners(
   db: Reader,
   { rail, said }: { rail: FileRailSettings; said: Said[] },
 ): Promise<Owners> {
-  const payments = said.flatMap(({ record }) => (record.type === 'payment' ? [record.reference] : []))
+  const references = said.flatMap(({ record }) => (record.type === 'payment' ? [record.reference] : []))
   const { rows } = await sql<{ reference: string; partnerId: string }>`
     select reference, partner_id from payouts
-     where rail = ${rail.name} and reference = any(${[...new Set(payments)]}::text[])`.execute(db)
-  const debits = said.flatMap(({ record }) => {
-    return record.type === 'entry' && record.amount.amount < 0n && record.reference !== null ? [record.reference] : []
-  })
-  const { rows: batches } = await sql<{ messageId: string }>`
-    select message_id from payout_batches
-     where rail = ${rail.name} and message_id = any(${[...new Set(debits)]}::text[]) and sending_at is not null`.execute(
-    db,
-  )
+     where rail = ${rail.name} and reference = any(${references}::text[])`.execute(db)
+  const entries = said.flatMap(({ head, record }) => (record.type === 'entry' ? [{ head, record }] : []))
+  const messageIds = entries.flatMap(({ record }) => debitedBatchOf(record))
   return {
-    partners: new Map(rows.map(({ reference, partnerId }) => [reference, partnerId])),
-    batches: new Set(batches.map(({ messageId }) => messageId)),
+    payments: new Map(rows.map(({ reference, partnerId }) => [reference, partnerId])),
+    explanations: await Explanations.read(
+      db,
+      rail,
+      entries.map(({ head, record }) => otherMoneyOf(head, record)),
+    ),
+    batches: await listSent(db, { rail: rail.name, messageIds }),
   }
 }
 
@@ -47,22 +51,23 @@ export class Turns {
   #step = 0
   #place = 0
 
-  next(said: Said, { partners, batches }: Owners): Staged {
+  next(said: Said, owners: Owners): Staged {
     const { head, record } = said
     if (head.messageId !== this.#messageId) this.#step += 1
     this.#messageId = head.messageId
     this.#place += 1
-    const turn = { partnerId: '', place: this.#place, said }
+    const turn = { partnerId: partnerOf(said, owners) ?? '', place: this.#place, said }
     if (record.type === 'statement') return { ...turn, step: statementStep }
     const isAboutBatch =
       record.type === 'batch' ||
-      (record.type === 'entry' && record.amount.amount < 0n && batches.has(record.reference ?? ''))
-    if (isAboutBatch) {
-      const step = this.#step + 1
-      this.#step += 2
-      return { ...turn, step }
-    }
-    const partnerId = record.type === 'payment' ? (partners.get(record.reference) ?? '') : ''
-    return { ...turn, partnerId, step: this.#step }
+      (record.type === 'entry' && debitedBatchOf(record).some(messageId => owners.batches.has(messageId)))
+    if (!isAboutBatch) return { ...turn, step: this.#step }
+    this.#step += 2
+    return { ...turn, step: this.#step - 1 }
   }
+}
+
+function partnerOf({ head, record }: Said, { payments, explanations }: Owners): string | undefined {
+  if (record.type === 'payment') return payments.get(record.reference)
+  return record.type === 'entry' ? explanations.partnerOf(otherMoneyOf(head, record)) : undefined
 }

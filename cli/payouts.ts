@@ -10,12 +10,13 @@ import { readAllRails, readFileRails, systemClock } from '../src/main.ts'
 import { inWords, toWire } from '../src/money.ts'
 import { accountDayOnWire } from '../src/operators/float-schema.ts'
 import * as railHolds from '../src/payouts/rail-holds.ts'
+import * as approvals from '../src/payouts/rails/file/approvals.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
-import * as decisions from '../src/payouts/rails/file/decisions.ts'
 import { exportBatch } from '../src/payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile } from '../src/payouts/rails/file/import.ts'
+import * as unsentBatches from '../src/payouts/rails/file/unsent-batches.ts'
 import { name, whole } from './arguments.ts'
 import { inTable as balancesInTable, daysDefault } from './bank-balances.ts'
 import { examples } from './help.ts'
@@ -76,12 +77,12 @@ payoutsCommand
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts show bat_…'))
   .action(async (batchId: string, options) => {
-    const { batch, approvals } = await withTransaction(async tx => ({
+    const { batch, approved } = await withTransaction(async tx => ({
       batch: await batches.require(tx, batchId),
-      approvals: await decisions.listApprovals(tx, batchId),
+      approved: await approvals.listApprovals(tx, batchId),
     }))
     printResult(options, {
-      value: { ...onWire(batch), approvals },
+      value: { ...onWire(batch), approvals: approved },
       text: () =>
         [
           sheet({
@@ -100,7 +101,7 @@ payoutsCommand
             sent: batch.sentAt?.toISOString() ?? null,
           }),
           '',
-          table(approvals.map(({ person, login, at }) => ({ 'approved by': person, login, at: at.toISOString() }))),
+          table(approved.map(({ person, login, at }) => ({ 'approved by': person, login, at: at.toISOString() }))),
         ].join('\n'),
     })
   })
@@ -108,7 +109,7 @@ payoutsCommand
 payoutsCommand
   .command('approve')
   .description(
-    `Approve a batch above the limits for automatic approval, after its cut-off. It is sent once ${decisions.approvalsNeeded} people have approved it.`,
+    `Approve a batch above the limits for automatic approval, after its cut-off. It is sent once ${approvals.approvalsNeeded} people have approved it.`,
   )
   .argument('<batch>', 'the batch’s id, bat_…')
   .addOption(asOption())
@@ -120,7 +121,7 @@ payoutsCommand
     const { batch, approvalCount } = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
       const mayShareLogin = OPENWAGE_APPROVAL_LOGINS === 'any'
       const by = { person, login: loginOf(), mayShareLogin }
-      const { approvalCount, hasChanged } = await decisions.approve(tx, { batchId, ...by, now })
+      const { approvalCount, hasChanged } = await approvals.approve(tx, { batchId, ...by, now })
       // A repeat too, as such: names are free by command, and another spelling of one may be an attempt to count twice.
       const details = { person, ...(hasChanged ? {} : { isRepeated: true }) }
       await recordOnBatch(tx, { action: 'payout_batch.approve', batchId, details, now })
@@ -133,7 +134,7 @@ payoutsCommand
         text: () =>
           batch.status === 'approved'
             ? `${batchId} is approved.`
-            : `${batchId} has ${approvalCount} of ${decisions.approvalsNeeded} approvals; another person must approve it.`,
+            : `${batchId} has ${approvalCount} of ${approvals.approvalsNeeded} approvals; another person must approve it.`,
       },
     )
   })
@@ -185,7 +186,7 @@ for (const { verb, held, action, description } of [
         return
       }
       const batch = await withTransaction(async tx => {
-        const hasChanged = await decisions.setHeld(tx, { batchId, held })
+        const hasChanged = await unsentBatches.setHeld(tx, { batchId, held })
         if (hasChanged) await recordOnBatch(tx, { action, batchId, details: { person: personOf(as), reason }, now })
         return await batches.require(tx, batchId)
       })
@@ -206,7 +207,7 @@ payoutsCommand
   .action(async (payment: string, { reason, as, json }: { reason: string; as?: string; json?: boolean }) => {
     const now = systemClock()
     const removed = await withTransaction(async tx => {
-      const done = await decisions.remove(tx, { payment, reason, now })
+      const done = await unsentBatches.remove(tx, { payment, reason, now })
       const details = { person: personOf(as), batchId: done.batchId, reason }
       const change = { action: 'payout.remove', resourceId: done.withdrawalId, details } as const
       await recordChange(tx, { partnerId: done.partnerId, change, now })

@@ -9,8 +9,9 @@ import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { toWire } from '../money.ts'
+import * as approvals from '../payouts/rails/file/approvals.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
-import * as decisions from '../payouts/rails/file/decisions.ts'
+import * as unsentBatches from '../payouts/rails/file/unsent-batches.ts'
 import { referencePattern } from '../payouts/reference.ts'
 import { ReasonGiven } from './partner-schema.ts'
 import { Batch, Batches, BatchStatus, batchOnWire, OfBatch, Payments } from './payout-schema.ts'
@@ -122,7 +123,7 @@ export function batchRoutes(app: App, { db }: ApiContext): void {
         id: 'approvePayoutBatch',
         tag,
         summary: 'Approve a batch',
-        description: `Needed above the limits for automatic approval, after the cut-off. The batch is sent once ${decisions.approvalsNeeded} people have approved it: users of the console, or all of them by command. An operator key is refused, since one person can have several; a user counts once.`,
+        description: `Needed above the limits for automatic approval, after the cut-off. The batch is sent once ${approvals.approvalsNeeded} people have approved it: users of the console, or all of them by command. An operator key is refused, since one person can have several; a user counts once.`,
         params: OfBatch,
         success: { status: 200, description: 'The batch.', schema: Batch },
         problems: ['NotFound'],
@@ -137,7 +138,7 @@ export function batchRoutes(app: App, { db }: ApiContext): void {
             'Forbidden',
             'A person must approve the batch: in the console, or with openwage payouts approve',
           )
-        const { hasChanged } = await decisions.approve(tx, { batchId, person, now: request.now })
+        const { hasChanged } = await approvals.approve(tx, { batchId, person, now: request.now })
         if (hasChanged) await recordOnBatch(tx, request, { action: 'payout_batch.approve', details: { person } })
         return { status: 200, body: await view(tx, batchId), resourceId: batchId }
       }),
@@ -170,7 +171,7 @@ export function batchRoutes(app: App, { db }: ApiContext): void {
       async (request, reply) =>
         withIdempotency(db, request, reply, async tx => {
           const { batchId } = request.params
-          const hasChanged = await decisions.setHeld(tx, { batchId, held })
+          const hasChanged = await unsentBatches.setHeld(tx, { batchId, held })
           const details = { person: operatorOf(request).person, reason: request.body.reason ?? null }
           if (hasChanged) await recordOnBatch(tx, request, { action: `payout_batch.${verb}`, details })
           return { status: 200, body: await view(tx, batchId), resourceId: batchId }
@@ -181,11 +182,11 @@ export function batchRoutes(app: App, { db }: ApiContext): void {
 
 async function view(db: Reader, batchId: string) {
   const batch = await batches.require(db, batchId)
-  const approvals = await decisions.listApprovals(db, batchId)
+  const approved = await approvals.listApprovals(db, batchId)
   return {
     ...batchOnWire(batch),
-    approvals: approvals.map(({ person, at }) => ({ person, at: at.toISOString() })),
-    approvalsNeeded: decisions.approvalsNeeded,
+    approvals: approved.map(({ person, at }) => ({ person, at: at.toISOString() })),
+    approvalsNeeded: approvals.approvalsNeeded,
     hold: batch.held ? await holdOf(db, batchId) : null,
   }
 }

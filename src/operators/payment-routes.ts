@@ -4,7 +4,7 @@ import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { readHistory } from '../payouts/history.ts'
-import * as decisions from '../payouts/rails/file/decisions.ts'
+import * as unsentBatches from '../payouts/rails/file/unsent-batches.ts'
 import { referencePattern } from '../payouts/reference.ts'
 import { line } from './partner-schema.ts'
 import { Payout, payoutOnWire, RemovedPayment } from './payout-schema.ts'
@@ -65,7 +65,7 @@ export function paymentRoutes(app: App, { db }: ApiContext): void {
     async (request, reply) =>
       withIdempotency(db, request, reply, async tx => {
         const { params, body, now } = request
-        const removed = await decisions.remove(tx, { payment: params.payment, reason: body.reason, now })
+        const removed = await unsentBatches.remove(tx, { payment: params.payment, reason: body.reason, now })
         const { partnerId, batchId, withdrawalId } = removed
         const details = { person: operatorOf(request).person, batchId, reason: body.reason }
         const change = { action: 'payout.remove', resourceId: withdrawalId, details } as const

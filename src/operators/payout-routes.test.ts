@@ -8,7 +8,7 @@ import { openwageHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import * as railHolds from '../payouts/rail-holds.ts'
-import * as decisions from '../payouts/rails/file/decisions.ts'
+import { approve as approveBatch } from '../payouts/rails/file/approvals.ts'
 import { fileRail } from '../payouts/rails/file/file-rail.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
 
@@ -76,9 +76,7 @@ async function batchOf(...nets: number[]) {
 const approve = (id: string, user = users[0]) =>
   user?.call('POST', `/admin/v1/payout-batches/${id}/approve`, { partner: null }) as Promise<Answer>
 const byCommand = (batchId: string, login: string) =>
-  harness.db
-    .transaction()
-    .execute(tx => decisions.approve(tx, { batchId, person: login, login, now: harness.clock.now() }))
+  harness.db.transaction().execute(tx => approveBatch(tx, { batchId, person: login, login, now: harness.clock.now() }))
 
 const approved = async (...nets: number[]) => {
   const batch = await batchOf(...nets)
@@ -121,7 +119,7 @@ test('an operator key cannot approve a batch, and one that did in an earlier ver
 test('a batch that a user approved in the console cannot be approved by command, maybe by the same person', async () => {
   const { id } = await batchOf(5_000)
   await approve(id)
-  await expect(byCommand(id, '1000@host')).rejects.toThrow('another person must approve it in the console, too')
+  await expect(byCommand(id, '1000@host')).rejects.toThrow('another person must approve the batch in the console, too')
   expect((await approve(id, users[1])).body.status).toBe('approved')
 })
 
@@ -143,7 +141,7 @@ test('a batch that was approved by command cannot be approved in the console, ma
   expect(await byCommand(id, '1000@host')).toMatchObject({ approvalCount: 1 })
   const refused = await approve(id)
   expect(problemOf(refused)).toEqual([409, 'Conflict', undefined])
-  expect(refused.body.issues[0].message).toContain('another person must approve it by command, too')
+  expect(refused.body.issues[0].message).toContain('another person must approve the batch by command, too')
   expect(await byCommand(id, '1001@host')).toMatchObject({ approvalCount: 2 })
 })
 

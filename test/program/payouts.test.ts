@@ -102,7 +102,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   await json(['payouts', 'remove', third, '--reason', 'Stopped on the phone'])
   // One login is one person, unless the installation says otherwise.
   expect(await refusal(['payouts', 'approve', id, '--as', 'Grace'])).toMatch(
-    /from another login: \d+@.* has approved it/,
+    /from another login: \d+@.* has decided before/,
   )
   const shared = await openwage(['payouts', 'approve', id, '--as', 'Grace', '--json'], {
     ...settings,

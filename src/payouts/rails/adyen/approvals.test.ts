@@ -5,8 +5,10 @@ import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
 import { verify } from '../../../audit/verify.ts'
 import * as railHolds from '../../rail-holds.ts'
 import { payoutTasks } from '../../tasks.ts'
+import * as approvals from '../file/approvals.ts'
 import * as batches from '../file/batches.ts'
-import * as decisions from '../file/decisions.ts'
+import { closeException } from '../file/decisions.ts'
+import { remove, setHeld } from '../file/unsent-batches.ts'
 
 // 11:00 in Berlin, on a Tuesday.
 const tuesday = new Date('2026-03-10T10:00:00.000Z')
@@ -75,7 +77,7 @@ async function batchOf(id: string): Promise<batches.Batch> {
   return await batches.require(db, batchId ?? '')
 }
 
-const decide = <T>(work: (tx: Parameters<typeof decisions.setHeld>[0], now: Date) => Promise<T>) =>
+const decide = <T>(work: (tx: Parameters<typeof setHeld>[0], now: Date) => Promise<T>) =>
   setUp.harness.db.transaction().execute(tx => work(tx, setUp.harness.clock.now()))
 
 /** What the worker does within a minute. */
@@ -95,14 +97,14 @@ test('a payment above the limit waits for two people, and keeps no other back', 
   expect([await isRequested(small), await isRequested(large)]).toEqual([true, false])
   const { id: batchId, ...waiting } = await batchOf(large)
   expect(waiting).toMatchObject({ status: 'building', paymentCount: 1, controlTotal: 5_001n, rail: 'adyen' })
-  expect(await decide((tx, now) => decisions.approve(tx, { batchId, person: 'Ada', now }))).toMatchObject({
+  expect(await decide((tx, now) => approvals.approve(tx, { batchId, person: 'Ada', now }))).toMatchObject({
     approvalCount: 1,
   })
   await minute()
   setUp.harness.clock.advance({ minutes: 61 })
   await minute()
   expect(await isRequested(large)).toBe(false)
-  expect(await decide((tx, now) => decisions.approve(tx, { batchId, person: 'Grace', now }))).toMatchObject({
+  expect(await decide((tx, now) => approvals.approve(tx, { batchId, person: 'Grace', now }))).toMatchObject({
     approvalCount: 2,
   })
   await minute()
@@ -129,16 +131,16 @@ test('payments above the limit of a batch wait together, and those above the lim
 test('a payment that waits can be held, released and taken out; one that was requested cannot', async () => {
   const [held = '', removed = ''] = await submit(6_000, 7_000)
   const { id: batchId } = await batchOf(held)
-  for (const person of ['Ada', 'Grace']) await decide((tx, now) => decisions.approve(tx, { batchId, person, now }))
-  await decide(tx => decisions.setHeld(tx, { batchId, held: true }))
+  for (const person of ['Ada', 'Grace']) await decide((tx, now) => approvals.approve(tx, { batchId, person, now }))
+  await decide(tx => setHeld(tx, { batchId, held: true }))
   await minute()
   setUp.harness.clock.advance({ minutes: 61 })
   await minute()
   expect(await isRequested(held)).toBe(false)
-  await decide(tx => decisions.setHeld(tx, { batchId, held: false }))
+  await decide(tx => setHeld(tx, { batchId, held: false }))
   await minute()
   expect(await isRequested(held)).toBe(true)
-  const take = (payment: string) => decide((tx, now) => decisions.remove(tx, { payment, reason: 'Stopped', now }))
+  const take = (payment: string) => decide((tx, now) => remove(tx, { payment, reason: 'Stopped', now }))
   await expect(take(held)).rejects.toThrow('sent')
   await take(removed)
   await minute()
@@ -172,9 +174,7 @@ describe('while the rail is held', () => {
     const { id: exceptionId = '' } =
       (await harness.db.selectFrom('payoutExceptions').select('id').executeTakeFirst()) ?? {}
     const giveBack = () =>
-      decide((tx, now) =>
-        decisions.closeException(tx, { exceptionId, person: 'Ada', note: 'test', now, decision: 'give_back' }),
-      )
+      decide((tx, now) => closeException(tx, { exceptionId, person: 'Ada', note: 'test', now, decision: 'give_back' }))
     await expect(giveBack()).rejects.toThrow(/may have been accepted.* It cannot ask unless adyen is in OPENWAGE_RAILS/)
     harness.clock.advance({ minutes: 61 })
     service.fail('none', { status: 422, body: refusal(422, '30_112') })

@@ -440,6 +440,12 @@ async function find(db: Reader, batchId: string): Promise<Batch | undefined> {
   return batch
 }
 
+/** Locks a batch. @throws Problem `NotFound` */
+export async function lock(tx: Tx, batchId: string): Promise<Batch> {
+  await sql`select from payout_batches where id = ${batchId} for update`.execute(tx)
+  return await require(tx, batchId)
+}
+
 /** @throws Problem `NotFound` */
 export async function require(db: Reader, batchId: string): Promise<Batch> {
   const batch = await find(db, batchId)

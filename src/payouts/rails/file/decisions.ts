@@ -1,187 +1,16 @@
-import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
-import { isIdOf } from '../../../ids.ts'
-import type { Restriction } from '../../../members/restrictions.ts'
 import { inWords } from '../../../money.ts'
-import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
-import { reasonInWords, restrictionOf } from '../reasons.ts'
-import { recordOutcome } from '../reports.ts'
+import { restrictionOf } from '../reasons.ts'
 import { endUnanswered } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
+import { type DecidedPayment, end, lockPayout } from './decided-payments.ts'
 import { bookMovement, bookSettlement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
 
-// What operators decide about batches, payments and exceptions.
-
-/** People who must approve a batch above the limits for automatic approval. */
-export const approvalsNeeded = 2
-
-type OnBatch = { batchId: string; now: Date }
-
-/**
- * Approves a closed batch for a person. With the second person it may be sent. Idempotent for the same person. All approvals of a
- * batch come from users of the console, or all from logins: nothing tells whether a user and a login are the same person.
- * @param login of the operating system, from which a second person may approve only if `mayShareLogin`; null for a user of the console
- * @returns how many people have approved it, and whether the person had not before
- */
-export async function approve(
-  tx: Tx,
-  {
-    batchId,
-    person,
-    login = null,
-    mayShareLogin = false,
-    now,
-  }: OnBatch & { person: string; login?: string | null; mayShareLogin?: boolean },
-): Promise<{ approvalCount: number; hasChanged: boolean }> {
-  const batch = await lock(tx, batchId)
-  if (batch.status !== 'building') throw problem('Conflict', `The batch is ${batch.status}; it needs no approval`)
-  if (batch.closedAt === null) {
-    throw problem('Conflict', `The batch takes payments until ${batch.cutOffAt.toISOString()}; approve it after that`)
-  }
-  const earlier = await listCounting(tx, batchId)
-  if (earlier.some(approval => (approval.login === null) !== (login === null))) {
-    throw problem(
-      'Conflict',
-      login === null
-        ? 'The batch has an approval by command, so another person must approve it by command, too'
-        : 'The batch has an approval in the console, so another person must approve it in the console, too',
-    )
-  }
-  const hasChanged = !earlier.some(approval => sameName(approval.person) === sameName(person))
-  if (hasChanged) {
-    if (login !== null && !mayShareLogin && earlier.some(approval => approval.login === login)) {
-      throw new Error(
-        `Another person must approve the batch from another login: ${login} has approved it. OPENWAGE_APPROVAL_LOGINS=any allows this`,
-      )
-    }
-    await sql`
-      insert into payout_batch_approvals (batch_id, person, login, at)
-      values (${batchId}, ${person}, ${login}, ${now})`.execute(tx)
-  }
-  const people = await listCounting(tx, batchId)
-  if (people.length >= approvalsNeeded) {
-    await sql`
-      update payout_batches set status = 'approved', approved_at = ${now} where id = ${batchId}`.execute(tx)
-  }
-  return { approvalCount: people.length, hasChanged }
-}
-
-/**
- * Equal for spellings of one name that look alike: letter case, full width, invisible characters, blanks. A name that was given
- * is followed by the login in brackets, which makes no other person of it.
- */
-function sameName(person: string): string {
-  return person
-    .replace(/ \([^()]*\)$/, '')
-    .normalize('NFKC')
-    .replace(/\p{Cf}/gu, '')
-    .replace(/\s+/gu, ' ')
-    .trim()
-    .toLowerCase()
-}
-
-type Approval = { person: string; login: string | null; at: Date }
-
-/** Who approved a batch, and when, oldest first. */
-export async function listApprovals(db: Reader, batchId: string): Promise<Approval[]> {
-  return await db
-    .selectFrom('payoutBatchApprovals')
-    .select(['person', 'login', 'at'])
-    .where('batchId', '=', batchId)
-    .orderBy('at')
-    .orderBy('person')
-    .execute()
-}
-
-/** Approvals by people. Earlier versions took those of operator keys, too, of which one person can have two. */
-async function listCounting(tx: Tx, batchId: string): Promise<Approval[]> {
-  return (await listApprovals(tx, batchId)).filter(({ person }) => !isIdOf('operatorKey', person))
-}
-
-/** Holds an unsent batch, or releases it. Idempotent. @returns whether that changed anything */
-export async function setHeld(tx: Tx, { batchId, held }: { batchId: string; held: boolean }): Promise<boolean> {
-  const batch = await lock(tx, batchId)
-  refuseSent(batch)
-  if (batch.held === held) return false
-  await sql`
-    update payout_batches set held = ${held} where id = ${batchId}`.execute(tx)
-  return true
-}
-
-/**
- * Takes a payment out of an unsent batch. It counts as failed, so the member has the money back.
- * @param payment its reference, or the withdrawal's id
- * @param reason what the partner and the member read
- */
-export async function remove(
-  tx: Tx,
-  { payment, reason, now }: { payment: string; reason: string; now: Date },
-): Promise<{ partnerId: string; withdrawalId: string; batchId: string }> {
-  const { rail, batchId } = await findPayout(tx, payment)
-  // In the order of the importer and of the sender: the rail, the batch, the payment.
-  await lockRail(tx, { rail, for: 'records' })
-  const batch = batchId === null ? undefined : await lock(tx, batchId)
-  const { reference, partnerId, withdrawalId, amount, outcome } = await lockPayout(tx, payment)
-  if (batch === undefined || batchId === null || outcome !== null)
-    throw problem('Conflict', `${reference} waits in no batch`)
-  refuseSent(batch)
-  await sql`
-    update payouts set removed_at = ${now}, outcome = 'failed' where reference = ${reference}`.execute(tx)
-  await sql`
-    update payout_batches set payment_count = payment_count - 1, control_total = control_total - ${amount}
-     where id = ${batchId}`.execute(tx)
-  const ended = { rail, reference, messageId: 'operator', entryKey: `removed ${reference}`, now }
-  await recordOutcome(tx, { ...ended, outcome: 'failed', reason })
-  return { partnerId, withdrawalId, batchId }
-}
-
-async function lock(tx: Tx, batchId: string): Promise<batches.Batch> {
-  await sql`select from payout_batches where id = ${batchId} for update`.execute(tx)
-  return await batches.require(tx, batchId)
-}
-
-function refuseSent({ status, sendingAt }: batches.Batch): void {
-  if (status !== 'building' && status !== 'approved')
-    throw problem('Conflict', `The batch is ${status}, so it cannot be changed`)
-  if (sendingAt !== null)
-    throw problem('Conflict', 'The file of the batch is being delivered, so the batch cannot be changed')
-}
-
-type Payout = {
-  reference: string
-  rail: string
-  partnerId: string
-  withdrawalId: string
-  batchId: string | null
-  amount: bigint
-  currency: string
-  outcome: FinalOutcome | null
-  /** It was sent to the bank by a request, not in a file. */
-  isSentAlone: boolean
-  /** When the latest request was sent that may have made it. */
-  requestOpenAt: Date | null
-  /** The bank's id, if it has accepted a request. */
-  transferId: string | null
-}
-
-async function lockPayout(tx: Tx, payment: string): Promise<Payout> {
-  return await findPayout(tx, payment, { lock: true })
-}
-
-async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {}): Promise<Payout> {
-  const { rows } = await sql<Payout>`
-    select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome,
-           sent_at is not null as is_sent_alone, request_open_at, transfer_id
-      from payouts where reference = ${payment} or withdrawal_id = ${payment} ${locks ? sql`for update` : sql``}`.execute(
-    tx,
-  )
-  const [payout] = rows
-  if (payout === undefined) throw problem('NotFound', `There is no payment ${payment}`)
-  return payout
-}
+// What operators decide about answers of banks that did not fit.
 
 export type Decision =
   /** Nothing follows from the answer. */
@@ -346,7 +175,7 @@ async function giveBackSome(
     now,
   }: { exception: Exception; batchId: string; references: readonly string[]; now: Date },
 ): Promise<void> {
-  const { messageId, controlTotal, currency } = await lock(tx, batchId)
+  const { messageId, controlTotal, currency } = await batches.lock(tx, batchId)
   const inMoney = (units: bigint) => inWords({ amount: units, currency })
   const { rows } = await sql<{ failed: bigint }>`
     select coalesce(sum(amount), 0)::bigint as failed from payouts
@@ -354,7 +183,7 @@ async function giveBackSome(
   const missing = controlTotal - (rows[0]?.failed ?? 0n) + (amount ?? 0n)
   if (kind !== 'amount' || missing <= 0n)
     throw problem('Conflict', `The bank did not debit less than the payments of ${messageId} add up to`)
-  const payouts: Payout[] = []
+  const payouts: DecidedPayment[] = []
   // In order, as all that lock several payments of a batch.
   for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
   const other = payouts.find(payout => payout.batchId !== batchId || payout.outcome !== null)
@@ -388,7 +217,7 @@ async function giveBackBatch(
     now,
   }: { batchId: string; rail: string; key: string; reasonCode: string | null; now: Date },
 ): Promise<void> {
-  const { sentAt, messageId } = await lock(tx, batchId)
+  const { sentAt, messageId } = await batches.lock(tx, batchId)
   if (sentAt === null)
     throw problem('Conflict', `The batch ${messageId} has not been sent; take its payments out of it instead`)
   const source = { rail, messageId: 'operator', keyPrefix: key }
@@ -396,27 +225,13 @@ async function giveBackBatch(
   await batches.settleAnswered(tx, { rail, now })
 }
 
-/** Refuses to end a payment as failed that the bank may have made, or may still make. */
-function refuseIfPayable({ reference, rail, requestOpenAt, transferId }: Payout, exception: Exception): void {
-  if (requestOpenAt !== null) {
-    throw problem(
-      'Conflict',
-      `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that. It cannot ask unless ${rail} is in OPENWAGE_RAILS, so configure the rail again if it was taken out. If requests are repeated without an answer, hold the rail ${rail} first`,
-    )
-  }
-  // Only an exception that says so shows that the transfer has ended without being paid.
-  if (transferId !== null && exception.outcome !== 'failed' && exception.outcome !== 'returned') {
-    throw problem(
-      'Conflict',
-      `The bank has accepted ${reference} and may still pay it, so its money cannot be given back. The worker asks for the outcome`,
-    )
-  }
-}
-
 /** Refuses to give back a payment that the exception says was paid, or that was paid after the exception had been opened. */
 async function refuseIfPaidSince(
   tx: Tx,
-  { payout: { reference, rail }, exception: { kind, outcome, openedAt } }: { payout: Payout; exception: Exception },
+  {
+    payout: { reference, rail },
+    exception: { kind, outcome, openedAt },
+  }: { payout: DecidedPayment; exception: Exception },
 ): Promise<void> {
   if (outcome === 'returned') return
   // From the end of the index, which is near: an exception is about a payment of the last days or weeks.
@@ -432,31 +247,19 @@ async function refuseIfPaidSince(
     )
 }
 
-async function end(
-  tx: Tx,
-  {
-    payout,
-    key,
-    outcome,
-    reasonCode,
-    restriction,
-    now,
-  }: {
-    payout: Payout
-    key: string
-    outcome: FinalOutcome
-    reasonCode: string | null
-    restriction: Restriction | null
-    now: Date
-  },
-): Promise<void> {
-  const { reference, rail, batchId, isSentAlone } = payout
-  const batch = batchId === null ? undefined : await batches.require(tx, batchId)
-  // An unsent batch would still pay it.
-  if (!isSentAlone && (batch === undefined || batch.sentAt === null))
-    throw problem('Conflict', `The payment ${reference} has not been sent; take it out of its batch instead`)
-  const reason = reasonInWords(reasonCode)
-  const ended = { rail, reference, messageId: 'operator', entryKey: key, now }
-  await recordOutcome(tx, { ...ended, outcome, reasonCode, reason, restriction })
-  await batches.settleAnswered(tx, { rail, now })
+/** Refuses to end a payment as failed that the bank may have made, or may still make. */
+function refuseIfPayable({ reference, rail, requestOpenAt, transferId }: DecidedPayment, exception: Exception): void {
+  if (requestOpenAt !== null) {
+    throw problem(
+      'Conflict',
+      `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that. It cannot ask unless ${rail} is in OPENWAGE_RAILS, so configure the rail again if it was taken out. If requests are repeated without an answer, hold the rail ${rail} first`,
+    )
+  }
+  // Only an exception that says so shows that the transfer has ended without being paid.
+  if (transferId !== null && exception.outcome !== 'failed' && exception.outcome !== 'returned') {
+    throw problem(
+      'Conflict',
+      `The bank has accepted ${reference} and may still pay it, so its money cannot be given back. The worker asks for the outcome`,
+    )
+  }
 }

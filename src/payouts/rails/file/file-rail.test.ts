@@ -20,14 +20,16 @@ import { putByHand } from '../delivery/by-hand.ts'
 import { type Delivery, NotDelivered } from '../delivery/delivery.ts'
 import { FolderDelivery } from '../delivery/folder.ts'
 import { sepaFormat } from '../sepa/format.ts'
+import { approve } from './approvals.ts'
 import { listBalances } from './balances.ts'
 import { claimForSending, toWrite } from './batches.ts'
-import { approve, closeException, remove, setHeld } from './decisions.ts'
+import { closeException } from './decisions.ts'
 import { exportBatch, markExported } from './export.ts'
 import { fileRail } from './file-rail.ts'
 import type { FileRailSettings } from './format.ts'
 import { importBankFile } from './import.ts'
 import { lockRail } from './rail-lock.ts'
+import { remove, setHeld } from './unsent-batches.ts'
 
 // 11:00 in Berlin, on a Tuesday.
 const tuesday = new Date('2026-03-10T10:00:00.000Z')
@@ -784,7 +786,7 @@ describe('a bank file', () => {
     const [batch] = await batches()
     await answer('head;M1', `failed;${second?.reference};6000EUR;AC04`)
     await answer('head;M2', `entry;-11000EUR;${batch?.messageId};E1`)
-    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['amount'])
+    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['paid_after_give_back'])
     expect(await statusOf(first?.id ?? '')).toBe('submitted')
     await answer('head;M3', `entry;-5000EUR;${batch?.messageId};E1`)
     expect(await statusOf(first?.id ?? '')).toBe('paid')

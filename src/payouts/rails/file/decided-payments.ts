@@ -1,0 +1,73 @@
+import { sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
+import type { Restriction } from '../../../members/restrictions.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import { reasonInWords } from '../reasons.ts'
+import { recordOutcome } from '../reports.ts'
+import * as batches from './batches.ts'
+
+/** A payment, as far as a decision about it needs it. */
+export type DecidedPayment = {
+  reference: string
+  rail: string
+  partnerId: string
+  withdrawalId: string
+  batchId: string | null
+  amount: bigint
+  currency: string
+  outcome: FinalOutcome | null
+  /** It was sent to the bank by a request, not in a file. */
+  isSentAlone: boolean
+  /** When the latest request was sent that may have made it. */
+  requestOpenAt: Date | null
+  /** The bank's id, if it has accepted a request. */
+  transferId: string | null
+}
+
+/** @param payment its reference, or the withdrawal's id. @throws Problem `NotFound` */
+export async function lockPayout(tx: Tx, payment: string): Promise<DecidedPayment> {
+  return await findPayout(tx, payment, { lock: true })
+}
+
+/** Like `lockPayout`, without the lock. */
+export async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {}): Promise<DecidedPayment> {
+  const { rows } = await sql<DecidedPayment>`
+    select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome,
+           sent_at is not null as is_sent_alone, request_open_at, transfer_id
+      from payouts where reference = ${payment} or withdrawal_id = ${payment} ${locks ? sql`for update` : sql``}`.execute(
+    tx,
+  )
+  const [payout] = rows
+  if (payout === undefined) throw problem('NotFound', `There is no payment ${payment}`)
+  return payout
+}
+
+/** Records what became of a payment by a decision. @throws Problem `Conflict` if it has not been sent */
+export async function end(
+  tx: Tx,
+  {
+    payout,
+    key,
+    outcome,
+    reasonCode,
+    restriction,
+    now,
+  }: {
+    payout: DecidedPayment
+    key: string
+    outcome: FinalOutcome
+    reasonCode: string | null
+    restriction: Restriction | null
+    now: Date
+  },
+): Promise<void> {
+  const { reference, rail, batchId, isSentAlone } = payout
+  const batch = batchId === null ? undefined : await batches.require(tx, batchId)
+  // An unsent batch would still pay it.
+  if (!isSentAlone && (batch === undefined || batch.sentAt === null))
+    throw problem('Conflict', `The payment ${reference} has not been sent; take it out of its batch instead`)
+  const reason = reasonInWords(reasonCode)
+  const ended = { rail, reference, messageId: 'operator', entryKey: key, now }
+  await recordOutcome(tx, { ...ended, outcome, reasonCode, reason, restriction })
+  await batches.settleAnswered(tx, { rail, now })
+}

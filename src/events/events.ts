@@ -174,6 +174,7 @@ export async function numberFeed(
  * one resource are in order of their sequence.
  * @param after the last event that the reader has; null for the beginning
  * @param types only these; all if empty
+ * @param resourceIds only events of these; null for all
  * @throws Problem `NotFound` if there is no such event, or it is older than 30 days: events after it may have left the feed,
  * and the reader would silently miss them
  */
@@ -183,14 +184,14 @@ export async function read(
     partnerId,
     after,
     types,
-    resourceId = null,
+    resourceIds = null,
     countMax,
     now,
   }: {
     partnerId: string
     after: string | null
     types: EventType[]
-    resourceId?: string | null
+    resourceIds?: string[] | null
     countMax: number
     now: Date
   },
@@ -202,10 +203,12 @@ export async function read(
     select position, sequence, id, type, data, created_at from events
      where partner_id = ${partnerId} ${type} and created_at >= ${oldest} and position > ${from}
      order by position limit ${countMax}`
-  // A resource has few events. Each type is one index range, so a rare type is found without reading the others.
+  // Resources have few events. Each type is one index range, so a rare type is found without reading the others.
   const wanted =
-    resourceId !== null
-      ? range(sql`and resource_id = ${resourceId} and (${types.length === 0} or type = any(${types}::text[]))`)
+    resourceIds !== null
+      ? range(
+          sql`and resource_id = any(${resourceIds}::text[]) and (${types.length === 0} or type = any(${types}::text[]))`,
+        )
       : types.length === 0
         ? range(sql``)
         : sql`select e.* from unnest(${[...new Set(types)]}::text[]) as wanted (type)

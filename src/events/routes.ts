@@ -126,7 +126,7 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
           partnerId: partner.id,
           after,
           types,
-          resourceId,
+          resourceIds: resourceId === null ? null : [resourceId],
           countMax: take + 1,
           now,
         })

@@ -64,8 +64,9 @@ function pathOf(route: string, params: unknown): string {
   })
 }
 
-/** The resource that the path names, or else the member that the refusal names. */
-function namedResource({ params }: FastifyRequest, memberId: unknown): string | null {
-  const named = [...Object.values((params as object | undefined) ?? {}).toReversed(), memberId]
-  return named.find(isGeneratedId) ?? null
+/** The resource that the path names, or else the member that the refusal, the body or the session names. */
+function namedResource({ params, body, memberSession }: FastifyRequest, memberId: unknown): string | null {
+  const inBody = (body as { memberId?: unknown } | null | undefined)?.memberId
+  const inPath = Object.values((params as object | undefined) ?? {}).toReversed()
+  return [...inPath, memberId, inBody, memberSession?.memberId].find(isGeneratedId) ?? null
 }

@@ -37,7 +37,7 @@ export const LoggedRequest = Type.Object(
       examples: [['MemberInsufficientFunds']],
     }),
     resourceId: orNull(
-      'What the request created or changed, or else the resource in its path, or else the member that the error names.',
+      'What the request created or changed, or else the resource in its path, or else the member that the error or the request names.',
       ['w_01kah4pzc5e4r8v2m6t0x9y3bd'],
     ),
   },

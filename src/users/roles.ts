@@ -65,6 +65,7 @@ export const access: { readonly [operationId: string]: Access } = {
   checkSettlementFile: payroll,
   createSettlement: payroll,
   getMemberStatement: staff,
+  getMemberSupport: staff,
 
   getOverview: readers,
   getOverviewSeries: readers,

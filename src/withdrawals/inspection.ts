@@ -4,7 +4,7 @@ import type { Currency } from '../money.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
 import { type HasRail, readFacts } from './facts.ts'
 import { type UnfinishedStatus, unfinishedStatuses, type WithdrawalStatus } from './lifecycle.ts'
-import { decideIntent, type MemberFacts } from './rules.ts'
+import { decideIntent, type Facts, type MemberFacts, suspensionReason } from './rules.ts'
 import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
 
 // The operator's view, across all partners.
@@ -99,7 +99,20 @@ export type WithdrawalEligibility = {
   available: bigint
   /** Null if the member could withdraw the lowest amount now. */
   refusal: string | null
+  /** What has to change before the member can withdraw; null if nothing has to. */
+  cause: RefusalCause | null
 } & Pick<MemberFacts, 'withdrawalsToday' | 'withdrawalsThisCycle' | 'accountRefused' | 'reviewReason'>
+
+export type RefusalCause =
+  | 'installation'
+  | 'partner'
+  | 'float'
+  | 'cycle'
+  | 'member'
+  | 'review'
+  | 'limit'
+  | 'account'
+  | 'funds'
 
 /** Decides an intent for the lowest amount. Undefined if there is no such member. */
 export async function findEligibility(
@@ -112,8 +125,21 @@ export async function findEligibility(
   const { tier, available, withdrawalsToday, withdrawalsThisCycle, accountRefused, reviewReason } = member
   const amount = { amount: lowestAmount(tier), currency: tier.currency }
   const decided = decideIntent(asked.facts, { memberId, amount })
-  const refusal = decided instanceof Problem ? decided.message : null
-  return { tier, available, refusal, withdrawalsToday, withdrawalsThisCycle, accountRefused, reviewReason }
+  const isRefused = decided instanceof Problem
+  const refusal = isRefused ? decided.message : null
+  const cause = isRefused ? causeOf(decided, asked.facts) : null
+  return { tier, available, refusal, cause, withdrawalsToday, withdrawalsThisCycle, accountRefused, reviewReason }
+}
+
+function causeOf({ name }: Problem, facts: Facts): RefusalCause {
+  if (name === 'BankAccountInvalid') return 'account'
+  if (name === 'MemberNotEligible') {
+    if (facts.member?.status !== 'active') return 'member'
+    return facts.member.reviewReason === null ? 'limit' : 'review'
+  }
+  if (name !== 'UnprocessableEntity') return 'funds'
+  const why = suspensionReason(facts)
+  return why === null ? 'cycle' : ({ 'no rail': 'installation', paused: 'partner', 'float low': 'float' } as const)[why]
 }
 
 // Both conditions: the due time is what the index is on.

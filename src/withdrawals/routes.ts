@@ -16,6 +16,7 @@ import { balanceBody, detailsBody, itemBody } from './bodies.ts'
 import type { Completed } from './completions.ts'
 import { type Explanation, explain } from './explanation.ts'
 import * as intents from './intents.ts'
+import { memberSupportRoutes } from './member-routes.ts'
 import { type Intent, statusAt } from './rules.ts'
 import {
   CompleteWithdrawal,
@@ -51,6 +52,7 @@ export function withdrawalRoutes(
   const hasRail = (currency: Currency) => bankOf(currency) !== null
   const batches = withdrawalBatches({ ...context, hasRail })
   memberPageRoutes(app, { ...context, batches, hasRail })
+  memberSupportRoutes(app, { ...context, hasRail })
 
   app.get(
     '/v1/pay/members/:memberId/balance',

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
 import { executablePath, expectAccessible } from './chromium.ts'
-import { type ConsolePages, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
+import { type ConsolePages, desk, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -206,6 +206,45 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
       page.getByRole('button', { name: 'Errors as CSV' }).click(),
     ])
     expect(download.suggestedFilename()).toBe('errors-of-all.csv')
+    await close(page)
+  })
+
+  test('sees first why a member cannot withdraw, what was refused, and changes it with the button beside it', async () => {
+    const { harness, open, close } = pages
+    const invited = await harness.call('POST', '/v1/members', {
+      body: { email: 'fay@example.com', firstName: 'Fay', lastName: 'Marsh', tier: 'Silver' },
+    })
+    const { memberId } = invited.body
+    await harness.call('POST', `/v1/members/${memberId}/activate`)
+    const payDetails = [{ memberId, money: { amount: 9_000, currency: 'GBP' } }]
+    await harness.call('POST', '/v1/pay/run', { body: { payDetails } })
+    const amount = { amount: 2_000, currency: 'GBP' }
+    await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
+    await harness.flushRequestLog()
+    const page = await open(`members/${memberId}`, { roles: ['payroll', 'support'] })
+    const reason = page.getByRole('region', { name: 'Cannot withdraw' })
+    await reason.getByText('The member has no bank account').waitFor()
+    await page.getByRole('cell', { name: 'No bank account, or it fails its check' }).waitFor()
+    await expectAccessible(page)
+    await page.setViewportSize(phone.viewport)
+    expect(await fitsItsWidth(page)).toBe(true)
+    await page.setViewportSize(desk.viewport)
+    await reason.getByRole('button', { name: 'Change the bank account' }).click()
+    await expect.poll(() => page.evaluate<string>('document.activeElement.name')).toBe('accountHolder')
+    await page.keyboard.type('Fay Marsh')
+    await page.getByLabel('Sort code').fill('089999')
+    await page.getByLabel('Account number').fill('66374958')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await reason.waitFor({ state: 'detached' })
+    await page.getByText('Can be withdrawn').waitFor()
+    const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
+    const { withdrawalIntentId } = intent.body
+    await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+    await page.reload()
+    const line = page.getByRole('table', { name: 'Statement' }).getByRole('row', { name: 'Withdrawal' })
+    await line.getByText('Held').waitFor()
+    expect(await line.count()).toBe(1)
+    await page.getByRole('cell', { name: 'withdrawal.held' }).waitFor()
     await close(page)
   })
 

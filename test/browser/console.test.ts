@@ -47,7 +47,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
       [`withdrawals/${id}`]: 'Held: the money has left the member’s pay',
       [`intents/${withdrawalIntentId}`]: 'Decided by tier Silver, version 1',
       members: 'Sam Okafor',
-      [`members/${memberId}`]: 'Withdrawal held',
+      [`members/${memberId}`]: 'Pay added',
       lists: 'Drop a file here',
       'pay-runs': 'Available from',
       [`pay-runs/${runs.body.payRuns[0].id}`]: 'Total in GBP',

@@ -104,13 +104,16 @@ export function Figure({
   title,
   children,
   note,
+  isLeading = false,
 }: {
   title: string
   children: ComponentChildren
   note?: ComponentChildren
+  /** The one that a person looks at before the others. */
+  isLeading?: boolean
 }) {
   return (
-    <div class="figure-card">
+    <div class={`figure-card${isLeading ? ' figure-leading' : ''}`}>
       <span class="figure-title">{title}</span>
       <span class="figure-value">{children}</span>
       {note && <span class="figure-note">{note}</span>}
@@ -148,15 +151,25 @@ export function Timeline({ steps }: { steps: Step[] }) {
   )
 }
 
+/** The browser would focus the button that closes the drawer. */
+function focusField(dialog: HTMLDialogElement, name: string): void {
+  const fields = [...dialog.querySelectorAll<HTMLElement>('.drawer-body :is(input, select, textarea)')]
+  const field = fields.find(each => each.getAttribute('name') === name) ?? fields[0]
+  field?.focus()
+}
+
 /** A panel at the side of the page, over it on a narrow screen. Escape closes it. */
 export function Drawer({
   title,
   isOpen,
+  focus = '',
   onClose,
   children,
 }: {
   title: string
   isOpen: boolean
+  /** The name of the field to begin with; without it, the first one. */
+  focus?: string | undefined
   onClose: () => void
   children: ComponentChildren
 }) {
@@ -164,7 +177,10 @@ export function Drawer({
   useEffect(() => {
     const dialog = ref.current
     if (dialog === null) return
-    if (isOpen && !dialog.open) dialog.showModal()
+    if (isOpen && !dialog.open) {
+      dialog.showModal()
+      focusField(dialog, focus)
+    }
     if (!isOpen && dialog.open) dialog.close()
     if (!isOpen) return
     drawersOpen.value++

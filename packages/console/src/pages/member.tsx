@@ -12,7 +12,7 @@ import {
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { act, actUnlessUndone } from '../act.ts'
-import { api, send } from '../api.ts'
+import { api, partnerId, send } from '../api.ts'
 import { ActButton } from '../components/act-button.tsx'
 import { ExportButton } from '../components/export.tsx'
 import { DayFilter, useFilters } from '../components/filters.tsx'
@@ -26,7 +26,7 @@ import { formatMoney, inWords } from '../format.ts'
 import { changesOf } from '../member-fields.ts'
 import { at, hrefOfId } from '../places.ts'
 import { prefetch, reload, useList, useLoaded } from '../query.ts'
-import { isSandbox, may } from '../session.ts'
+import { isSandbox, may, session } from '../session.ts'
 import { withdrawalStatuses } from '../statuses.ts'
 import { toast } from '../toasts.ts'
 
@@ -47,25 +47,36 @@ export default function MemberPage() {
 
 function Shown({ member }: { member: Member }) {
   const { memberId, firstName, lastName, status } = member
-  const [isChanging, setIsChanging] = useState(false)
+  /** The field that the reader is about to change; empty for no field in particular. */
+  const [changing, setChanging] = useState<string>()
   const balance = useLoaded(`member-balance ${memberId}`, () => api.members.getBalance(memberId))
+  const support = useLoaded(`member-support ${memberId}`, () =>
+    send<Support>('GET', `/console/v1/members/${memberId}/support`),
+  )
   return (
     <Page
       title={`${firstName} ${lastName}`}
       back={back()}
-      actions={
-        <Actions member={member} currency={balance.value?.available.currency} onChange={() => setIsChanging(true)} />
-      }
+      actions={<Actions member={member} onChange={() => setChanging('')} />}
     >
       <div class="record-head">
         <State state={status} />
         <span class="record-to">{member.email}</span>
       </div>
+      {support.value?.refusal && (
+        <CannotWithdraw
+          member={member}
+          refusal={support.value.refusal}
+          currency={balance.value?.available.currency}
+          onChange={setChanging}
+        />
+      )}
       {balance.value && (
         <div class="figures">
           <Figure
             title="Available now"
-            note={balance.value.isTemporarilyUnavailable ? 'Withdrawals are refused for now' : undefined}
+            note={support.value?.refusal === null ? 'Can be withdrawn' : undefined}
+            isLeading
           >
             <Amount money={balance.value.available} />
           </Figure>
@@ -82,9 +93,12 @@ function Shown({ member }: { member: Member }) {
       )}
       <div class="columns">
         <div class="stack">
+          {support.value !== undefined && support.value.refused.length > 0 && (
+            <RefusedAttempts refused={support.value.refused} />
+          )}
           <Statement memberId={memberId} />
           <Withdrawals memberId={memberId} />
-          {may('support', 'developer') && <Events memberId={memberId} />}
+          <Events events={support.value?.events} error={support.error} reload={support.reload} />
         </div>
         <Panel title="Details">
           <KeyValues
@@ -100,7 +114,12 @@ function Shown({ member }: { member: Member }) {
           />
         </Panel>
       </div>
-      <Drawer title="Change the member" isOpen={isChanging} onClose={() => setIsChanging(false)}>
+      <Drawer
+        title="Change the member"
+        isOpen={changing !== undefined}
+        focus={changing}
+        onClose={() => setChanging(undefined)}
+      >
         <MemberForm
           member={member}
           submit="Save"
@@ -109,7 +128,7 @@ function Shown({ member }: { member: Member }) {
             if (Object.keys(changes).length > 0) await api.members.update(memberId, changes)
             toast('Saved')
             reload('member')
-            setIsChanging(false)
+            setChanging(undefined)
           }}
         />
       </Drawer>
@@ -117,15 +136,7 @@ function Shown({ member }: { member: Member }) {
   )
 }
 
-function Actions({
-  member: { memberId, firstName, status },
-  currency,
-  onChange,
-}: {
-  member: Member
-  currency: Money['currency'] | undefined
-  onChange: () => void
-}) {
+function Actions({ member: { memberId, firstName, status }, onChange }: { member: Member; onChange: () => void }) {
   const [isGoing, setIsGoing] = useState(false)
   const offboard = () => {
     setIsGoing(true)
@@ -134,32 +145,131 @@ function Actions({
       onEnd: () => setIsGoing(false),
     })
   }
-  const pay = currency && money('100', currency)
+  if (!may('payroll')) return null
   return (
     <>
-      {isSandbox.value && may('developer') && status === 'active' && pay && (
-        <ActButton act={() => act(() => api.sandbox.members.fund(memberId, { amount: pay }), 'Paid in', 'member')}>
-          Add {formatMoney(pay)} of pay
-        </ActButton>
-      )}
-      {status === 'invited' && may('payroll') && (
-        <ActButton act={() => act(() => api.members.activate(memberId), `${firstName} is active`, 'member')}>
-          Activate
-        </ActButton>
-      )}
-      {may('payroll') && (
-        <>
-          <button type="button" class="button" onClick={onChange}>
-            Change
-          </button>
-          {status !== 'inactive' && (
-            <button type="button" class="button" disabled={isGoing} onClick={offboard}>
-              Offboard
-            </button>
-          )}
-        </>
+      <button type="button" class="button" onClick={onChange}>
+        Change
+      </button>
+      {status !== 'inactive' && (
+        <button type="button" class="button button-bad" disabled={isGoing} onClick={offboard}>
+          Offboard
+        </button>
       )}
     </>
+  )
+}
+
+type RefusalCause = 'installation' | 'partner' | 'float' | 'cycle' | 'member' | 'review' | 'limit' | 'account' | 'funds'
+type Refusal = { cause: RefusalCause; message: string }
+type Support = {
+  refusal: Refusal | null
+  refused: { id: string; createdAt: string; errorCodes: string[] }[]
+  events: Event[]
+}
+
+/** Why the member cannot withdraw, and what changes that. */
+function CannotWithdraw(props: RemedyProps) {
+  const { message, cause } = props.refusal
+  return (
+    <section class="refusal" aria-label="Cannot withdraw">
+      <div>
+        <h2>Cannot withdraw</h2>
+        <p>{cause === 'funds' ? 'Less than the minimum withdrawal is available.' : `${message}.`}</p>
+      </div>
+      <div class="actions">
+        <Remedy {...props} />
+      </div>
+    </section>
+  )
+}
+
+type RemedyProps = {
+  member: Member
+  refusal: Refusal
+  currency: Money['currency'] | undefined
+  onChange: (field: string) => void
+}
+
+function Remedy({ member: { memberId, firstName, status }, refusal: { cause }, currency, onChange }: RemedyProps) {
+  const isOperator = session.value?.isOperator === true
+  const changes: Partial<Record<RefusalCause, [field: string, title: string]>> = {
+    account: ['accountHolder', 'Change the bank account'],
+    limit: ['tier', 'Change the tier'],
+  }
+  const change = changes[cause]
+  if (change !== undefined) {
+    const [field, title] = change
+    return may('payroll') ? (
+      <button type="button" class="button" onClick={() => onChange(field)}>
+        {title}
+      </button>
+    ) : (
+      <span class="quiet">Ask payroll</span>
+    )
+  }
+  if (cause === 'member' && status === 'invited' && may('payroll'))
+    return (
+      <ActButton act={() => act(() => api.members.activate(memberId), `${firstName} is active`, 'member')}>
+        Activate
+      </ActButton>
+    )
+  if (cause === 'member') return <span class="quiet">An import that lists the member reinstates them</span>
+  if (cause === 'funds') {
+    const pay = currency && money('100', currency)
+    return (
+      <>
+        {may('payroll') && (
+          <a class="button" href={at('pay-runs')}>
+            Add pay
+          </a>
+        )}
+        {isSandbox.value && may('developer') && status === 'active' && pay && (
+          <ActButton act={() => act(() => api.sandbox.members.fund(memberId, { amount: pay }), 'Paid in', 'member')}>
+            Add {formatMoney(pay)} of test pay
+          </ActButton>
+        )}
+      </>
+    )
+  }
+  if (!isOperator) return <span class="quiet">Ask the operator</span>
+  if (cause === 'review') return <code>openwage member release {memberId}</code>
+  const [href, title] =
+    cause === 'partner' || cause === 'float'
+      ? [`/console/operator/partners/${partnerId.value}`, cause === 'float' ? 'Fund the float' : 'Resume the partner']
+      : ['/console/operator/health', 'Open Health']
+  return (
+    <a class="button" href={href}>
+      {title}
+    </a>
+  )
+}
+
+const refusalsInWords: Record<string, string> = {
+  MemberInsufficientFunds: 'More than the available balance',
+  AmountBelowLowerLimit: 'Below the minimum withdrawal',
+  AmountAboveUpperLimit: 'Above the maximum withdrawal',
+  MemberNotEligible: 'Not active, held for review, or the limit of the tier was reached',
+  BankAccountInvalid: 'No bank account, or it fails its check',
+  UnprocessableEntity: 'On-demand pay was unavailable',
+  Conflict: 'The quote had expired',
+}
+
+const refusedColumns: Column<Support['refused'][number]>[] = [
+  { title: 'When', cell: ({ createdAt }) => <Time at={createdAt} /> },
+  { title: 'Why', cell: ({ errorCodes }) => errorCodes.map(code => refusalsInWords[code] ?? inWords(code)).join('; ') },
+  {
+    title: 'Request',
+    cell: ({ id }) => <Id id={id} isLink={may('support', 'developer')} />,
+    isMinor: true,
+  },
+]
+
+function RefusedAttempts({ refused }: { refused: Support['refused'] }) {
+  return (
+    <Panel isFlush title="Refused attempts of the last 7 days">
+      <Table label="Refused attempts" columns={refusedColumns} list={{ rows: refused }} keyOf={({ id }) => id} />
+    </Panel>
   )
 }
 
@@ -212,13 +322,73 @@ function Account({ memberId, account }: { memberId: MemberId; account: AccountDe
   )
 }
 
-const statementColumns: Column<MemberStatementLine>[] = [
-  { title: 'When', cell: ({ createdAt }) => <Time at={createdAt} /> },
-  { title: 'What', cell: ({ reason }) => inWords(reason) },
-  { title: 'Source', cell: ({ movementId }) => <Id id={movementId} />, isMinor: true },
-  { title: 'Change', cell: ({ change }) => <Amount money={change.available} signed />, isFigure: true },
-  { title: 'Available', cell: ({ balanceAfter }) => <Amount money={balanceAfter.available} />, isFigure: true },
-]
+/** Lines of one movement for one reason: a withdrawal is booked with its fee as a second line. */
+type Entry = Pick<MemberStatementLine, 'id' | 'movementId' | 'reason' | 'createdAt' | 'change' | 'balanceAfter'>
+
+/** Newest first, as the lines are. */
+function entriesOf(lines: MemberStatementLine[]): Entry[] {
+  const entries: Entry[] = []
+  for (const line of lines) {
+    const last = entries.at(-1)
+    if (last === undefined || last.movementId !== line.movementId || last.reason !== line.reason) entries.push(line)
+    else {
+      const { available, owed } = last.change
+      const change = {
+        available: { ...available, amount: available.amount + line.change.available.amount },
+        owed: { ...owed, amount: owed.amount + line.change.owed.amount },
+      }
+      entries[entries.length - 1] = { ...last, change }
+    }
+  }
+  return entries
+}
+
+const reasonsInWords: Record<string, string> = {
+  'withdrawal.held': 'Withdrawal',
+  'withdrawal.cancelled': 'Withdrawal cancelled',
+  'withdrawal.failed': 'Withdrawal failed',
+  'withdrawal.returned': 'Withdrawal returned by the bank',
+  'pay_run.available': 'Pay added',
+  'pay_run.reverted': 'Pay run reverted',
+  'pay_cycle.closed': 'Pay cycle closed',
+}
+
+function statementColumns(withdrawals: ReadonlyMap<string, WithdrawalWithStatus>): Column<Entry>[] {
+  return [
+    { title: 'When', cell: ({ createdAt }) => <Time at={createdAt} /> },
+    {
+      title: 'What',
+      cell: ({ reason, movementId }) => {
+        const withdrawal = reason === 'withdrawal.held' ? withdrawals.get(movementId) : undefined
+        const href = hrefOfId(movementId)
+        const title = reasonsInWords[reason] ?? inWords(reason)
+        return (
+          <span class="facts">
+            {href === undefined ? (
+              title
+            ) : (
+              <a class="link" href={href}>
+                {title}
+              </a>
+            )}
+            {withdrawal && (
+              <>
+                <State state={withdrawal.status} />
+                {withdrawal.fee.amount > 0 && (
+                  <span class="quiet">
+                    fee <Amount money={withdrawal.fee} />
+                  </span>
+                )}
+              </>
+            )}
+          </span>
+        )
+      },
+    },
+    { title: 'Change', cell: ({ change }) => <Amount money={change.available} signed />, isFigure: true },
+    { title: 'Available', cell: ({ balanceAfter }) => <Amount money={balanceAfter.available} />, isFigure: true },
+  ]
+}
 
 /** How the balance came about, line by line, as of any day. */
 function Statement({ memberId }: { memberId: MemberId }) {
@@ -233,6 +403,10 @@ function Statement({ memberId }: { memberId: MemberId }) {
     () => api.members.listStatementLines(memberId, { ...asOf, take: 20 }),
     page => page.lines,
   )
+  const { value: withdrawals } = useLoaded(`member-withdrawal-states ${memberId}`, async () => {
+    const { withdrawals } = await api.withdrawals.list({ memberId, statuses: withdrawalStatuses, take: 200 })
+    return new Map<string, WithdrawalWithStatus>(withdrawals.map(withdrawal => [withdrawal.id, withdrawal]))
+  })
   return (
     <Panel
       isFlush
@@ -262,8 +436,8 @@ function Statement({ memberId }: { memberId: MemberId }) {
       )}
       <Table
         label="Statement"
-        columns={statementColumns}
-        list={listed}
+        columns={statementColumns(withdrawals ?? new Map())}
+        list={{ ...listed, rows: listed.rows && entriesOf(listed.rows) }}
         keyOf={({ id }) => id}
         empty={<Empty title="No pay and no withdrawals yet" />}
       />
@@ -301,21 +475,21 @@ function Withdrawals({ memberId }: { memberId: MemberId }) {
 const eventColumns: Column<Event>[] = [
   { title: 'When', cell: ({ timestamp }) => <Time at={timestamp} /> },
   { title: 'Event', cell: ({ type }) => <code>{type}</code> },
-  { title: 'What', cell: ({ data }) => ('changed' in data ? data.changed.join(', ') : '') },
+  {
+    title: 'What',
+    cell: ({ data }) =>
+      'changed' in data ? data.changed.join(', ') : 'withdrawalId' in data ? <Id id={data.withdrawalId} /> : '',
+  },
 ]
 
-function Events({ memberId }: { memberId: MemberId }) {
-  const { rows, error, reload } = useList(
-    `member-events ${memberId}`,
-    () => api.events.list({ resourceId: memberId, take: 100 }),
-    page => page.events,
-  )
+/** What happened to the member and to their withdrawals. */
+function Events({ events, error, reload }: { events: Event[] | undefined; error: unknown; reload: () => void }) {
   return (
     <Panel isFlush title="Events of the last 30 days">
       <Table
         label="Events"
         columns={eventColumns}
-        list={{ rows, error, reload }}
+        list={{ rows: events, error, reload }}
         keyOf={({ id }) => id}
         empty={<Empty title="Nothing changed in the last 30 days" />}
       />

@@ -477,7 +477,7 @@ export type LoggedRequest = {
   replayed: boolean
   /** The codes of the issues that it was answered with, each once. */
   errorCodes: string[]
-  /** What the request created or changed, or else the resource in its path, or else the member that the error names. */
+  /** What the request created or changed, or else the resource in its path, or else the member that the error or the request names. */
   resourceId: string | null
 }
 

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type ConsoleUser, signIn } from '../../test/console.ts'
+import { bronze, type Harness, startHarness } from '../../test/harness.ts'
+import { pausePartner, resumePartner } from '../partners/partners.ts'
+
+let harness: Harness
+let support: ConsoleUser
+beforeAll(async () => {
+  harness = await startHarness()
+  support = await signIn(harness, { roles: ['support'] })
+})
+afterAll(() => harness.stop())
+
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+const quote = (memberId: string, amount: number) =>
+  harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } })
+const ask = async (memberId: string, user = support) => {
+  await harness.flushRequestLog()
+  return await user.call('GET', `/console/v1/members/${memberId}/support`)
+}
+
+test('support sees what has to change before a member can withdraw', async () => {
+  const refusalOf = async (memberId: string) => (await ask(memberId)).body.refusal
+  const rich = await harness.addMember({ available: 10_000 })
+  expect(await refusalOf(rich)).toBeNull()
+  expect(await refusalOf(await harness.addMember())).toMatchObject({ cause: 'funds' })
+  const without = await harness.call('POST', '/v1/members', {
+    body: { email: 'without@example.com', firstName: 'Ann', lastName: 'Without', tier: 'Silver' },
+  })
+  expect(await refusalOf(without.body.memberId)).toEqual({
+    cause: 'account',
+    message: 'The member has no bank account; add one to the member first',
+  })
+  await harness.addTier('Once', { ...bronze, withdrawalsPerDay: 1 })
+  const limited = await harness.addMember({ available: 10_000, tier: 'Once' })
+  const { withdrawalIntentId } = (await quote(limited, 2_000)).body
+  await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  expect(await refusalOf(limited)).toMatchObject({ cause: 'limit' })
+  await harness.call('DELETE', `/v1/members/${limited}`)
+  expect(await refusalOf(limited)).toMatchObject({ cause: 'member' })
+  await harness.db.transaction().execute(tx => pausePartner(tx, harness.partner.id))
+  expect(await refusalOf(rich)).toMatchObject({ cause: 'partner' })
+  await harness.db.transaction().execute(tx => resumePartner(tx, harness.partner.id))
+})
+
+test('refused attempts are listed with their codes, newest first, and other refused requests are not', async () => {
+  const memberId = await harness.addMember({ available: 5_000 })
+  await quote(memberId, 100)
+  await quote(memberId, 6_000)
+  await quote(memberId, 100_000_000)
+  await harness.call('PATCH', `/v1/members/${memberId}`, { body: { tier: 'None' } })
+  const { body } = await ask(memberId)
+  expect(body.refused.map(({ errorCodes }: { errorCodes: string[] }) => errorCodes)).toEqual([
+    ['AmountAboveUpperLimit'],
+    ['MemberInsufficientFunds'],
+    ['AmountBelowLowerLimit'],
+  ])
+})
+
+test('the events of a member include those of their withdrawals, newest first', async () => {
+  const memberId = await harness.addMember({ available: 5_000 })
+  const { withdrawalIntentId } = (await quote(memberId, 2_000)).body
+  await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  await harness.call('GET', '/v1/events?from=now')
+  const types = (await ask(memberId)).body.events.map(({ type }: { type: string }) => type)
+  expect(types).toEqual(['withdrawal.held', 'member.activated', 'member.invited'])
+})
+
+test('a user of another partner learns nothing of a member', async () => {
+  const memberId = await harness.addMember()
+  const stranger = await signIn(harness, { roles: ['viewer'], partnerId: harness.other.partner.id })
+  expect((await ask(memberId, stranger)).status).toBe(404)
+  expect((await support.call('GET', '/console/v1/members/mem_123/support')).status).toBe(404)
+})

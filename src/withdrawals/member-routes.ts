@@ -1,0 +1,69 @@
+import { Type } from 'typebox'
+import * as events from '../events/events.ts'
+import type { ApiContext, App } from '../http/server.ts'
+import { hiddenOperation } from '../http/users/hidden-operation.ts'
+import { Id } from '../ids.ts'
+import { memberNotFound } from '../members/rules.ts'
+import * as requests from '../requests/requests.ts'
+import type { HasRail } from './facts.ts'
+import { findEligibility } from './inspection.ts'
+import * as withdrawals from './withdrawals.ts'
+
+// As much as a person looks through. The lists of the API have the rest.
+const refusedMax = 10
+// Refused requests of other kinds name the member too.
+const requestsReadMax = 50
+const withdrawalsMax = 20
+const eventsMax = 200
+
+/** What support asks about a member first: why they cannot withdraw, what was refused lately, and what happened. */
+export function memberSupportRoutes(app: App, { db, hasRail }: ApiContext & { hasRail: HasRail }): void {
+  app.get(
+    '/console/v1/members/:memberId/support',
+    {
+      config: { scope: 'pay:read' },
+      schema: hiddenOperation({ id: 'getMemberSupport', params: Type.Object({ memberId: Id('member') }) }),
+    },
+    async request => {
+      const { partner, params, now, receivedAt } = request
+      const of = { partnerId: partner.id, memberId: params.memberId }
+      const eligibility = await findEligibility(db, { ...of, hasRail, now })
+      if (eligibility === undefined) throw memberNotFound(params.memberId)
+      const { refusal, cause } = eligibility
+      const page = {
+        partnerId: partner.id,
+        filter: { memberId: of.memberId },
+        page: { skip: 0, take: withdrawalsMax },
+        cursor: undefined,
+      }
+      const made = await withdrawals.list(db, page)
+      const [refused, happened] = await Promise.all([
+        requests.list(db, {
+          partnerId: partner.id,
+          filter: { resourceId: of.memberId, status: { from: 400, to: 499 }, method: 'POST' },
+          take: requestsReadMax,
+          cursor: undefined,
+          now: receivedAt,
+        }),
+        events.read(db, {
+          partnerId: partner.id,
+          after: null,
+          types: [],
+          resourceIds: [of.memberId, ...made.map(({ id }) => id)],
+          countMax: eventsMax,
+          now,
+        }),
+      ])
+      return {
+        refusal: refusal === null ? null : { cause, message: refusal },
+        refused: refused
+          .filter(({ route }) => route !== null && /\/withdrawals\/(intent|complete)$/.test(route))
+          .slice(0, refusedMax)
+          .map(({ id, createdAt, errorCodes }) => ({ id, createdAt: createdAt.toISOString(), errorCodes })),
+        events: happened
+          .toReversed()
+          .map(({ createdAt, ...event }) => ({ ...event, timestamp: createdAt.toISOString() })),
+      }
+    },
+  )
+}

@@ -286,8 +286,8 @@ payoutsCommand
         size,
         bytes,
         now,
-        async record(tx, { fileId, sha256, records }) {
-          const details = { person: personOf(options.as), rail: railName, file: fileName, sha256, records }
+        async record(tx, { fileId, ...imported }) {
+          const details = { person: personOf(options.as), rail: railName, file: fileName, ...imported }
           const change = { action: 'bank_file.import', resourceId: fileId, details } as const
           // The file is about the operator's account, not about one partner.
           await recordChange(tx, { partnerId: null, change, now })
@@ -296,13 +296,17 @@ payoutsCommand
     })
     if (imported.result === 'rejected')
       throw new Error(`${file} was refused, and nothing of it was booked. ${imported.problem}`)
-    const { result, records } = imported
+    const { result, records, skippedAccounts } = imported
+    const ofOthers =
+      skippedAccounts === 0
+        ? ''
+        : ` ${countOf(skippedAccounts, 'account')} of the file ${skippedAccounts === 1 ? 'is' : 'are'} not of this rail; nothing about ${skippedAccounts === 1 ? 'it' : 'them'} was booked.`
     printResult(options, {
       value: imported,
       text: () =>
         result === 'repeated'
           ? 'The file was imported before; nothing changed.'
-          : `${countOf(records, 'record')} imported.`,
+          : `${countOf(records, 'record')} imported.${ofOthers}`,
     })
   })
 

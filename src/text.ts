@@ -16,3 +16,8 @@ const visible = /[[\p{L}\p{N}\p{P}\p{S}]--[\p{Default_Ignorable_Code_Point}\u280
 export function countOf(count: number, noun: string, plural = `${noun}s`): string {
   return `${count} ${count === 1 ? noun : plural}`
 }
+
+/** Ends a message with a full stop, for the place where another sentence follows. */
+export function asSentence(message: string): string {
+  return /[.!?…]$/.test(message) ? message : `${message}.`
+}

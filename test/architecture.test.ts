@@ -476,6 +476,7 @@ test('the commands that call the API load none of the program but what has no de
     'src/http/shared-parts.ts',
     // Read by the command that writes results beside the rows of a file.
     'src/tabular/tabular.ts',
+    'src/text.ts',
   ])
 })
 

@@ -4,6 +4,7 @@ import { text as textOf } from 'node:stream/consumers'
 import type { Currency, Money } from '../src/money.ts'
 import {
   BankFileProblem,
+  type BankMessage,
   type BankRecord,
   type PaymentState,
   type ReadBankFile,
@@ -54,7 +55,8 @@ async function* readPlain(...[bytes, { recordsMax }]: Parameters<ReadBankFile>):
     if (type === 'end') return
     if (++records > recordsMax) throw new BankFileProblem('The file has too many records', { line })
     if (type === 'head') {
-      yield { type, head: { message: 'camt.053', messageId: a, createdAt: null, account: b === '' ? null : b } }
+      const message = c === '' ? 'camt.053' : (c as BankMessage)
+      yield { type, head: { message, messageId: a, createdAt: null, account: b === '' ? null : b } }
     } else yield recordOf({ type, a, b, c, d, e, line })
   }
   throw new BankFileProblem('The file ends before its last line', { line: lines.length })

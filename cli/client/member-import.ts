@@ -7,6 +7,7 @@ import type {
   MemberJobPreview,
 } from '../../packages/sdk/src/generated/schemas.ts'
 import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import { asSentence } from '../../src/text.ts'
 import { ask, isInteractive } from '../ask.ts'
 import { countOf, table } from '../print.ts'
 import { Progress } from '../progress.ts'
@@ -176,7 +177,7 @@ async function follow(openwage: Openwage, jobId: MemberJobId): Promise<MemberJob
     }
   } catch (error) {
     if (!(error instanceof ConnectionError)) throw error
-    throw new Unavailable(`${error.message}. Job ${jobId} continues without this command`, { cause: error })
+    throw new Unavailable(`${asSentence(error.message)} Job ${jobId} continues without this command`, { cause: error })
   } finally {
     progress.end()
   }

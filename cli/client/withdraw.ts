@@ -9,6 +9,7 @@ import type {
   WithdrawalIntentId,
 } from '../../packages/sdk/src/generated/schemas.ts'
 import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import { asSentence } from '../../src/text.ts'
 import { ask, isInteractive } from '../ask.ts'
 import { examples } from '../help.ts'
 import { sheet } from '../print.ts'
@@ -76,7 +77,7 @@ async function quote(
   } catch (error) {
     if (!isLost(error)) throw error
     throw new Unavailable(
-      `${error.message}. This run withdrew nothing: run the same command with --idempotency-key '${key}'`,
+      `${asSentence(error.message)} This run withdrew nothing: run the same command with --idempotency-key '${key}'`,
       { cause: error },
     )
   }
@@ -102,7 +103,7 @@ async function complete(
   } catch (error) {
     if (!isLost(error)) throw error
     throw new UnknownOutcome(
-      `${error.message}. The withdrawal may or may not have been made: run the same command with --idempotency-key '${key}', which never pays twice`,
+      `${asSentence(error.message)} The withdrawal may or may not have been made: run the same command with --idempotency-key '${key}', which never pays twice`,
       { cause: error },
     )
   }

@@ -87,7 +87,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   bankStatements: { insert: true, update: ['opening', 'closing', 'bankFileId'] },
   bankFiles: {
     insert: true,
-    update: ['status', 'recordCount', 'appliedCount', 'problem', 'messageId', 'name', 'receivedAt'],
+    update: ['status', 'recordCount', 'appliedCount', 'skippedAccounts', 'problem', 'messageId', 'name', 'receivedAt'],
   },
   bankRecords: { insert: true },
   payoutBatchApprovals: { insert: true },

@@ -38,6 +38,7 @@ export type DB = {
     recordCount: Generated<number>
     problem: string | null
     receivedAt: Date
+    skippedAccounts: Generated<string[]>
     appliedCount: Generated<number>
   }
   bankRecords: {
@@ -56,6 +57,7 @@ export type DB = {
     bookedOn: string | null
     amount: bigint | null
     bankReference: string | null
+    message: 'ARUCS' | 'camt.052' | 'camt.053' | 'camt.054' | 'pain.002' | null
   }
   bankStatements: {
     rail: string

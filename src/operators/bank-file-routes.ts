@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Db } from '../database/database.ts'
-import { type Problem, problem } from '../errors.ts'
+import { problem } from '../errors.ts'
 import { fileHeaders, sendParts } from '../http/csv.ts'
 import { mediaTypes } from '../http/file-kinds.ts'
 import { operation } from '../http/operation.ts'
@@ -13,6 +13,7 @@ import * as batches from '../payouts/rails/file/batches.ts'
 import { fileOf, markExported } from '../payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../payouts/rails/file/format.ts'
 import { limits as bankFileLimits, importBankFile, type RecordImport } from '../payouts/rails/file/import.ts'
+import { asSentence } from '../text.ts'
 import { recordOnBatch } from './batch-routes.ts'
 import { line } from './partner-schema.ts'
 import { ExportedFile, ImportedFile, OfBatch } from './payout-schema.ts'
@@ -100,7 +101,7 @@ export function bankFileRoutes(
           tag,
           summary: 'Import a file of a bank',
           description:
-            'All of it, or nothing. A file with the same bytes is imported once, so a repeat is safe without an idempotency key.',
+            'All of it, or nothing. Of a statement with several accounts, those of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key.',
           params: Type.Object({ rail: railName }),
           query: Type.Object(
             { name: line(255, { description: 'Name of the file.', examples: ['pain002.xml'] }) },
@@ -116,8 +117,8 @@ export function bankFileRoutes(
         const { name } = request.query as { name: string }
         const { person } = operatorOf(request)
         const asked = { rail: railOf(rail), name, now: request.now }
-        const record: RecordImport = async (tx, { fileId, sha256, records }) => {
-          const details = { person, rail, file: name, sha256, records }
+        const record: RecordImport = async (tx, { fileId, sha256, records, skippedAccounts }) => {
+          const details = { person, rail, file: name, sha256, records, skippedAccounts }
           const change = { action: 'bank_file.import', resourceId: fileId, details } as const
           // The file is about the operator's account, not about one partner.
           await recordOperatorChange(tx, request, { partnerId: null, change, now: request.now })
@@ -151,9 +152,8 @@ async function importUploaded(
   const imported = await body.lend(fd => importBankFile(db, { ...asked, size: body.bytes, bytes: () => chunksOf(fd) }))
   if (imported.result !== 'rejected') return imported
   const { problem: reason, line: row } = imported
-  throw row === null ? notImported(reason) : problem('FileContent', reason, { row: String(row) })
-}
-
-function notImported(reason: string): Problem {
-  return problem('BodyValidation', `${reason} Nothing of the file was booked.`, { path: 'body' })
+  const message = `${asSentence(reason)} Nothing of the file was booked.`
+  throw row === null
+    ? problem('BodyValidation', message, { path: 'body' })
+    : problem('FileContent', message, { row: String(row) })
 }

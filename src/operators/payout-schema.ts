@@ -146,6 +146,10 @@ export const ImportedFile = Type.Object(
       description: '`repeated`: a file with the same bytes was imported before; nothing changed.',
     }),
     records: Type.Integer({ minimum: 0 }),
+    skippedAccounts: Type.Integer({
+      minimum: 0,
+      description: 'Accounts of the file that are not of this rail. Nothing about them was booked.',
+    }),
   },
   { title: 'ImportedFile', ...strict },
 )

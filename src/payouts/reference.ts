@@ -10,6 +10,18 @@ export function isReference(text: string): boolean {
   return form.test(text)
 }
 
+/** Whether a text may be the message id of a batch of ours. */
+export function isBatchReference(text: string): boolean {
+  return batchForm.test(text)
+}
+
+const batchForm = /^OWB[A-Z2-7]{14}$/
+
+/** Generates the message id of a batch. */
+export function newBatchReference(): string {
+  return `OWB${randomBase32(14)}`
+}
+
 /**
  * Generates a reference: `OW` and 14 random characters. It fits every scheme: ISO 20022 takes 35 characters, Bacs 18 of upper
  * case. 70 bits: a collision violates a constraint, and the claim is retried.
@@ -19,7 +31,7 @@ export function newReference(): string {
 }
 
 /** Random characters of [A-Z2-7]. */
-export function randomBase32(length: number): string {
+function randomBase32(length: number): string {
   // 256 is a multiple of 32, so every character is equally likely.
   return [...randomBytes(length)].map(byte => base32[byte % 32]).join('')
 }

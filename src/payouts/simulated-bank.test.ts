@@ -5,7 +5,7 @@ import { type RailUnderTest, railConformance } from '../../test/rail-conformance
 import { check } from '../bank-accounts/rules.ts'
 import { sql } from '../database/database.ts'
 import { within } from './rail.ts'
-import { randomBase32 } from './reference.ts'
+import { newReference } from './reference.ts'
 import { addFault, behaviourFor, instruct, simulatedBank } from './simulated-bank.ts'
 
 const holder = { accountHolder: 'Sam Okafor' }
@@ -29,7 +29,7 @@ railConformance('simulated-bank', async (): Promise<RailUnderTest> => {
     payment: destiny => ({
       partnerId: partner.id,
       withdrawalId: `w_${randomBytes(13).toString('hex')}`,
-      reference: `OW${randomBase32(14)}`,
+      reference: newReference(),
       amount: { amount: amounts[destiny], currency: 'GBP' },
       account: goodAccount,
     }),
@@ -77,7 +77,7 @@ test('a payment that is instructed while the bank is receiving it is treated as 
   try {
     const partnerId = partner.id
     const withdrawalId = `w_${randomBytes(13).toString('hex')}`
-    const reference = `OW${randomBase32(14)}`
+    const reference = newReference()
     const bank = simulatedBank({ db, now: clock.now })
     await db.transaction().execute(tx => addFault(tx, { partnerId, fault: 'late', count: 1 }))
     let submitting: ReturnType<typeof bank.submit> | undefined

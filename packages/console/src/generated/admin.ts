@@ -210,6 +210,8 @@ export type ImportedFile = {
   /** `repeated`: a file with the same bytes was imported before; nothing changed. */
   result: 'imported' | 'repeated'
   records: number
+  /** Accounts of the file that are not of this rail. Nothing about them was booked. */
+  skippedAccounts: number
 }
 
 export type Instant = string
@@ -1270,7 +1272,7 @@ export interface AdminOperations {
   /**
    * Import a file of a bank.
    *
-   * All of it, or nothing. A file with the same bytes is imported once, so a repeat is safe without an idempotency key.
+   * All of it, or nothing. Of a statement with several accounts, those of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key.
    *
    * Errors: FileContentError.
    *

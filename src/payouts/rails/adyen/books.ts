@@ -1,6 +1,7 @@
 import { type Db, type Reader, sql, type Tx } from '../../../database/database.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import type { Currency } from '../../../money.ts'
+import { asSentence } from '../../../text.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { PaymentState } from '../bank-files.ts'
@@ -315,7 +316,7 @@ export async function openUnreadable(
   for (const { why, sha256, transferId, reference } of all.slice(0, room)) {
     const payout = reference === null ? undefined : await lockPayout(tx, { rail, reference })
     const named = transferId === null ? '' : ` It is about the transfer ${transferId}.`
-    const reason = `A ${what} cannot be read.${named} ${why}. SHA-256 of its content: ${sha256}`
+    const reason = `A ${what} cannot be read.${named} ${asSentence(why)} SHA-256 of its content: ${sha256}`
     await exceptions.open(
       tx,
       [{ rail, kind: 'unreadable', fingerprint: `unreadable ${sha256}`, reason, reference, payout }],

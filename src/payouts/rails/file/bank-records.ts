@@ -66,9 +66,9 @@ export async function keepRecords(
 ): Promise<void> {
   if (kept.length === 0) return
   await sql`
-    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, movement_id, account,
-                              booked_on, amount, bank_reference, created_at)
-    select ${rail.name}, ${fileId}, ${head.messageId}, entry_key, line, reference, outcome, reason, movement_id,
+    insert into bank_records (rail, bank_file_id, message, message_id, entry_key, line, reference, outcome, reason, movement_id,
+                              account, booked_on, amount, bank_reference, created_at)
+    select ${rail.name}, ${fileId}, ${head.message}, ${head.messageId}, entry_key, line, reference, outcome, reason, movement_id,
            case when booked_on is not null then ${head.account} end, booked_on, amount, bank_reference, ${now}
       from unnest(${kept.map(({ record }) => record.key)}::text[], ${kept.map(({ record }) => record.line)}::integer[],
                   ${kept.map(({ reference }) => reference)}::text[], ${kept.map(({ outcome }) => outcome ?? null)}::text[],

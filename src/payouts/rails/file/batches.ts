@@ -8,7 +8,7 @@ import { addDays, type Day, dayIn, startOfDay } from '../../../time.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import * as railHolds from '../../rail-holds.ts'
-import { randomBase32 } from '../../reference.ts'
+import { newBatchReference } from '../../reference.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
 import { endUnanswered } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
@@ -122,7 +122,7 @@ async function addToOpenBatch(
     const { rows } = await sql<{ id: string }>`
       insert into payout_batches as b (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
                                        payment_count, control_total, created_at)
-      values (${newId('payoutBatch', now)}, ${`OWB${randomBase32(14)}`}, ${name}, ${currency}, ${debtor},
+      values (${newId('payoutBatch', now)}, ${newBatchReference()}, ${name}, ${currency}, ${debtor},
               ${valueDate}::date, ${isInstant}, ${cutOffAt}, 'building', ${payments.length}, ${total}, ${now})
           on conflict (rail, debtor, value_date, is_instant) where status = 'building' and closed_at is null
           do update set payment_count = b.payment_count + excluded.payment_count,
@@ -159,7 +159,7 @@ export async function addClosed(
   await sql`
     insert into payout_batches (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
                                 payment_count, control_total, created_at, closed_at)
-    values (${batchId}, ${`OWB${randomBase32(14)}`}, ${name}, ${currency}, 'default', ${dayIn(timeZone, now)}::date, false,
+    values (${batchId}, ${newBatchReference()}, ${name}, ${currency}, 'default', ${dayIn(timeZone, now)}::date, false,
             ${now}, 'building', ${payments.length}, ${total}, ${now}, ${now})`.execute(tx)
   await sql`
     update payouts set batch_id = ${batchId}

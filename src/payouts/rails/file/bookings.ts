@@ -1,13 +1,18 @@
 import { type Reader, sql } from '../../../database/database.ts'
-import type { Day } from '../../../time.ts'
+import { type Day, daysBetween } from '../../../time.ts'
+import type { BankMessage } from '../bank-files.ts'
 
 // Banks report a booking several times, in an intraday notice (camt.054) and in the statement of the day (camt.053), but can also
 // book the same thing twice. These rules tell the two apart.
+
+// Between the days on which a notice and a statement book the same money: a weekend with holidays on both sides.
+const daysApartMax = 5
 
 /** A booking as a message of the bank reports it. `amount` is positive if money arrived. */
 export type Booked = {
   /** What it is about: a payment's reference, a batch's message id, or the reference of other money. */
   reference: string
+  message: BankMessage
   messageId: string
   /** As the bank names it; null if the file does not. */
   account: string | null
@@ -23,7 +28,7 @@ export async function listBooked(
   { rail, references }: { rail: string; references: string[] },
 ): Promise<Booked[]> {
   const { rows } = await sql<Booked>`
-    select reference, message_id, account, booked_on as day, amount, bank_reference from bank_records
+    select reference, message, message_id, account, booked_on as day, amount, bank_reference from bank_records
      where rail = ${rail} and reference = any(${references}::text[]) and booked_on is not null
      order by sequence`.execute(db)
   return rows
@@ -32,9 +37,11 @@ export async function listBooked(
 /** What earlier records say of bookings that have the bank's references of some new ones. */
 export class AlikeBookings {
   readonly #alike: Map<string, Booked[]>
+  readonly #onOtherDays: Map<string, Booked[]>
 
-  private constructor(alike: Map<string, Booked[]>) {
-    this.#alike = alike
+  private constructor(alike: Booked[], onOtherDays: Booked[]) {
+    this.#alike = Map.groupBy(alike, keyOf)
+    this.#onOtherDays = Map.groupBy(onOtherDays, keyOnAnyDay)
   }
 
   static async read(
@@ -42,7 +49,7 @@ export class AlikeBookings {
     { rail, bookings }: { rail: string; bookings: readonly Booked[] },
   ): Promise<AlikeBookings> {
     const wanted = bookings.filter(({ bankReference }) => bankReference !== null)
-    if (wanted.length === 0) return new AlikeBookings(new Map())
+    if (wanted.length === 0) return new AlikeBookings([], [])
     // A bank can give thousands of bookings of a day one reference. So of those with other references of the sender, only as many
     // are read as the rules need: one of each message for a booking without such a reference, otherwise one.
     const { rows } = await sql<Booked>`
@@ -52,37 +59,40 @@ export class AlikeBookings {
                       ${wanted.map(({ bankReference }) => bankReference)}::text[],
                       ${wanted.map(({ reference }) => reference)}::text[]) as w (day, amount, bank_reference, reference)
       )
-      select r.reference, r.message_id, r.account, w.day, w.amount, w.bank_reference
+      select r.reference, r.message, r.message_id, r.account, w.day, w.amount, w.bank_reference
         from wanted w cross join lateral (
-          select distinct r.reference, r.message_id, r.account from bank_records r
+          select distinct r.reference, r.message, r.message_id, r.account from bank_records r
            where r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference
              and r.reference in (w.reference, '') and r.booked_on = w.day
         ) r
       union
-      select r.reference, r.message_id, r.account, w.day, w.amount, w.bank_reference
+      select r.reference, r.message, r.message_id, r.account, w.day, w.amount, w.bank_reference
         from wanted w cross join lateral (
-          select r.reference, r.message_id, r.account from bank_records r
+          select r.reference, r.message, r.message_id, r.account from bank_records r
            where r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference
              and r.reference > '' and r.booked_on = w.day
            order by r.reference limit 1
         ) r
        where w.reference <> ''
       union
-      select r.reference, r.message_id, r.account, w.day, w.amount, w.bank_reference
+      select r.reference, r.message, r.message_id, r.account, w.day, w.amount, w.bank_reference
         from wanted w cross join lateral (
-          select min(r.reference) as reference, r.message_id, r.account from bank_records r
+          select min(r.reference) as reference, r.message, r.message_id, r.account from bank_records r
            where r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference
              and r.reference > '' and r.booked_on = w.day
-           group by r.message_id, r.account
+           group by r.message, r.message_id, r.account
         ) r
        where w.reference = ''`.execute(db)
-    return new AlikeBookings(Map.groupBy(rows, keyOf))
+    return new AlikeBookings(rows, await listOnOtherDays(db, { rail, bookings: wanted }))
   }
 
   /** Adds a booking that is kept, so that the next one is compared with it. */
   add(booked: Booked): void {
-    const key = keyOf(booked)
-    this.#alike.set(key, [...(this.#alike.get(key) ?? []), booked])
+    for (const [known, key] of [
+      [this.#alike, keyOf(booked)],
+      [this.#onOtherDays, keyOnAnyDay(booked)],
+    ] as const)
+      known.set(key, [...(known.get(key) ?? []), booked])
   }
 
   /**
@@ -95,8 +105,37 @@ export class AlikeBookings {
     const rows = this.#alike.get(keyOf(booked)) ?? []
     const named = rows.filter(each => each.reference !== '')
     const isComparable = reference !== '' && named.length > 0
-    return isReportedAgain(booked, isComparable ? named.filter(each => each.reference === reference) : rows)
+    return (
+      isReportedAgain(booked, isComparable ? named.filter(each => each.reference === reference) : rows) ||
+      isReportedOnOtherDay(booked, this.#onOtherDays.get(keyOnAnyDay(booked)) ?? [])
+    )
   }
+}
+
+/** Earlier bookings of notices and statements that have the same references as some new ones, within five days of theirs. */
+async function listOnOtherDays(
+  db: Reader,
+  { rail, bookings }: { rail: string; bookings: Booked[] },
+): Promise<Booked[]> {
+  const wanted = bookings.filter(({ message }) => message === 'camt.053' || message === 'camt.054')
+  if (wanted.length === 0) return []
+  const { rows } = await sql<Booked>`
+    select distinct r.reference, r.message, r.message_id, r.account, r.booked_on as day, r.amount, r.bank_reference
+      from (select distinct day, amount, bank_reference, reference
+              from unnest(${wanted.map(({ day }) => day)}::date[], ${wanted.map(({ amount }) => amount)}::bigint[],
+                          ${wanted.map(({ bankReference }) => bankReference)}::text[],
+                          ${wanted.map(({ reference }) => reference)}::text[]) as w (day, amount, bank_reference, reference)) w
+      cross join lateral (
+        select * from bank_records r
+         where r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference and r.reference = w.reference
+           and r.booked_on between w.day - ${daysApartMax}::integer and w.day + ${daysApartMax}::integer and r.booked_on <> w.day
+           and r.message in ('camt.053', 'camt.054')
+      ) r`.execute(db)
+  return rows
+}
+
+function keyOnAnyDay({ reference, amount, bankReference }: Booked): string {
+  return `${amount} ${bankReference} ${reference}`
 }
 
 function keyOf({ day, amount, bankReference }: Booked): string {
@@ -130,10 +169,12 @@ function canBeSameAccount(one: string | null, other: string | null): boolean {
 
 /**
  * Whether another message has reported this booking. Bookings of one message are never the same. Without references of the
- * bank, the first of a day in one message is the first in another, and so on.
+ * bank, the first of a day in one message is the first in another, and so on. With the same one, a notice and a statement may
+ * name different days.
  * @param known about the same reference, in order, with those of the same message
  */
 export function isReportedAgain(booked: Booked, known: Booked[]): boolean {
+  if (isReportedOnOtherDay(booked, known)) return true
   const alike = known.filter(
     each => each.day === booked.day && each.amount === booked.amount && canBeSameAccount(each.account, booked.account),
   )
@@ -149,6 +190,27 @@ export function isReportedAgain(booked: Booked, known: Booked[]): boolean {
         : other.bankReference === booked.bankReference,
     ),
   )
+}
+
+/**
+ * Whether a notice has reported the booking of a statement, or the other way round, on another day within five. A second statement
+ * (or notice) of that booking is another booking.
+ */
+function isReportedOnOtherDay(booked: Booked, known: Booked[]): boolean {
+  const { reference, message, account, day, amount, bankReference } = booked
+  if (bankReference === null || account === null || (message !== 'camt.053' && message !== 'camt.054')) return false
+  const counterpart = message === 'camt.053' ? 'camt.054' : 'camt.053'
+  const alike = known.filter(
+    each =>
+      each.bankReference === bankReference &&
+      each.reference === reference &&
+      each.amount === amount &&
+      each.account !== null &&
+      canBeSameAccount(each.account, account) &&
+      each.day !== day &&
+      Math.abs(daysBetween(each.day, day)) <= daysApartMax,
+  )
+  return alike.some(each => each.message === counterpart) && !alike.some(each => each.message === message)
 }
 
 /** Whether a payment that is booked already is booked once more. Before its first booking, only a status told of it. */

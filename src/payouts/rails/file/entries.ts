@@ -115,9 +115,9 @@ export function otherMoneyOf({ account }: BankFileHead, { reference, booking, am
   return { texts: [...(reference === null ? [] : [reference]), ...booking.texts], amount, account }
 }
 
-function bookedOf({ account, messageId }: BankFileHead, { reference, booking, amount }: EntryRecord): Booked {
+function bookedOf({ account, message, messageId }: BankFileHead, { reference, booking, amount }: EntryRecord): Booked {
   const { day, bankReference } = booking
-  return { reference: reference ?? '', messageId, account, day, bankReference, amount: amount.amount }
+  return { reference: reference ?? '', message, messageId, account, day, bankReference, amount: amount.amount }
 }
 
 function exceptionOf({ rail, fileId }: Context, { head, record }: { head: BankFileHead; record: EntryRecord }) {

@@ -515,7 +515,7 @@ describe('a bank file', () => {
     await run('read-bank-files')
     await run('read-rail-reports')
     expect(bank.rejected.get('half.txt')).toBe(
-      'Line 2: The file ends before its last line\nNothing of this file was booked.\n',
+      'Line 2: The file ends before its last line.\nNothing of this file was booked.\n',
     )
     expect(await statusOf(first?.id ?? '')).toBe('submitted')
     await answer(...whole)
@@ -1041,6 +1041,96 @@ describe('an exception', () => {
   })
 })
 
+describe('a file about several accounts', () => {
+  const ownDebtor = { name: 'Acme Two', account: { accountHolder: 'Acme Two', iban: 'DE02120300000000202051' } }
+  const lines = [
+    `head;M1;${ownIban}`,
+    'entry;700EUR;a;1;2026-03-12',
+    'head;M1;DE89370400440532013000',
+    // In another currency, as accounts that are not ours can be.
+    'entry;800USD;b;1;2026-03-12',
+    'balance;2026-03-12;1USD',
+    'head;M1;DE02120300000000202051',
+    'entry;700EUR;c;1;2026-03-12',
+    'end',
+  ]
+  const importLines = (all: string[]) =>
+    importBankFile(harness.db, {
+      ...{ rail: settings, name: 'statement.txt', size: 1, now: harness.clock.now() },
+      bytes: () => Readable.from([Buffer.from(all.join('\n'))]),
+    })
+  const booked = async () =>
+    (
+      await harness.db
+        .selectFrom('bankRecords')
+        .select(['account', 'amount'])
+        .where('rail', '=', settings.name)
+        .execute()
+    )
+      .map(({ account, amount }) => `${account} ${amount}`)
+      .sort()
+
+  test('is booked to each account of the rail, and the others are counted', async () => {
+    useRail({ debtors: { ...settings.debtors, [harness.partner.id]: ownDebtor } })
+    expect(await importLines(lines)).toMatchObject({ result: 'imported', records: 2, skippedAccounts: 1 })
+    expect(await booked()).toEqual(['DE02120300000000202051 700', `${ownIban} 700`])
+    expect((await openExceptions()).map(({ reference }) => reference).sort()).toEqual(['a', 'c'])
+  })
+
+  test('is read again for an account that the rail has got since, and books nothing twice', async () => {
+    expect(await importLines(lines)).toMatchObject({ result: 'imported', records: 1, skippedAccounts: 2 })
+    expect(await importLines(lines)).toMatchObject({ result: 'repeated', records: 1, skippedAccounts: 2 })
+    settings = { ...settings, debtors: { ...settings.debtors, [harness.partner.id]: ownDebtor } }
+    expect(await importLines(lines)).toMatchObject({ result: 'imported', records: 2, skippedAccounts: 1 })
+    expect(await booked()).toEqual(['DE02120300000000202051 700', `${ownIban} 700`])
+    expect(await openExceptions()).toHaveLength(2)
+  })
+
+  test('none of which is of the rail is refused, and books nothing', async () => {
+    expect(await importLines(lines.slice(2, 5).concat('head;M1;DE02100100100006820101', 'end'))).toEqual({
+      ...{ result: 'rejected', line: null },
+      problem: 'The file is about the accounts …3000, …0101, none of which is of this rail',
+    })
+    expect(await booked()).toEqual([])
+  })
+
+  test('and none of them, as on a day without entries, is imported', async () => {
+    expect(await importLines(['head;M2;', 'end'])).toMatchObject({ result: 'imported', records: 0 })
+  })
+})
+
+describe('an interim report', () => {
+  test('acknowledges a batch and books nothing, so that the statement pays it', async () => {
+    const [first] = await sent(5_000, 6_000)
+    const { id = '', reference = '' } = first ?? {}
+    const [batch] = await batches()
+    for (const message of ['R1', 'R2'])
+      await answer(
+        `head;${message};${ownIban};camt.052`,
+        `accepted;${reference};`,
+        `batch;${batch?.messageId};acknowledged`,
+      )
+    expect((await batches())[0]).toMatchObject({ status: 'acknowledged' })
+    expect(await statusOf(id)).toBe('submitted')
+    const records = harness.db.selectFrom('bankRecords').select('bookedOn').where('rail', '=', settings.name)
+    // What two reports say counts once.
+    expect(await records.execute()).toEqual([{ bookedOn: null }, { bookedOn: null }])
+    await answer(`head;S1;${ownIban};camt.053`, `entry;-11000EUR;${batch?.messageId};E1;2026-03-12`)
+    expect(await statusOf(id)).toBe('paid')
+    expect(await openExceptions()).toEqual([])
+  })
+
+  test('about a payment that has failed is an early warning, which comes once', async () => {
+    const [payment] = await sent(5_000)
+    const reference = payment?.reference ?? ''
+    await answer('head;P1', `failed;${reference};5000EUR;AC04`)
+    const before = (await openExceptions()).length
+    for (const message of ['R1', 'R2', 'R3'])
+      await answer(`head;${message};${ownIban};camt.052`, `accepted;${reference};`)
+    expect((await openExceptions()).length - before).toBeLessThanOrEqual(1)
+  })
+})
+
 describe('a booking', () => {
   const kinds = async () => (await openExceptions()).map(({ kind, reference }) => [kind, reference])
   /** The account by the bank, and the floats on it, at the end of 12 March. */
@@ -1113,6 +1203,42 @@ describe('a booking', () => {
       ['money_out', reference],
       ['money_out', reference],
     ])
+  })
+
+  test('counts once in a notice and a statement of different days, only under the bank’s reference and within five days', async () => {
+    const [payment] = await sent(5_000)
+    const reference = payment?.reference ?? ''
+    const paid = (bankReference: string, day: string) => `paid;${reference};5000EUR;;${bankReference};${day}`
+    await answer(`head;N1;${ownIban};camt.054`, paid('E1', '2026-03-12'))
+    await answer(`head;S1;${ownIban};camt.053`, paid('E1', '2026-03-16'))
+    expect(await kinds()).toEqual([])
+    for (const [message, bankReference, day] of [
+      // A second statement of another day, without a reference of the bank, with another one, after more than five days.
+      ['camt.053', 'E1', '2026-03-13'],
+      ['camt.054', '', '2026-03-17'],
+      ['camt.054', 'E2', '2026-03-18'],
+      ['camt.053', 'E2', '2026-03-24'],
+    ]) {
+      const before = (await kinds()).length
+      await answer(`head;${message} ${day};${ownIban};${message}`, paid(bankReference ?? '', day ?? ''))
+      expect((await kinds()).length, `${message} of ${day}`).toBe(before + 1)
+    }
+  })
+
+  test('of other money counts once in a notice and a statement of different days, with the same reference of its sender', async () => {
+    const entry = (reference: string, day: string) => `entry;700EUR;${reference};E1;${day}`
+    await answer(`head;S1;${ownIban};camt.053`, entry('a transfer', '2026-03-12'))
+    await answer(`head;N1;${ownIban};camt.054`, entry('a transfer', '2026-03-11'))
+    expect((await kinds()).length).toBe(1)
+    await answer(`head;N2;${ownIban};camt.054`, entry('another', '2026-03-11'))
+    await answer(`head;S2;${ownIban};camt.053`, entry('a transfer', '2026-03-13'))
+    expect((await kinds()).length).toBe(3)
+  })
+
+  test('on two statements of different days is two bookings', async () => {
+    await answer(`head;S1;${ownIban};camt.053`, 'entry;-700EUR;rent;E1;2026-03-12')
+    await answer(`head;S2;${ownIban};camt.053`, 'entry;-700EUR;rent;E1;2026-03-13')
+    expect((await kinds()).length).toBe(2)
   })
 
   test('that no payment explains opens one exception, however many messages report it', async () => {
@@ -1232,7 +1358,7 @@ describe('a hostile file of a bank is refused whole: nothing of it is booked, an
       const [name = '', report = ''] = rejected.sort().map(each => path.join(folder, 'rejected', each))
       expect((await stat(name)).size).toBe(10_000_000_000)
       expect(await readFile(report, 'utf8')).toBe(
-        'The file has more than 1073741824 bytes\nNothing of this file was booked.\n',
+        'The file has more than 1073741824 bytes.\nNothing of this file was booked.\n',
       )
       expect(reads).toBe(0)
       await nothingIsBooked(payment?.id ?? '')

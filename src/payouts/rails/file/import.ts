@@ -15,7 +15,7 @@ import { bookEntries, type EntryRecord, keepStatement } from './entries.ts'
 import type { FileRailSettings } from './format.ts'
 import { answerPayments, type PaymentRecord } from './payment-answers.ts'
 import { lockRail } from './rail-lock.ts'
-import { type Context, type Keyed, keysOfMessage, toIndexable } from './record-keys.ts'
+import { type Context, type Keyed, keysOfRecords, toIndexable } from './record-keys.ts'
 import { finishStaged, readStaged, type Said, type Staged, stage } from './staging.ts'
 import { listOwners, Turns } from './turns.ts'
 
@@ -24,6 +24,9 @@ export const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 50
 
 // Of the number of an account; IBANs have 34. It is part of an index.
 const accountCharsMax = 100
+
+// A corporate group has some hundred. They are kept with the file.
+const skippedAccountsMax = 1_000
 
 // Records that are applied in one transaction: so many hold the lock of the rail for a few tenths of a second.
 const chunkSize = 1_000
@@ -35,12 +38,15 @@ const stagingSize = 2_000
 const turnMsMax = 5 * 60_000
 const turnPollMs = 100
 
+/** @property skippedAccounts how many accounts of the file are not of the rail; nothing about them is booked */
+type Taken = { fileId: string; records: number; skippedAccounts: number }
+
 /** What importing a file did. `repeated`: it had been imported before, and nothing was changed. */
 export type Imported =
-  | { result: 'imported' | 'repeated'; fileId: string; records: number }
+  | ({ result: 'imported' | 'repeated' } & Taken)
   | { result: 'rejected'; problem: string; line: number | null }
 
-export type RecordImport = (tx: Tx, imported: { fileId: string; sha256: string; records: number }) => Promise<void>
+export type RecordImport = (tx: Tx, imported: Taken & { sha256: string }) => Promise<void>
 
 /**
  * Imports a file of a bank: all of it, or nothing. What it says about payments becomes reports of the rail; what does not fit
@@ -63,11 +69,10 @@ export async function importBankFile(
   try {
     refuseLarger(size)
     sha256 = await checksum(bytes())
-    const known = await db.transaction().execute(tx => stageFile(tx, { ...file, sha256 }))
-    const { fileId, records } = known
-    if (known.status === 'imported') return { result: 'repeated', fileId, records }
-    await applyInTurn(db, { rail, fileId, now })
-    return { result: 'imported', fileId, records }
+    const { status, ...taken } = await db.transaction().execute(tx => stageFile(tx, { ...file, sha256 }))
+    if (status === 'imported') return { result: 'repeated', ...taken }
+    await applyInTurn(db, { rail, fileId: taken.fileId, now })
+    return { result: 'imported', ...taken }
   } catch (error) {
     if (!(error instanceof BankFileProblem)) throw error
     const { message: problem, line } = error
@@ -106,32 +111,38 @@ function refuseLarger(size: number): void {
 }
 
 /**
- * Checks a file and stages its records, unless that was done before: from here on it will be imported.
+ * Checks a file and stages its records, unless that was done before: from here on it will be imported. It is staged again if the
+ * rail has got an account of the file since; what was booked before is recognised.
  * @throws BankFileProblem
  */
 async function stageFile(
   tx: Tx,
   { rail, name, sha256, bytes, record, now }: FileToImport & { sha256: string },
-): Promise<{ fileId: string; status: 'importing' | 'imported'; records: number }> {
+): Promise<Taken & { status: 'importing' | 'imported' }> {
   await lockByName(tx, 'bank file', `${rail.name} ${sha256}`)
   const known = await tx
     .selectFrom('bankFiles')
-    .select(['id', 'status', 'recordCount'])
+    .select(['id', 'status', 'recordCount', 'skippedAccounts'])
     .where('rail', '=', rail.name)
     .where('sha256', '=', sha256)
     .executeTakeFirst()
-  if (known !== undefined && known.status !== 'rejected')
-    return { fileId: known.id, status: known.status, records: known.recordCount }
+  const hasNewAccount = known?.status === 'imported' && known.skippedAccounts.some(account => isOfRail(rail, account))
+  if (known !== undefined && known.status !== 'rejected' && !hasNewAccount) {
+    const { id: fileId, status, recordCount: records, skippedAccounts } = known
+    return { fileId, status, records, skippedAccounts: skippedAccounts.length }
+  }
   const fileId = known?.id ?? newId('bankFile', now)
-  const { records, messageId } = await stageAll(tx, { rail, fileId, parts: rail.format.read(bytes(), limits) })
+  const { records, messageId, skipped } = await stageAll(tx, { rail, fileId, parts: rail.format.read(bytes(), limits) })
   await sql`
-    insert into bank_files (id, rail, sha256, name, status, received_at, record_count, message_id)
-    values (${fileId}, ${rail.name}, ${sha256}, ${name}, 'importing', ${now}, ${records}, ${messageId})
+    insert into bank_files (id, rail, sha256, name, status, received_at, record_count, message_id, skipped_accounts)
+    values (${fileId}, ${rail.name}, ${sha256}, ${name}, 'importing', ${now}, ${records}, ${messageId}, ${skipped}::text[])
         on conflict on constraint one_import_per_file
         do update set status = 'importing', problem = null, received_at = excluded.received_at, name = excluded.name,
-                      record_count = excluded.record_count, message_id = excluded.message_id`.execute(tx)
-  await record?.(tx, { fileId, sha256, records })
-  return { fileId, status: 'importing', records }
+                      record_count = excluded.record_count, applied_count = 0, message_id = excluded.message_id,
+                      skipped_accounts = excluded.skipped_accounts`.execute(tx)
+  const taken = { fileId, records, skippedAccounts: skipped.length }
+  await record?.(tx, { ...taken, sha256 })
+  return { ...taken, status: 'importing' }
 }
 
 /** @throws BankFileProblem */
@@ -146,7 +157,7 @@ async function stageAll(
     fileId: string
     parts: AsyncIterable<{ type: 'head'; head: BankFileHead } | BankRecord>
   },
-): Promise<{ records: number; messageId: string }> {
+): Promise<{ records: number; messageId: string; skipped: string[] }> {
   const turns = new Turns()
   let messageId: string | undefined
   let records = 0
@@ -166,38 +177,57 @@ async function stageAll(
     rejections = []
   }
   let head: BankFileHead | undefined
-  let keyOf = keysOfMessage()
+  const keyOf = keysOfRecords()
+  const skipped = new Set<string>()
+  let isSkipped = false
+  let hasOurs = false
   for await (const read of parts) {
     const part = toIndexable(read)
     if (part.type === 'head') {
       await addRejections()
-      if (part.head.messageId !== head?.messageId) keyOf = keysOfMessage()
-      head = part.head
-      messageId ??= head.messageId
-      refuseOtherAccount(rail, head)
+      messageId ??= part.head.messageId
+      head = part.head.message === 'camt.052' ? { ...part.head, messageId: interimReports } : part.head
+      isSkipped = head.account !== null && !isOfRail(rail, head.account)
+      if (isSkipped) skip(skipped, head)
+      else hasOurs = true
       continue
     }
     if (head === undefined) throw new BankFileProblem('A record comes before the head of the message', part)
+    if (isSkipped) continue
     refuseOtherCurrency(rail, part)
     records += 1
-    const each = { head, record: { ...part, key: keyOf(part) } }
+    const each = { head, record: { ...part, key: keyOf(head, part) } }
     if (part.type !== 'batch' || part.state !== 'rejected') await add(each)
     else if (rejections.push(each) === stagingSize) await addRejections()
   }
   await addRejections()
   await flush()
   if (messageId === undefined) throw new BankFileProblem('The file holds no message')
-  return { records, messageId }
+  if (!hasOurs) throw new BankFileProblem(noneOfOurs([...skipped]))
+  return { records, messageId, skipped: [...skipped] }
 }
 
-/** A statement of another account must not be booked: not even in part. */
-function refuseOtherAccount(rail: FileRailSettings, { account }: BankFileHead): void {
-  if (account === null) return
+/** Stands for the id of an interim report: what such reports say counts once, however many of them repeat it. */
+const interimReports = 'camt.052'
+
+function isOfRail(rail: FileRailSettings, account: string): boolean {
   if (account.length > accountCharsMax)
     throw new BankFileProblem(`The number of the account has more than ${accountCharsMax} characters`)
-  if (debtorsOf(rail, account).length > 0) return
-  const last = account.replaceAll(/[ -]/g, '').slice(-4).toUpperCase()
-  throw new BankFileProblem(`The file is about the account …${last}, which is not one of this rail`)
+  return debtorsOf(rail, account).length > 0
+}
+
+/** Nothing of a statement of another account must be booked. */
+function skip(skipped: Set<string>, { account }: BankFileHead): void {
+  if (account !== null) skipped.add(account)
+  if (skipped.size > skippedAccountsMax)
+    throw new BankFileProblem(`The file has more than ${skippedAccountsMax} accounts that are not of this rail`)
+}
+
+function noneOfOurs(accounts: string[]): string {
+  const shown = accounts.slice(0, 5).map(account => `…${account.replaceAll(/[ -]/g, '').slice(-4).toUpperCase()}`)
+  if (accounts.length === 1) return `The file is about the account ${shown[0]}, which is not one of this rail`
+  const others = accounts.length > shown.length ? ` and ${accounts.length - shown.length} more` : ''
+  return `The file is about the accounts ${shown.join(', ')}${others}, none of which is of this rail`
 }
 
 /** An entry in another currency cannot be booked, so the file is not what the rail expects. */

@@ -102,12 +102,12 @@ async function bookingsOf(
 
 function bookedOf(
   { reference, state, booking, amount: said }: PaymentRecord,
-  { head: { messageId, account }, payout }: { head: BankFileHead; payout: PayoutRow },
+  { head: { message, messageId, account }, payout }: { head: BankFileHead; payout: PayoutRow },
 ): Booked | null {
   if (booking === undefined) return null
   const { day, bankReference } = booking
   const amount = said?.amount ?? payout.amount
-  return { reference, messageId, account, day, bankReference, amount: state === 'returned' ? amount : -amount }
+  return { reference, message, messageId, account, day, bankReference, amount: state === 'returned' ? amount : -amount }
 }
 
 /** What a booking of a payment means, given the earlier bookings of it. */

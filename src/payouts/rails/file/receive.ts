@@ -1,4 +1,5 @@
 import type { TaskContext } from '../../../tasks.ts'
+import { asSentence } from '../../../text.ts'
 import { dayIn } from '../../../time.ts'
 import type { Delivery } from '../delivery/delivery.ts'
 import type { FileRailSettings } from './format.ts'
@@ -50,10 +51,10 @@ async function receiveOne(
   if (imported.result === 'rejected') {
     const { problem } = imported
     log.error({ rail: rail.name, file: name, problem }, 'a bank file was refused; nothing of it was booked')
-    return await delivery.reject(name, `${problem}\nNothing of this file was booked.\n`)
+    return await delivery.reject(name, `${asSentence(problem)}\nNothing of this file was booked.\n`)
   }
-  const { result, records } = imported
+  const { result, records, skippedAccounts } = imported
   const message = result === 'imported' ? 'a bank file was imported' : 'a bank file had been imported before'
-  log.info({ rail: rail.name, file: name, records }, message)
+  log.info({ rail: rail.name, file: name, records, skippedAccounts }, message)
   await delivery.archive(name, dayIn(rail.timeZone, now()))
 }

@@ -9,18 +9,19 @@ export type Context = { rail: FileRailSettings; fileId: string; now: Date }
 export type Keyed<T extends BankRecord = BankRecord> = T & { key: string }
 
 /**
- * Gives the records of one message their keys: the bank's reference of the entry or, without one, what the record says. Bookings
- * with equal keys are told apart by their order, because money moved twice. A line is no part of a key: a bank that sends a
- * message again may break its lines differently.
+ * Gives the records of a file their keys: the account and the bank's reference of the entry or, without one, what the record
+ * says. Bookings of a message with equal keys are told apart by their order, because money moved twice. A line is no part of a
+ * key: a bank that sends a message again may break its lines differently.
  */
-export function keysOfMessage(): (record: BankRecord) => string {
+export function keysOfRecords(): (head: BankFileHead, record: BankRecord) => string {
   // Bounded by the number of records that a file may have.
   const bookings = new Map<string, number>()
-  return record => {
-    const key = indexable(contentKeyOf(record))
+  return ({ messageId, account }, record) => {
+    const content = contentKeyOf(record)
+    const key = indexable(account === null ? content : `${account} ${content}`)
     if (!('booking' in record)) return key
-    const place = (bookings.get(key) ?? 0) + 1
-    bookings.set(key, place)
+    const place = (bookings.get(`${messageId} ${key}`) ?? 0) + 1
+    bookings.set(`${messageId} ${key}`, place)
     return place === 1 ? key : `${key} #${place}`
   }
 }

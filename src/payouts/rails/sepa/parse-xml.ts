@@ -14,8 +14,12 @@ export type Unit = {
 /** How a unit is read. `within` are the units around it, the innermost first, with the fields that came before this unit. */
 type UnitReader = { fields: readonly string[]; read(unit: Unit, within: readonly Unit[]): void }
 
-/** The units of a message, by their path below the message's element. Everything else is skipped. */
-export type MessageReader = Readonly<Record<string, UnitReader>>
+export type MessageReader = {
+  /** The units of the message, by their path below the message's element. Everything else is skipped. */
+  units: Readonly<Record<string, UnitReader>>
+  /** Called at the end of the message. */
+  end?(): void
+}
 
 // No bank's message is half as deep.
 const depthMax = 40
@@ -42,7 +46,7 @@ export async function* parseMessage(
   // Characters received since the latest event: an upper bound for what the parser buffers of one text or tag.
   let held = 0
   let text = ''
-  let message: Step | undefined
+  let message: { start: Step; end?: () => void } | undefined
   const open: { name: string; step: Step | undefined }[] = []
   const units: FieldsOfUnit[] = []
 
@@ -60,9 +64,10 @@ export async function* parseMessage(
       const reader = readerOf(name)
       if (reader !== undefined) {
         if (message !== undefined) refuse('A file holds one message; this is a second')
-        message = step = stepsOf(reader)
+        step = stepsOf(reader.units)
+        message = { start: step, ...(reader.end === undefined ? {} : { end: reader.end }) }
       } else if (parent?.name === 'Document' && message === undefined) {
-        refuse(`${name.slice(0, 50)} is not read; send pain.002, camt.053 or camt.054`)
+        refuse(`${name.slice(0, 50)} is not read; send pain.002, camt.052, camt.053 or camt.054`)
       }
     }
     open.push({ name, step })
@@ -83,6 +88,7 @@ export async function* parseMessage(
     const step = open.pop()?.step
     if (step?.field !== undefined) units.at(-1)?.add(step.field, text.trim())
     text = ''
+    if (step !== undefined && step === message?.start) message.end?.()
     if (step?.unit === undefined) return
     const unit = units.pop()
     if (unit !== undefined) step.unit.read(unit, units.toReversed())
@@ -95,15 +101,15 @@ export async function* parseMessage(
     yield
   }
   parser.close()
-  if (message === undefined) refuse('The file holds no pain.002, camt.053 or camt.054 message')
+  if (message === undefined) refuse('The file holds no pain.002, camt.052, camt.053 or camt.054 message')
 }
 
 /** An element on the way to a unit or a field. */
 type Step = { below: Map<string, Step>; unit?: UnitReader; field?: string }
 
-function stepsOf(reader: MessageReader): Step {
+function stepsOf(units: MessageReader['units']): Step {
   const top: Step = { below: new Map() }
-  for (const [path, unit] of Object.entries(reader)) {
+  for (const [path, unit] of Object.entries(units)) {
     const start = stepTo(top, path)
     start.unit = unit
     for (const field of unit.fields) stepTo(start, field).field = field

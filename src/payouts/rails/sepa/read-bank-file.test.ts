@@ -140,6 +140,36 @@ describe('a payment status report', () => {
     ])
   })
 
+  const unnamed = (status: string, more = '') =>
+    `<OrgnlGrpInfAndSts><OrgnlMsgId>NOTPROVIDED</OrgnlMsgId>${status}</OrgnlGrpInfAndSts>${more}`
+  const ofBatch = (content: string) =>
+    `<OrgnlPmtInfAndSts><OrgnlPmtInfId>B1</OrgnlPmtInfId>${content}</OrgnlPmtInfAndSts>`
+  const rejected = '<GrpSts>RJCT</GrpSts><StsRsnInf><Rsn><Cd>FF01</Cd></Rsn></StsRsnInf>'
+
+  test.each([
+    ['the status of the group', unnamed(rejected, ofBatch('')), 'group'],
+    ['its own status', unnamed('', ofBatch(rejected.replaceAll('GrpSts', 'PmtInfSts'))), 'payment-information'],
+  ])(
+    'without the id of our message, the payment information names the batch, which has %s',
+    async (_, content, level) => {
+      expect(await recordsOf(reportOf(content))).toMatchObject([
+        { type: 'batch', messageId: 'B1', level, state: 'rejected', reasonCodes: ['FF01'] },
+      ])
+    },
+  )
+
+  test('a status that names neither our message nor a payment information is kept under the bank’s placeholder', async () => {
+    expect(await recordsOf(reportOf(unnamed(rejected)))).toMatchObject([
+      { type: 'batch', messageId: 'NOTPROVIDED', state: 'rejected' },
+    ])
+  })
+
+  test('a placeholder is not the reference of a payment', async () => {
+    const ids = `<OrgnlInstrId>${ours}</OrgnlInstrId><OrgnlEndToEndId>NOTPROVIDED</OrgnlEndToEndId>`
+    const file = information(`<TxInfAndSts>${ids}<TxSts>RJCT</TxSts></TxInfAndSts>`)
+    expect(await recordsOf(file)).toMatchObject([{ reference: ours, state: 'failed' }])
+  })
+
   test('a bank’s own reason, the amount and a reference in the instruction id are read', async () => {
     const own =
       `<TxInfAndSts><StsId>S1</StsId><OrgnlInstrId>${ours}</OrgnlInstrId><TxSts>RJCT</TxSts><StsRsnInf><Rsn>` +
@@ -350,6 +380,83 @@ describe('a statement', () => {
   })
 })
 
+describe('a file of account reports', () => {
+  const statement = (iban: string, content: string) =>
+    `<Stmt><Acct><Id><IBAN>${iban}</IBAN></Id></Acct>${content}</Stmt>`
+  const statements = (...all: string[]) => withRoot(`<BkToCstmrStmt>${header}${all.join('')}</BkToCstmrStmt>`)
+  const [first, second] = ['DE75512108001245126199', 'DE02120300000000202051']
+
+  test('has a head before the entries of each account, in the order of the file', async () => {
+    const file = statements(statement(first, entryOf()), statement(second, entryOf()), statement(second, entryOf()))
+    const parts = await partsOf(file)
+    expect(parts.map(part => (part.type === 'head' ? part.head.account : part.type))).toEqual([
+      ...[first, 'entry', second, 'entry', 'entry'],
+    ])
+  })
+
+  test('without any statement is that of a day on which nothing happened', async () => {
+    expect(await partsOf(statements())).toMatchObject([{ type: 'head', head: { messageId: 'M1', account: null } }])
+  })
+
+  test('loses only the balances whose sign the bank leaves out', async () => {
+    const balance =
+      '<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">7.05</Amt><Dt><Dt>2026-03-02</Dt></Dt></Bal>'
+    const undated = entryOf({ BookgDt: '' })
+    expect(await recordsOf(statementOf(balance + entryOf() + undated))).toMatchObject([
+      { type: 'entry', booking: { day: '2026-03-03' } },
+      // The balance still says of which day the statement is.
+      { type: 'entry', booking: { day: '2026-03-02' } },
+    ])
+  })
+
+  test.each([
+    [
+      'the end of the period',
+      '<FrToDt><FrDtTm>2026-03-01T00:00:00</FrDtTm><ToDtTm>2026-03-01T23:59:59</ToDtTm></FrToDt>',
+      '2026-03-01',
+    ],
+    [
+      'the day before a period ends at midnight',
+      '<FrToDt><FrDtTm>2026-03-01T00:00:00</FrDtTm><ToDtTm>2026-03-02T00:00:00+01:00</ToDtTm></FrToDt>',
+      '2026-03-01',
+    ],
+    ['the creation of the statement', '<CreDtTm>2026-03-02T06:00:00</CreDtTm>', '2026-03-02'],
+    ['the creation of the message', '', '2026-03-03'],
+  ])('gives an entry without dates %s', async (_, period, day) => {
+    const file = statements(`<Stmt>${period}${account}${entryOf({ BookgDt: '' })}</Stmt>`)
+    expect(await recordsOf(file)).toMatchObject([{ booking: { day } }])
+  })
+
+  test('in camt.052 proves that the bank has a payment or batch, booked or pending, and nothing else', async () => {
+    const batch = 'OWBABCDEFGHIJKLMN'
+    const whole = (id: string) => ({ NtryDtls: `<NtryDtls><Btch><PmtInfId>${id}</PmtInfId></Btch></NtryDtls>` })
+    const pending = { Sts: '<Sts><Cd>PDNG</Cd></Sts>' }
+    const content = [
+      entryOf(details(refs(ours))),
+      entryOf({ ...pending, ...details(refs(ours)) }),
+      entryOf(whole(batch)),
+      ...[entryOf(whole('OTHER')), entryOf(), entryOf({ ...credit, ...details(refs(ours)) })],
+      entryOf({ RvslInd: '<RvslInd>true</RvslInd>', ...details(refs(ours)) }),
+      entryOf({ Sts: '<Sts><Cd>INFO</Cd></Sts>', ...details(refs(ours)) }),
+    ]
+    const balance =
+      '<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">7.05</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>2026-03-02</Dt></Dt></Bal>'
+    const file = withRoot(
+      `<BkToCstmrAcctRpt>${header}<Rpt>${account}${balance}${content.join('')}</Rpt></BkToCstmrAcctRpt>`,
+    )
+    expect((await partsOf(file))[0]).toMatchObject({ head: { message: 'camt.052' } })
+    const accepted = {
+      ...{ type: 'payment', reference: ours, state: 'accepted', amount: null, entryReference: null },
+      ...{ reasonCodes: [], reasonText: null },
+    }
+    expect(await recordsOf(file)).toEqual([
+      accepted,
+      accepted,
+      { type: 'batch', messageId: batch, level: 'group', state: 'acknowledged', reasonCodes: [], reasonText: null },
+    ])
+  })
+})
+
 describe('a file', () => {
   test('records have the line where they begin', async () => {
     const lines = statementOf(`\n\n${entryOf()}\r\n${entryOf()}\n`)
@@ -385,12 +492,18 @@ describe('a file', () => {
     ['nothing', '', 1, 'The file is empty'],
     ['no XML', 'HDR1A999999', 1, 'The XML is broken'],
     ['another message', withRoot('<FIToFICstmrCdtTrf/>'), 2, 'FIToFICstmrCdtTrf is not read'],
-    ['no message', '<html></html>', 1, 'holds no pain.002, camt.053 or camt.054'],
+    ['no message', '<html></html>', 1, 'holds no pain.002, camt.052, camt.053 or camt.054'],
     ['two messages', withRoot('<BkToCstmrStmt/><BkToCstmrStmt/>'), 2, 'one message'],
-    ['no head', withRoot('<BkToCstmrStmt></BkToCstmrStmt>'), null, 'head of the message is missing'],
+    [
+      'no head',
+      withRoot(`<BkToCstmrStmt><Stmt>${account}</Stmt></BkToCstmrStmt>`),
+      null,
+      'head of the message is missing',
+    ],
     ['no message id', statementOf('').replace('<MsgId>M1</MsgId>', ''), 2, 'MsgId is missing'],
     ['an impossible time', statementOf('').replace('09:00:00', '99:00:00'), 2, 'is not a time'],
-    ['accounts of two statements', statementOf(`</Stmt><Stmt>${account.replace('DE75', 'DE76')}`), 2, 'one account'],
+    ['two accounts of one statement', statementOf(account.replace('DE75', 'DE76')), 2, 'names a second account'],
+    ['an entry of no account', statementOf(`</Stmt><Stmt>${entryOf()}`), 2, 'The account of the entry is missing'],
     ['a DOCTYPE', doctype(''), 1, 'A DOCTYPE is not allowed'],
     ['entities that grow', doctype(`<!ENTITY l0 "lol">${laughs}`), 1, 'A DOCTYPE is not allowed'],
     ['an external entity', doctype('<!ENTITY x SYSTEM "file:///etc/passwd">'), 1, 'A DOCTYPE is not allowed'],
@@ -421,11 +534,21 @@ describe('a file', () => {
     ['no direction', statementOf(entryOf({ CdtDbtInd: '' })), 2, 'CdtDbtInd is missing'],
     ['an odd direction', statementOf(entryOf({ CdtDbtInd: '<CdtDbtInd>X</CdtDbtInd>' })), 2, 'neither CRDT nor DBIT'],
     ['no status', statementOf(entryOf({ Sts: '' })), 2, 'Sts is missing'],
-    ['no booking date', statementOf(entryOf({ BookgDt: '' })), 2, 'no booking date'],
+    [
+      'no date anywhere',
+      statementOf(entryOf({ BookgDt: '' })).replace(/<CreDtTm>.*<.CreDtTm>/, ''),
+      2,
+      'Neither the entry nor its statement has a date',
+    ],
     ['an impossible day', statementOf(entryOf().replace('03-03', '02-30')), 2, '2026-02-30 is not a day'],
     ['transactions without amounts', statementOf(entryOf(details(refs(ours), refs('OTHER')))), 2, 'have no amounts'],
-    ['a payment without reference', reportOf(`${group}<TxInfAndSts></TxInfAndSts>`), 2, 'OrgnlInstrId is missing'],
-    ['an entry before the account', statementOf('').replace(account, entryOf()), 2, 'head of the message is missing'],
+    ['a payment without reference', reportOf(`${group}<TxInfAndSts></TxInfAndSts>`), 2, 'OrgnlEndToEndId is missing'],
+    [
+      'an entry before the account',
+      statementOf('').replace(account, entryOf()),
+      2,
+      'The account of the entry is missing',
+    ],
   ])('with %s is refused with its line', async (_, file, line, message) => {
     const problem = await problemOf(partsOf(file))
     expect(problem.message).toContain(message)

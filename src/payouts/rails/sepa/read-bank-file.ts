@@ -5,8 +5,8 @@ import { readStatusReport } from './read-status-report.ts'
 import type { Emit } from './values.ts'
 
 /**
- * Reads a payment status report (pain.002), a statement (camt.053) or a notification of entries (camt.054), of any version: the
- * name of the message's element tells which.
+ * Reads a payment status report (pain.002), an interim report (camt.052), a statement (camt.053) or a notification of entries
+ * (camt.054), of any version: the name of the message's element tells which.
  */
 export const readBankFile: ReadBankFile = async function* (bytes, { bytesMax, recordsMax }) {
   let found: Parameters<Emit>[0][] = []
@@ -29,7 +29,8 @@ export const readBankFile: ReadBankFile = async function* (bytes, { bytesMax, re
 // Version 2 of pain.002 is named after itself.
 function readerOf(element: string, emit: Emit): MessageReader | undefined {
   if (element === 'CstmrPmtStsRpt' || element === 'pain.002.001.02') return readStatusReport(emit)
-  if (element === 'BkToCstmrStmt') return readStatement('Stmt', emit)
-  if (element === 'BkToCstmrDbtCdtNtfctn') return readStatement('Ntfctn', emit)
+  if (element === 'BkToCstmrAcctRpt') return readStatement('camt.052', emit)
+  if (element === 'BkToCstmrStmt') return readStatement('camt.053', emit)
+  if (element === 'BkToCstmrDbtCdtNtfctn') return readStatement('camt.054', emit)
   return undefined
 }

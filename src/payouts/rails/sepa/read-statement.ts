@@ -1,9 +1,19 @@
 import { fromDecimals, type Money } from '../../../money.ts'
-import type { Day } from '../../../time.ts'
-import { isReference } from '../../reference.ts'
-import type { Booking } from '../bank-files.ts'
+import { addDays, type Day } from '../../../time.ts'
+import { isBatchReference, isReference } from '../../reference.ts'
+import type { BankMessage, Booking } from '../bank-files.ts'
 import type { MessageReader, Unit } from './parse-xml.ts'
-import { dayAmong, dayOf, type Emit, headFields, headOf, moneyOf, problem, required } from './values.ts'
+import {
+  dayAmong,
+  dayOf,
+  type Emit,
+  headFields,
+  headOf,
+  moneyOf,
+  problem,
+  required,
+  unlessPlaceholder,
+} from './values.ts'
 
 /** A transaction of an entry. `amount` is signed, in the entry's currency; null if the bank does not give it. */
 type Detail = {
@@ -21,6 +31,7 @@ type Entry = {
   amount: bigint
   currency: Money['currency']
   isBooked: boolean
+  day: Day
   details: number
   /** The first transaction, until it is known whether the entry has another. */
   first: Detail | undefined
@@ -30,28 +41,40 @@ type Entry = {
   hasOtherWithoutAmount: boolean
 }
 
+type AccountMessage = Extract<BankMessage, 'camt.052' | 'camt.053' | 'camt.054'>
+
+// The element of the entries of one account.
+const containers: Record<AccountMessage, string> = { 'camt.052': 'Rpt', 'camt.053': 'Stmt', 'camt.054': 'Ntfctn' }
+
 /**
- * Reads camt.053 and camt.054: booked entries and their transactions, and the balances and numbers of statements. An entry's
- * records add up to its amount: what its transactions leave is a record without a reference to a payment, such as a charge.
- * @param container the element of an account's entries: `Stmt` or `Ntfctn`
+ * Reads camt.053 and camt.054: booked entries and their transactions, and the balances and numbers of statements, of any number
+ * of accounts. An entry's records add up to its amount: what its transactions leave is a record without a reference to a
+ * payment, such as a charge. Of camt.052, only what it proves.
  */
-export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): MessageReader {
-  const message = container === 'Stmt' ? 'camt.053' : 'camt.054'
+export function readStatement(message: AccountMessage, emitFinal: Emit): MessageReader {
+  const container = containers[message]
+  const isInterim = message === 'camt.052'
+  const emit = isInterim ? emitterOfSigns(emitFinal) : emitFinal
   let header: Unit | undefined
+  // Of the statement that is being read, and of the head that was emitted last.
   let account: string | undefined
+  let accountOfHead: string | null | undefined
   let entry: Entry | undefined
   let opening: Money | null = null
-  let closing: { day: Day; balance: Money } | null = null
+  let closing: Money | null = null
+  let closedOn: Day | undefined
 
   const readAccount = (unit: Unit) => {
     const id = accountFields.map(field => unit.get(field)).find(value => value !== undefined)
     if (id === undefined) throw problem(unit, 'The account has no number')
     const plain = id.replace(/\s/g, '')
-    if (account !== undefined && plain !== account)
-      throw problem(unit, 'A file holds the entries of one account; this is a second')
-    if (account === undefined && header !== undefined)
-      emit({ type: 'head', head: headOf(header, { message, account: plain }) })
+    if (account !== undefined) throw problem(unit, 'The statement names a second account')
     account = plain
+    if (account !== accountOfHead) emitHead(account)
+  }
+  const emitHead = (of: string | null) => {
+    if (header !== undefined) emit({ type: 'head', head: headOf(header, { message, account: of }) })
+    accountOfHead = of
   }
 
   const readBalance = (unit: Unit) => {
@@ -62,37 +85,48 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
     const money = moneyOf(unit, 'Amt')
     const day = dayOf(unit, 'Dt')
     if (money === undefined || day === undefined) throw problem(unit, 'The balance lacks its amount or day')
+    if (!isOpening) closedOn = day
+    // Some banks leave out the sign of every balance. Their entries count.
+    if (unit.get('CdtDbtInd') === undefined) return
     const balance = { ...money, amount: isCreditOf(unit) ? money.amount : -money.amount }
     if (isOpening) opening = balance
-    else closing = { day, balance }
+    else closing = balance
   }
 
   /** A statement without any balance counts too: its number is not missing. */
   const endStatement = (unit: Unit) => {
     const numbers = { electronic: numberOf(unit, 'ElctrncSeqNb'), legal: numberOf(unit, 'LglSeqNb') }
-    const day = closing?.day ?? dayAmong(unit, ['FrToDt/ToDtTm', 'CreDtTm'])
-    const balances = { opening, closing: closing?.balance ?? null }
+    const day = dayOfStatement(unit)
+    const balances = { opening, closing }
     const isEmpty = Object.values({ ...balances, ...numbers }).every(value => value === null)
-    if (day !== undefined && !isEmpty) emit({ type: 'statement', line: unit.line, day, ...balances, numbers })
+    // Notifications have numbers, too, which count something else.
+    if (message === 'camt.053' && day !== undefined && !isEmpty)
+      emit({ type: 'statement', line: unit.line, day, ...balances, numbers })
+    account = closedOn = undefined
     opening = closing = null
   }
 
-  const begun = (unit: Unit): Entry => {
+  const dayOfStatement = (unit: Unit): Day | undefined => closedOn ?? lastDayOf(unit)
+
+  const begun = (unit: Unit, statement: Unit): Entry => {
     if (entry?.unit === unit) return entry
+    if (account === undefined) throw problem(unit, 'The account of the entry is missing')
     const money = moneyOf(unit, 'Amt')
     if (money === undefined) throw problem(unit, 'The entry has no amount')
     const amount = isCreditOf(unit) ? money.amount : -money.amount
-    const isBooked = (unit.get('Sts/Cd') ?? required(unit, 'Sts')) === 'BOOK'
+    const status = unit.get('Sts/Cd') ?? required(unit, 'Sts')
+    const isBooked = status === 'BOOK' || (isInterim && status === 'PDNG')
     entry = {
-      ...{ unit, amount, currency: money.currency, isBooked, details: 0, first: undefined, left: amount },
+      ...{ unit, amount, currency: money.currency, isBooked, day: bookedOn(unit, statement) },
+      ...{ details: 0, first: undefined, left: amount },
       ...{ hasPaymentWithoutAmount: false, hasOtherWithoutAmount: false },
     }
     return entry
   }
 
-  const readDetail = (unit: Unit, [outer]: readonly Unit[]) => {
-    if (outer === undefined) return
-    const entry = begun(outer)
+  const readDetail = (unit: Unit, [outer, statement]: readonly Unit[]) => {
+    if (outer === undefined || statement === undefined) return
+    const entry = begun(outer, statement)
     if (!entry.isBooked) return
     entry.details += 1
     const detail = detailOf(unit, entry)
@@ -105,8 +139,9 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
     emitDetail(detail, entry)
   }
 
-  const readEntry = (unit: Unit) => {
-    const whole = begun(unit)
+  const readEntry = (unit: Unit, [statement]: readonly Unit[]) => {
+    if (statement === undefined) return
+    const whole = begun(unit, statement)
     entry = undefined
     if (!whole.isBooked) return
     // A single transaction without an amount has the entry's.
@@ -119,7 +154,7 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
       line: unit.line,
       entryReference: entryReferenceOf(unit),
       amount: { amount: whole.left, currency: whole.currency },
-      booking: bookingOf({ day: bookedOn(unit), bankReference: bankReferenceOf(unit), currency: whole.currency, unit }),
+      booking: bookingOf(whole),
       reference: unit.get('NtryDtls/Btch/PmtInfId') ?? unit.get('NtryDtls/Btch/MsgId') ?? null,
       reasonCodes: [],
       reasonText: null,
@@ -128,17 +163,14 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
 
   const emitDetail = ({ unit, number, amount, isCredit, isReturn, reference }: Detail, of: Entry) => {
     of.left -= amount ?? 0n
-    const reused = unit.get('Refs/AcctSvcrRef') ?? entryReferenceOf(of.unit)
+    const reused = unlessPlaceholder(unit.get('Refs/AcctSvcrRef')) ?? entryReferenceOf(of.unit)
     // Banks repeat a reference on all transactions of an entry.
     const entryReference = reused === null || number === 1 ? reused : `${reused}/${number}`
-    const bankReference = bankReferenceOf(unit, of.unit)
-    const booking = (day: Day) =>
-      bookingOf({ day, bankReference, currency: of.currency, unit: of.unit, detail: unit, isAlone: of.details === 1 })
+    const booking = bookingOf(of, unit)
     const reason = {
       reasonCodes: unit.all('RtrInf/Rsn/Cd', 'RtrInf/Rsn/Prtry'),
       reasonText: joined(unit.all('RtrInf/AddtlInf')),
     }
-    const day = dayOf(of.unit, 'BookgDt') ?? dayOf(of.unit, 'ValDt')
     const isPayment = reference !== null && (isReturn || (!isCredit && isReference(reference)))
     if (isPayment) {
       of.hasPaymentWithoutAmount ||= amount === null
@@ -150,7 +182,7 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
         amount: amount === null ? null : { amount: amount < 0n ? -amount : amount, currency: of.currency },
         entryReference,
         ...reason,
-        ...(day === undefined ? {} : { booking: booking(day) }),
+        booking,
       })
     } else if (amount === null) {
       of.hasOtherWithoutAmount = true
@@ -161,7 +193,7 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
         line: unit.line,
         entryReference,
         amount: { amount, currency: of.currency },
-        booking: booking(bookedOn(of.unit)),
+        booking,
         reference:
           reference ?? of.unit.get('NtryDtls/Btch/PmtInfId') ?? of.unit.get('NtryDtls/Btch/MsgId') ?? batch ?? null,
         ...reason,
@@ -169,26 +201,63 @@ export function readStatement(container: 'Stmt' | 'Ntfctn', emit: Emit): Message
     }
   }
 
-  const bookedOn = (unit: Unit): Day => {
-    const day = dayOf(unit, 'BookgDt') ?? dayOf(unit, 'ValDt')
-    if (day === undefined) throw problem(unit, 'The entry has no booking date')
+  /** An entry without dates is booked on the day of its statement. */
+  const bookedOn = (unit: Unit, statement: Unit): Day => {
+    const day =
+      dayOf(unit, 'BookgDt') ??
+      dayOf(unit, 'ValDt') ??
+      dayOfStatement(statement) ??
+      (header && dayAmong(header, ['CreDtTm']))
+    if (day === undefined) throw problem(unit, 'Neither the entry nor its statement has a date')
     return day
   }
 
   return {
-    GrpHdr: {
-      fields: headFields,
-      read(unit) {
-        header = unit
+    units: {
+      GrpHdr: {
+        fields: headFields,
+        read(unit) {
+          header = unit
+        },
       },
+      [container]: { fields: statementFields, read: endStatement },
+      [`${container}/Acct`]: { fields: accountFields, read: readAccount },
+      [`${container}/Bal`]: { fields: balanceFields, read: readBalance },
+      [`${container}/Ntry`]: { fields: entryFields, read: readEntry },
+      [`${container}/Ntry/NtryDtls/TxDtls`]: { fields: detailFields, read: readDetail },
     },
-    // Notifications have numbers, too, which count something else.
-    ...(container === 'Stmt' ? { Stmt: { fields: statementFields, read: endStatement } } : {}),
-    [`${container}/Acct`]: { fields: accountFields, read: readAccount },
-    [`${container}/Bal`]: { fields: balanceFields, read: readBalance },
-    [`${container}/Ntry`]: { fields: entryFields, read: readEntry },
-    [`${container}/Ntry/NtryDtls/TxDtls`]: { fields: detailFields, read: readDetail },
+    end() {
+      // Without any statement, it is the message of a day on which nothing happened.
+      if (accountOfHead === undefined) emitHead(null)
+    },
   }
+}
+
+/**
+ * What an interim report proves: that the bank has taken a payment or a batch. Its entries may still change, and the statement
+ * repeats them.
+ */
+function emitterOfSigns(emit: Emit): Emit {
+  return part => {
+    if (part.type === 'head') return emit(part)
+    if (part.type === 'payment' && part.state === 'paid' && part.booking?.isReversal === false) {
+      const { booking: _, ...payment } = part
+      return emit({ ...payment, state: 'accepted', amount: null, entryReference: null })
+    }
+    if (part.type !== 'entry' || part.amount.amount > 0n || part.booking.isReversal) return
+    const { line, reference: messageId, reasonCodes, reasonText } = part
+    if (messageId === null || !isBatchReference(messageId)) return
+    emit({ type: 'batch', line, messageId, level: 'group', state: 'acknowledged', reasonCodes, reasonText })
+  }
+}
+
+/** The last day that a statement covers, as far as it says so. A period that ends at midnight ends with the day before. */
+function lastDayOf(statement: Unit): Day | undefined {
+  const end = dayAmong(statement, ['FrToDt/ToDtTm'])
+  if (end === undefined) return dayAmong(statement, ['CreDtTm'])
+  const start = dayAmong(statement, ['FrToDt/FrDtTm'])
+  const isMidnight = /T00:00(:00(\.0+)?)?(Z|[+-]|$)/.test(statement.get('FrToDt/ToDtTm') ?? '')
+  return isMidnight && start !== undefined && start < end ? addDays(end, -1) : end
 }
 
 // The part of the bank transaction code that tells a return: RRTN.
@@ -196,7 +265,7 @@ const subFamily = 'BkTxCd/Domn/Fmly/SubFmlyCd'
 // From version 3 on, charges are records within one element; before, each charge is an element.
 const chargeFields = ['Chrgs/TtlChrgsAndTaxAmt', 'Chrgs/Rcrd/Amt', 'Chrgs/Amt']
 const accountFields = ['Id/IBAN', 'Id/BBAN', 'Id/Othr/Id', 'Id/PrtryAcct/Id']
-const statementFields = ['ElctrncSeqNb', 'LglSeqNb', 'CreDtTm', 'FrToDt/ToDtTm']
+const statementFields = ['ElctrncSeqNb', 'LglSeqNb', 'CreDtTm', 'FrToDt/FrDtTm', 'FrToDt/ToDtTm']
 const balanceFields = ['Tp/CdOrPrtry/Cd', 'Tp/SubTp/Cd', 'Amt', 'CdtDbtInd', 'Dt/Dt', 'Dt/DtTm']
 const entryFields = [
   ...['NtryRef', 'AcctSvcrRef', 'Amt', 'CdtDbtInd', 'RvslInd', 'Sts', 'Sts/Cd', 'AddtlNtryInf'],
@@ -231,39 +300,21 @@ function detailOf(unit: Unit, entry: Entry): Detail {
   return { unit, number: entry.details, amount, isCredit, isReturn, reference }
 }
 
-/**
- * @param detail the transaction of the entry that the record is about, if it is about one
- * @param isAlone whether the entry has no other transaction: charges of an entry are not those of each of its transactions
- */
-function bookingOf({
-  day,
-  bankReference,
-  currency,
-  unit,
-  detail,
-  isAlone = true,
-}: {
-  day: Day
-  bankReference: string | null
-  currency: Money['currency']
-  unit: Unit
-  detail?: Unit
-  isAlone?: boolean
-}): Booking {
-  const remittance = joined([
-    ...(detail?.all('RmtInf/Ustrd') ?? []),
-    ...(detail?.all('RmtInf/Strd/CdtrRefInf/Ref') ?? []),
-  ])
+/** @param detail the transaction of the entry that the record is about, if it is about one */
+function bookingOf({ unit, day, currency, details }: Entry, detail?: Unit): Booking {
+  const remittance = joined(detail?.all('RmtInf/Ustrd', 'RmtInf/Strd/CdtrRefInf/Ref') ?? [])
+  // Charges of an entry are not those of each of its transactions.
+  const ofEntry = details > 1 ? null : chargesOf(unit, currency)
   return {
     day,
-    bankReference,
+    bankReference: bankReferenceOf(...(detail === undefined ? [] : [detail]), unit),
     isReversal: isTrue(unit.get('RvslInd')),
     isReturn:
       (detail !== undefined && hasReturnReason(detail)) || (detail?.get(subFamily) ?? unit.get(subFamily)) === 'RRTN',
     texts: [remittance, detail?.get('AddtlTxInf'), unit.get('AddtlNtryInf')].filter(
       text => text !== null && text !== undefined,
     ),
-    charges: (detail && chargesOf(detail, currency)) ?? (isAlone ? chargesOf(unit, currency) : null),
+    charges: (detail && chargesOf(detail, currency)) ?? ofEntry,
   }
 }
 
@@ -291,7 +342,7 @@ function isTrue(text: string | undefined): boolean {
 
 function referenceOf(unit: Unit): string | null {
   const given = [unit.get('Refs/EndToEndId'), unit.get('Refs/InstrId')].filter(each => each !== undefined)
-  return given.find(each => isReference(each)) ?? given.find(each => !/^NOT ?PROVIDED$/.test(each)) ?? null
+  return given.find(each => isReference(each)) ?? given.find(each => unlessPlaceholder(each)) ?? null
 }
 
 /** Reads a bank's number of a statement; null if there is none that counts. */
@@ -307,13 +358,12 @@ function isCreditOf(unit: Unit): boolean {
 }
 
 function entryReferenceOf(unit: Unit): string | null {
-  return unit.get('AcctSvcrRef') ?? unit.get('NtryRef') ?? null
+  return unlessPlaceholder(unit.get('AcctSvcrRef')) ?? unit.get('NtryRef') ?? null
 }
 
-/** Banks fill the field with a placeholder if they have no reference. */
 function bankReferenceOf(...units: Unit[]): string | null {
-  const given = units.map(unit => unit.get('Refs/AcctSvcrRef') ?? unit.get('AcctSvcrRef'))
-  return given.find(each => each !== undefined && !/^(NONREF|NOT ?PROVIDED)$/.test(each)) ?? null
+  const given = units.map(unit => unlessPlaceholder(unit.get('Refs/AcctSvcrRef') ?? unit.get('AcctSvcrRef')))
+  return given.find(each => each !== undefined) ?? null
 }
 
 function joined(texts: string[]): string | null {

@@ -1,6 +1,6 @@
 import type { BankRecord, GivenReasons, PaymentState } from '../bank-files.ts'
 import type { MessageReader, Unit } from './parse-xml.ts'
-import { type Emit, headFields, headOf, moneyOf, required } from './values.ts'
+import { type Emit, headFields, headOf, moneyOf, required, unlessPlaceholder } from './values.ts'
 
 type BatchRecord = Extract<BankRecord, { type: 'batch' }>
 type BatchState = BatchRecord['state']
@@ -36,27 +36,49 @@ const reasonFields = [...codeFields, ...textFields]
 /** Reads pain.002 at all three levels: message, payment information and payment. */
 export function readStatusReport(emit: Emit): MessageReader {
   let group: Unit | undefined
+  // The bank does not name our message, so its status waits for the payment information, which carries the same id.
+  let isUnnamed = false
+  let isTold = false
   const reported = new WeakSet<Unit>()
 
+  const readGroup = (unit: Unit) => {
+    group = unit
+    isUnnamed = unlessPlaceholder(unit.get('OrgnlMsgId')) === undefined
+    if (!isUnnamed) readStatusOfGroup(unit)
+  }
+  const readStatusOfGroup = (about: Unit) => {
+    if (group !== undefined)
+      readBatch(group, { level: 'group', status: group.get('GrpSts'), messageId: messageIdOf(about) })
+  }
   const readPaymentInformation = (unit: Unit) => {
     if (reported.has(unit)) return
     reported.add(unit)
-    readBatch(unit, { level: 'payment-information', status: unit.get('PmtInfSts') })
+    if (isUnnamed) readStatusOfGroup(unit)
+    isTold = true
+    const status = unit.get('PmtInfSts')
+    if (status !== undefined) readBatch(unit, { level: 'payment-information', status, messageId: messageIdOf(unit) })
   }
-  const readBatch = (unit: Unit, { level, status }: { level: BatchLevel; status: string | undefined }) => {
+  const readBatch = (
+    unit: Unit,
+    { level, status, messageId }: { level: BatchLevel; status: string | undefined; messageId: string },
+  ) => {
     if (status === undefined) return
-    const messageId = messageIdOf(unit)
     if (nameChecks.has(status)) return nameCheck(unit, { messageId, reference: null, code: status })
     const state = states.get(status)?.batch ?? 'pending'
     emit({ type: 'batch', line: unit.line, messageId, level, state, ...reasonsOf(unit, status) })
     checkNamesInReasons(unit, { messageId, reference: null })
   }
   // Our payment information carries the id of the message.
-  const messageIdOf = (unit: Unit) => group?.get('OrgnlMsgId') ?? required(unit, 'OrgnlPmtInfId')
+  const messageIdOf = (unit: Unit) =>
+    unlessPlaceholder(group?.get('OrgnlMsgId')) ??
+    unlessPlaceholder(unit.get('OrgnlPmtInfId')) ??
+    group?.get('OrgnlMsgId') ??
+    required(unit, 'OrgnlPmtInfId')
 
   const readPayment = (unit: Unit, [information]: readonly Unit[]) => {
     if (information !== undefined) readPaymentInformation(information)
-    const reference = unit.get('OrgnlEndToEndId') ?? required(unit, 'OrgnlInstrId')
+    const reference =
+      unlessPlaceholder(unit.get('OrgnlEndToEndId')) ?? unit.get('OrgnlInstrId') ?? required(unit, 'OrgnlEndToEndId')
     const messageId = messageIdOf(information ?? unit)
     const status = unit.get('TxSts') ?? information?.get('PmtInfSts') ?? group?.get('GrpSts') ?? 'none'
     if (nameChecks.has(status)) return nameCheck(unit, { messageId, reference, code: status })
@@ -81,21 +103,20 @@ export function readStatusReport(emit: Emit): MessageReader {
     read: readPayment,
   }
   return {
-    GrpHdr: {
-      fields: headFields,
-      read: unit => emit({ type: 'head', head: headOf(unit, { message: 'pain.002', account: null }) }),
-    },
-    OrgnlGrpInfAndSts: {
-      fields: ['OrgnlMsgId', 'GrpSts', ...reasonFields],
-      read(unit) {
-        group = unit
-        readBatch(unit, { level: 'group', status: unit.get('GrpSts') })
+    units: {
+      GrpHdr: {
+        fields: headFields,
+        read: unit => emit({ type: 'head', head: headOf(unit, { message: 'pain.002', account: null }) }),
       },
+      OrgnlGrpInfAndSts: { fields: ['OrgnlMsgId', 'GrpSts', ...reasonFields], read: readGroup },
+      OrgnlPmtInfAndSts: { fields: ['OrgnlPmtInfId', 'PmtInfSts', ...reasonFields], read: readPaymentInformation },
+      'OrgnlPmtInfAndSts/TxInfAndSts': payment,
+      // Version 2.
+      TxInfAndSts: payment,
     },
-    OrgnlPmtInfAndSts: { fields: ['OrgnlPmtInfId', 'PmtInfSts', ...reasonFields], read: readPaymentInformation },
-    'OrgnlPmtInfAndSts/TxInfAndSts': payment,
-    // Version 2.
-    TxInfAndSts: payment,
+    end() {
+      if (isUnnamed && !isTold && group !== undefined) readStatusOfGroup(group)
+    },
   }
 }
 

@@ -49,6 +49,11 @@ export function headOf(unit: Unit, of: Pick<BankFileHead, 'message' | 'account'>
 
 export const headFields = ['MsgId', 'CreDtTm']
 
+/** A text of the bank; undefined if it is one of the placeholders that fill a field without a value. */
+export function unlessPlaceholder(text: string | undefined): string | undefined {
+  return text === undefined || /^(NONREF|NOT ?PROVIDED)$/i.test(text) ? undefined : text
+}
+
 /** @throws BankFileProblem if the unit lacks the field */
 export function required(unit: Unit, path: string): string {
   const value = unit.get(path)

@@ -9,13 +9,17 @@ import { reload } from '../../query.ts'
 
 type Taken = { key: number; name: string; rail: string; state: 'sending' | 'good' | 'known' | 'bad'; message: string }
 
-/** A refused file changes nothing. Names the line, if the file was read up to there. */
+/** A refused file changes nothing. The API names the line, if the file was read up to there. */
 function refusalOf(error: unknown): string {
-  if (!(error instanceof ApiError) || error.status >= 500 || error.issues.length === 0) return messageOf(error)
-  const [issue] = error.issues
-  const where = issue !== undefined && 'row' in issue ? `Line ${issue.row}: ` : ''
-  const message = `${where}${issue?.message ?? ''}`
-  return message.includes('Nothing of the file was booked') ? message : `${message}. Nothing of the file was booked.`
+  if (!(error instanceof ApiError) || error.status >= 500) return messageOf(error)
+  return error.issues[0]?.message ?? messageOf(error)
+}
+
+function skippedInWords(accounts: number): string {
+  if (accounts === 0) return ''
+  return accounts === 1
+    ? ' 1 account of the file is not of this rail; nothing about it was booked.'
+    : ` ${accounts} accounts of the file are not of this rail; nothing about them was booked.`
 }
 
 // Older results are in the bank's files and in the audit log.
@@ -34,9 +38,9 @@ export function BankFiles({ rails }: { rails: Rail[] }) {
       )
     show('sending', 'Reading…')
     try {
-      const { result, records } = await admin.importBankFile(rail, file, { name: file.name })
+      const { result, records, skippedAccounts } = await admin.importBankFile(rail, file, { name: file.name })
       if (result === 'repeated') show('known', 'This file was imported before; nothing changed.')
-      else show('good', `${plural(records, 'record')} imported.`)
+      else show('good', `${plural(records, 'record')} imported.${skippedInWords(skippedAccounts)}`)
       reload('operator-')
     } catch (error) {
       show('bad', refusalOf(error))

@@ -1,0 +1,11 @@
+-- A statement of several accounts is imported for those of the rail. The others are kept by their numbers: once the rail has one of
+-- them, the file is imported for it, too. A booking knows its message, since a
+-- notice and a statement may book the same money on different days, but two statements never do.
+
+set local lock_timeout = '5s';
+
+alter table bank_files add column skipped_accounts text[] not null default '{}';
+
+alter table bank_records add column message text check (message in ('pain.002', 'camt.052', 'camt.053', 'camt.054', 'ARUCS'));
+-- An interim report books nothing.
+alter table bank_records add constraint booked_finally check (message <> 'camt.052' or booked_on is null);

@@ -25,12 +25,13 @@ export async function generated(databases: Databases): Promise<Record<string, Bu
 }
 
 async function generatedTexts(databases: Databases): Promise<Record<string, string>> {
-  const { openapi, operatorOpenapi } = await openapiDocuments(databases)
+  const { openapi, representation, operatorOpenapi } = await openapiDocuments(databases)
   return {
     'src/database/tables.ts': await describeTables(databases.pool),
     'openapi.json': openapi,
+    'openapi-representation.json': representation,
     'openapi-admin.json': operatorOpenapi,
-    ...sdkFiles(JSON.parse(openapi)),
+    ...sdkFiles(JSON.parse(representation)),
     'packages/console/src/generated/admin.ts': operatorClient(JSON.parse(operatorOpenapi)),
     'src/http/member-page/openwage-withdraw.js': await withdrawComponent(),
     'docs/reference/errors.md': errorTable(),
@@ -40,16 +41,19 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
   }
 }
 
-async function openapiDocuments(databases: Databases): Promise<{ openapi: string; operatorOpenapi: string }> {
+async function openapiDocuments(databases: Databases) {
   const app = await buildApp({
     ...databases,
     log: pino({ level: 'silent' }),
     ...{ now: systemClock, mode: 'sandbox', bankOf: () => null },
   })
-  const openapi = documentText(app.swagger())
-  const operatorOpenapi = documentText(app.operatorSwagger())
+  const documents = {
+    openapi: documentText(app.swagger()),
+    representation: documentText(app.representationSwagger()),
+    operatorOpenapi: documentText(app.operatorSwagger()),
+  }
   await app.close()
-  return { openapi, operatorOpenapi }
+  return documents
 }
 
 const retryWords = {

@@ -39,7 +39,8 @@ export type Document = {
   components: { schemas: Record<string, Schema> }
 }
 
-const heading = headingOf('openapi.json')
+// The SDK prefers the fuller shapes.
+const heading = headingOf('openapi-representation.json')
 
 function headingOf(file: string): string {
   return `// Generated from ${file} by \`npm run generate\`. Do not edit.\n`
@@ -258,8 +259,7 @@ function callsOf(document: Document, { method, path, operation }: OperationAt, n
     return `${name}: ${typeOf(parameter.schema)}`
   })
   const prefers = parameters.some(each => each.in === 'header' && each.name === 'prefer')
-  const declared = shapesOf(document, operation)
-  const shapes = prefers ? declared.map(schema => fuller(document, schema)) : declared
+  const shapes = shapesOf(document, operation)
   const facts: Facts = {
     ...{ operation, method, path, ids, prefers, shapes },
     query: parameters.filter(each => each.in === 'query'),
@@ -352,13 +352,6 @@ function signatureOf(
   ]
   const comment = operationComment(document, operation, `${method} ${path}`)
   return `${comment}${name.split('.').at(-1)}(${takes.join(', ')}): ${result}\n`
-}
-
-/** Of the two shapes of an operation with `prefer`, the SDK asks for the second. */
-function fuller(document: Document, schema: Schema): Schema {
-  const found = resolve(document, schema).anyOf?.[1]
-  if (found === undefined) throw new Error('An operation with `prefer` declares only one shape')
-  return found
 }
 
 /** The different JSON bodies of the successful answers, in the order of their status. */

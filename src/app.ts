@@ -3,7 +3,13 @@ import { consoleFiles } from './http/console/routes.ts'
 import { sheetRoutes } from './http/console/sheet-routes.ts'
 import { createServer } from './http/create-server.ts'
 import { docsRoutes } from './http/docs/routes.ts'
-import { documentation, operatorDocument, partnerDocument } from './http/documentation.ts'
+import {
+  documentation,
+  operatorDocument,
+  partnerDocument,
+  representationDocument,
+  serveDocument,
+} from './http/documentation.ts'
 import { healthRoutes } from './http/health.ts'
 import { memberPageFiles } from './http/member-page/routes.ts'
 import { packageFiles } from './http/packages/routes.ts'
@@ -73,8 +79,12 @@ export async function buildApp(
   } = {},
 ): Promise<App> {
   const app = createServer(context)
-  const openapi = await documentation(app, partnerDocument, { webhooks: webhooksSection() })
+  const webhooks = webhooksSection()
+  const openapi = await documentation(app, partnerDocument, { webhooks })
+  const representation = await documentation(app, representationDocument, { webhooks })
   const operators = await documentation(app, operatorDocument)
+  serveDocument(app, '/openapi.json', { plain: openapi, representation })
+  serveDocument(app, '/admin/openapi.json', { plain: operators })
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi, operators, publicUrl: context.publicUrl })
   packageFiles(app)
   memberPageFiles(app)

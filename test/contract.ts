@@ -18,7 +18,11 @@ type Document = {
 }
 
 const documentIn = (file: string): Document => JSON.parse(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8'))
-const documents = { partners: documentIn('openapi.json'), operators: documentIn('openapi-admin.json') }
+const documents = {
+  partners: documentIn('openapi.json'),
+  representation: documentIn('openapi-representation.json'),
+  operators: documentIn('openapi-admin.json'),
+}
 type Api = keyof typeof documents
 
 const ajv = new Ajv2020({ allErrors: true, strict: false, formats: { [visibleFormat]: hasVisible } })
@@ -40,13 +44,16 @@ const operations = (Object.keys(documents) as Api[]).flatMap(api =>
 const validators = new Map<string, ValidateFunction>()
 
 /**
- * Checks an answer against openapi.json or openapi-admin.json: common headers and, for a documented operation, a declared
+ * Checks an answer against openapi.json, openapi-representation.json or openapi-admin.json: common headers and, for a documented operation, a declared
  * status with exactly the declared body.
  */
 export function verifyAnswer(method: string, path: string, answer: Answer): void {
   assertEveryAnswer(answer)
   const bare = path.split('?', 1)[0] ?? ''
-  const candidates = operations.filter(known => known.method === method && known.pattern.test(bare))
+  const isFuller = answer.headers['preference-applied'] !== undefined
+  const candidates = operations
+    .filter(known => known.method === method && known.pattern.test(bare))
+    .filter(known => (known.api === 'representation') === isFuller)
   const found = candidates.find(candidate => candidate.literal) ?? candidates[0]
   if (found === undefined) {
     assert(answer.status >= 400, `${method} ${path} is in no document, but answered ${answer.status}`)
@@ -66,12 +73,9 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
     assert(declared?.content?.[fileType], `${operationId} declares no ${fileType} body`)
     return
   }
-  // Of two shapes, the first is the published one. The fuller one comes only with its header.
-  const hasTwoShapes = declared?.headers?.['preference-applied'] !== undefined
-  const isFuller = answer.headers['preference-applied'] !== undefined
-  assert(hasTwoShapes || !isFuller, `${operationId} declares no fuller representation`)
-  const key =
-    shared === undefined ? `${operationId} ${answer.status}${isFuller ? ' in full' : ''}` : `${found.api} ${shared}`
+  const hasFuller = declared?.headers?.['preference-applied'] !== undefined
+  assert(hasFuller || !isFuller, `${operationId} declares no fuller representation`)
+  const key = `${found.api} ${shared ?? `${operationId} ${answer.status}`}`
   let validate = validators.get(key)
   if (validate === undefined) {
     const place = isCommon
@@ -79,8 +83,7 @@ export function verifyAnswer(method: string, path: string, answer: Answer): void
       : shared === undefined
         ? ['paths', found.path, method.toLowerCase(), 'responses', answer.status]
         : ['components', 'responses', shared]
-    const shape = hasTwoShapes ? ['anyOf', isFuller ? 1 : 0] : []
-    const pointer = [...place, 'content', 'application/json', 'schema', ...shape]
+    const pointer = [...place, 'content', 'application/json', 'schema']
     const escaped = pointer.map(step => encodeURIComponent(String(step).replaceAll('~', '~0').replaceAll('/', '~1')))
     validate = ajv.compile({ $ref: `${found.api}#/${escaped.join('/')}` })
     validators.set(key, validate)

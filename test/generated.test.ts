@@ -14,6 +14,7 @@ afterAll(() => harness.stop())
 test.each([
   'openapi.json',
   'openapi-admin.json',
+  'openapi-representation.json',
   'docs/reference/errors.md',
   'docs/reference/events.md',
   'docs/reference/sdk.md',
@@ -42,6 +43,7 @@ test('this test covers every generated file', () => {
     'docs/reference/settings.md',
     'docs/reference/test-values.md',
     'openapi-admin.json',
+    'openapi-representation.json',
     'openapi.json',
     'packages/console/src/generated/admin.ts',
     'packages/sdk/src/generated/decimals.ts',
@@ -56,6 +58,7 @@ test('this test covers every generated file', () => {
 
 test.each([
   ['/openapi.json', 'openapi.json'],
+  ['/openapi.json?prefer=representation', 'openapi-representation.json'],
   ['/admin/openapi.json', 'openapi-admin.json'],
 ])('the service serves the committed document at %s', async (address, file) => {
   const { statusCode, body, headers } = await harness.app.inject(address)

@@ -99,3 +99,36 @@ test('the errors that every operation can answer with are declared once, by stat
     expect(responses.default).toEqual({ $ref: '#/components/responses/AnyOperation' })
   }
 })
+
+const representation = JSON.parse(readFileSync(new URL('../openapi-representation.json', import.meta.url), 'utf8'))
+
+test('each success has one shape: with a preference, the second document has the fuller one and requires the header', () => {
+  const successesOf = (from: typeof document) =>
+    Object.values<Record<string, Operation & { operationId: string }>>(from.paths)
+      .flatMap(methods => Object.values(methods))
+      .map(({ operationId, responses }) => ({
+        operationId,
+        success: Object.entries(responses).filter(([status]) => status.startsWith('2')),
+      }))
+  for (const each of [document, representation])
+    for (const { operationId, success } of successesOf(each))
+      for (const [, answer] of success) {
+        const { content = {} } = answer as { content?: Record<string, { schema?: object }> }
+        expect(Object.keys(content['application/json']?.schema ?? {}), operationId).not.toContain('anyOf')
+      }
+  const [published, fuller] = [successesOf(document), successesOf(representation)]
+  const differing = published.filter(
+    ({ success }, index) => JSON.stringify(success) !== JSON.stringify(fuller[index]?.success),
+  )
+  expect(differing.map(({ operationId }) => operationId).sort()).toEqual([
+    'completeWithdrawal',
+    'createWithdrawalIntent',
+    'getTiers',
+    'getWithdrawals',
+  ])
+  expect(document.components.parameters.prefer.required).toBeUndefined()
+  expect(representation.components.parameters.prefer).toMatchObject({
+    required: true,
+    schema: { enum: ['return=representation'] },
+  })
+})

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
-import { Type } from 'typebox'
+import type { FastifySchema } from 'fastify'
+import { type TSchema, Type } from 'typebox'
 import { ownFormats } from '../json-schema.ts'
 import { revalidated, type StaticFile, sendStaticFile, staticFile } from './docs/static-file.ts'
 import { documentText } from './document-text.ts'
+import { fullerShape } from './operation.ts'
 import { isOperatorPath } from './operator-admission.ts'
 import type { App } from './server.ts'
 import { sortedByKey, withSharedParts } from './shared-parts.ts'
@@ -15,11 +17,10 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 
 const license = { name: 'Apache-2.0', identifier: 'Apache-2.0' }
 
-/** One of the OpenAPI documents that the service serves: where, of which routes, and what its head says. */
+/** One of the OpenAPI documents that the service serves: of which routes, and what its head says. */
 export type DocumentHead = {
-  address: `/${string}`
   /** The decorator under which the plugin keeps the document; one each. */
-  decorator: 'swagger' | 'operatorSwagger'
+  decorator: 'swagger' | 'representationSwagger' | 'operatorSwagger'
   covers: (url: string) => boolean
   title: string
   introduction: string
@@ -27,6 +28,8 @@ export type DocumentHead = {
   securitySchemes: Record<string, object>
   /** The scheme of operations that name none. */
   defaultScheme: string
+  /** Whether operations that have a fuller shape are described with it, as callers get it who prefer it. */
+  prefersRepresentation?: boolean
 }
 
 const idempotencyAndErrors = `Send \`x-idempotency-key\` with every request that you may have to retry: for 7 days, the same key with the same request returns the first answer again, without a second effect.
@@ -35,7 +38,6 @@ Every refusal is \`{ "issues": [ { "code", "message", … } ] }\`. Branch on \`c
 
 /** The API of partners: their servers, and the pages of their members. */
 export const partnerDocument: DocumentHead = {
-  address: '/openapi.json',
   decorator: 'swagger',
   covers: url => !isOperatorPath(url),
   title: 'Openwage partner API',
@@ -81,9 +83,18 @@ Every request needs the header \`x-api-key\`. ${idempotencyAndErrors}`,
   defaultScheme: 'apiKey',
 }
 
+/** The same API as callers see it who send `Prefer: return=representation` with every request. */
+export const representationDocument: DocumentHead = {
+  ...partnerDocument,
+  decorator: 'representationSwagger',
+  introduction: `${partnerDocument.introduction}
+
+This document describes the responses to requests with \`Prefer: return=representation\`; \`/openapi.json\` describes the others.`,
+  prefersRepresentation: true,
+}
+
 /** The API of operators, for all partners of an installation. */
 export const operatorDocument: DocumentHead = {
-  address: '/admin/openapi.json',
   decorator: 'operatorSwagger',
   covers: isOperatorPath,
   title: 'Openwage operator API',
@@ -109,15 +120,16 @@ Every request needs the header \`x-api-key\` with an operator key (\`openwage ad
 }
 
 /**
- * Serves the OpenAPI document of the routes that it covers, of those registered after this.
+ * Describes the routes that it covers, of those registered after this.
  * @param options.webhooks the requests that the service sends, by type of event
  * @returns the document; not before the app is ready
  */
 export async function documentation(
   app: App,
-  { address, decorator, covers, title, introduction, tags, securitySchemes, defaultScheme }: DocumentHead,
+  head: DocumentHead,
   { webhooks = {} }: { webhooks?: Record<string, object> } = {},
 ): Promise<() => object> {
+  const { decorator, covers, title, introduction, tags, securitySchemes, defaultScheme } = head
   await app.register(swagger, {
     // The default is the only name that the plugin's types know.
     decorator: decorator as 'swagger',
@@ -131,8 +143,8 @@ export async function documentation(
     },
     transform: ({ schema, url }) => {
       if (!covers(url)) return { schema: { hide: true }, url }
-      const transformed = Type.IsOptional(schema?.body) ? { ...schema, [optionalBody]: true } : schema
-      return { schema: transformed, url }
+      const shaped = withOneShape(schema ?? {}, head)
+      return { schema: Type.IsOptional(schema?.body) ? { ...shaped, [optionalBody]: true } : shaped, url }
     },
     transformObject: source =>
       'openapiObject' in source
@@ -141,14 +153,49 @@ export async function documentation(
   })
 
   let document: object | undefined
-  const openapi = () => (document ??= app[decorator]())
-  let file: Promise<StaticFile> | undefined
+  return () => (document ??= app[decorator]())
+}
+
+/** Serves a document at an address, and another one to those who prefer fuller responses. */
+export function serveDocument(
+  app: App,
+  address: string,
+  { plain, representation }: { plain: () => object; representation?: () => object },
+): void {
+  const files = new Map<() => object, Promise<StaticFile>>()
   app.get(address, { schema: { hide: true } }, async (request, reply) => {
-    file ??= staticFile('application/json; charset=utf-8', documentText(openapi()))
+    const { prefer } = request.query as { prefer?: string }
+    const document = prefer === 'representation' && representation !== undefined ? representation : plain
+    const file = files.get(document) ?? staticFile('application/json; charset=utf-8', documentText(document()))
+    files.set(document, file)
     return sendStaticFile(request, reply, { file: await file, cacheControl: revalidated })
   })
+}
 
-  return openapi
+/** Leaves one shape of each response: a generator makes a union of two that no program can tell apart. */
+function withOneShape(schema: FastifySchema, { prefersRepresentation = false }: DocumentHead): FastifySchema {
+  let hasFuller = false
+  const response = Object.fromEntries(
+    Object.entries((schema.response ?? {}) as Record<string, Json>).map(([status, { content, ...answer }]) => {
+      const { 'application/json': json, ...files } = (content ?? {}) as Record<string, Json>
+      if (json === undefined || !(fullerShape in json)) return [status, { ...answer, ...(content ? { content } : {}) }]
+      hasFuller = true
+      const { [fullerShape]: fuller, schema: published, ...rest } = json
+      const shaped = { schema: prefersRepresentation ? fuller : published, ...rest }
+      return [status, { ...answer, content: { 'application/json': shaped, ...files } }]
+    }),
+  )
+  if (!hasFuller) return schema
+  const { properties } = schema.headers as { properties: Record<string, TSchema> }
+  const prefer = Type.Literal('return=representation', {
+    type: 'string',
+    description: 'Requests this shape (RFC 7240).',
+  })
+  return {
+    ...schema,
+    response,
+    ...(prefersRepresentation ? { headers: Type.Object({ ...properties, prefer }) } : {}),
+  }
 }
 
 type Json = { [key: string]: unknown }

@@ -11,6 +11,9 @@ import { nameHints } from './shared-parts.ts'
 /** A file of text as the OpenAPI document describes it. */
 type TextFile = { description: string; example: string }
 
+/** The key of the fuller of two shapes, beside the published one. It does not reach a document. */
+export const fullerShape = 'x-fuller'
+
 type Operation<P extends TSchema | undefined, Q extends TSchema | undefined, B extends TSchema | undefined> = {
   /** The `operationId`, the name of the method in generated clients. */
   id: string
@@ -129,7 +132,7 @@ function requestHeaders(hasRepresentation: boolean) {
 }
 
 function withPreference({ description }: { description: string }): string {
-  return `With \`Prefer: return=representation\`: ${description}`
+  return `With \`Prefer: return=representation\`: ${description} Its schema is in \`/openapi.json?prefer=representation\`.`
 }
 
 function alternativeOf(alternative: { status: number; description: string; schema: TSchema } | undefined) {
@@ -167,9 +170,8 @@ function bytesContent(description: string | undefined) {
 
 function jsonContent(schema: TSchema | undefined, fuller: TSchema | undefined) {
   if (schema === undefined) return {}
-  // Not `oneOf`: an empty list matches both shapes.
-  const published = fuller === undefined ? schema : Type.Union([schema, fuller])
-  return { 'application/json': { schema: published, [nameHints]: namesOf(schema) } }
+  const hints = { [nameHints]: namesOf(schema) }
+  return { 'application/json': { schema, ...(fuller === undefined ? {} : { [fullerShape]: fuller }), ...hints } }
 }
 
 function namesOf(schema: TSchema): string[] {

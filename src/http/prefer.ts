@@ -22,7 +22,7 @@ export const preferHeader = {
   prefer: Type.Optional(
     Type.String({
       description:
-        '`return=representation` requests the fuller of the two shapes (RFC 7240). Other preferences are ignored.',
+        '`return=representation` requests the fuller shape, which is described by `/openapi.json?prefer=representation` (RFC 7240). Other preferences are ignored.',
       examples: ['return=representation'],
     }),
   ),

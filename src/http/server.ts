@@ -23,6 +23,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** The OpenAPI document of the operators' API. */
     operatorSwagger(): object
+    /** The OpenAPI document of the partners' API in its fuller shapes. */
+    representationSwagger(): object
     /** The process is about to stop: /readyz answers 503, and every answer closes its connection. */
     isDraining: boolean
     /** Looks the partner's keys up again, because its clock has just started to move. */

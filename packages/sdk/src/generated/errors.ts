@@ -1,4 +1,4 @@
-// Generated from openapi.json by `npm run generate`. Do not edit.
+// Generated from openapi-representation.json by `npm run generate`. Do not edit.
 
 import { ApiError, type ErrorAnswer } from '../errors.ts'
 import type {

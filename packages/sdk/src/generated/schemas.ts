@@ -1,4 +1,4 @@
-// Generated from openapi.json by `npm run generate`. Do not edit.
+// Generated from openapi-representation.json by `npm run generate`. Do not edit.
 
 /** Name of the account holder, 1 to 140 characters. */
 export type AccountHolder = string
@@ -1507,10 +1507,6 @@ export type SignedMoney = {
   currency: Currency
 }
 
-export type Tier = {
-  name: string
-}
-
 /** Name of a tier; see `GET /v1/tiers`. */
 export type TierName = string
 
@@ -1736,15 +1732,6 @@ export type Webhooks = {
   take: PageTake
 }
 
-export type Withdrawal = {
-  id: WithdrawalId
-  netAmount: Money
-  fee: Money
-  payCycleId: PayCycleId
-  memberId: MemberId
-  createdAt: Instant
-}
-
 export type WithdrawalCancelledDelivery = {
   id: EventId
   type: 'withdrawal.cancelled'
@@ -1761,10 +1748,6 @@ export type WithdrawalCancelledEvent = {
   createdAt: EventCreatedAt
   sequence: EventSequence
   data: WithdrawalEventData
-}
-
-export type WithdrawalCompleted = {
-  message: string
 }
 
 export type WithdrawalDetails = {
@@ -1861,19 +1844,6 @@ export type WithdrawalIntent = {
   expiresAt: Instant
   /** The resulting withdrawal; null unless the intent is completed. */
   withdrawalId: WithdrawalId | null
-}
-
-export type WithdrawalIntentCreated = {
-  withdrawalIntentId: WithdrawalIntentId
-  netAmount: Money
-  fee: Money
-  accountDetails: BankAccount
-  /**
-   * Deprecated: use `accountDetails`.
-   *
-   * @deprecated
-   */
-  bankAccount: LastFour
 }
 
 export type WithdrawalIntentExplanation = {
@@ -2012,13 +1982,6 @@ export type WithdrawalWithStatus = {
   /** When the withdrawal entered this status. */
   changedAt: Instant
   reason: WithdrawalReason
-}
-
-export type Withdrawals = {
-  withdrawals: Withdrawal[]
-  hasMore: boolean
-  skip: PageSkip
-  take: PageTake
 }
 
 export type WithdrawalsWithStatus = {

@@ -4,11 +4,15 @@ import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pino from 'pino'
 import { connect } from '../src/database/connect.ts'
+import type { Db } from '../src/database/database.ts'
 import type { Answer, AnswersToWrite } from '../src/payouts/rails/answers.ts'
 import type { BatchToWrite, PaymentOrder } from '../src/payouts/rails/bank-files.ts'
+import { atOnce } from '../src/payouts/rails/calendars/cut-off.ts'
+import { fileRail } from '../src/payouts/rails/file/file-rail.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile } from '../src/payouts/rails/file/import.ts'
 import { sepaFormat } from '../src/payouts/rails/sepa/format.ts'
@@ -29,6 +33,8 @@ export type BankFileFigures = {
     | 'camt.054 read'
     | 'pain.002 applied'
     | 'camt.054 applied'
+    | 'returns applied'
+    | 'foreign entries applied'
     | 'batch rejected'
   payments: number
   fileMb: number
@@ -37,9 +43,14 @@ export type BankFileFigures = {
   /** How much more resident memory the bench's process had at its peak than before. */
   grownMb: number
   copyMs: number
+  /** The longest that a payout of the same rail took beside it; null if it was not applied. */
+  payoutMsMax: number | null
 }
 
 const database = 'bench_bank_files'
+// Of a worker that runs its tasks all the time.
+const payoutsBesideEveryMs = 20
+const payoutsBesideMax = 20_000
 const valueDate = '2026-03-03'
 const iban = 'DE89370400440532013000'
 const account = { accountHolder: 'Bakery', iban: 'DE75512108001245126199' }
@@ -63,14 +74,26 @@ export async function measureBankFiles(
   const report = { ...bankMessage, answers: answersOf(payments, 'failed') }
   await save(file('pain.002'), writeStatusReport(report))
   await save(file('camt.054'), writeNotification({ ...report, answers: answersOf(payments, 'paid') }))
+  await save(
+    file('returns'),
+    writeNotification({ ...report, messageId: 'BANK000003', answers: answersOf(payments, 'returned') }),
+  )
+  await save(file('foreign'), foreignEntries(payments))
   await save(file('rejected'), rejection())
   const figures: BankFileFigures[] = []
   for (let round = 1; round <= rounds; round++) {
     const copyInMs = await copy(databaseUrl, `\\copy payments from '${file('payments.csv')}' csv`)
     const copyOutMs = await copy(databaseUrl, `\\copy payments to '${file('copied.csv')}' csv`)
-    const measure = async (step: BankFileFigures['step'], name: string, copyMs: number, work: () => Promise<void>) => {
+    const measure = async (
+      step: BankFileFigures['step'],
+      name: string,
+      copyMs: number,
+      work: () => Promise<void>,
+      payouts?: PayoutsBeside,
+    ) => {
       const used = await measured(work)
-      figures.push({ round, step, payments, fileMb: (await stat(file(name))).size / 1e6, ...used, copyMs })
+      const payoutMsMax = payouts === undefined ? null : await payouts.end()
+      figures.push({ round, step, payments, fileMb: (await stat(file(name))).size / 1e6, ...used, copyMs, payoutMsMax })
     }
     await measure('pain.001 written', 'pain.001', copyOutMs, () =>
       save(file('pain.001'), writeSepaCreditTransfer()(batchOf(payments))),
@@ -80,16 +103,22 @@ export async function measureBankFiles(
     for (const [step, name, outcome] of [
       ['pain.002 applied', 'pain.002', 'failed'],
       ['camt.054 applied', 'camt.054', 'paid'],
+      ['returns applied', 'returns', 'returned'],
+      ['foreign entries applied', 'foreign', null],
       ['batch rejected', 'rejected', 'failed'],
     ] as const) {
-      await seedBatch(databaseUrl)
+      // What is returned had been paid.
+      if (outcome !== 'returned') await seedBatch(databaseUrl)
       const { size } = await stat(file(name))
-      await measure(step, name, copyInMs, async () => {
+      const payouts = new PayoutsBeside(db)
+      const apply = async () => {
         const bytes = () => createReadStream(file(name))
         const imported = await importBankFile(db, { rail, name, size, bytes, now: bankMessage.createdAt })
         if (imported.result !== 'imported') throw new Error(`${name} was ${imported.result}`)
-      })
-      await requireOutcomes(databaseUrl, { outcome, payments })
+      }
+      await measure(step, name, copyInMs, apply, payouts)
+      if (outcome === null) await requireExceptions(databaseUrl, payments)
+      else await requireOutcomes(databaseUrl, { outcome, payments })
     }
     await withClient(databaseUrl, client => client.query('truncate payments'))
   }
@@ -98,14 +127,60 @@ export async function measureBankFiles(
   return figures
 }
 
+const timeZone = 'Europe/Berlin'
+
 /** A rail that pays from the account that the answers are about. */
 const rail: FileRailSettings = {
   ...{ name: 'sepa', currency: 'EUR', format: sepaFormat(), debtors: { default: { name: 'Bakery', account } } },
-  ...{ isInstant: false, canBeInstant: true, timeZone: 'Europe/Berlin', calendar: null, automatic: null },
+  ...{ isInstant: false, canBeInstant: true, timeZone, calendar: null, automatic: null },
   ...{ countsAsPaid: null, delivery: null },
-  schedule() {
-    throw new Error('No batch is planned here')
-  },
+  schedule: now => atOnce({ now, timeZone }),
+}
+
+/**
+ * Pays beside an import, one payout after the other, and takes the time of each part of it: submitting it, also one that the format
+ * refuses, closing and settling the batches, and reading reports.
+ */
+class PayoutsBeside {
+  readonly #running: Promise<number>
+  #isEnding = false
+
+  constructor(db: Db) {
+    this.#running = this.#run(db)
+  }
+
+  /** @returns the longest that any part took */
+  async end(): Promise<number> {
+    this.#isEnding = true
+    return await this.#running
+  }
+
+  async #run(db: Db): Promise<number> {
+    const paying = fileRail({ db, now: () => bankMessage.createdAt, settings: rail })
+    const context = { db, log: pino({ level: 'silent' }), now: () => bankMessage.createdAt }
+    let longestMs = 0
+    const timed = async (work: () => Promise<unknown>) => {
+      const startedAt = performance.now()
+      await work()
+      longestMs = Math.max(longestMs, performance.now() - startedAt)
+    }
+    let cursor: string | null = null
+    for (let number = 0; !this.#isEnding && number < payoutsBesideMax; number++) {
+      const uk = { accountHolder: 'Ada Okafor', sortCode: '200000', accountNumber: '55779911' }
+      for (const [index, to] of [account, uk].entries()) {
+        const reference = referenceBeside(2 * number + index)
+        const amount = { amount: 1_000n, currency: 'EUR' } as const
+        const payment = { partnerId: 'par_1', withdrawalId: `w_${reference}`, reference, amount, account: to }
+        await timed(() => paying.submit([payment], AbortSignal.timeout(60_000)))
+      }
+      await timed(async () => paying.files?.send(context))
+      await timed(async () => {
+        cursor = (await paying.reports(cursor, 500, AbortSignal.timeout(60_000))).cursor
+      })
+      await pause(payoutsBesideEveryMs)
+    }
+    return longestMs
+  }
 }
 
 /** Replaces what there is by a batch of all payments that the bank has not answered. Withdrawals play no part in answers. */
@@ -113,13 +188,18 @@ async function seedBatch(databaseUrl: string): Promise<void> {
   await withClient(databaseUrl, async client => {
     await client.query(`
       set session_replication_role = replica;
-      truncate bank_records, bank_balances, payout_exceptions, bank_files, payouts, payout_batches cascade;
+      truncate bank_records, staged_bank_records, bank_statements, payout_exceptions, bank_files, payouts, payout_batches cascade;
       insert into payout_batches (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
                                   payment_count, control_total, created_at, closed_at, sending_at, sent_at)
       select 'bat_1', '${bankMessage.batchMessageId}', 'sepa', 'EUR', 'default', '${valueDate}', false, now(), 'sent',
              count(*), sum(amount), now(), now(), now(), now() from payments;
       insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at, batch_id)
       select 'par_1', 'w_' || reference, reference, 'sepa', amount, 'EUR', now(), 'bat_1' from payments`)
+    await client.query(
+      `insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at)
+       select 'par_1', 'w_' || reference, reference, 'sepa', 1000, 'EUR', now() from unnest($1::text[]) reference`,
+      [Array.from({ length: 2 * payoutsBesideMax }, (_, number) => referenceBeside(number))],
+    )
     await client.query('vacuum analyze payouts')
   })
 }
@@ -131,10 +211,32 @@ async function requireOutcomes(
   const { rows } = await withClient(databaseUrl, client =>
     client.query<{ count: number }>(
       `select count(*)::integer as count from bank_records r join payouts p on p.reference = r.reference
-        where p.outcome = '${outcome}' and r.outcome = p.outcome`,
+        where p.outcome = '${outcome}' and r.outcome = p.outcome and r.bank_file_id is not null`,
     ),
   )
   if (rows[0]?.count !== payments) throw new Error(`${rows[0]?.count} of ${payments} payments are ${outcome}`)
+}
+
+async function requireExceptions(databaseUrl: string, count: number): Promise<void> {
+  const { rows } = await withClient(databaseUrl, client =>
+    client.query<{ count: number }>(
+      "select count(*)::integer as count from payout_exceptions where kind like 'money_%'",
+    ),
+  )
+  if (rows[0]?.count !== count) throw new Error(`${rows[0]?.count} exceptions instead of ${count}`)
+}
+
+/** A statement with entries that are no payments of ours, each other money. */
+async function* foreignEntries(count: number): AsyncGenerator<string> {
+  yield '<Document><BkToCstmrStmt><GrpHdr><MsgId>BANK000004</MsgId><CreDtTm>2026-03-03T09:00:00</CreDtTm></GrpHdr><Stmt>'
+  yield `<Id>1</Id><Acct><Id><IBAN>${account.iban}</IBAN></Id></Acct>`
+  for (let number = 0; number < count; number++) {
+    const direction = number % 3 === 0 ? 'DBIT' : 'CRDT'
+    yield `<Ntry><Amt Ccy="EUR">${1 + (number % 5_000)}.07</Amt><CdtDbtInd>${direction}</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts>` +
+      `<BookgDt><Dt>${valueDate}</Dt></BookgDt><AcctSvcrRef>B${number}</AcctSvcrRef><NtryDtls><TxDtls><Refs><EndToEndId>INVOICE-${number}` +
+      `</EndToEndId></Refs><RmtInf><Ustrd>Invoice ${number} of the bakery at the corner</Ustrd></RmtInf></TxDtls></NtryDtls></Ntry>\n`
+  }
+  yield '</Stmt></BkToCstmrStmt></Document>'
 }
 
 async function* rejection(): AsyncGenerator<string> {
@@ -197,8 +299,8 @@ async function* paymentsOf(count: number): AsyncGenerator<PaymentOrder> {
   for (let number = 0; number < count; number++) yield paymentOf(number)
 }
 
-async function* answersOf(count: number, state: 'paid' | 'failed'): AsyncGenerator<Answer> {
-  const reason = { reasonCode: state === 'failed' ? 'AC04' : null, reasonText: null }
+async function* answersOf(count: number, state: 'paid' | 'failed' | 'returned'): AsyncGenerator<Answer> {
+  const reason = { reasonCode: state === 'paid' ? null : 'AC04', reasonText: null }
   for (let number = 0; number < count; number++) {
     const { reference, amount } = paymentOf(number)
     yield { reference, amount, state, ...reason }
@@ -208,6 +310,11 @@ async function* answersOf(count: number, state: 'paid' | 'failed'): AsyncGenerat
 async function* rowsOf(count: number): AsyncGenerator<string> {
   for await (const { reference, amount, account } of paymentsOf(count))
     yield `${reference},${amount},${account.accountHolder},${iban}\n`
+}
+
+/** Of a payout that no file is about. */
+function referenceBeside(number: number): string {
+  return paymentOf(1_000_000_000 + number).reference
 }
 
 // Every second name needs to be written in other letters.

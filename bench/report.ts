@@ -292,7 +292,17 @@ function importTable(imports: Import[]): string {
 function bankFilesTable(files: BankFileFigures[]): string {
   const payments = files[0]?.payments.toLocaleString('en')
   return table(
-    [`Bank file of ${payments} payments`, '× \\copy', 's', 'CPU s', '\\copy s', 'RSS MB more', 'MB'],
+    [
+      `Bank file of ${payments} payments`,
+      '× \\copy',
+      's',
+      'CPU s',
+      '\\copy s',
+      'per s',
+      'payout ms max',
+      'RSS MB more',
+      'MB',
+    ],
     [...new Set(files.map(({ step }) => step))].map(step => {
       const of = (figureOf: (each: BankFileFigures) => number, decimals: number) =>
         figure(median(files.filter(each => each.step === step).map(figureOf)), decimals)
@@ -301,6 +311,8 @@ function bankFilesTable(files: BankFileFigures[]): string {
         of(({ ms, copyMs }) => ms / copyMs, 1),
         ...[of(({ ms }) => ms / 1_000, 2), of(({ cpuMs }) => cpuMs / 1_000, 2)],
         of(({ copyMs }) => copyMs / 1_000, 2),
+        of(({ ms, payments }) => (payments * 1_000) / ms, 0),
+        of(({ payoutMsMax }) => payoutMsMax ?? Number.NaN, 0),
         ...[of(({ grownMb }) => grownMb, 0), of(({ fileMb }) => fileMb, 0)],
       ]
     }),

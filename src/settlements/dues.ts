@@ -40,6 +40,7 @@ const referencesMax = 20
  */
 export function referencesIn(texts: readonly string[]): string[] {
   const found = texts.flatMap(text => {
+    if (!/O[^A-Z0-9]*W[^A-Z0-9]*S/i.test(text)) return []
     const plain = text.toUpperCase().replace(/[^A-Z0-9]/g, '')
     // At every position, because the characters before a reference can look like the beginning of one.
     return [...plain.matchAll(/(?=OWS([0-9A-Z]{14}))/g)].map(([, characters = '']) => characters)

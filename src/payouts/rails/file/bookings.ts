@@ -37,11 +37,11 @@ export async function listBooked(
 /** What earlier records say of bookings that have the bank's references of some new ones. */
 export class AlikeBookings {
   readonly #alike: Map<string, Booked[]>
-  readonly #onOtherDays: Map<string, Booked[]>
+  readonly #onAnyDay: Map<string, Booked[]>
 
-  private constructor(alike: Booked[], onOtherDays: Booked[]) {
-    this.#alike = Map.groupBy(alike, keyOf)
-    this.#onOtherDays = Map.groupBy(onOtherDays, keyOnAnyDay)
+  private constructor(rows: Booked[]) {
+    this.#alike = Map.groupBy(rows, keyOf)
+    this.#onAnyDay = Map.groupBy(rows, keyOnAnyDay)
   }
 
   static async read(
@@ -49,7 +49,8 @@ export class AlikeBookings {
     { rail, bookings }: { rail: string; bookings: readonly Booked[] },
   ): Promise<AlikeBookings> {
     const wanted = bookings.filter(({ bankReference }) => bankReference !== null)
-    if (wanted.length === 0) return new AlikeBookings([], [])
+    if (wanted.length === 0) return new AlikeBookings([])
+    const alike = sql`r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference`
     // A bank can give thousands of bookings of a day one reference. So of those with other references of the sender, only as many
     // are read as the rules need: one of each message for a booking without such a reference, otherwise one.
     const { rows } = await sql<Booked>`
@@ -59,38 +60,43 @@ export class AlikeBookings {
                       ${wanted.map(({ bankReference }) => bankReference)}::text[],
                       ${wanted.map(({ reference }) => reference)}::text[]) as w (day, amount, bank_reference, reference)
       )
+      select r.reference, r.message, r.message_id, r.account, r.booked_on as day, w.amount, w.bank_reference
+        from wanted w cross join lateral (
+          select distinct r.reference, r.message, r.message_id, r.account, r.booked_on from bank_records r
+           where ${alike} and r.reference = w.reference
+             and r.booked_on between w.day - ${daysApartMax}::integer and w.day + ${daysApartMax}::integer
+        ) r
+      union all
       select r.reference, r.message, r.message_id, r.account, w.day, w.amount, w.bank_reference
         from wanted w cross join lateral (
           select distinct r.reference, r.message, r.message_id, r.account from bank_records r
-           where r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference
-             and r.reference in (w.reference, '') and r.booked_on = w.day
+           where ${alike} and r.reference = '' and r.booked_on = w.day
         ) r
-      union
+       where w.reference <> ''
+      union all
       select r.reference, r.message, r.message_id, r.account, w.day, w.amount, w.bank_reference
         from wanted w cross join lateral (
           select r.reference, r.message, r.message_id, r.account from bank_records r
-           where r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference
-             and r.reference > '' and r.booked_on = w.day
+           where ${alike} and r.reference > '' and r.booked_on = w.day
            order by r.reference limit 1
         ) r
        where w.reference <> ''
-      union
+      union all
       select r.reference, r.message, r.message_id, r.account, w.day, w.amount, w.bank_reference
         from wanted w cross join lateral (
           select min(r.reference) as reference, r.message, r.message_id, r.account from bank_records r
-           where r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference
-             and r.reference > '' and r.booked_on = w.day
+           where ${alike} and r.reference > '' and r.booked_on = w.day
            group by r.message, r.message_id, r.account
         ) r
        where w.reference = ''`.execute(db)
-    return new AlikeBookings(rows, await listOnOtherDays(db, { rail, bookings: wanted }))
+    return new AlikeBookings(rows)
   }
 
   /** Adds a booking that is kept, so that the next one is compared with it. */
   add(booked: Booked): void {
     for (const [known, key] of [
       [this.#alike, keyOf(booked)],
-      [this.#onOtherDays, keyOnAnyDay(booked)],
+      [this.#onAnyDay, keyOnAnyDay(booked)],
     ] as const)
       known.set(key, [...(known.get(key) ?? []), booked])
   }
@@ -107,31 +113,9 @@ export class AlikeBookings {
     const isComparable = reference !== '' && named.length > 0
     return (
       isReportedAgain(booked, isComparable ? named.filter(each => each.reference === reference) : rows) ||
-      isReportedOnOtherDay(booked, this.#onOtherDays.get(keyOnAnyDay(booked)) ?? [])
+      isReportedOnOtherDay(booked, this.#onAnyDay.get(keyOnAnyDay(booked)) ?? [])
     )
   }
-}
-
-/** Earlier bookings of notices and statements that have the same references as some new ones, within five days of theirs. */
-async function listOnOtherDays(
-  db: Reader,
-  { rail, bookings }: { rail: string; bookings: Booked[] },
-): Promise<Booked[]> {
-  const wanted = bookings.filter(({ message }) => message === 'camt.053' || message === 'camt.054')
-  if (wanted.length === 0) return []
-  const { rows } = await sql<Booked>`
-    select distinct r.reference, r.message, r.message_id, r.account, r.booked_on as day, r.amount, r.bank_reference
-      from (select distinct day, amount, bank_reference, reference
-              from unnest(${wanted.map(({ day }) => day)}::date[], ${wanted.map(({ amount }) => amount)}::bigint[],
-                          ${wanted.map(({ bankReference }) => bankReference)}::text[],
-                          ${wanted.map(({ reference }) => reference)}::text[]) as w (day, amount, bank_reference, reference)) w
-      cross join lateral (
-        select * from bank_records r
-         where r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference and r.reference = w.reference
-           and r.booked_on between w.day - ${daysApartMax}::integer and w.day + ${daysApartMax}::integer and r.booked_on <> w.day
-           and r.message in ('camt.053', 'camt.054')
-      ) r`.execute(db)
-  return rows
 }
 
 function keyOnAnyDay({ reference, amount, bankReference }: Booked): string {

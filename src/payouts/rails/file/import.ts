@@ -164,9 +164,15 @@ async function stageAll(
   let said: Said[] = []
   // A batch that is rejected comes last: the reasons of single payments say more than its reason.
   let rejections: Said[] = []
+  // While some records are staged, the next are read.
+  let staging = Promise.resolve()
+  const stageSome = async (some: Said[]) => {
+    const owners = await listOwners(tx, { rail, said: some })
+    await stage(tx, { fileId, staged: some.map(each => turns.next(each, owners)) })
+  }
   const flush = async () => {
-    const owners = await listOwners(tx, { rail, said })
-    await stage(tx, { fileId, staged: said.map(each => turns.next(each, owners)) })
+    await staging
+    staging = stageSome(said)
     said = []
   }
   const add = async (each: Said) => {
@@ -181,27 +187,33 @@ async function stageAll(
   const skipped = new Set<string>()
   let isSkipped = false
   let hasOurs = false
-  for await (const read of parts) {
-    const part = toIndexable(read)
-    if (part.type === 'head') {
-      await addRejections()
-      messageId ??= part.head.messageId
-      head = part.head.message === 'camt.052' ? { ...part.head, messageId: interimReports } : part.head
-      isSkipped = head.account !== null && !isOfRail(rail, head.account)
-      if (isSkipped) skip(skipped, head)
-      else hasOurs = true
-      continue
+  try {
+    for await (const read of parts) {
+      const part = toIndexable(read)
+      if (part.type === 'head') {
+        await addRejections()
+        messageId ??= part.head.messageId
+        head = part.head.message === 'camt.052' ? { ...part.head, messageId: interimReports } : part.head
+        isSkipped = head.account !== null && !isOfRail(rail, head.account)
+        if (isSkipped) skip(skipped, head)
+        else hasOurs = true
+        continue
+      }
+      if (head === undefined) throw new BankFileProblem('A record comes before the head of the message', part)
+      if (isSkipped) continue
+      refuseOtherCurrency(rail, part)
+      records += 1
+      const each = { head, record: { ...part, key: keyOf(head, part) } }
+      if (part.type !== 'batch' || part.state !== 'rejected') await add(each)
+      else if (rejections.push(each) === stagingSize) await addRejections()
     }
-    if (head === undefined) throw new BankFileProblem('A record comes before the head of the message', part)
-    if (isSkipped) continue
-    refuseOtherCurrency(rail, part)
-    records += 1
-    const each = { head, record: { ...part, key: keyOf(head, part) } }
-    if (part.type !== 'batch' || part.state !== 'rejected') await add(each)
-    else if (rejections.push(each) === stagingSize) await addRejections()
+    await addRejections()
+    await flush()
+  } finally {
+    // Before the transaction ends, also if the file is refused.
+    await Promise.allSettled([staging])
   }
-  await addRejections()
-  await flush()
+  await staging
   if (messageId === undefined) throw new BankFileProblem('The file holds no message')
   if (!hasOurs) throw new BankFileProblem(noneOfOurs([...skipped]))
   return { records, messageId, skipped: [...skipped] }
@@ -271,7 +283,7 @@ export async function applyIfFree(db: Db, file: OneFile): Promise<boolean> {
     const { rows } = await sql<{ isMine: boolean }>`select pg_try_advisory_lock(${lock}) as is_mine`.execute(connection)
     if (rows[0]?.isMine !== true) return false
     try {
-      await applyStaged(connection, file)
+      await applyStaged(connection, { ...file, db })
     } finally {
       await sql`select pg_advisory_unlock(${lock})`.execute(connection)
     }
@@ -279,30 +291,37 @@ export async function applyIfFree(db: Db, file: OneFile): Promise<boolean> {
   })
 }
 
-async function applyStaged(connection: Reader, { rail, fileId, now }: OneFile): Promise<void> {
+/** @param file.db other connections than the one on which the file is applied */
+async function applyStaged(connection: Reader, { db, rail, fileId, now }: OneFile & { db: Db }): Promise<void> {
   const context = { rail, fileId, now }
-  for (let after: Staged | undefined; ; ) {
-    const staged = await readStaged(connection, { fileId, after, countMax: chunkSize })
-    if (staged.length === 0) break
-    for (const chunk of Map.groupBy(staged, ({ step, partnerId }) => `${step} ${partnerId}`).values()) {
-      await connection.transaction().execute(async tx => {
-        await lockRail(tx, { rail: rail.name, for: 'records' })
-        for (const said of Map.groupBy(chunk, ({ said: { head } }) => JSON.stringify(head)).values())
-          await applySome(
-            tx,
-            context,
-            said.map(each => each.said),
-          )
-        await finishStaged(tx, { fileId, staged: chunk })
-      })
-    }
-    after = staged.at(-1)
+  const read = (after?: Staged) => readStaged(db, { fileId, after, countMax: chunkSize })
+  let staged = await read()
+  while (staged.length > 0) {
+    // While these are applied, the next are read.
+    const next = read(staged.at(-1))
+    next.catch(() => undefined)
+    for (const chunk of Map.groupBy(staged, ({ step, partnerId }) => `${step} ${partnerId}`).values())
+      await applyChunk(connection, context, chunk)
+    staged = await next
   }
   await connection.transaction().execute(async tx => {
     await lockRail(tx, { rail: rail.name, for: 'records' })
     await matchDebits(tx, { rail: rail.name, now })
     await batches.settleAnswered(tx, { rail: rail.name, now })
     await sql`update bank_files set status = 'imported' where id = ${fileId} and status = 'importing'`.execute(tx)
+  })
+}
+
+/** Applies records of one message, which are about one partner or none. */
+async function applyChunk(connection: Reader, context: Context, chunk: Staged[]): Promise<void> {
+  await connection.transaction().execute(async tx => {
+    await lockRail(tx, { rail: context.rail.name, for: 'records' })
+    // A message can be about several accounts.
+    for (const ofAccount of Map.groupBy(chunk, ({ said }) => said.head.account).values()) {
+      const said = ofAccount.map(each => each.said)
+      await applySome(tx, context, said)
+    }
+    await finishStaged(tx, { fileId: context.fileId, staged: chunk })
   })
 }
 

@@ -33,7 +33,7 @@ export function inDecimals(amount: bigint): string {
 type Message = { id: string; at: Date }
 
 /** A status in pain.002, of a batch or of a payment. */
-export type Status = { status: string; reason?: string | undefined }
+export type Status = { status: string; reason?: string | undefined; text?: string | undefined }
 
 /**
  * Writes a pain.002.
@@ -45,10 +45,10 @@ export function statusReport(
   payments: ({ reference: string } & Status)[],
 ): string {
   const answers = payments.map(
-    ({ reference, status, reason }) =>
-      `<TxInfAndSts><OrgnlEndToEndId>${reference}</OrgnlEndToEndId><TxSts>${status}</TxSts>${reasonOf(reason)}</TxInfAndSts>`,
+    ({ reference, status, ...why }) =>
+      `<TxInfAndSts><OrgnlEndToEndId>${reference}</OrgnlEndToEndId><TxSts>${status}</TxSts>${reasonOf(why)}</TxInfAndSts>`,
   )
-  const group = batch.status === undefined ? '' : `<GrpSts>${batch.status}</GrpSts>${reasonOf(batch.reason)}`
+  const group = batch.status === undefined ? '' : `<GrpSts>${batch.status}</GrpSts>${reasonOf(batch)}`
   return document(
     'pain.002.001.10',
     'CstmrPmtStsRpt',
@@ -60,8 +60,13 @@ export function statusReport(
   )
 }
 
-function reasonOf(code: string | undefined): string {
-  return code === undefined ? '' : `<StsRsnInf><Rsn><Cd>${code}</Cd></Rsn></StsRsnInf>`
+function reasonOf({ reason, text }: { reason?: string | undefined; text?: string | undefined }): string {
+  if (reason === undefined && text === undefined) return ''
+  return `<StsRsnInf>${codeOf(reason)}${text === undefined ? '' : `<AddtlInf>${text}</AddtlInf>`}</StsRsnInf>`
+}
+
+function codeOf(reason: string | undefined): string {
+  return reason === undefined ? '' : `<Rsn><Cd>${reason}</Cd></Rsn>`
 }
 
 /** An entry of an account. `bank` is the bank's reference of it. */
@@ -72,16 +77,26 @@ export type Entry = {
   currency?: string
   bookedOn: string
   details: string
+  /** It reverses an earlier entry. */
   isReversal?: boolean
+  /** The bank's code of a return. */
+  isReturn?: boolean
+  /** What the bank says in words. */
+  text?: string | undefined
 }
 
 /** The transaction of an entry. */
-export function transaction(of: { reference: string; returned?: { reason?: string | undefined } }): string {
-  const { reference, returned } = of
-  const reason = returned?.reason
-  const why =
-    returned === undefined ? '' : `<RtrInf>${reason === undefined ? '' : `<Rsn><Cd>${reason}</Cd></Rsn>`}</RtrInf>`
-  return `<TxDtls><Refs><EndToEndId>${reference}</EndToEndId></Refs>${why}</TxDtls>`
+export function transaction(of: {
+  reference?: string
+  returned?: { reason?: string | undefined }
+  /** What the payer was to read. */
+  remittance?: string
+}): string {
+  const { reference, returned, remittance } = of
+  const named = reference === undefined ? '' : `<Refs><EndToEndId>${reference}</EndToEndId></Refs>`
+  const text = remittance === undefined ? '' : `<RmtInf><Ustrd>${remittance}</Ustrd></RmtInf>`
+  const why = returned === undefined ? '' : `<RtrInf>${codeOf(returned.reason)}</RtrInf>`
+  return `<TxDtls>${named}${text}${why}</TxDtls>`
 }
 
 /** What an entry has instead of transactions if a batch was booked as one sum. */
@@ -89,29 +104,52 @@ export function wholeBatch(messageId: string): string {
   return `<Btch><PmtInfId>${messageId}</PmtInfId></Btch>`
 }
 
+/** What a statement says beside its entries. */
+export type StatementHead = { number: number; opening: bigint; closing: bigint; day: string }
+
 /** Writes a camt.054 (notification) or a camt.053 (statement). */
 export function accountReport(
   message: Message,
-  { kind, iban, entries }: { kind: 'camt.053' | 'camt.054'; iban: string; entries: Entry[] },
+  {
+    kind,
+    iban,
+    entries,
+    statement,
+  }: { kind: 'camt.053' | 'camt.054'; iban: string; entries: Entry[]; statement?: StatementHead },
 ): string {
   const [name, container] =
     kind === 'camt.054' ? ['BkToCstmrDbtCdtNtfctn', 'Ntfctn'] : (['BkToCstmrStmt', 'Stmt'] as const)
-  const account = `<Id>${message.id}</Id><Acct><Id><IBAN>${iban}</IBAN></Id></Acct>`
+  const number = statement === undefined ? '' : `<ElctrncSeqNb>${statement.number}</ElctrncSeqNb>`
+  const account = `<Id>${message.id}</Id>${number}<Acct><Id><IBAN>${iban}</IBAN></Id></Acct>`
+  const balances =
+    statement === undefined
+      ? ''
+      : balanceOf('OPBD', statement.opening, statement.day) + balanceOf('CLBD', statement.closing, statement.day)
   return document(
     `${kind}.001.08`,
     name,
-    `${headOf(message)}<${container}>${account}${entries.map(entryOf).join('')}</${container}>`,
+    `${headOf(message)}<${container}>${account}${balances}${entries.map(entryOf).join('')}</${container}>`,
   )
 }
 
-function entryOf(
-  { bank, amount, direction, currency = 'EUR', bookedOn, details, isReversal = false }: Entry,
-  index: number,
-): string {
+function balanceOf(type: 'OPBD' | 'CLBD', amount: bigint, day: string): string {
+  const [units, direction] = amount < 0n ? ([-amount, 'DBIT'] as const) : ([amount, 'CRDT'] as const)
   return (
-    `<Ntry><NtryRef>${index + 1}</NtryRef><Amt Ccy="${currency}">${inDecimals(amount)}</Amt><CdtDbtInd>${direction}</CdtDbtInd>${isReversal ? '<RvslInd>true</RvslInd>' : ''}` +
-    `<Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>${bookedOn}</Dt></BookgDt>` +
-    `<AcctSvcrRef>${bank}</AcctSvcrRef><NtryDtls>${details}</NtryDtls></Ntry>`
+    `<Bal><Tp><CdOrPrtry><Cd>${type}</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">${inDecimals(units)}</Amt>` +
+    `<CdtDbtInd>${direction}</CdtDbtInd><Dt><Dt>${day}</Dt></Dt></Bal>`
+  )
+}
+
+function entryOf(entry: Entry, index: number): string {
+  const { bank, amount, direction, currency = 'EUR', bookedOn, details, isReversal, isReturn, text } = entry
+  return (
+    `<Ntry><NtryRef>${index + 1}</NtryRef><Amt Ccy="${currency}">${inDecimals(amount)}</Amt><CdtDbtInd>${direction}</CdtDbtInd>` +
+    (isReversal ? '<RvslInd>true</RvslInd>' : '') +
+    `<Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>${bookedOn}</Dt></BookgDt><AcctSvcrRef>${bank}</AcctSvcrRef>` +
+    (isReturn
+      ? '<BkTxCd><Domn><Cd>PMNT</Cd><Fmly><Cd>ICDT</Cd><SubFmlyCd>RRTN</SubFmlyCd></Fmly></Domn></BkTxCd>'
+      : '') +
+    `<NtryDtls>${details}</NtryDtls>${text === undefined ? '' : `<AddtlNtryInf>${text}</AddtlNtryInf>`}</Ntry>`
   )
 }
 

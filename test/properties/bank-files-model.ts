@@ -478,31 +478,42 @@ export class BankFilesModel {
     code: Code
     entry?: (Booking & { isReturn: boolean }) | undefined
   }): Exception['kind'] | undefined {
+    const entries = this.#entries.get(of) ?? []
+    const isKnown = entries.some(({ bank }) => bank === entry?.bank)
+    if (entry !== undefined && !isKnown) this.#entries.set(of, [...entries, entry])
+    const kind = this.#meaningOf({ of, outcome, amount, code, entry, entries })
+    // What another message has said of the same entry.
+    return isKnown ? undefined : kind
+  }
+
+  #meaningOf({
+    of,
+    outcome,
+    amount,
+    code,
+    entry,
+    entries,
+  }: {
+    of: string
+    outcome: Outcome | null
+    amount: bigint | null
+    code: Code
+    entry: Booking | undefined
+    entries: (Booking & { isReturn: boolean })[]
+  }): Exception['kind'] | undefined {
     const payment = this.withdrawals.get(of)
     if (payment === undefined || payment.batch === null) return 'unmatched'
     if (payment.batch.claims === 0 || payment.isRemoved) return 'contradiction'
     const before = payment.outcome
-    const entries = this.#entries.get(of) ?? []
-    const isKnown = entries.some(({ bank }) => bank === entry?.bank)
-    const keep = () => {
-      if (entry !== undefined && !isKnown) this.#entries.set(of, [...entries, entry])
-    }
     if (before === 'failed' && outcome === 'paid') {
-      // Statuses that say so are one exception, and so are a notification and the statement of the day.
-      if (entry === undefined ? this.#isSeen(`given back ${of}`) : isKnown) return undefined
-      keep()
-      return 'paid_after_give_back'
+      // Statuses that say so are one exception.
+      return entry === undefined && this.#isSeen(`given back ${of}`) ? undefined : 'paid_after_give_back'
     }
     if (amount !== null && amount !== payment.net) return 'amount'
     const returns = entries.filter(({ isReturn }) => isReturn)
     const isAfterReturn = returns.length > 0 && returns.every(each => each.bookedOn < (entry?.bookedOn ?? ''))
-    if (before === 'returned' && outcome === 'paid' && !isKnown && isAfterReturn) {
-      keep()
-      return 'paid_after_give_back'
-    }
-    const kind = this.#endedBy(payment, outcome, code)
-    if (kind === undefined) keep()
-    return kind
+    if (before === 'returned' && outcome === 'paid' && isAfterReturn) return 'paid_after_give_back'
+    return this.#endedBy(payment, outcome, code)
   }
 
   #endedBy(payment: Withdrawal, outcome: Outcome | null, code: Code): Exception['kind'] | undefined {

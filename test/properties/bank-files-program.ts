@@ -9,7 +9,7 @@ import { cutOffOf, leadTimes } from '../../src/payouts/rails/calendars/cut-off.t
 import { uk } from '../../src/payouts/rails/calendars/uk.ts'
 import { type Delivery, NotDelivered } from '../../src/payouts/rails/delivery/delivery.ts'
 import { approve } from '../../src/payouts/rails/file/approvals.ts'
-import { closeException } from '../../src/payouts/rails/file/decisions.ts'
+import { type Decision as ClosingDecision, closeException } from '../../src/payouts/rails/file/decisions.ts'
 import { fileRail } from '../../src/payouts/rails/file/file-rail.ts'
 import type { FileRailSettings } from '../../src/payouts/rails/file/format.ts'
 import { remove, setHeld } from '../../src/payouts/rails/file/unsent-batches.ts'
@@ -44,11 +44,11 @@ import {
 } from './bank-files-model.ts'
 import { type Snapshot, takeSnapshot } from './snapshot.ts'
 
-const ibans = { default: ownIban, own: 'DE02120300000000202051', other: 'DE89370400440532013000' }
+export const ibans = { default: ownIban, own: 'DE02120300000000202051', other: 'DE89370400440532013000' }
 const currencies = { euros: 'EUR', pounds: 'GBP' } as const
 // The tiers take a fee from the member.
 const fee = 50n
-const floatAtStart = 1_000_000_000n
+export const floatAtStart = 1_000_000_000n
 
 type Known = {
   harness: Harness
@@ -131,6 +131,25 @@ export class BankFilesProgram {
     await this.#of.harness.stop()
   }
 
+  /** Reads the tables, past the program. */
+  async select<T>(query: string): Promise<T[]> {
+    const { rows } = await this.#of.harness.pool.query(query)
+    return rows as T[]
+  }
+
+  /** Approves a batch of the database for a person. */
+  async approve(batchId: string, person: string): Promise<'ok' | 'refused'> {
+    const now = this.#of.harness.clock.now()
+    return await this.#inTx(tx => approve(tx, { batchId, person, now }))
+  }
+
+  /** Closes an exception for one or more people at once; those who come too late are refused. */
+  async decide(exceptionId: string, by: ClosingDecision, people: string[]): Promise<('ok' | 'refused')[]> {
+    const now = this.#of.harness.clock.now()
+    const closing = { exceptionId, note: 'decided', now, ...by }
+    return await Promise.all(people.map(person => this.#inTx(tx => closeException(tx, { ...closing, person }))))
+  }
+
   /** The id of a batch of the model. */
   idOf(name: string): string {
     return known(this.#ids.get(name))
@@ -139,16 +158,7 @@ export class BankFilesProgram {
   async perform(step: Step): Promise<'ok' | 'refused'> {
     const { harness } = this.#of
     const now = harness.clock.now()
-    const inTx = async (work: (tx: Tx) => Promise<unknown>): Promise<'ok' | 'refused'> => {
-      try {
-        await harness.db.transaction().execute(work)
-        return 'ok'
-      } catch (error) {
-        // Decisions are refused by errors for the operator; those of the database are faults.
-        if (!(error instanceof Error) || error instanceof pg.DatabaseError) throw error
-        return 'refused'
-      }
-    }
+    const inTx = (work: (tx: Tx) => Promise<unknown>) => this.#inTx(work)
     switch (step.do) {
       case 'withdraw':
         return await this.#withdraw(step)
@@ -193,6 +203,17 @@ export class BankFilesProgram {
       }
       default:
         return step satisfies never
+    }
+  }
+
+  async #inTx(work: (tx: Tx) => Promise<unknown>): Promise<'ok' | 'refused'> {
+    try {
+      await this.#of.harness.db.transaction().execute(work)
+      return 'ok'
+    } catch (error) {
+      // Decisions are refused by errors for the operator; those of the database are faults.
+      if (!(error instanceof Error) || error instanceof pg.DatabaseError) throw error
+      return 'refused'
     }
   }
 
@@ -364,12 +385,22 @@ export class BankFilesProgram {
   }
 
   async #import(file: BankFile): Promise<'ok' | 'refused'> {
-    const bank = this.#of.banks[file.rail]
+    return await this.importText(file.rail, this.#textOf(file))
+  }
+
+  /** Imports a file of the bank of a rail. */
+  async importText(rail: RailName, text: string): Promise<'ok' | 'refused'> {
+    const bank = this.#of.banks[rail]
     const name = `file-${++this.#files}`
-    bank.inbox.set(name, this.#textOf(file))
+    bank.inbox.set(name, text)
     await this.#run('read-bank-files')
     assert.equal(bank.inbox.size, 0)
     return bank.rejected.has(name) ? 'refused' : 'ok'
+  }
+
+  /** The files that a bank has received, by name. */
+  receivedBy(rail: RailName): ReadonlyMap<string, string> {
+    return this.#of.banks[rail].outbox
   }
 
   #textOf(file: BankFile): string {

@@ -46,11 +46,8 @@ export async function answerPayments(
     const reasonCode = gravestOf(record.reasonCodes)
     const payout = payouts.get(reference)
     const found = match(payout, record)
-    // An answer that is about no payment, or about another sum, is not a booking of the payment.
-    const isAbout = payout !== undefined && (found.result !== 'exception' || found.kind === 'paid_after_give_back')
-    const booked = isAbout ? bookedOf(record, { head, payout }) : null
-    const matched =
-      booked === null || payout === undefined ? found : matchBooking(found, { payout, booked, bookings, record })
+    const booked = bookedOf(record, { head, payout })
+    const matched = booked === null ? found : matchBooking(found, { payout, booked, bookings, record })
     if (booked !== null) bookings.set(reference, [...(bookings.get(reference) ?? []), booked])
     const reason = reasonInWords(reasonCode)
     if (matched.result === 'changed' && payout !== undefined) {
@@ -100,13 +97,14 @@ async function bookingsOf(
   return Map.groupBy(await listBooked(tx, { rail, references }), ({ reference }) => reference)
 }
 
+/** The booking that a record tells of, with the amount that the bank booked; null if it tells of none. */
 function bookedOf(
   { reference, state, booking, amount: said }: PaymentRecord,
-  { head: { message, messageId, account }, payout }: { head: BankFileHead; payout: PayoutRow },
+  { head: { message, messageId, account }, payout }: { head: BankFileHead; payout: PayoutRow | undefined },
 ): Booked | null {
-  if (booking === undefined) return null
+  const amount = said?.amount ?? payout?.amount
+  if (booking === undefined || amount === undefined) return null
   const { day, bankReference } = booking
-  const amount = said?.amount ?? payout.amount
   return { reference, message, messageId, account, day, bankReference, amount: state === 'returned' ? amount : -amount }
 }
 
@@ -114,17 +112,17 @@ function bookedOf(
 function matchBooking(
   found: Match,
   {
-    payout: { outcome },
+    payout,
     booked,
     bookings,
     record,
-  }: { payout: PayoutRow; booked: Booked; bookings: Map<string, Booked[]>; record: PaymentRecord },
+  }: { payout: PayoutRow | undefined; booked: Booked; bookings: Map<string, Booked[]>; record: PaymentRecord },
 ): Match {
   if (found.result === 'changed') return found
   const known = bookings.get(booked.reference) ?? []
   // The statement of the day repeats the notice.
   if (found.result === 'exception') return isReportedAgain(booked, known) ? { result: 'known' } : found
-  if (outcome === 'returned' && booked.amount < 0n && !isReportedAgain(booked, known)) {
+  if (payout?.outcome === 'returned' && booked.amount < 0n && !isReportedAgain(booked, known)) {
     const isReversal = record.booking?.isReversal ?? false
     if (isReversal || isAfterReturn(booked, known)) return paidAfterReturn(isReversal)
   }

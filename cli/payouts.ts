@@ -267,7 +267,9 @@ type ExportOptions = { folder: string; firstFileNotSent?: boolean; as?: string; 
 
 payoutsCommand
   .command('import')
-  .description('Import a file of a bank: all of it, or nothing. Importing a file again changes nothing.')
+  .description(
+    'Import a file of a bank, or a ZIP archive of such files: all of it, or nothing. Importing a file again changes nothing.',
+  )
   .argument('<rail>', 'the rail’s name in OPENWAGE_RAILS')
   .argument('<file>', 'the bank’s file')
   .addOption(asOption())

@@ -107,7 +107,10 @@ export function bankFileRoutes(
             { name: line(255, { description: 'Name of the file.', examples: ['pain002.xml'] }) },
             strict,
           ),
-          bytesBody: { name: 'BankFile', description: 'The file as the bank gave it, up to 1 GiB.' },
+          bytesBody: {
+            name: 'BankFile',
+            description: 'The file as the bank gave it, up to 1 GiB, or a ZIP archive of such files, up to 64 MiB.',
+          },
           success: { status: 200, description: 'It was imported.', schema: ImportedFile },
           problems: ['NotFound', 'FileContent'],
         }),

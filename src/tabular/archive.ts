@@ -1,43 +1,35 @@
 import { read } from 'node:fs'
 import { promisify } from 'node:util'
-import { crc32 } from 'node:zlib'
-import yauzl, { type Entry, type ZipFile } from 'yauzl'
+import type { Entry } from 'yauzl'
+import { Zip, type ZipFault } from '../zip.ts'
 import { FileFault } from './fault.ts'
 import { limits } from './limits.ts'
 
-/**
- * The zip archive of a workbook, checked before anything is unpacked. Parts are unpacked one by one up to their limit, and their
- * size and checksum are compared with the archive's directory.
- */
+/** The zip archive of a workbook. */
 export class Archive {
-  private readonly zip: ZipFile
-  private readonly entries: Map<string, Entry>
+  private readonly zip: Zip
+  private readonly parts: Map<string, Entry>
 
-  private constructor(zip: ZipFile, entries: Map<string, Entry>) {
+  private constructor(zip: Zip) {
     this.zip = zip
-    this.entries = entries
+    this.parts = new Map(zip.parts.map(part => [part.fileName.toLowerCase(), part]))
   }
 
   /**
-   * @param fd stays open, since `autoClose` is off
+   * @param fd stays open
    * @throws FileFault if the file is not a zip, or is a zip that no spreadsheet writes
    */
   static async open(fd: number): Promise<Archive> {
     await refuseOtherFormats(fd)
-    const zip = await wellFormed(yauzl.fromFdPromise(fd, { strictFileNames: true, autoClose: false }))
-    if (zip.entryCount > limits.archivePartsMax) throw hostile('contains too many parts')
-    const entries = new Map<string, Entry>()
-    await wellFormed(
-      (async () => {
-        for await (const entry of zip.eachEntry()) add(entry, entries)
-      })(),
-    )
-    refuseOverlaps([...entries.values()])
-    return new Archive(zip, entries)
+    const { archivePartsMax: partsMax, ratioMax, ratioFreeBytes } = limits
+    const zip = await Zip.open(fd, { limits: { partsMax, ratioMax, ratioFreeBytes }, refuse: refusal })
+    if (zip.parts.some(({ fileName }) => /(^|\/)vbaproject\.bin$|^xl\/macrosheets\//i.test(fileName)))
+      throw new FileFault(1, 'The workbook has macros; save it as "Excel Workbook (.xlsx)", which has none')
+    return new Archive(zip)
   }
 
   has(name: string): boolean {
-    return this.entries.has(name.toLowerCase())
+    return this.parts.has(name.toLowerCase())
   }
 
   /**
@@ -45,25 +37,11 @@ export class Archive {
    * @param bytesMax limit for the unpacked size
    * @throws FileFault if the part is missing, damaged, or larger than the limit or its declared size
    */
-  async *stream(name: string, { bytesMax }: { bytesMax: number }): AsyncGenerator<Buffer> {
-    const entry = this.entries.get(name.toLowerCase())
-    if (entry === undefined) throw new FileFault(1, 'The file is not a complete Excel workbook (.xlsx); save it again')
-    if (entry.uncompressedSize > bytesMax) throw tooLarge()
-    let checksum = 0
-    // The library throws if the unpacked size differs from the entry's.
-    const unpacked = (await wellFormed(this.zip.openReadStreamPromise(entry))) as AsyncIterable<Buffer>
-    const chunks = unpacked[Symbol.asyncIterator]()
-    try {
-      for (;;) {
-        const { value, done } = await wellFormed(chunks.next())
-        if (done) break
-        checksum = crc32(value, checksum)
-        yield value
-      }
-    } finally {
-      await chunks.return?.()
-    }
-    if (checksum !== entry.crc32) throw damaged()
+  stream(name: string, { bytesMax }: { bytesMax: number }): AsyncGenerator<Buffer> {
+    const part = this.parts.get(name.toLowerCase())
+    if (part === undefined) throw new FileFault(1, 'The file is not a complete Excel workbook (.xlsx); save it again')
+    if (part.uncompressedSize > bytesMax) throw tooLarge()
+    return this.zip.stream(part)
   }
 }
 
@@ -79,50 +57,23 @@ async function refuseOtherFormats(fd: number): Promise<void> {
   throw new FileFault(1, 'The file is not an Excel workbook (.xlsx); a list in CSV is sent as text/csv')
 }
 
-/** @throws FileFault */
-function add(entry: Entry, entries: Map<string, Entry>): void {
-  const name = entry.fileName.toLowerCase()
-  if (entry.isEncrypted()) throw new FileFault(1, 'The workbook is protected by a password; save it without one')
-  if (!entry.canDecodeFileData()) throw hostile('is compressed in a way that no spreadsheet uses')
-  if (/(^|\/)vbaproject\.bin$|^xl\/macrosheets\//.test(name)) {
-    throw new FileFault(1, 'The workbook has macros; save it as "Excel Workbook (.xlsx)", which has none')
-  }
-  if (/\.(zip|xlsx|xlsm|xlsb|xls|docx|pptx|jar|7z|rar|gz)$/.test(name)) throw hostile('contains another archive')
-  const { compressedSize, uncompressedSize } = entry
-  if (uncompressedSize > limits.ratioFreeBytes && uncompressedSize > compressedSize * limits.ratioMax) {
-    throw hostile('is compressed more than any real list')
-  }
-  if (entries.has(name)) throw hostile('contains the same part twice')
-  entries.set(name, entry)
-}
-
-/** @throws FileFault if two parts share bytes, since a small archive could then hold an endless workbook */
-function refuseOverlaps(entries: Entry[]): void {
-  const inOrder = entries.toSorted((a, b) => a.relativeOffsetOfLocalHeader - b.relativeOffsetOfLocalHeader)
-  let end = 0
-  for (const { relativeOffsetOfLocalHeader, compressedSize, fileNameLength } of inOrder) {
-    if (relativeOffsetOfLocalHeader < end) throw hostile('contains overlapping parts')
-    end = relativeOffsetOfLocalHeader + localHeaderBytesMin + fileNameLength + compressedSize
-  }
-}
-
-const localHeaderBytesMin = 30
-
-/** Reports every error of the library as a damaged archive: to the author of the file they mean the same. */
-async function wellFormed<T>(work: Promise<T>): Promise<T> {
-  return await work.catch(error => {
-    throw error instanceof FileFault ? error : damaged()
-  })
-}
-
 function tooLarge(): FileFault {
   return new FileFault(1, 'The workbook is too large to be read; save it as "CSV UTF-8", which has no such limit')
 }
 
-function damaged(): FileFault {
-  return new FileFault(1, 'The workbook is damaged; open it in a spreadsheet and save it again')
+const hostile: Record<Exclude<ZipFault, 'damaged' | 'encrypted'>, string> = {
+  'too many parts': 'contains too many parts',
+  'an unknown compression': 'is compressed in a way that no spreadsheet uses',
+  'another archive': 'contains another archive',
+  'too high a compression': 'is compressed more than any real list',
+  'a part twice': 'contains the same part twice',
+  'overlapping parts': 'contains overlapping parts',
 }
 
-function hostile(what: string): FileFault {
-  return new FileFault(1, `The workbook ${what}; open it in a spreadsheet and save it again, or save it as "CSV UTF-8"`)
+function refusal(fault: ZipFault): FileFault {
+  if (fault === 'damaged')
+    return new FileFault(1, 'The workbook is damaged; open it in a spreadsheet and save it again')
+  if (fault === 'encrypted') return new FileFault(1, 'The workbook is protected by a password; save it without one')
+  const advice = 'open it in a spreadsheet and save it again, or save it as "CSV UTF-8"'
+  return new FileFault(1, `The workbook ${hostile[fault]}; ${advice}`)
 }

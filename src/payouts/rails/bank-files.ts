@@ -105,6 +105,8 @@ export type BankFileHead = {
   messageId: string
   createdAt: Date | null
   account: string | null
+  /** Only in an archive: the name of the file in it. */
+  file?: string
 }
 
 /** A bank file that was refused whole. `line` counts from 1; null if the fault is no line's. */

@@ -95,7 +95,7 @@ export type AuditEntry = {
 
 export type AuditEntryId = `aud_${string}`
 
-/** The file as the bank gave it, up to 1 GiB. */
+/** The file as the bank gave it, up to 1 GiB, or a ZIP archive of such files, up to 64 MiB. */
 export type BankFile = string
 
 export type BankFileId = `bf_${string}`

@@ -12,6 +12,7 @@ import { type Harness, silver, startHarness } from '../../../../test/harness.ts'
 import { verify } from '../../../audit/verify.ts'
 import { sql, type Tx } from '../../../database/database.ts'
 import * as float from '../../../float/float.ts'
+import { zipOf } from '../../../tabular/zip.fixture.ts'
 import type { TaskContext } from '../../../tasks.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { Rail } from '../../rail.ts'
@@ -1096,6 +1097,34 @@ describe('a file about several accounts', () => {
 
   test('and none of them, as on a day without entries, is imported', async () => {
     expect(await importLines(['head;M2;', 'end'])).toMatchObject({ result: 'imported', records: 0 })
+  })
+})
+
+describe('an archive of bank files', () => {
+  const entry = { bank: 'E1', amount: 700n, direction: 'CRDT', bookedOn: '2026-03-12', details: '' } as const
+  const statement = accountReport(
+    { id: 'S1', at: tuesday },
+    { kind: 'camt.053', iban: ownIban, entries: [entry, { ...entry, bank: 'E2' }] },
+  )
+  const importArchive = (...contents: string[]) => {
+    useRail({ format: { ...settings.format, read: sepaFormat().read } })
+    const bytes = zipOf(contents.map((content, index) => ({ name: `${index}.xml`, content })))
+    return importBankFile(harness.db, {
+      ...{ rail: settings, name: 'camt.zip', size: bytes.length, now: harness.clock.now() },
+      bytes: () => Readable.from([bytes]),
+    })
+  }
+
+  test('is imported as one file, and a message that is in two of its files counts once', async () => {
+    expect(await importArchive(statement, `${statement}\n`)).toMatchObject({ result: 'imported', records: 4 })
+    expect((await openExceptions()).map(({ kind }) => kind)).toEqual(['money_in', 'money_in'])
+  })
+
+  test('books nothing if one of its files cannot be read', async () => {
+    expect(await importArchive(statement, '<Document>')).toMatchObject({
+      ...{ result: 'rejected', problem: expect.stringContaining('1.xml in the archive: Line 1: The XML is broken') },
+    })
+    expect(await openExceptions()).toEqual([])
   })
 })
 

@@ -16,12 +16,13 @@ export type Keyed<T extends BankRecord = BankRecord> = T & { key: string }
 export function keysOfRecords(): (head: BankFileHead, record: BankRecord) => string {
   // Bounded by the number of records that a file may have.
   const bookings = new Map<string, number>()
-  return ({ messageId, account }, record) => {
+  return ({ messageId, account, file = '' }, record) => {
     const content = contentKeyOf(record)
     const key = indexable(account === null ? content : `${account} ${content}`)
     if (!('booking' in record)) return key
-    const place = (bookings.get(`${messageId} ${key}`) ?? 0) + 1
-    bookings.set(`${messageId} ${key}`, place)
+    const inMessage = `${file} ${messageId} ${key}`
+    const place = (bookings.get(inMessage) ?? 0) + 1
+    bookings.set(inMessage, place)
     return place === 1 ? key : `${key} #${place}`
   }
 }

@@ -1,4 +1,5 @@
 import type { FileFormat } from '../file/format.ts'
+import { openingArchives } from '../open-bank-file.ts'
 import { ukRefusal } from '../uk-payments.ts'
 import { epcName } from './names.ts'
 import { readBankFile } from './read-bank-file.ts'
@@ -34,7 +35,7 @@ export function ukFormat(options: CreditTransferOptions = {}): FileFormat {
 const common = {
   name: 'pain.001.001.09',
   extension: 'xml',
-  read: readBankFile,
+  read: openingArchives(readBankFile, { reads: 'pain.002, camt.052, camt.053 and camt.054', isCsvRead: false }),
   payeeName: epcName,
   readsStatements: true,
   readsReturns: true,

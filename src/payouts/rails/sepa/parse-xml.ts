@@ -201,9 +201,11 @@ const declarationBytes = 256
 
 function decoderFor(start: Uint8Array, refuse: (message: string) => never): TextDecoder {
   const head = Buffer.from(start.subarray(0, declarationBytes)).toString('latin1')
-  if (/^(?:\xff\xfe|\xfe\xff|\0<|<\0)/.test(head)) refuse('UTF-16 is not read; send UTF-8')
+  if (/^(?:\xff\xfe|<\0)/.test(head)) return new TextDecoder('utf-16le', { fatal: true })
+  if (/^(?:\xfe\xff|\0<)/.test(head)) return new TextDecoder('utf-16be', { fatal: true })
   const declared = /^(?:\xef\xbb\xbf)?<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]*)["']/.exec(head)?.[1] ?? 'utf-8'
-  const encoding = declared.toLowerCase()
+  // Programs that write text convert it to UTF-8 without changing the declaration.
+  const encoding = declared.toLowerCase().replace(/^utf-16$/, 'utf-8')
   if (!encodings.includes(encoding)) refuse(`The encoding ${declared.slice(0, 40)} is not read; send UTF-8`)
   return new TextDecoder(encoding, { fatal: true })
 }

@@ -473,6 +473,14 @@ describe('a file', () => {
     expect(await partsOf(`\ufeff${file}`)).toEqual(expected)
     const latin1 = Buffer.from(file.replace('UTF-8', 'ISO-8859-1'), 'latin1')
     expect(await partsOf(latin1)).toEqual(expected)
+    const declared = file.replace('UTF-8', 'UTF-16')
+    for (const text of [`\ufeff${declared}`, declared, `\ufeff${file}`]) {
+      const littleEndian = Buffer.from(text, 'utf16le')
+      for (const bytes of [littleEndian, Buffer.from(littleEndian).swap16()])
+        for (const chunkBytes of [1, 3, 1_000]) expect(await partsOf(bytes, { chunkBytes })).toEqual(expected)
+    }
+    // Converted to UTF-8, but not in its declaration.
+    expect(await partsOf(declared)).toEqual(expected)
   })
 
   test('comments, instructions and CDATA do not change what is read', async () => {
@@ -519,7 +527,7 @@ describe('a file', () => {
     ['an endless attribute', statementOf(`<Ntry a="${long}`), 2, 'longer than any field'],
     ['an endless comment', statementOf(`<!-- ${long}`), 2, 'longer than any field'],
     ['invalid UTF-8', Buffer.concat([Buffer.from(withRoot('')), Buffer.from([0xff])]), 1, 'not in UTF-8'],
-    ['UTF-16', Buffer.from(`\ufeff${statementOf('')}`, 'utf16le'), 1, 'UTF-16 is not read'],
+    ['half a character of UTF-16', Buffer.from(`\ufeff${withText('\ud800')}`, 'utf16le'), 1, 'not in the encoding'],
     ['an unknown encoding', statementOf('').replace('UTF-8', 'EBCDIC'), 1, 'The encoding EBCDIC is not read'],
     ['a negative amount', withAmount('-100.00'), 2, '-100.00 is not an amount'],
     ['an amount with an exponent', withAmount('1e2'), 2, '1e2 is not an amount'],

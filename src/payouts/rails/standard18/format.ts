@@ -1,5 +1,6 @@
 import { BankFileProblem, type ReadBankFile } from '../bank-files.ts'
 import type { FileFormat } from '../file/format.ts'
+import { openingArchives } from '../open-bank-file.ts'
 import { ukRefusal } from '../uk-payments.ts'
 import { toBacsName } from './characters.ts'
 import { type ArucsOptions, arucsReader } from './read-arucs.ts'
@@ -15,7 +16,7 @@ export function standard18Format(options: Standard18Options, arucs: ArucsOptions
     name: 'Standard 18',
     extension: 'txt',
     write: standard18Writer(options),
-    read: arucs === null ? refuseAll : arucsReader(arucs),
+    read: arucs === null ? refuseAll : openingArchives(arucsReader(arucs), arucsFiles(arucs)),
     readsStatements: false,
     readsReturns: arucs !== null,
     ...(arucs?.format === 'csv' ? { answers: { 'arucs-csv': arucsCsvWriter(arucs) } } : {}),
@@ -24,6 +25,10 @@ export function standard18Format(options: Standard18Options, arucs: ArucsOptions
     paymentsMax: 100_000,
     totalMax: contraMax,
   }
+}
+
+function arucsFiles({ format }: ArucsOptions): { reads: string; isCsvRead: boolean } {
+  return { reads: `ARUCS as ${format === 'csv' ? 'CSV' : 'XML'}`, isCsvRead: format === 'csv' }
 }
 
 // biome-ignore lint/correctness/useYield: it refuses every file before the first record.

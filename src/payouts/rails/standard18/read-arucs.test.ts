@@ -71,6 +71,21 @@ describe('returned credits are read', () => {
     expect(records).toEqual([{ ...returned, line: 2, reasonText: null }])
   })
 
+  test('from CSV below a title, with a header in any case, in Latin-1, and without the zeros that spreadsheets drop', async () => {
+    const above = 'Returned credits – “Acme”;\r\n"unclosed\r\nDate: 13/03/2026\r\n\r\n'.replace(/[–“”]/g, '-')
+    const file = `${above}date,REFERENCE,value,Currency,CODE,reason\r\n2026-03-13,OWABCDEFGHIJ2345,99.7,GBP,5,Zoë’s account\r\n2026-03-13,OWKLMNOPQRST6723,"1,100",GBP,5,\r\n`
+    const latin1 = Buffer.from(file.replace('’', '\x92'), 'latin1')
+    for (const size of [1, 7, 1_000]) {
+      const { records } = await read(latin1, csv, size)
+      expect(records).toEqual([
+        { ...returned, line: 6, amount: { amount: 9_970n, currency: 'GBP' }, reasonText: 'Zoë’s account' },
+        expect.objectContaining({ line: 7, amount: { amount: 110_000n, currency: 'GBP' } }),
+      ])
+    }
+    const { records } = await read(file)
+    expect(records[0]).toMatchObject({ reasonText: 'Zoë’s account' })
+  })
+
   test('from XML, whatever its prefixes', async () => {
     const { records } = await read(items(item()), xml)
     expect(records).toEqual([{ ...returned, line: 4, reasonText: 'NO ACCOUNT' }])
@@ -101,8 +116,8 @@ describe('a broken or hostile file is refused whole, with its line:', () => {
     ['a negative amount', row(good, '-1.00'), csv, /"-1\.00" is not an amount/, 3],
     ['an amount of nothing', row(good, '0.00'), csv, /outside what Bacs can pay/, 3],
     ['more than Bacs can pay', row(good, '20000000.01'), csv, /outside what Bacs can pay/, 3],
-    ['an amount without pence', row(good, '100'), csv, /not an amount in pounds/, 3],
-    ['an amount with one decimal', row(good, '1.5'), csv, /not an amount/, 3],
+    ['an amount with three decimals', row(good, '1.500'), csv, /not an amount in pounds/, 3],
+    ['an amount that ends with a point', row(good, '1.'), csv, /not an amount in pounds/, 3],
     ['an amount with an exponent', row(good, '1e5'), csv, /not an amount/, 3],
     ['an amount that is huge', row(good, '9'.repeat(5_000)), csv, /not an amount/, 3],
     ['no reference', row('', '1.00'), csv, /reference is missing/, 3],
@@ -114,7 +129,9 @@ describe('a broken or hostile file is refused whole, with its line:', () => {
     ['a row that is cut off', rows.slice(0, rows.indexOf(',5,')), csv, /4 cells, and the header 6/, 2],
     ['a quote that is never closed', rows.replace('"OWK', '""OWK'), csv, /The CSV is broken/, 3],
     ['a row of 1 MB', `${header}${'x'.repeat(900_000)}`, csv, /longer than 65536 characters/, 2],
-    ['Latin-1', Buffer.from(`${header}2026-03-13,Zoë,1.00,GBP,5,\r\n`, 'latin1'), csv, /not UTF-8/, 2],
+    ['Latin-1 in a reference', Buffer.from(`${header}2026-03-13,Zoë,1.00,GBP,5,\r\n`, 'latin1'), csv, /reference/, 2],
+    ['Latin-1 in XML', Buffer.from(items(item(' name="Zoë"')), 'latin1'), xml, /not UTF-8/, 4],
+    ['no header among its first lines', `${'title\r\n'.repeat(60)}${rows}`, csv, /no header with Reference, Value/, 1],
     ['UTF-16', Buffer.from(rows, 'utf16le'), csv, /NUL/, 1],
     ['a NUL', `${rows}\0`, csv, /NUL/, 5],
     ['too many bytes', 'x\r\n'.repeat(400_000), csv, /larger than 1000000 bytes|header/, null],

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { CsvError, parse } from 'csv-parse/sync'
 import { SaxesParser } from 'saxes'
@@ -24,6 +25,8 @@ export type ArucsOptions =
 const limits = {
   // Of a row of CSV, or a tag of XML. Real ones have a few hundred.
   rowCharsMax: 64 * 1024,
+  // Rows in which the header is looked for: titles, dates and account details stand above it.
+  rowsAboveMax: 50,
   // Real documents have seven levels.
   depthMax: 40,
   // Of what a bank says in words. The rest is cut.
@@ -55,8 +58,8 @@ async function* read(
   { bytesMax, recordsMax }: ReadLimits,
   options: ArucsOptions,
 ): ReturnType<ReadBankFile> {
-  const text = decoded(bytes, bytesMax)
-  const items = options.format === 'csv' ? csvItems(text, options) : xmlItems(text)
+  const items =
+    options.format === 'csv' ? csvItems(decodedLines(bytes, bytesMax), options) : xmlItems(decoded(bytes, bytesMax))
   const amountIn = options.format === 'csv' ? (options.amountIn ?? 'pounds') : 'pounds'
   const lines = new Map<string, number>()
   for await (const item of items) {
@@ -97,10 +100,12 @@ function moneyOf(
   refuse: (message: string) => never,
 ): Money {
   if (currency !== 'GBP') refuse(`The currency is ${JSON.stringify(currency.slice(0, 10))}, not GBP`)
-  const form = amountIn === 'pence' ? /^[0-9]{1,11}$/ : /^([0-9]{1,9}|[0-9]{1,3}(,[0-9]{3}){1,2})\.[0-9]{2}$/
-  const digits = text.replace(/^£/, '')
-  if (!form.test(digits)) refuse(`${JSON.stringify(text.slice(0, 30))} is not an amount in ${amountIn}`)
-  const amount = BigInt(digits.replace(/[,.]/g, ''))
+  // Spreadsheets leave out zeros at the end.
+  const form =
+    amountIn === 'pence' ? /^([0-9]{1,11})$/ : /^([0-9]{1,9}|[0-9]{1,3}(?:,[0-9]{3}){1,2})(?:\.([0-9]{1,2}))?$/
+  const [, whole = '', pence = ''] = form.exec(text.replace(/^£/, '')) ?? []
+  if (whole === '') refuse(`${JSON.stringify(text.slice(0, 30))} is not an amount in ${amountIn}`)
+  const amount = BigInt(whole.replaceAll(',', '') + (amountIn === 'pence' ? '' : pence.padEnd(2, '0')))
   if (amount < 1n || amount > ukPaymentMax.bacs) refuse('The amount is outside what Bacs can pay')
   return { amount, currency: 'GBP' }
 }
@@ -132,6 +137,34 @@ async function* decoded(bytes: AsyncIterable<Uint8Array>, bytesMax: number): Asy
   decode()
 }
 
+/**
+ * Decodes whole lines: UTF-8, or else windows-1252, the superset of Latin-1 that banks in the UK write. A part of the lines that is
+ * not UTF-8 does not change how the others are read.
+ */
+async function* decodedLines(bytes: AsyncIterable<Uint8Array>, bytesMax: number): AsyncGenerator<string> {
+  let size = 0
+  let line = 1
+  let rest: Uint8Array = new Uint8Array()
+  const decode = (lines: Uint8Array) => {
+    const text = isUtf8(lines) ? Buffer.from(lines).toString() : new TextDecoder('windows-1252').decode(lines)
+    const nul = text.indexOf('\0')
+    if (nul >= 0)
+      throw new BankFileProblem('The file contains a NUL character', { line: line + lineEndsOf(text.slice(0, nul)) })
+    line += lineEndsOf(text)
+    return text
+  }
+  for await (const chunk of bytes) {
+    size += chunk.length
+    if (size > bytesMax) throw new BankFileProblem(`The file is larger than ${bytesMax} bytes`)
+    const all = Buffer.concat([rest, chunk])
+    // A line that is too long is refused by its reader.
+    const end = all.length > limits.rowCharsMax ? all.length : all.lastIndexOf('\n') + 1
+    if (end > 0) yield decode(all.subarray(0, end))
+    rest = all.subarray(end)
+  }
+  if (rest.length > 0) yield decode(rest)
+}
+
 function lineEndsOf(text: string): number {
   return text.split('\n').length - 1
 }
@@ -140,19 +173,19 @@ async function* csvItems(
   text: AsyncIterable<string>,
   { columns, delimiter = ',' }: ArucsOptions & { format: 'csv' },
 ): AsyncGenerator<Item> {
+  const search = new HeaderSearch(Object.values(columns))
   let header: string[] | undefined
   for await (const { line, row } of rowsOf(text)) {
-    const cells = cellsOf(row, { line, delimiter })
     if (header === undefined) {
-      header = cells
-      refuseUnlessPresent(header, Object.values(columns))
+      header = search.headerIn(row, { line, delimiter })
       continue
     }
+    const cells = cellsOf(row, { line, delimiter })
     if (cells.length !== header.length) {
       throw new BankFileProblem(`The row has ${cells.length} cells, and the header ${header.length}`, { line })
     }
     const names = header
-    const cell = (name: string | undefined) => (name === undefined ? undefined : cells[names.indexOf(name)])
+    const cell = (name: string | undefined) => (name === undefined ? undefined : cells[names.indexOf(folded(name))])
     yield {
       line,
       reference: cell(columns.reference) ?? '',
@@ -162,7 +195,57 @@ async function* csvItems(
       currency: cell(columns.currency),
     }
   }
-  if (header === undefined) throw new BankFileProblem('The file is empty', { line: 1 })
+  if (header === undefined) throw search.problem()
+}
+
+/** Finds the header, which may stand below a title and other lines. Its names are compared without regard to case. */
+class HeaderSearch {
+  readonly #needed: string[]
+  #rows = 0
+  /** The row that has the most of the columns. */
+  #closest: { line: number; missing: string[] } | undefined
+
+  constructor(needed: string[]) {
+    this.#needed = needed
+  }
+
+  /**
+   * The names of the header, folded; undefined if the row is not the header.
+   * @throws BankFileProblem if a column is there twice, or the header should have come by now
+   */
+  headerIn(row: string, { line, delimiter }: { line: number; delimiter: string }): string[] | undefined {
+    this.#rows += 1
+    const names = cellsAbove(row, { line, delimiter }).map(folded)
+    const missing = this.#needed.filter(name => !names.includes(folded(name)))
+    if (missing.length === 0) {
+      const repeated = this.#needed.find(name => names.filter(each => each === folded(name)).length > 1)
+      if (repeated !== undefined) throw new BankFileProblem(`The header has more than one column ${repeated}`, { line })
+      return names
+    }
+    if (missing.length < (this.#closest?.missing ?? this.#needed).length) this.#closest = { line, missing }
+    if (this.#rows >= limits.rowsAboveMax) throw this.problem()
+    return undefined
+  }
+
+  problem(): BankFileProblem {
+    if (this.#rows === 0) return new BankFileProblem('The file is empty', { line: 1 })
+    const { line = 1, missing = this.#needed } = this.#closest ?? {}
+    const fault = missing.length < this.#needed.length ? 'The header has no column' : 'The file has no header with'
+    return new BankFileProblem(`${fault} ${missing.join(', ')}`, { line })
+  }
+}
+
+/** Lines above the header need not be CSV. */
+function cellsAbove(row: string, of: { line: number; delimiter: string }): string[] {
+  try {
+    return cellsOf(row, of)
+  } catch {
+    return []
+  }
+}
+
+function folded(name: string): string {
+  return name.trim().toLowerCase()
 }
 
 /** Cuts a text into its lines that are not blank. A row is one line, so that a quote that is never closed ends with it. */
@@ -194,16 +277,6 @@ function cellsOf(row: string, { line, delimiter }: { line: number; delimiter: st
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     throw new BankFileProblem(`The CSV is broken: ${error.message.slice(0, 100)}`, { line })
-  }
-}
-
-/** @throws BankFileProblem if a column is missing, or is there twice */
-function refuseUnlessPresent(header: string[], needed: string[]): void {
-  for (const name of needed) {
-    const count = header.filter(each => each === name).length
-    if (count === 1) continue
-    const fault = count === 0 ? `no column ${name}` : `more than one column ${name}`
-    throw new BankFileProblem(`The header has ${fault}`, { line: 1 })
   }
 }
 

@@ -13,7 +13,8 @@ import * as railHolds from '../src/payouts/rail-holds.ts'
 import * as approvals from '../src/payouts/rails/file/approvals.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
-import { exportBatch } from '../src/payouts/rails/file/export.ts'
+import * as copies from '../src/payouts/rails/file/copies.ts'
+import { exportAgain, exportBatch } from '../src/payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile } from '../src/payouts/rails/file/import.ts'
 import * as unsentBatches from '../src/payouts/rails/file/unsent-batches.ts'
@@ -230,20 +231,30 @@ payoutsCommand
     '--first-file-not-sent',
     'write the file although an export that broke off may have written it: you know that the bank does not have it',
   )
+  .option('--again', 'write the file of a batch that was sent once more: you know that the bank does not have it')
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts export bat_… --folder /secure/to-the-bank'))
-  .action(async (batchId: string, { folder, firstFileNotSent: isFirstUnsent = false, as, json }: ExportOptions) => {
+  .action(async (batchId: string, options: ExportOptions) => {
+    const { folder, firstFileNotSent: isFirstUnsent = false, again: isAgain = false, as, json } = options
     const now = systemClock()
     const written = await withDatabase(async (db, settings) => {
       const rail = await findRail(settings, (await batches.require(db, batchId)).rail)
       const record = async (tx: Tx, { sha256 }: { sha256: string }) => {
-        const details = { person: personOf(as), sha256, ...(isFirstUnsent ? { firstFileNotSent: true } : {}) }
+        const words = { ...(isFirstUnsent ? { firstFileNotSent: true } : {}), ...(isAgain ? { again: true } : {}) }
+        const details = { person: personOf(as), sha256, ...words }
         await recordOnBatch(tx, { action: 'payout_batch.export', batchId, details, now })
       }
       const context = { db, log: openLog('warn'), now: systemClock }
-      const file = await exportBatch(context, { rail, batchId, folder, isFirstUnsent, record })
+      const asked = { rail, batchId, folder, person: personOf(as), record }
+      if (isAgain) return await exportAgain(context, asked)
+      const file = await exportBatch(context, { ...asked, isFirstUnsent })
       if (file !== undefined) return file
+      const sent = await copies.list(db, batchId)
+      if (sent.length > 0)
+        throw new Error(
+          `The file has left already: ${copies.inWords(sent)}. If the bank gets it twice, it may pay all members twice; add --again only if the bank does not have it`,
+        )
       if (await railHolds.isHeld(db, rail.name)) throw new Error(`The rail ${rail.name} is held; release it first`)
       const state = stateInWords(await batches.require(db, batchId))
       throw new Error(`The batch is ${state}; only an approved one can be exported`)
@@ -263,7 +274,7 @@ payoutsCommand
     )
   })
 
-type ExportOptions = { folder: string; firstFileNotSent?: boolean; as?: string; json?: boolean }
+type ExportOptions = { folder: string; firstFileNotSent?: boolean; again?: boolean; as?: string; json?: boolean }
 
 payoutsCommand
   .command('import')

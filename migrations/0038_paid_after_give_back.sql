@@ -8,5 +8,5 @@ alter table payout_exceptions
   add column booked_on date,
   drop constraint payout_exceptions_kind_check,
   add constraint payout_exceptions_kind_check check (kind in
-    ('unmatched', 'amount', 'contradiction', 'duplicate', 'refused', 'money_in', 'money_out', 'float', 'blocked', 'unreadable',
-     'paid_after_give_back'));
+    ('unmatched', 'amount', 'contradiction', 'duplicate', 'rejected', 'refused', 'money_in', 'money_out', 'float', 'blocked',
+     'unreadable', 'paid_after_give_back'));

@@ -32,31 +32,35 @@ export function inDecimals(amount: bigint): string {
 
 type Message = { id: string; at: Date }
 
-/** A status in pain.002, of a batch or of a payment. */
+/** A status in pain.002, of a batch or of a payment, with a code and words of the bank. */
 export type Status = { status: string; reason?: string | undefined; text?: string | undefined }
 
 /**
  * Writes a pain.002.
  * @param batch the message that is answered; without a status, nothing is said of it as a whole
+ * @param information the status of the payment information
  */
 export function statusReport(
   message: Message,
   batch: { messageId: string } & Partial<Status>,
   payments: ({ reference: string } & Status)[],
+  information?: Status,
 ): string {
   const answers = payments.map(
-    ({ reference, status, ...why }) =>
-      `<TxInfAndSts><OrgnlEndToEndId>${reference}</OrgnlEndToEndId><TxSts>${status}</TxSts>${reasonOf(why)}</TxInfAndSts>`,
+    ({ reference, ...said }) =>
+      `<TxInfAndSts><OrgnlEndToEndId>${reference}</OrgnlEndToEndId><TxSts>${said.status}</TxSts>${reasonOf(said)}</TxInfAndSts>`,
   )
   const group = batch.status === undefined ? '' : `<GrpSts>${batch.status}</GrpSts>${reasonOf(batch)}`
+  const ofInformation =
+    information === undefined ? '' : `<PmtInfSts>${information.status}</PmtInfSts>${reasonOf(information)}`
   return document(
     'pain.002.001.10',
     'CstmrPmtStsRpt',
     `${headOf(message)}<OrgnlGrpInfAndSts><OrgnlMsgId>${batch.messageId}</OrgnlMsgId>` +
       `<OrgnlMsgNmId>pain.001.001.09</OrgnlMsgNmId>${group}</OrgnlGrpInfAndSts>` +
-      (answers.length === 0
+      (answers.length === 0 && information === undefined
         ? ''
-        : `<OrgnlPmtInfAndSts><OrgnlPmtInfId>${batch.messageId}</OrgnlPmtInfId>${answers.join('')}</OrgnlPmtInfAndSts>`),
+        : `<OrgnlPmtInfAndSts><OrgnlPmtInfId>${batch.messageId}</OrgnlPmtInfId>${ofInformation}${answers.join('')}</OrgnlPmtInfAndSts>`),
   )
 }
 

@@ -38,6 +38,7 @@ export type DB = {
     recordCount: Generated<number>
     problem: string | null
     receivedAt: Date
+    rejectedBatches: Generated<string>
     skippedAccounts: Generated<string[]>
     appliedCount: Generated<number>
   }
@@ -338,6 +339,13 @@ export type DB = {
     at: Date
     login: string | null
   }
+  payoutBatchCopies: {
+    batchId: string
+    number: number
+    kind: 'delivery' | 'download' | 'export'
+    person: string | null
+    at: Date
+  }
   payoutBatches: {
     id: string
     messageId: string
@@ -362,9 +370,11 @@ export type DB = {
     sentAt: Date | null
     acknowledgedAt: Date | null
     endedAt: Date | null
-    claims: Generated<number>
     answeredAt: Date | null
     exportedTo: string | null
+    copyTakenAt: Date | null
+    givenBackAt: Date | null
+    brakeReleasedAt: Date | null
   }
   payoutExceptions: {
     id: string
@@ -379,6 +389,7 @@ export type DB = {
       | 'money_out'
       | 'paid_after_give_back'
       | 'refused'
+      | 'rejected'
       | 'unmatched'
       | 'unreadable'
     bankFileId: string | null

@@ -10,7 +10,7 @@ import { acceptUploads } from '../http/upload.ts'
 import { chunksOf, UploadedFile } from '../http/uploaded-file.ts'
 import { withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
-import { fileOf, markExported } from '../payouts/rails/file/export.ts'
+import { fileOf, markExported, recordCopy, requireByHand } from '../payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../payouts/rails/file/format.ts'
 import { limits as bankFileLimits, importBankFile, type RecordImport } from '../payouts/rails/file/import.ts'
 import { asSentence } from '../text.ts'
@@ -49,6 +49,7 @@ export function bankFileRoutes(
       return await withIdempotency(db, request, reply, async tx => {
         const before = await batches.require(tx, batchId)
         const rail = railOf(before.rail)
+        requireByHand(rail)
         if (before.sentAt !== null) await fileOf(tx, { rail, batchId })
         const exported = before.sentAt === null ? await markExported(tx, { rail, batchId, now: now() }) : undefined
         const { fileName, fileSha256, valueDate, sentAt } = await batches.require(tx, batchId)
@@ -73,8 +74,18 @@ export function bankFileRoutes(
         tag,
         summary: 'Download the file of a batch',
         description:
-          'Of a batch that was exported: always the same bytes. It contains account numbers, so each download is in the audit log.',
+          'Of a batch that was sent: always the same bytes. A second download, and one of a file that was delivered, needs `again`: a bank that gets a file twice may pay all members twice. It contains account numbers, so each download is in the audit log.',
         params: OfBatch,
+        query: Type.Object(
+          {
+            again: Type.Optional(
+              Type.Boolean({
+                description: 'Download it although it has left before: you know that the bank does not have it.',
+              }),
+            ),
+          },
+          strict,
+        ),
         success: { status: 200, description: 'The file.', bytes: 'The file as the bank takes it.' },
         problems: ['NotFound'],
       }),
@@ -82,9 +93,13 @@ export function bankFileRoutes(
     async (request, reply) => {
       const { batchId } = request.params
       const { rail } = await batches.require(db, batchId)
+      const { again: isAgain = false } = request.query
       const { name, sha256, parts } = await fileOf(db, { rail: railOf(rail), batchId })
-      const details = { person: operatorOf(request).person, sha256 }
-      await db.transaction().execute(tx => recordOnBatch(tx, request, { action: 'payout_batch.download', details }))
+      const { person } = operatorOf(request)
+      await db.transaction().execute(async tx => {
+        const copy = await recordCopy(tx, { batchId, kind: 'download', person, isAgain, now: request.now })
+        await recordOnBatch(tx, request, { action: 'payout_batch.download', details: { person, sha256, copy } })
+      })
       return sendParts(request, reply, { headers: fileHeaders(name, mediaTypes.bytes), parts: parts() })
     },
   )

@@ -11,6 +11,7 @@ import { Id } from '../ids.ts'
 import { toWire } from '../money.ts'
 import * as approvals from '../payouts/rails/file/approvals.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
+import * as copies from '../payouts/rails/file/copies.ts'
 import * as unsentBatches from '../payouts/rails/file/unsent-batches.ts'
 import { referencePattern } from '../payouts/reference.ts'
 import { ReasonGiven } from './partner-schema.ts'
@@ -187,6 +188,7 @@ async function view(db: Reader, batchId: string) {
     ...batchOnWire(batch),
     approvals: approved.map(({ person, at }) => ({ person, at: at.toISOString() })),
     approvalsNeeded: approvals.approvalsNeeded,
+    copies: (await copies.list(db, batchId)).map(({ kind, person, at }) => ({ kind, person, at: at.toISOString() })),
     hold: batch.held ? await holdOf(db, batchId) : null,
   }
 }

@@ -145,20 +145,29 @@ test('a batch that was approved by command cannot be approved in the console, ma
   expect(await byCommand(id, '1001@host')).toMatchObject({ approvalCount: 2 })
 })
 
-test('the file of an approved batch is exported once and downloaded as often as needed, each time with the same bytes', async () => {
+test('the file of an approved batch is exported and downloaded once; a second copy must be asked for, and has the same bytes', async () => {
   const { id, payments } = await approved(5_000, 6_000)
   const at = `/payout-batches/${id}`
   expect(problemOf(await operator.call('GET', `${at}/file`))).toEqual([409, 'Conflict', undefined])
   const exported = await post(`${at}/export`)
   expect(exported.status, exported.text).toBe(200)
   expect((await post(`${at}/export`)).body).toEqual(exported.body)
-  const files = [await operator.call('GET', `${at}/file`), await operator.call('GET', `${at}/file`)]
+  const first = await operator.call('GET', `${at}/file`)
+  const refused = await operator.call('GET', `${at}/file`)
+  expect(problemOf(refused)).toEqual([409, 'Conflict', undefined])
+  const downloadedAt = harness.clock.now().toISOString()
+  expect(refused.body.issues[0].message).toContain(`downloaded by ${operator.id} at ${downloadedAt}`)
+  expect(problemOf(await operator.call('GET', `${at}/file?again=false`))).toEqual([409, 'Conflict', undefined])
+  const files = [first, await operator.call('GET', `${at}/file?again=true`)]
   for (const { text, headers } of files) {
     expect(createHash('sha256').update(text).digest('hex')).toBe(exported.body.sha256)
     expect(headers['content-disposition']).toBe(`attachment; filename="${exported.body.name}"`)
     for (const { reference } of payments) expect(text).toContain(reference)
   }
-  expect((await operator.call('GET', at)).body).toMatchObject({ status: 'sent', fileSha256: exported.body.sha256 })
+  const download = { kind: 'download', person: operator.id, at: downloadedAt }
+  expect((await operator.call('GET', at)).body).toMatchObject({
+    ...{ status: 'sent', fileSha256: exported.body.sha256, copies: [download, download] },
+  })
   expect((await actionsOn(id)).map(([action]) => action).slice(2)).toEqual([
     'payout_batch.export',
     'payout_batch.download',

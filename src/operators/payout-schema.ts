@@ -87,6 +87,17 @@ export const Batch = Type.Object(
       description: 'Who approved it, oldest first.',
     }),
     approvalsNeeded: Type.Integer({ minimum: 1, description: 'How many people must approve it.' }),
+    copies: Type.Array(
+      Type.Object(
+        {
+          kind: Type.Enum(['delivery', 'export', 'download'], { type: 'string' }),
+          person: Type.Union([Type.String(), Type.Null()], { description: 'Null for the worker.' }),
+          at: Instant,
+        },
+        { title: 'PayoutBatchCopy', ...strict },
+      ),
+      { description: 'Each time that its file left, or may have left, oldest first.' },
+    ),
     hold: Type.Union(
       [
         Type.Object(
@@ -155,7 +166,17 @@ export const ImportedFile = Type.Object(
 )
 
 const exceptionKinds = [
-  ...(['unmatched', 'amount', 'contradiction', 'duplicate', 'refused', 'money_in', 'money_out', 'float'] as const),
+  ...([
+    'unmatched',
+    'amount',
+    'contradiction',
+    'duplicate',
+    'rejected',
+    'refused',
+    'money_in',
+    'money_out',
+    'float',
+  ] as const),
   'blocked',
   'unreadable',
   'paid_after_give_back',

@@ -18,6 +18,8 @@ export type ExceptionKind =
   | 'paid_after_give_back'
   /** The bank takes the payment for a duplicate. */
   | 'duplicate'
+  /** The bank rejects a whole batch, but may have taken another copy of its file. */
+  | 'rejected'
   /** It could not be recorded, for example because no pay cycle was open. */
   | 'refused'
   /** Money arrived on our account that no return explains. */

@@ -107,6 +107,11 @@ export type Batch = {
   isAutomatic: boolean
   approvals: Set<string>
   claims: number
+  /** How often its file may have left: a sender that finds the batch answered does not send it again. */
+  copies: number
+  isAnswered: boolean
+  /** The bank has shown that it took a copy. */
+  isTaken: boolean
   /** The bank has its file. */
   isDelivered: boolean
   /** When its delivery was recorded. */
@@ -124,6 +129,7 @@ type Exception = {
     | 'contradiction'
     | 'paid_after_give_back'
     | 'duplicate'
+    | 'rejected'
     | 'float'
     | 'money_in'
     | 'money_out'
@@ -307,7 +313,7 @@ export class BankFilesModel {
       ...{
         isAutomatic: false,
         approvals: new Set(),
-        claims: 0,
+        ...{ claims: 0, copies: 0, isAnswered: false, isTaken: false },
         isDelivered: false,
         early: null,
         sentAt: 0,
@@ -364,7 +370,9 @@ export class BankFilesModel {
     }
   }
 
-  #sendBatch(batch: Batch, fault: SendFault): void {
+  #sendBatch(batch: Batch, given: SendFault): void {
+    // What the bank has answered is not delivered again.
+    const fault = batch.isAnswered ? 'none' : given
     if (batch.claims === 0 && dayIn(batch.rail, this.now) > dayIn(batch.rail, batch.cutOffAt)) {
       const { cutOffAt, valueDay, expectedOn } = scheduleOf(batch.rail, this.now)
       Object.assign(batch, { cutOffAt, valueDay })
@@ -372,6 +380,7 @@ export class BankFilesModel {
     }
     if (fault === 'not delivered') return
     batch.claims += 1
+    if (!batch.isAnswered) batch.copies += 1
     if (fault === 'killed before delivery') return
     batch.isDelivered = true
     if (fault === 'killed after delivery') return
@@ -405,14 +414,22 @@ export class BankFilesModel {
   #import(file: BankFile): void {
     if (file.fault !== 'none') throw new Refused()
     if (this.#isSeen(`file ${file.rail} ${file.message} ${file.copy}`)) return
-    const isRejection = (each: Statement) => each.says === 'batch' && each.status === 'RJCT'
-    // A payment's own reason comes before that of its batch.
-    for (const each of [
-      ...file.statements.filter(each => !isRejection(each)),
-      ...file.statements.filter(isRejection),
-    ]) {
-      if (!this.#isSeen(`${file.rail} ${messageOf(file)} ${recordOf(file, each)}`)) this.#hear(file, each)
+    const rejected = this.#rejectedBy(file)
+    for (const each of file.statements) {
+      if (this.#isSeen(`${file.rail} ${messageOf(file)} ${recordOf(file, each)}`)) continue
+      const batch = this.#batchOf(each)
+      const isRejection = (each.says === 'batch' || each.says === 'status') && each.status === 'RJCT'
+      if (batch !== undefined) {
+        batch.isAnswered = true
+        const isOfWhole = isRejection && (each.says === 'batch' || rejected.has(batch))
+        if (!isOfWhole) batch.isTaken = true
+        if (isOfWhole && !isAboutPayee(each)) continue
+      }
+      this.#hear(file, each)
     }
+    // A payment's own reason comes before that of its batch.
+    for (const [batch, codes] of [...rejected].sort(([a], [b]) => (this.#idOf(a.name) < this.#idOf(b.name) ? -1 : 1)))
+      this.#reject(batch, { codes, message: messageOf(file) })
     this.#matchDebits(file.rail)
     this.#settle(file.rail)
   }
@@ -527,27 +544,72 @@ export class BankFilesModel {
     return undefined
   }
 
-  #hearOfBatch({ of, status, code }: { of: string; status: string; code: Code }): Exception['kind'] | undefined {
+  #hearOfBatch({ of, status }: { of: string; status: string }): Exception['kind'] | undefined {
     const batch = this.batches.get(of)
     if (batch === undefined || batch.claims === 0) return 'unmatched'
-    if (status !== 'RJCT') {
-      if (status === 'ACTC' && this.#isGivenBack(batch))
-        return this.#isSeen(`given back ${of}`) ? undefined : 'paid_after_give_back'
-      if (batch.status === 'sent') batch.status = 'acknowledged'
-      if (batch.status === 'approved') batch.early ??= 'acknowledged'
-      return undefined
+    if (status === 'RJCT') return undefined
+    if (status === 'ACTC' && this.#isGivenBack(batch))
+      return this.#isSeen(`given back ${of}`) ? undefined : 'paid_after_give_back'
+    if (batch.status === 'sent') batch.status = 'acknowledged'
+    if (batch.status === 'approved') batch.early ??= 'acknowledged'
+    return undefined
+  }
+
+  /** The sent batch that a statement is about, or that has its payment. */
+  #batchOf(statement: Statement): Batch | undefined {
+    if (statement.says === 'money') return undefined
+    const isWhole = statement.says === 'batch' || statement.says === 'whole batch'
+    const batch = isWhole ? this.batches.get(statement.of) : this.withdrawals.get(statement.of)?.batch
+    return batch && batch.claims > 0 ? batch : undefined
+  }
+
+  /** The batches that a file rejects as a whole, or of which it rejects every payment, with the reasons. */
+  #rejectedBy({ statements }: BankFile): Map<Batch, Code[]> {
+    const found = new Map<Batch, Code[]>()
+    const rejections = statements.flatMap(each =>
+      (each.says === 'batch' || each.says === 'status') && each.status === 'RJCT' ? [each] : [],
+    )
+    for (const [batch, all] of Map.groupBy(rejections, each => this.#batchOf(each))) {
+      if (batch === undefined) continue
+      const open = this.#paymentsOf(batch).filter(({ outcome }) => outcome === null || outcome === 'paid')
+      const ofPayments = all.filter(each => each.says === 'status' && !this.withdrawals.get(each.of)?.isRemoved)
+      const isComplete = open.length > 0 && open.every(({ name }) => ofPayments.some(({ of }) => of === name))
+      const ofWhole = all.filter(({ says }) => says === 'batch')
+      const others = ofPayments.filter(each => !isAboutPayee(each))
+      if (ofWhole.length > 0 || (isComplete && others.length > 0))
+        found.set(
+          batch,
+          [...ofWhole, ...others].map(({ code }) => code),
+        )
+    }
+    return found
+  }
+
+  /** A bank that rejects a batch may pay another copy of it. */
+  #reject(batch: Batch, { codes, message }: { codes: Code[]; message: string }): undefined {
+    const code = gravestOf(codes)
+    const kinds = ['duplicate', 'rejected', 'float', 'contradiction']
+    const earlier = this.exceptions.filter(({ about, kind }) => about === batch.name && kinds.includes(kind))
+    const open = (kind: Exception['kind']): undefined => {
+      const undecided = earlier.find(({ decision }) => decision === null)
+      if (undecided !== undefined && kind === 'duplicate') undecided.kind = kind
+      if (undecided !== undefined || this.#isSeen(`rejection ${message} ${batch.name} ${code}`)) return
+      const { rail, name: about } = batch
+      const opened = { rail, kind, about, outcome: null, amount: null, code, openedAt: this.now, decision: null }
+      this.exceptions.push(opened)
     }
     const payments = this.#paymentsOf(batch)
-    if (payments.some(({ outcome }) => outcome === 'paid' || outcome === 'returned')) return 'contradiction'
+    const isPaid = payments.some(({ outcome }) => outcome === 'paid' || outcome === 'returned')
+    if (isPaid) return open('contradiction')
     const hasFailed = batch.status === 'rejected' || batch.status === 'settled' || batch.early === 'rejected'
-    if (hasFailed) return undefined
-    const isOpen = payments.some(({ outcome }) => outcome === null)
-    if (isOpen && code === 'AM05') return 'duplicate'
-    if (isOpen && code === 'AM04') return 'float'
+    if (hasFailed || !payments.some(({ outcome }) => outcome === null)) return
+    if (code === 'AM05') return open('duplicate')
+    if (code === 'AM04') return open('float')
+    const isOfFile = code !== null && codes.every(each => each === null || each === 'FF01')
+    if (!isOfFile || batch.isTaken || batch.copies !== 1 || earlier.length > 0) return open('rejected')
     for (const each of payments) if (each.outcome === null) this.#end(each, 'failed')
     if (batch.status === 'approved') batch.early = 'rejected'
     else batch.status = 'rejected'
-    return undefined
   }
 
   #hearOfWhole({ of, amount, bank }: { of: string; amount: bigint; bank: string }): Exception['kind'] | undefined {
@@ -722,6 +784,17 @@ export class BankFilesModel {
 
 function isRecordedSent({ batch }: Withdrawal): boolean {
   return batch !== null && ['sent', 'acknowledged', 'settled', 'rejected'].includes(batch.status)
+}
+
+/** Whether a payment was rejected for a reason that every copy of it has. */
+function isAboutPayee(rejection: Statement): boolean {
+  return rejection.says === 'status' && (rejection.code === 'AC04' || rejection.code === 'AG01')
+}
+
+function gravestOf(codes: Code[]): Code {
+  const order = [['AM05'], ['AM04'], ['FF01', 'AG01'], ['AC04'], ['MS03']]
+  const ranked = order.map(alike => codes.find(code => code !== null && alike.includes(code)))
+  return ranked.find(code => code !== undefined) ?? null
 }
 
 function restrictionOf(code: Code): Restriction | null {

@@ -188,7 +188,7 @@ function command(): fc.Arbitrary<Command> {
     { weight: 5, arbitrary: fc.bigInt({ min: 1_000n, max: 9_000n }) },
     { weight: 1, arbitrary: fc.bigInt({ min: 9_001n, max: 19_950n }) },
   )
-  const code = fc.constantFrom<Code[]>('AC04', 'MS03', 'AG01', null, 'AM04', 'AM05')
+  const code = fc.constantFrom<Code[]>('AC04', 'MS03', 'AG01', null, 'AM04', 'AM05', 'FF01')
   const says = fc.record({
     what: is<Says['what']>('paid', 'paid', 'paid', 'failed', 'returned', 'pending', 'silent', 'silent'),
     ...{ code, isWrong: rarely(12) },
@@ -200,7 +200,11 @@ function command(): fc.Arbitrary<Command> {
     form: is<FileForm>('pain.002', 'pain.002', 'camt.054', 'camt.054', 'camt.053', 'arucs'),
     whole: is('none', 'none', 'acknowledged', 'rejected', 'booked', 'booked', 'booked wrongly', 'booked early'),
     isTwice: rarely(6),
-    ...{ wholeCode: code, payments: fc.array(says, { minLength: 1, maxLength: 4 }), stranger: rarely(12) },
+    ...{
+      wholeCode: fc.oneof(code, is('FF01')),
+      payments: fc.array(says, { minLength: 1, maxLength: 4 }),
+      stranger: rarely(12),
+    },
     fault: is('none', 'none', 'none', 'none', 'none', 'none', 'none', 'half', 'other account', 'other currency'),
     sentWith: is('none', 'none', 'killed after delivery'),
     isRead: fc.boolean(),

@@ -52,6 +52,28 @@ function gravityOf(code: string): number {
 }
 
 /**
+ * Whether a payment was rejected for a reason that is about its payee, which every copy of the payment has. Other reasons may be those
+ * of a second copy, while the bank pays the first.
+ */
+export function isAboutPayee(given: GivenReasons): boolean {
+  const code = gravestOf(given.reasonCodes)
+  if (code === null || namesDuplicate(given)) return false
+  return reasonOf(code).next === 'give_back_and_block_account' || othersAboutPayee.has(code)
+}
+
+const othersAboutPayee: ReadonlySet<string> = new Set([
+  'AC06',
+  'AG01',
+  'AG11',
+  'BE01',
+  'CNOR',
+  'MD07',
+  'MS02',
+  'RC04',
+  'RR03',
+])
+
+/**
  * Whether the bank takes what it answers for a duplicate of something that it may have executed. Banks that have no code for it say
  * so in words, so all codes and texts are searched. A word too many costs a decision, a missing one pays twice.
  */

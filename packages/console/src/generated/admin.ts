@@ -524,8 +524,17 @@ export type PayoutBatch = {
   approvals: PayoutApproval[]
   /** How many people must approve it. */
   approvalsNeeded: number
+  /** Each time that its file left, or may have left, oldest first. */
+  copies: PayoutBatchCopy[]
   /** Null unless an operator holds it back. */
   hold: PayoutBatchHold | null
+}
+
+export type PayoutBatchCopy = {
+  kind: 'delivery' | 'export' | 'download'
+  /** Null for the worker. */
+  person: string | null
+  at: Instant
 }
 
 export type PayoutBatchHold = {
@@ -582,7 +591,7 @@ export type PayoutException = {
   id: PayoutExceptionId
   rail: string
   /** Why the answer of the bank did not fit. */
-  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable' | 'paid_after_give_back'
+  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'rejected' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable' | 'paid_after_give_back'
   reference: string | null
   /** The batch that it is about, or that has its payment. */
   batchId: PayoutBatchId | null
@@ -828,7 +837,7 @@ export const operations: Record<string, Operation> = {
   'getPayout': { method: 'GET', path: '/admin/v1/payouts/{payment}' },
   'removePayment': { method: 'POST', path: '/admin/v1/payouts/{payment}/remove', hasBody: true },
   'exportPayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/export' },
-  'downloadPayoutBatch': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}/file', accepts: '*/*' },
+  'downloadPayoutBatch': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}/file', hasQuery: true, accepts: '*/*' },
   'listPayoutExceptions': { method: 'GET', path: '/admin/v1/payout-exceptions', hasQuery: true, entries: 'exceptions', cursor: 'id' },
   'getPayoutException': { method: 'GET', path: '/admin/v1/payout-exceptions/{exceptionId}' },
   'closePayoutException': { method: 'POST', path: '/admin/v1/payout-exceptions/{exceptionId}/close', hasBody: true },
@@ -1152,11 +1161,14 @@ export interface AdminOperations {
   /**
    * Download the file of a batch.
    *
-   * Of a batch that was exported: always the same bytes. It contains account numbers, so each download is in the audit log.
+   * Of a batch that was sent: always the same bytes. A second download, and one of a file that was delivered, needs `again`: a bank that gets a file twice may pay all members twice. It contains account numbers, so each download is in the audit log.
    *
    * `GET /admin/v1/payout-batches/{batchId}/file` (downloadPayoutBatch)
    */
-  downloadPayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<Response>
+  downloadPayoutBatch(batchId: PayoutBatchId, query?: {
+    /** Download it although it has left before: you know that the bank does not have it. */
+    again?: boolean | undefined
+  }, options?: CallOptions): Call<Response>
   /**
    * List bank answers that did not fit.
    *

@@ -3,7 +3,7 @@ import type { Currency } from '../../../money.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord } from '../bank-files.ts'
-import { gravestOf, nextStepOf } from '../reasons.ts'
+import { gravestOf } from '../reasons.ts'
 import { endUnanswered, keepRecords } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
@@ -32,7 +32,7 @@ export async function lockAnswered(tx: Tx, { rail, now }: Context, messageId: st
   return rows[0]
 }
 
-/** Applies what a message says about a whole batch. */
+/** Applies what a message says about a whole batch. If it is rejected, that is decided after all of its payments. */
 export async function answerBatch(
   tx: Tx,
   context: Context,
@@ -40,34 +40,18 @@ export async function answerBatch(
 ): Promise<void> {
   const { rail, fileId, now } = context
   const { messageId, state, line } = record
-  const reasonCode = gravestOf(record.reasonCodes)
-  const openException = async (kind: exceptions.ExceptionKind, reason: string) => {
-    const fingerprint = fingerprintOf(head, record)
-    const common = { rail: rail.name, file: { id: fileId, line }, fingerprint, reference: messageId, reasonCode }
-    await exceptions.open(tx, [{ ...common, kind, reason }], now)
-  }
   await keepRecords(tx, context, { head, kept: [{ record, reference: messageId }] })
   const batch = await lockAnswered(tx, context, messageId)
-  if (batch === undefined) return await openException('unmatched', `The bank answers a batch that we did not send`)
-  if (state !== 'rejected') {
+  if (batch === undefined) {
+    const [fingerprint, reason] = [fingerprintOf(head, record), 'The bank answers a batch that we did not send']
+    const about = { reference: messageId, reasonCode: gravestOf(record.reasonCodes), file: { id: fileId, line } }
+    await exceptions.open(tx, [{ rail: rail.name, kind: 'unmatched', fingerprint, reason, ...about }], now)
+  } else if (state !== 'rejected') {
+    await batches.recordSignOfCopy(tx, { batchIds: [batch.id], now })
     const isAccepted = state === 'acknowledged' || state === 'partly'
     if (isAccepted && isGivenBack(batch)) return await openAccepted(tx, context, record)
     await markBatch(tx, { batchId: batch.id, as: 'acknowledged', now })
-    return
   }
-  if (batch.paidCount > 0)
-    return await openException('contradiction', 'The bank rejects a batch of which it has reported payments as paid')
-  if (batch.status === 'rejected' || batch.status === 'settled') return
-  const next = nextStepOf(record)
-  if (batch.unansweredCount > 0 && next === 'decide')
-    return await openException(
-      'duplicate',
-      'The bank takes the batch for a duplicate; find out which of the two it paid',
-    )
-  if (batch.unansweredCount > 0 && next === 'decide_once_funded')
-    return await openException('float', 'The paying account lacked the money for the batch; top it up and decide')
-  await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'failed', reasonCode })
-  await markBatch(tx, { batchId: batch.id, as: 'rejected', now })
 }
 
 /** Whether the money of every payment of a batch was given back. */
@@ -92,7 +76,7 @@ async function openAccepted(
 }
 
 /** Marks a batch that is at the bank. If its delivery is not recorded yet, because the sender was killed, it is marked then. */
-async function markBatch(
+export async function markBatch(
   tx: Tx,
   { batchId, as: status, now }: { batchId: string; as: 'acknowledged' | 'rejected'; now: Date },
 ): Promise<void> {

@@ -12,6 +12,7 @@ import { newBatchReference } from '../../reference.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
 import { endUnanswered } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
+import * as copies from './copies.ts'
 import { debtorOf } from './debtors.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
@@ -300,17 +301,28 @@ export async function listSendable(db: Reader, rail: string): Promise<string[]> 
 
 /**
  * Fixes an approved batch, so that its file can be written: from here on it can neither be held nor changed. If the day of its
- * cut-off is over, it takes the next possible value date, unless an earlier sender may have written its file. Idempotent.
+ * cut-off is over, it takes the next possible value date, unless an earlier sender may have written its file.
+ * @param leaves how the file is about to leave, which is recorded as a copy; undefined if it does not
  * @returns undefined if it is not approved, held, or sent already
  * @throws CalendarEnded
  */
 export async function claimForSending(
   tx: Tx,
-  { rail, batchId, now }: { rail: FileRailSettings; batchId: string; now: Date },
-): Promise<(Batch & { fileName: string; missed: Day | null }) | undefined> {
+  {
+    rail,
+    batchId,
+    leaves,
+    now,
+  }: {
+    rail: FileRailSettings
+    batchId: string
+    leaves?: { kind: copies.CopyKind; person: string | null } | undefined
+    now: Date
+  },
+): Promise<(Batch & { fileName: string; missed: Day | null; copy: number | null }) | undefined> {
   const { rows } = await sql<{ fileName: string; isFixed: boolean }>`
     update payout_batches b
-       set claims = b.claims + 1, sending_at = coalesce(b.sending_at, ${now}),
+       set sending_at = coalesce(b.sending_at, ${now}),
            file_name = coalesce(b.file_name, b.message_id || '.' || ${rail.format.extension})
       from (select id, sending_at is not null as is_fixed from payout_batches where id = ${batchId} for update) before
      where b.id = before.id and b.status = 'approved' and not b.held and b.payment_count > 0
@@ -320,8 +332,9 @@ export async function claimForSending(
   const batch = claimed && (await find(tx, batchId))
   if (claimed === undefined || batch === undefined) return undefined
   const { fileName, isFixed } = claimed
+  const copy = leaves === undefined ? null : await copies.record(tx, { batchId, ...leaves, now })
   const isLate = dayIn(rail.timeZone, now) > dayIn(rail.timeZone, batch.cutOffAt)
-  if (isFixed || !isLate) return { ...batch, fileName, missed: null }
+  if (isFixed || !isLate) return { ...batch, fileName, missed: null, copy }
   const { cutOffAt, valueDate, expectedOn } = rail.schedule(now, batch.isInstant)
   await sql`
     update payout_batches set cut_off_at = ${cutOffAt}, value_date = ${valueDate}::date where id = ${batchId}`.execute(
@@ -330,16 +343,18 @@ export async function claimForSending(
   await sql`
     update payouts set expected_at = ${endOf(rail, expectedOn)}
      where batch_id = ${batchId} and removed_at is null`.execute(tx)
-  return { ...batch, cutOffAt, valueDate, fileName, missed: batch.valueDate }
+  return { ...batch, cutOffAt, valueDate, fileName, missed: batch.valueDate, copy }
 }
 
-/** Gives a claim back whose file could not be written. With the last one the batch can be changed again. */
-export async function unclaim(tx: Tx, batchId: string): Promise<void> {
+/** Releases a claim when its file did not leave. Without another copy, the batch can be changed again. */
+export async function unclaim(tx: Tx, { batchId, copy }: { batchId: string; copy: number | null }): Promise<void> {
+  const { rows } =
+    await sql`select from payout_batches where id = ${batchId} and status = 'approved' for update`.execute(tx)
+  if (rows.length === 0) return
+  if (copy !== null) await copies.forget(tx, { batchId, number: copy })
   await sql`
-    update payout_batches
-       set claims = claims - 1, sending_at = case when claims > 1 then sending_at end,
-           answered_at = case when claims > 1 then answered_at end
-     where id = ${batchId} and status = 'approved' and claims > 0`.execute(tx)
+    update payout_batches set sending_at = null, answered_at = null, copy_taken_at = null
+     where id = ${batchId} and not exists (select from payout_batch_copies where batch_id = ${batchId})`.execute(tx)
 }
 
 /** Where an export by hand began to write the file of an approved batch, without being recorded as sent; null if none did. */
@@ -380,6 +395,40 @@ export async function listSent(
     select message_id from payout_batches
      where rail = ${rail} and message_id = any(${messageIds}::text[]) and sending_at is not null`.execute(db)
   return new Set(rows.map(({ messageId }) => messageId))
+}
+
+/** Records that the bank has shown that it took a copy of the files of batches: by any answer but a rejection, or by a booking. */
+export async function recordSignOfCopy(
+  tx: Tx,
+  { batchIds, now }: { batchIds: readonly string[]; now: Date },
+): Promise<void> {
+  if (batchIds.length === 0) return
+  await sql`
+    update payout_batches set copy_taken_at = ${now}
+     where id = any(${batchIds}::text[]) and sending_at is not null and copy_taken_at is null`.execute(tx)
+}
+
+/**
+ * Whether the bank has shown that it took a copy of a batch's file. It may pay that copy even if it rejects another, so two people
+ * decide whether the money is given back.
+ */
+export async function hasSignOfCopy(db: Reader, batchId: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from payout_batches b
+     where id = ${batchId}
+       and (copy_taken_at is not null or acknowledged_at is not null
+            or exists (select from payouts p where p.batch_id = b.id and p.outcome in ('paid', 'returned'))
+            or exists (select from bank_records r where r.rail = b.rail and r.reference = b.message_id and r.booked_on is not null))`.execute(
+    db,
+  )
+  return rows.length > 0
+}
+
+/** Records that all unanswered payments of a batch were given back, since the bank rejects it. */
+export async function recordGivenBack(tx: Tx, { batchId, now }: { batchId: string; now: Date }): Promise<void> {
+  await sql`
+    update payout_batches set given_back_at = ${now}
+     where id = ${batchId} and given_back_at is null`.execute(tx)
 }
 
 /** Whether the bank has answered a batch or one of its payments. Its file must not go to the bank again. */

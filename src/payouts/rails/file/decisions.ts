@@ -222,6 +222,7 @@ async function giveBackBatch(
     throw problem('Conflict', `The batch ${messageId} has not been sent; take its payments out of it instead`)
   const source = { rail, messageId: 'operator', keyPrefix: key }
   await endUnanswered(tx, { source, batchId, outcome: 'failed', reasonCode, now })
+  await batches.recordGivenBack(tx, { batchId, now })
   await batches.settleAnswered(tx, { rail, now })
 }
 

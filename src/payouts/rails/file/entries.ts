@@ -51,6 +51,7 @@ async function bookBatch(
   )
   const isRepeated = isReportedAgain(booked, earlier)
   await keepRecords(tx, context, { head, kept: [{ record, reference, booked }] })
+  await batches.recordSignOfCopy(tx, { batchIds: [batch.id], now })
   const debit = -amount.amount
   if (debit !== batch.controlTotal - batch.unpaid) {
     // What did not fit is matched again once the bank reports payments as failed.

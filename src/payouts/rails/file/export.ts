@@ -8,6 +8,7 @@ import { findByHand, putByHand } from '../delivery/by-hand.ts'
 import { NotDelivered } from '../delivery/delivery.ts'
 import { measured } from '../delivery/files.ts'
 import * as batches from './batches.ts'
+import * as copies from './copies.ts'
 import type { FileRailSettings } from './format.ts'
 import { type RecordExport, type SentFile, send } from './send.ts'
 
@@ -17,6 +18,7 @@ import { type RecordExport, type SentFile, send } from './send.ts'
  * An export that was killed may have left its file, and the file may be with the bank. If the bank has answered the batch, it
  * is: the batch then counts as sent without being written again. Otherwise only the folder with that file is accepted, unless the
  * operator says that the first file was not sent.
+ * @param person who carries it
  * @param isFirstUnsent the operator's word that no file of an earlier export was sent
  * @param record writes the audit entries, in the transaction that records the batch as sent
  * @returns `path` is null if the bank has answered; `isNew`: whether the file was written now; undefined if the batch is not
@@ -29,16 +31,23 @@ export async function exportBatch(
     rail,
     batchId,
     folder,
+    person,
     isFirstUnsent = false,
     record,
-  }: { rail: FileRailSettings; batchId: string; folder: string; isFirstUnsent?: boolean; record?: RecordExport },
+  }: {
+    rail: FileRailSettings
+    batchId: string
+    folder: string
+    person: string
+    isFirstUnsent?: boolean
+    record?: RecordExport
+  },
 ): Promise<(SentFile & { path: string | null; isNew: boolean }) | undefined> {
   requireByHand(rail)
   const { db } = context
   let written: string | null = null
   let isNew = false
   const put = async (name: string, bytes: AsyncIterable<string>) => {
-    if (await batches.isAnswered(db, batchId)) return await measured(bytes)
     const file = path.join(folder, name)
     const begun = await batches.findBegunExport(db, batchId)
     if (begun !== null && !isFirstUnsent) {
@@ -63,7 +72,7 @@ export async function exportBatch(
   const sent = await db.transaction().execute(async turn => {
     await sql`set local idle_in_transaction_session_timeout = 0`.execute(turn)
     await lockExport(turn, batchId)
-    return await send(context, { rail, batchId, put, record })
+    return await send(context, { rail, batchId, exportedBy: person, put, record })
   })
   return sent && { ...sent, path: written, isNew }
 }
@@ -106,14 +115,65 @@ async function lockExport(tx: Tx, batchId: string): Promise<void> {
 }
 
 /**
- * The file of a batch that was exported, as often as it is asked for: always the same bytes.
- * @throws Problem `NotFound`; `Conflict` if the batch was not exported, or its file would not be the same
+ * Records that a person is about to take the file of a sent batch to the bank. A second copy of it can pay all members twice, so it has
+ * to be asked for as such.
+ * @param isAgain the person's word that the bank does not have another copy
+ * @returns the number of the copy
+ * @throws Problem `Conflict` with who had the file before, and when
+ */
+export async function recordCopy(
+  tx: Tx,
+  { batchId, isAgain, ...copy }: Omit<copies.NewCopy, 'kind'> & { kind: 'export' | 'download'; isAgain: boolean },
+): Promise<number> {
+  await sql`select from payout_batches where id = ${batchId} for update`.execute(tx)
+  const earlier = await copies.list(tx, batchId)
+  if (earlier.length > 0 && !isAgain)
+    throw problem(
+      'Conflict',
+      `The file has left already: ${copies.inWords(earlier)}. If the bank gets it twice, it may pay all members twice; ask for it ` +
+        'again only if the bank does not have it',
+    )
+  return await copies.record(tx, { batchId, ...copy })
+}
+
+/**
+ * Writes the file of a sent batch into a folder once more, for a bank that does not have it.
+ * @throws Problem as `fileOf` and `recordCopy`; NotDelivered if nothing was written
+ */
+export async function exportAgain(
+  { db, now }: TaskContext,
+  {
+    rail,
+    batchId,
+    folder,
+    person,
+    record,
+  }: { rail: FileRailSettings; batchId: string; folder: string; person: string; record: RecordExport },
+): Promise<SentFile & { path: string; isNew: boolean }> {
+  const { name, sha256, valueDate, parts } = await fileOf(db, { rail, batchId })
+  const copy = { batchId, kind: 'export', person, isAgain: true } as const
+  const number = await db.transaction().execute(async tx => {
+    await record(tx, { sha256 })
+    return await recordCopy(tx, { ...copy, now: now() })
+  })
+  const file = path.join(folder, name)
+  try {
+    await putByHand(file, parts())
+  } catch (error) {
+    if (error instanceof NotDelivered) await db.transaction().execute(tx => copies.forget(tx, { batchId, number }))
+    throw error
+  }
+  return { name, sha256, valueDate, path: file, isNew: true }
+}
+
+/**
+ * The file of a batch that was sent: always the same bytes. The caller records that it leaves.
+ * @throws Problem `NotFound`; `Conflict` if the batch was not sent, or its file would not be the same
  */
 export async function fileOf(
   db: Reader,
   { rail, batchId }: { rail: FileRailSettings; batchId: string },
-): Promise<{ name: string; sha256: string; parts: () => AsyncIterable<string> }> {
-  requireByHand(rail)
+): Promise<SentFile & { parts: () => AsyncIterable<string> }> {
   const batch = await batches.require(db, batchId)
   const { fileName: name, fileSha256: sha256 } = batch
   if (name === null || sha256 === null)
@@ -125,9 +185,10 @@ export async function fileOf(
       'Conflict',
       'The file would differ from the one that was exported: the settings of the rail have changed',
     )
-  return { name, sha256, parts }
+  return { name, sha256, valueDate: batch.valueDate, parts }
 }
 
-function requireByHand(rail: FileRailSettings): void {
+/** @throws Problem `Conflict` if the worker delivers the files of the rail */
+export function requireByHand(rail: FileRailSettings): void {
   if (rail.delivery !== null) throw problem('Conflict', `The rail ${rail.name} sends its files itself`)
 }

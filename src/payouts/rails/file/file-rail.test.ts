@@ -129,9 +129,9 @@ const restrictionsOf = async (id: string) =>
 
 test('a code about the member restricts the member; one about a whole batch or file does not', async () => {
   const codes = ['AC04', 'AG01', 'ZZ99', '']
-  const payments = await sent(5_000, 5_100, 5_200, 5_300)
+  const [paid, ...payments] = await sent(4_000, 5_000, 5_100, 5_200, 5_300)
   await answer(
-    'head;M1',
+    ...['head;M1', `paid;${paid?.reference};4000EUR`],
     ...payments.map(({ reference }, index) => `failed;${reference};5${index}00EUR;${codes[index]}`),
   )
   expect(await Promise.all(payments.map(({ id }) => restrictionsOf(id)))).toEqual([
@@ -144,7 +144,7 @@ test('a code about the member restricts the member; one about a whole batch or f
   useRail({})
   harness.clock.set(tuesday)
   const [other] = await sent(6_000)
-  await answer('head;M1', `batch;${(await batches())[0]?.messageId};rejected;AC04`)
+  await answer('head;M1', `batch;${(await batches())[0]?.messageId};rejected;AC01;payment-information`)
   expect(await statusOf(other?.id ?? '')).toBe('failed')
   expect(await restrictionsOf(other?.id ?? '')).toEqual({ accountRefused: null, reviewReason: null })
 })
@@ -564,14 +564,13 @@ describe('a bank file', () => {
     expect((await openExceptions()).map(({ line, kind }) => [line, kind])).toEqual([
       // What is about no partner comes first.
       [2, 'unmatched'],
-      [10, 'money_out'],
       [3, 'amount'],
       [4, 'amount'],
       [5, 'duplicate'],
       [6, 'float'],
       [8, 'contradiction'],
-      // A batch that is rejected comes last.
       [9, 'unmatched'],
+      [10, 'money_out'],
     ])
     expect([
       await statusOf(first?.id ?? ''),
@@ -674,7 +673,9 @@ describe('a bank file', () => {
       const batchId = batch?.id ?? ''
       // What an export leaves that is killed after it wrote the file.
       const now = harness.clock.now()
-      const claim = await harness.db.transaction().execute(tx => claimForSending(tx, { rail: settings, batchId, now }))
+      const leaves = { kind: 'export', person: 'Ada' } as const
+      const claiming = { rail: settings, batchId, leaves, now }
+      const claim = await harness.db.transaction().execute(tx => claimForSending(tx, claiming))
       if (claim === undefined) throw new Error('The batch was not claimed')
       const bytes = settings.format.write(toWrite(harness.db, { rail: settings, batch: claim }))
       await putByHand(path.join(folder, claim.fileName), bytes)
@@ -688,11 +689,11 @@ describe('a bank file', () => {
       expect(imported).toMatchObject({ result: 'imported' })
       // The operator has carried it to the bank.
       await rm(path.join(folder, `${batch?.messageId}.txt`))
-      const again = await exportBatch(context, { rail: settings, batchId, folder })
+      const again = await exportBatch(context, { rail: settings, batchId, folder, person: 'Ada' })
       expect(again).toMatchObject({ path: null, name: `${batch?.messageId}.txt` })
       expect(await readdir(folder)).toEqual([])
       expect((await batches())[0]).toMatchObject({ status, fileSha256: again?.sha256, sentAt: harness.clock.now() })
-      expect(await exportBatch(context, { rail: settings, batchId, folder })).toBeUndefined()
+      expect(await exportBatch(context, { rail: settings, batchId, folder, person: 'Ada' })).toBeUndefined()
     })
   })
 
@@ -714,7 +715,7 @@ describe('a bank file', () => {
       harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
       await run('send-payout-batches')
       const [batch] = await batches()
-      const asked = { rail: settings, batchId: batch?.id ?? '' }
+      const asked = { rail: settings, batchId: batch?.id ?? '', person: 'Ada' }
       let asksForTime = 0
       const now = () => {
         // The claim asks first, then the record that the file was sent.
@@ -766,7 +767,7 @@ describe('a bank file', () => {
       harness.clock.set(new Date('2026-03-10T14:00:00.000Z'))
       await run('send-payout-batches')
       const [batch] = await batches()
-      const asked = { rail: settings, batchId: batch?.id ?? '' }
+      const asked = { rail: settings, batchId: batch?.id ?? '', person: 'Ada' }
       await expect(exportBatch(context, { ...asked, folder: path.join(folder, 'missing') })).rejects.toThrow(
         NotDelivered,
       )
@@ -1524,7 +1525,8 @@ test('a report that the bank writes on one line ends each of the payments in it'
   const payments = await sent(1_000, 2_000)
   const [batch] = await batches()
   const rejected = payments.map(
-    ({ reference }) => `<TxInfAndSts><OrgnlEndToEndId>${reference}</OrgnlEndToEndId><TxSts>RJCT</TxSts></TxInfAndSts>`,
+    ({ reference }) =>
+      `<TxInfAndSts><OrgnlEndToEndId>${reference}</OrgnlEndToEndId><TxSts>RJCT</TxSts><StsRsnInf><Rsn><Cd>AC04</Cd></Rsn></StsRsnInf></TxInfAndSts>`,
   )
   bank.inbox.set(
     'one-line.xml',

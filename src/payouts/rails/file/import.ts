@@ -16,6 +16,7 @@ import type { FileRailSettings } from './format.ts'
 import { answerPayments, type PaymentRecord } from './payment-answers.ts'
 import { lockRail } from './rail-lock.ts'
 import { type Context, type Keyed, keysOfRecords, toIndexable } from './record-keys.ts'
+import { decideRejections, Rejections, readRejected } from './rejections.ts'
 import { finishStaged, readStaged, type Said, type Staged, stage } from './staging.ts'
 import { listOwners, Turns } from './turns.ts'
 
@@ -132,14 +133,19 @@ async function stageFile(
     return { fileId, status, records, skippedAccounts: skippedAccounts.length }
   }
   const fileId = known?.id ?? newId('bankFile', now)
-  const { records, messageId, skipped } = await stageAll(tx, { rail, fileId, parts: rail.format.read(bytes(), limits) })
+  const rejections = new Rejections()
+  const parts = rail.format.read(bytes(), limits)
+  const { records, messageId, skipped } = await stageAll(tx, { rail, fileId, parts, rejections })
   await sql`
-    insert into bank_files (id, rail, sha256, name, status, received_at, record_count, message_id, skipped_accounts)
-    values (${fileId}, ${rail.name}, ${sha256}, ${name}, 'importing', ${now}, ${records}, ${messageId}, ${skipped}::text[])
+    insert into bank_files (id, rail, sha256, name, status, received_at, record_count, message_id, skipped_accounts, rejected_batches)
+    values (${fileId}, ${rail.name}, ${sha256}, ${name}, 'importing', ${now}, ${records}, ${messageId}, ${skipped}::text[],
+            ${JSON.stringify(await rejections.listBatches(tx, rail.name))})
         on conflict on constraint one_import_per_file
         do update set status = 'importing', problem = null, received_at = excluded.received_at, name = excluded.name,
                       record_count = excluded.record_count, applied_count = 0, message_id = excluded.message_id,
-                      skipped_accounts = excluded.skipped_accounts`.execute(tx)
+                      skipped_accounts = excluded.skipped_accounts, rejected_batches = excluded.rejected_batches`.execute(
+    tx,
+  )
   const taken = { fileId, records, skippedAccounts: skipped.length }
   await record?.(tx, { ...taken, sha256 })
   return { ...taken, status: 'importing' }
@@ -152,9 +158,11 @@ async function stageAll(
     rail,
     fileId,
     parts,
+    rejections,
   }: {
     rail: FileRailSettings
     fileId: string
+    rejections: Rejections
     parts: AsyncIterable<{ type: 'head'; head: BankFileHead } | BankRecord>
   },
 ): Promise<{ records: number; messageId: string; skipped: string[] }> {
@@ -162,8 +170,6 @@ async function stageAll(
   let messageId: string | undefined
   let records = 0
   let said: Said[] = []
-  // A batch that is rejected comes last: the reasons of single payments say more than its reason.
-  let rejections: Said[] = []
   // While some records are staged, the next are read.
   let staging = Promise.resolve()
   const stageSome = async (some: Said[]) => {
@@ -175,13 +181,6 @@ async function stageAll(
     staging = stageSome(said)
     said = []
   }
-  const add = async (each: Said) => {
-    if (said.push(each) === stagingSize) await flush()
-  }
-  const addRejections = async () => {
-    for (const each of rejections) await add(each)
-    rejections = []
-  }
   let head: BankFileHead | undefined
   const keyOf = keysOfRecords()
   const skipped = new Set<string>()
@@ -190,8 +189,8 @@ async function stageAll(
   try {
     for await (const read of parts) {
       const part = toIndexable(read)
+      rejections.add(part)
       if (part.type === 'head') {
-        await addRejections()
         messageId ??= part.head.messageId
         head = part.head.message === 'camt.052' ? { ...part.head, messageId: interimReports } : part.head
         isSkipped = head.account !== null && !isOfRail(rail, head.account)
@@ -203,11 +202,8 @@ async function stageAll(
       if (isSkipped) continue
       refuseOtherCurrency(rail, part)
       records += 1
-      const each = { head, record: { ...part, key: keyOf(head, part) } }
-      if (part.type !== 'batch' || part.state !== 'rejected') await add(each)
-      else if (rejections.push(each) === stagingSize) await addRejections()
+      if (said.push({ head, record: { ...part, key: keyOf(head, part) } }) === stagingSize) await flush()
     }
-    await addRejections()
     await flush()
   } finally {
     // Before the transaction ends, also if the file is refused.
@@ -293,7 +289,8 @@ export async function applyIfFree(db: Db, file: OneFile): Promise<boolean> {
 
 /** @param file.db other connections than the one on which the file is applied */
 async function applyStaged(connection: Reader, { db, rail, fileId, now }: OneFile & { db: Db }): Promise<void> {
-  const context = { rail, fileId, now }
+  const rejected = await readRejected(connection, fileId)
+  const context = { rail, fileId, rejected: new Set(rejected.map(({ id }) => id)), now }
   const read = (after?: Staged) => readStaged(db, { fileId, after, countMax: chunkSize })
   let staged = await read()
   while (staged.length > 0) {
@@ -306,6 +303,7 @@ async function applyStaged(connection: Reader, { db, rail, fileId, now }: OneFil
   }
   await connection.transaction().execute(async tx => {
     await lockRail(tx, { rail: rail.name, for: 'records' })
+    await decideRejections(tx, context, rejected)
     await matchDebits(tx, { rail: rail.name, now })
     await batches.settleAnswered(tx, { rail: rail.name, now })
     await sql`update bank_files set status = 'imported' where id = ${fileId} and status = 'importing'`.execute(tx)

@@ -2,7 +2,7 @@ import { sql, type Tx } from '../../../database/database.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord, PaymentState } from '../bank-files.ts'
-import { gravestOf, reasonInWords, restrictionOf } from '../reasons.ts'
+import { gravestOf, isAboutPayee, reasonInWords, restrictionOf } from '../reasons.ts'
 import { type Kept, keepRecords } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { type Booked, isAfterReturn, isBookedAnew, isReportedAgain, listBooked } from './bookings.ts'
@@ -15,8 +15,11 @@ type PayoutRow = KnownPayout & {
   reference: string
   partnerId: string
   withdrawalId: string
+  batchId: string | null
   /** Its batch, if this is the first answer to it. */
   firstAnswered: string | null
+  /** Its batch, if the bank has not shown yet that it took a copy of the file. */
+  untaken: string | null
 }
 
 /** Applies what a message says about single payments. */
@@ -30,7 +33,8 @@ export async function answerPayments(
     select p.reference, p.partner_id, p.withdrawal_id, p.amount, p.currency, p.outcome,
            p.removed_at is not null as is_removed,
            coalesce(b.status in ('sent', 'acknowledged', 'settled', 'rejected') or b.sending_at is not null, false) as is_sent,
-           case when b.sending_at is not null and b.answered_at is null then b.id end as first_answered
+           p.batch_id, case when b.sending_at is not null and b.answered_at is null then b.id end as first_answered,
+           case when b.sending_at is not null and b.copy_taken_at is null then b.id end as untaken
       from payouts p left join payout_batches b on b.id = p.batch_id
      where p.rail = ${rail.name} and p.reference = any(${records.map(({ reference }) => reference)}::text[])
      order by p.reference for update of p`.execute(tx)
@@ -41,11 +45,17 @@ export async function answerPayments(
   const kept: Kept[] = []
   const changed = new Map<string, { outcome: FinalOutcome; code: string | null; reason: string | null }>()
   const opened: exceptions.NewException[] = []
+  const taken = new Set<string>()
   for (const record of records) {
     const { reference, line, amount } = record
     const reasonCode = gravestOf(record.reasonCodes)
     const payout = payouts.get(reference)
-    const found = match(payout, record)
+    const isRejection = record.state === 'failed' && context.rejected.has(payout?.batchId ?? '')
+    if (payout?.untaken && !isRejection) taken.add(payout.untaken)
+    const answer = match(payout, record)
+    // Decided with the whole batch.
+    const isOfWhole = isRejection && !payout?.isRemoved && !isAboutPayee(record) && !isMismatch(answer)
+    const found: Match = isOfWhole ? { result: 'known' } : answer
     const booked = bookedOf(record, { head, payout })
     const matched = booked === null ? found : matchBooking(found, { payout, booked, bookings, record })
     if (booked !== null) bookings.set(reference, [...(bookings.get(reference) ?? []), booked])
@@ -85,6 +95,12 @@ export async function answerPayments(
        where p.reference = c.reference`.execute(tx)
   }
   await exceptions.open(tx, opened, now)
+  await batches.recordSignOfCopy(tx, { batchIds: [...taken], now })
+}
+
+/** Whether an answer is about another payment or sum. */
+function isMismatch(answer: Match): boolean {
+  return answer.result === 'exception' && (answer.kind === 'amount' || answer.kind === 'unmatched')
 }
 
 /** The earlier bookings of the payments that some records say are booked, by reference. */

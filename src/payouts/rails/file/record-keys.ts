@@ -3,7 +3,13 @@ import type { BankFileHead, BankRecord } from '../bank-files.ts'
 import type { FileRailSettings } from './format.ts'
 
 /** An import, as the functions for single records need it. */
-export type Context = { rail: FileRailSettings; fileId: string; now: Date }
+export type Context = {
+  rail: FileRailSettings
+  fileId: string
+  /** The ids of the batches that the file rejects as a whole. */
+  rejected: ReadonlySet<string>
+  now: Date
+}
 
 /** A record with the key that recognises it within its message, also when the bank sends the message again. */
 export type Keyed<T extends BankRecord = BankRecord> = T & { key: string }

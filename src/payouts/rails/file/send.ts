@@ -2,6 +2,7 @@ import type { Tx } from '../../../database/database.ts'
 import type { TaskContext } from '../../../tasks.ts'
 import type { Day } from '../../../time.ts'
 import { NotDelivered } from '../delivery/delivery.ts'
+import { measured } from '../delivery/files.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
 
@@ -31,7 +32,7 @@ export type SentFile = { name: string; sha256: string; valueDate: Day }
 export type RecordExport = (tx: Tx, sent: { sha256: string }) => Promise<void>
 
 /**
- * Writes one approved batch and delivers it. Claim and commit, deliver, record and commit.
+ * Writes one approved batch and delivers it, unless the bank has answered it. Claim and commit, deliver, record and commit.
  * @param put delivers the file, once however often it is called with the same bytes
  * @param record runs in the transaction that records the batch as sent
  * @returns undefined if the batch cannot be sent now
@@ -41,18 +42,29 @@ export async function send(
   {
     rail,
     batchId,
+    exportedBy,
     put,
     record,
   }: {
     rail: FileRailSettings
     batchId: string
+    /** Who carries the file to the bank; without it, the worker delivers it. */
+    exportedBy?: string
     record?: RecordExport | undefined
     put: (name: string, bytes: AsyncIterable<string>) => Promise<{ sha256: string }>
   },
 ): Promise<SentFile | undefined> {
-  const batch = await db.transaction().execute(tx => batches.claimForSending(tx, { rail, batchId, now: now() }))
+  const leaves =
+    exportedBy === undefined
+      ? ({ kind: 'delivery', person: null } as const)
+      : ({ kind: 'export', person: exportedBy } as const)
+  // Committed before the file leaves: a sender that is killed may have delivered it.
+  const batch = await db.transaction().execute(async tx => {
+    const isAtBank = await batches.isAnswered(tx, batchId)
+    return await batches.claimForSending(tx, { rail, batchId, leaves: isAtBank ? undefined : leaves, now: now() })
+  })
   if (batch === undefined) return undefined
-  const { valueDate, missed } = batch
+  const { valueDate, missed, copy } = batch
   if (missed !== null) log.info({ rail: rail.name, batchId, missed, valueDate }, 'a late batch took another value date')
   let isWriterAtFault = false
   const content = async function* () {
@@ -64,7 +76,9 @@ export async function send(
     }
   }
   try {
-    const { sha256 } = await put(batch.fileName, content())
+    // An earlier sender was killed after it had delivered the file.
+    const isAtBank = copy === null
+    const { sha256 } = isAtBank ? await measured(content()) : await put(batch.fileName, content())
     await db.transaction().execute(async tx => {
       await batches.recordSent(tx, { batchId, sha256, now: now() })
       await record?.(tx, { sha256 })
@@ -75,7 +89,7 @@ export async function send(
   } catch (error) {
     // A file that was not delivered can still be changed: its payment at fault taken out, or the batch held.
     if (isWriterAtFault || error instanceof NotDelivered)
-      await db.transaction().execute(tx => batches.unclaim(tx, batchId))
+      await db.transaction().execute(tx => batches.unclaim(tx, { batchId, copy }))
     throw error
   }
 }

@@ -1,0 +1,291 @@
+import pino from 'pino'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { accountReport, type Status, statusReport, wholeBatch } from '../../test/bank-xml.ts'
+import { euroRail, ownIban } from '../../test/file-bank.ts'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { verify } from '../audit/verify.ts'
+import { hasSignOfCopy } from '../payouts/rails/file/batches.ts'
+import { fileRail } from '../payouts/rails/file/file-rail.ts'
+import { sepaFormat } from '../payouts/rails/sepa/format.ts'
+import { payoutTasks } from '../payouts/tasks.ts'
+import type { TaskContext } from '../tasks.ts'
+
+// A bank that gets the file of a batch twice pays the first copy and rejects the second. Everything goes through the operators' API.
+
+const byHand = euroRail({ name: 'by-hand', currency: 'EUR', format: sepaFormat() })
+
+let harness: Harness
+let operator: Awaited<ReturnType<Harness['addOperator']>>
+let context: TaskContext
+beforeAll(async () => {
+  harness = await startHarness({
+    fileRails: [byHand],
+    bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated'),
+  })
+  operator = await harness.addOperator()
+  context = { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now }
+})
+afterAll(() => harness.stop())
+
+let week = 0
+beforeEach(() => {
+  // 11:00 in Berlin, on the next Tuesday, so that each test has its own batch.
+  harness.clock.set(new Date(Date.UTC(2026, 2, 10 + 7 * week++, 10)))
+})
+
+const tasks = () => payoutTasks([fileRail({ db: harness.db, now: harness.clock.now, settings: byHand })])
+const run = (task: keyof ReturnType<typeof tasks>) => tasks()[task](context)
+
+type Batch = { id: string; messageId: string; withdrawals: string[]; references: string[]; members: string[] }
+
+async function withdraw(memberId: string, amount = 10_000): Promise<string> {
+  const body = { memberId, amount: { amount, currency: 'EUR' } }
+  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body })
+  expect(intent.status, intent.text).toBe(201)
+  const { withdrawalIntentId } = intent.body
+  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  return completed.headers.location?.split('/').at(-1) ?? ''
+}
+
+const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
+const statusesOf = async ({ withdrawals }: Batch) =>
+  await Promise.all(withdrawals.map(async id => (await get(id)).status))
+
+/** A batch of five payments that is approved automatically, after its cut-off. */
+async function approvedBatch(): Promise<Batch> {
+  const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
+  const members: string[] = []
+  for (let count = 0; count < 5; count++)
+    members.push(await harness.addMember({ available: 50_000, account, tier: 'Silver EU', currency: 'EUR' }))
+  const withdrawals: string[] = []
+  for (const member of members) withdrawals.push(await withdraw(member))
+  harness.clock.advance({ seconds: 30 })
+  await run('submit-withdrawals')
+  harness.clock.advance({ minutes: 5 * 60 })
+  await run('send-payout-batches')
+  const { batches } = (await operator.call('GET', '/payout-batches?rail=by-hand&take=1')).body
+  const references = await Promise.all(withdrawals.map(async id => (await get(id)).paymentReference as string))
+  return { ...batches[0], withdrawals, references, members }
+}
+
+/** … whose file an operator has carried to the bank, after so many downloads. */
+async function sentBatch({ downloads = 1 } = {}): Promise<Batch> {
+  const batch = await approvedBatch()
+  const exported = await operator.call('POST', `/payout-batches/${batch.id}/export`)
+  expect(exported.status, exported.text).toBe(200)
+  for (let count = 0; count < downloads; count++) await download(batch.id)
+  return batch
+}
+
+const download = async (id: string) => {
+  const file = await operator.call('GET', `/payout-batches/${id}/file?again=true`)
+  expect(file.status, file.text).toBe(200)
+}
+
+let messages = 0
+async function importFile(xml: (message: { id: string; at: Date }) => string): Promise<void> {
+  const name = `BANK${++messages}`
+  const imported = await operator.call('POST', `/rails/by-hand/files?name=${name}.xml`, {
+    raw: xml({ id: name, at: harness.clock.now() }),
+    headers: { 'content-type': 'application/octet-stream' },
+  })
+  expect(imported.status, imported.text).toBe(200)
+  await run('read-rail-reports')
+}
+
+/** Imports a pain.002 about all of a batch, or about each of its payments. */
+const reject = (batch: Batch, said: Omit<Status, 'status'> = {}) =>
+  importFile(message => statusReport(message, { messageId: batch.messageId, status: 'RJCT', ...said }, []))
+const rejectEach = ({ messageId, references }: Batch, said: Omit<Status, 'status'>[]) =>
+  importFile(message =>
+    statusReport(
+      message,
+      { messageId },
+      references.map((reference, index) => ({ reference, status: 'RJCT', ...said[index % said.length] })),
+    ),
+  )
+const accept = (batch: Batch, status = 'ACSP') =>
+  importFile(message => statusReport(message, { messageId: batch.messageId, status }, []))
+
+const exceptionsAbout = async ({ messageId, references }: Batch) =>
+  (await operator.call('GET', '/payout-exceptions?state=all&take=200')).body.exceptions.filter(
+    ({ reference }: { reference: string }) => [messageId, ...references].includes(reference),
+  )
+
+const allOf = (status: string) => Array(5).fill(status)
+
+async function expectOneException(batch: Batch, expected: object): Promise<void> {
+  expect(await exceptionsAbout(batch)).toMatchObject([{ reference: batch.messageId, closedAt: null, ...expected }])
+  expect(await statusesOf(batch)).toEqual(allOf('submitted'))
+  // No member has the money again.
+  for (const member of batch.members) {
+    const balance = (await harness.call('GET', `/v1/pay/members/${member}/balance`)).body
+    expect(balance.available.amount, JSON.stringify(balance)).toBe(40_000)
+  }
+}
+
+async function expectGivenBack(batch: Batch): Promise<void> {
+  expect(await exceptionsAbout(batch)).toEqual([])
+  expect(await statusesOf(batch)).toEqual(allOf('failed'))
+  expect((await operator.call('GET', `/payout-batches/${batch.id}`)).body.status).toBe('rejected')
+  expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+}
+
+test('a duplicate that the bank rejects pays no member twice: the payments wait for a decision, and the first copy pays them', async () => {
+  const batch = await sentBatch({ downloads: 2 })
+  await accept(batch)
+  await reject(batch, { reason: 'DU01' })
+  await expectOneException(batch, { kind: 'duplicate', reasonCode: 'DU01' })
+  await importFile(message =>
+    accountReport(message, {
+      ...{ kind: 'camt.053', iban: ownIban },
+      entries: [
+        {
+          ...{ bank: 'E1', amount: 49_750n, direction: 'DBIT' },
+          ...{ bookedOn: '2026-03-10', details: wholeBatch(batch.messageId) },
+        },
+      ],
+    }),
+  )
+  expect(await statusesOf(batch)).toEqual(allOf('paid'))
+  expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+})
+
+test.each<[string, Omit<Status, 'status'>, object]>([
+  ...['DU01', 'DU02', 'DU03', 'DU04', 'DU05', 'AM05', 'DUPL'].map(
+    (reason): [string, Omit<Status, 'status'>, object] => [
+      reason,
+      { reason },
+      { kind: 'duplicate', reasonCode: reason },
+    ],
+  ),
+  [
+    'NARR and words about a duplicate',
+    { reason: 'NARR', text: 'DUPLICATE FILE: message id already processed' },
+    { kind: 'duplicate', reasonCode: 'NARR' },
+  ],
+  ['words about a duplicate only', { text: 'Doppeleinreichung' }, { kind: 'duplicate', reasonCode: null }],
+  ['FF01 and words about a duplicate', { reason: 'FF01', text: 'File already received' }, { kind: 'duplicate' }],
+  ['TM01', { reason: 'TM01' }, { kind: 'rejected', reasonCode: 'TM01' }],
+  ['DT01', { reason: 'DT01' }, { kind: 'rejected', reasonCode: 'DT01' }],
+  ['NARR', { reason: 'NARR', text: 'see contract' }, { kind: 'rejected', reasonCode: 'NARR' }],
+  ['an unknown reason', { reason: 'ZZ99' }, { kind: 'rejected', reasonCode: 'ZZ99' }],
+  ['words only', { text: 'see contract' }, { kind: 'rejected', reasonCode: null }],
+  ['no reason', {}, { kind: 'rejected', reasonCode: null }],
+  ['AC01 of the whole message', { reason: 'AC01' }, { kind: 'rejected', reasonCode: 'AC01' }],
+])('a batch that is rejected with %s waits for a decision, though its file left once', async (_, said, expected) => {
+  const batch = await sentBatch()
+  await reject(batch, said)
+  await expectOneException(batch, expected)
+  // Another message about the same is the same question.
+  await reject(batch)
+  await expectOneException(batch, expected)
+})
+
+test.each<[string, Omit<Status, 'status'>[], object]>([
+  ['DU04', [{ reason: 'DU04' }], { kind: 'duplicate', reasonCode: 'DU04' }],
+  ['words', [{ reason: 'NARR', text: 'already executed' }], { kind: 'duplicate', reasonCode: 'NARR' }],
+  ['no reason', [{}], { kind: 'rejected', reasonCode: null }],
+  ['TM01', [{ reason: 'TM01' }], { kind: 'rejected', reasonCode: 'TM01' }],
+  ['AM04', [{ reason: 'AM04' }], { kind: 'float', reasonCode: 'AM04' }],
+  ['several reasons', [{ reason: 'TM01' }, { reason: 'DU05' }, {}], { kind: 'duplicate', reasonCode: 'DU05' }],
+])(
+  'a message that rejects every payment of a batch with %s is one exception about the batch',
+  async (_, said, expected) => {
+    const batch = await sentBatch()
+    await rejectEach(batch, said)
+    await expectOneException(batch, expected)
+  },
+)
+
+test('payments that are all rejected for reasons about their payees fail one by one', async () => {
+  const batch = await sentBatch()
+  await rejectEach(batch, [{ reason: 'AC04' }, { reason: 'MD07' }])
+  expect(await exceptionsAbout(batch)).toEqual([])
+  expect(await statusesOf(batch)).toEqual(allOf('failed'))
+})
+
+test('payments of which one is rejected for a reason about its payee wait for a decision without it', async () => {
+  const batch = await sentBatch()
+  await rejectEach(batch, [{ reason: 'AC04' }, {}, {}, {}, {}])
+  expect(await statusesOf(batch)).toEqual(['failed', ...allOf('submitted').slice(1)])
+  expect(await exceptionsAbout(batch)).toMatchObject([{ kind: 'rejected', reference: batch.messageId }])
+})
+
+describe('a batch whose file left once is given back', () => {
+  test.each(['FF01', 'AM10'])('if the bank rejects the message with %s', async reason => {
+    const batch = await sentBatch()
+    await reject(batch, { reason })
+    await expectGivenBack(batch)
+  })
+
+  test('if the bank rejects the payment information with AC01', async () => {
+    const batch = await sentBatch()
+    await importFile(message =>
+      statusReport(message, { messageId: batch.messageId }, [], { status: 'RJCT', reason: 'AC01' }),
+    )
+    await expectGivenBack(batch)
+  })
+
+  test('if the bank rejects every payment with FF01', async () => {
+    const batch = await sentBatch()
+    await rejectEach(batch, [{ reason: 'FF01' }])
+    await expectGivenBack(batch)
+  })
+
+  test('but not if one of its payments gives another reason', async () => {
+    const batch = await sentBatch()
+    await rejectEach(batch, [{ reason: 'FF01' }, { reason: 'NARR', text: 'see contract' }])
+    await expectOneException(batch, { kind: 'rejected' })
+  })
+})
+
+test('FF01 after two downloads is an exception, which says how often the file may have left', async () => {
+  const batch = await sentBatch({ downloads: 2 })
+  await reject(batch, { reason: 'FF01' })
+  await expectOneException(batch, { kind: 'rejected', reason: expect.stringContaining('may have left 2 times') })
+})
+
+describe('FF01 after a sign that the bank took a copy is an exception:', () => {
+  const signs: [string, (batch: Batch) => Promise<void>][] = [
+    ...['ACTC', 'ACCP', 'ACWC', 'ACFC', 'ACWP', 'PDNG', 'RCVD', 'PART', 'ACSP'].map(
+      (status): [string, (batch: Batch) => Promise<void>] => [status, batch => accept(batch, status)],
+    ),
+    [
+      'ACTC of one payment',
+      ({ messageId, references: [reference = ''] }) =>
+        importFile(message => statusReport(message, { messageId }, [{ reference, status: 'ACTC' }])),
+    ],
+    [
+      'a booking of another sum',
+      ({ messageId }) =>
+        importFile(message =>
+          accountReport(message, {
+            ...{ kind: 'camt.054', iban: ownIban },
+            entries: [
+              {
+                bank: `${message.id}E`,
+                amount: 1n,
+                direction: 'DBIT',
+                bookedOn: '2026-03-10',
+                details: wholeBatch(messageId),
+              },
+            ],
+          }),
+        ),
+    ],
+  ]
+
+  test.each(signs)('%s', async (_, sign) => {
+    const batch = await sentBatch()
+    expect(await hasSignOfCopy(harness.db, batch.id)).toBe(false)
+    await sign(batch)
+    expect(await hasSignOfCopy(harness.db, batch.id)).toBe(true)
+    await reject(batch, { reason: 'FF01' })
+    const about = await exceptionsAbout(batch)
+    expect(about.filter(({ kind }: { kind: string }) => kind === 'rejected')).toMatchObject([
+      { reference: batch.messageId, reason: expect.stringContaining('has taken a copy') },
+    ])
+    expect(await statusesOf(batch)).toEqual(allOf('submitted'))
+  })
+})

@@ -1,6 +1,8 @@
 import { InvalidArgumentError } from 'commander'
 import { exampleId, type IdKind, isIdOf } from '../src/ids.ts'
 import { amountMax, type Currency, currencies } from '../src/money.ts'
+import { isDay } from '../src/partners/settings.ts'
+import type { Day } from '../src/time.ts'
 
 export { whole } from './whole.ts'
 
@@ -38,4 +40,16 @@ export function id(kind: IdKind): (text: string) => string {
     if (!isIdOf(kind, text)) throw new InvalidArgumentError(`Use an id such as ${exampleId(kind)}.`)
     return text
   }
+}
+
+/** Parses a calendar day, '2026-03-31'. */
+export function day(text: string): Day {
+  if (!isDay(text)) throw new InvalidArgumentError('Use a date, for example 2026-03-31.')
+  return text
+}
+
+/** Parses a month, '2026-03'. */
+export function month(text: string): string {
+  if (!/^20[0-9]{2}-(0[1-9]|1[0-2])$/.test(text)) throw new InvalidArgumentError('Use a month such as 2026-03.')
+  return text
 }

@@ -1,8 +1,10 @@
 import { Command } from 'commander'
+import { journalDaysMax, openJournal } from '../src/audit/journal.ts'
 import { recordEnded } from '../src/audit/verifications.ts'
 import { type Check, totals, verify } from '../src/audit/verify.ts'
 import { type Db, sql } from '../src/database/database.ts'
 import { reasonOf, systemClock } from '../src/main.ts'
+import { day } from './arguments.ts'
 import { examples } from './help.ts'
 import { operatorName, recordChange } from './operator.ts'
 import { print, printResult } from './print.ts'
@@ -62,6 +64,21 @@ ledgerCommand
       }
     }
     if (broken.length > 0) setExitCode(3)
+  })
+
+ledgerCommand
+  .command('journal')
+  .description(
+    `Print the journal as CSV, for an accounting program: debits and credits by day and account, at most ${journalDaysMax} days. See docs/operations/finance.md.`,
+  )
+  .requiredOption('--from <day>', 'the first day, by each partner’s time zone', day)
+  .requiredOption('--to <day>', 'the last day', day)
+  .option('--partner <id>', 'only this partner; by default all')
+  .addHelpText('after', examples('ledger journal --from 2026-03-01 --to 2026-03-31 > journal.csv'))
+  .action(async ({ from: firstDay, to: lastDay, partner: partnerId }) => {
+    await withDatabase(async db => {
+      for await (const lines of await openJournal(db, { partnerId, firstDay, lastDay })) writeLine(lines.trimEnd())
+    })
   })
 
 /** Best effort: a standby, or a role that only reads, can be verified too. */

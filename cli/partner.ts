@@ -18,9 +18,9 @@ import {
   suspendPartner,
   updatePartner,
 } from '../src/partners/partners.ts'
-import { isCountry, isDay, isTimeZone, settingBounds } from '../src/partners/settings.ts'
+import { isCountry, isTimeZone, settingBounds } from '../src/partners/settings.ts'
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
-import { name, whole } from './arguments.ts'
+import { day, name, whole } from './arguments.ts'
 import { examples } from './help.ts'
 import { recordChange } from './operator.ts'
 import { partnerNow } from './partner-clock.ts'
@@ -250,11 +250,6 @@ for (const { verb, action, description, change, done, unchanged } of [
         },
       )
     })
-}
-
-function day(text: string): string {
-  if (!isDay(text)) throw new InvalidArgumentError('Use a date, for example 2026-03-31.')
-  return text
 }
 
 function country(text: string): string {

@@ -56,6 +56,16 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
       load: async () => (await import('./float.ts')).floatCommand,
     },
     {
+      name: 'revenue',
+      description: 'Show fees and the operator’s income from them, and take it out of the float.',
+      load: async () => (await import('./revenue.ts')).revenueCommand,
+    },
+    {
+      name: 'invoice',
+      description: 'Bill the fees that employers pay.',
+      load: async () => (await import('./invoice.ts')).invoiceCommand,
+    },
+    {
       name: 'member',
       description: 'Inspect a member of any partner.',
       load: async () => (await import('./member.ts')).memberCommand,
@@ -82,7 +92,7 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
     },
     {
       name: 'ledger',
-      description: 'Check the ledger.',
+      description: 'Check the ledger, and export its journal.',
       load: async () => (await import('./ledger.ts')).ledgerCommand,
     },
   ],

@@ -20,6 +20,7 @@ import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberAccountRoutes } from './members/account-routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
+import { financeRoutes } from './operators/finance-routes.ts'
 import { floatRoutes } from './operators/float-routes.ts'
 import { keyRoutes } from './operators/key-routes.ts'
 import { type Installation, operationRoutes } from './operators/operation-routes.ts'
@@ -127,6 +128,7 @@ export async function buildApp(
   partnerRoutes(app, context)
   operatorTierRoutes(app, context)
   floatRoutes(app, context, { fileRails })
+  financeRoutes(app, context)
   keyRoutes(app, context)
   railRoutes(app, context, { fileRails, adyenRails })
   payoutRoutes(app, context, { fileRails })

@@ -19,6 +19,7 @@ const idPrefixes = {
   memberSession: 'ses',
   transfer: 'tr',
   floatMovement: 'fm',
+  invoice: 'ivc',
   auditEntry: 'aud',
   request: 'req',
   clockMove: 'cm',

@@ -52,6 +52,10 @@ const bodies: Record<string, object> = {
   fundFloat: { amount: gbp(1_000) },
   withdrawFloat: { amount: gbp(1_000) },
   receiveFloat: { payCycleId: 'pc_123', currency: 'GBP' },
+  withdrawRevenue: { amount: gbp(1_000), reference: 'fees' },
+  issueInvoice: { currency: 'GBP' },
+  payInvoice: { reference: 'transfer', on: '2026-03-31' },
+  ...Object.fromEntries(['reopenInvoice', 'voidInvoice'].map(id => [id, { note: 'by mistake' }])),
   setFloatFloor: { currency: 'GBP', floor: null },
   createApiKey: {},
   closePayoutException: { decision: 'ignore', note: 'bank charges' },
@@ -88,7 +92,7 @@ test('the documents contain the operations under test', () => {
   expect(byPath.length).toBeGreaterThanOrEqual(20)
   expect(byPathOfOperators.length).toBeGreaterThanOrEqual(30)
   expect(new Set(byPathOfOperators.map(({ prefix }) => prefix))).toEqual(
-    new Set(['par_', 'key_', 'bat_', 'pex_', 'lv_']),
+    new Set(['par_', 'key_', 'bat_', 'pex_', 'lv_', 'ivc_']),
   )
   expect(new Set(byPath.map(({ prefix }) => prefix))).toEqual(
     new Set(['mem_', 'wi_', 'w_', 'pc_', 'pr_', 'maj_', 'we_', 'evt_', 'req_', 'bat_']),
@@ -111,9 +115,11 @@ describe.each([
       .replace('{deliveryId}', 'evt_123')
       .replace('{partnerId}', harness.partner.id)
       .replace('{keyId}', 'key_123')
+      .replace('{invoiceId}', 'ivc_123')
       .replace('{tier}', 'Silver')
     const headers: Record<string, string> = path.startsWith('/v1/me/') ? { authorization: `Bearer ${token}` } : {}
-    return as(method, url, body === undefined ? { headers } : { headers, body })
+    const query = operationId === 'getFeeStatement' ? '?month=2026-03' : ''
+    return as(method, `${url}${query}`, body === undefined ? { headers } : { headers, body })
   }
 
   test.each(['123', '', 'ÄÖ ☃/../x', "' or 1=1; --", '01KAH4PZC5E4R8V2M6T0X9Y3BD', 'x'.repeat(200)])(

@@ -1,5 +1,6 @@
 import type { RawBuilder } from 'kysely'
 import { type Reader, sql } from '../database/database.ts'
+import { feesByDay } from '../fees/statement.ts'
 import { availableChange, floatChange, movesFloat, owedChange, pendingChange } from '../ledger/ledger.ts'
 import type { Currency } from '../money.ts'
 
@@ -36,6 +37,13 @@ export const postingRules: [reason: string, debit: string, credit: string][] = [
   ['pay_cycle.settled', 'earned_pay', 'carried'],
   ['fees.collected', 'fees', 'revenue'],
   ['fees.booked_back', 'revenue', 'fees'],
+  ['invoice.issued', 'fees_receivable', 'partner_fees'],
+  ['invoice.paid', 'operator_account', 'fees_receivable'],
+  ['invoice.paid', 'fees', 'revenue'],
+  ['invoice.reopened', 'fees_receivable', 'operator_account'],
+  ['invoice.reopened', 'revenue', 'fees'],
+  ['invoice.voided', 'partner_fees', 'fees_receivable'],
+  ['revenue.withdrawn', 'operator_account', 'float'],
   ['float.funded', 'float', 'funding'],
   ['float.withdrawn', 'funding', 'float'],
 ]
@@ -287,6 +295,86 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
           from fee_collections f
           left join settlement_dues d on (d.partner_id, d.pay_cycle_id, d.currency) = (f.partner_id, f.pay_cycle_id, f.currency)`,
     }),
+  },
+  {
+    name: 'whose money it is',
+    rule: 'fees are uncollected, to be billed, billed or revenue, and the operator has taken out or been paid exactly what was recorded',
+    broken: sums({
+      expected: sql`
+        select w.partner_id, what.word, w.currency, 'all cycles', what.amount
+          from withdrawals w cross join lateral (values
+            ('fees', w.fee + w.employer_fee), ('partner_fees', w.employer_fee)
+          ) as what (word, amount)
+         where w.status in ('held', 'submitted', 'paid')
+         union all
+        select f.partner_id, what.word, f.currency, 'all cycles', what.amount
+          from fee_collections f cross join lateral (values ('fees', -f.collected), ('revenue', f.collected)) as what (word, amount)
+         union all
+        select i.partner_id, what.word, i.currency, 'all cycles', what.amount
+          from invoices i cross join lateral (values
+            ('partner_fees', -i.sum, i.status <> 'void'), ('fees_receivable', i.sum, i.status = 'open'),
+            ('operator_account', i.sum, i.status = 'paid'), ('revenue', i.sum, i.status = 'paid'), ('fees', -i.sum, i.status = 'paid')
+          ) as what (word, amount, is_booked)
+         where what.is_booked
+         union all
+        select partner_id, 'operator_account', currency, 'all cycles', amount from float_references where direction = 'revenue'`,
+      found: sql`
+        select t.partner_id, side.account, t.currency, 'all cycles',
+               case when (side.account in ('fees', 'revenue')) = side.is_credit then t.amount else -t.amount end
+          from ledger_transfers t cross join lateral (values (t.debit, false), (t.credit, true)) as side (account, is_credit)
+         where side.account in ('fees', 'partner_fees', 'fees_receivable', 'operator_account', 'revenue')`,
+    }),
+  },
+  {
+    name: 'invoices',
+    rule: 'an invoice is of the sum of its lines, and has posted what its state requires',
+    broken: sums({
+      expected: sql`
+        select i.partner_id, what.word || i.id, i.currency, 'its postings', what.amount
+          from invoices i cross join lateral (values
+            ('lines of ', i.sum), ('billed by ', case when i.status = 'void' then 0 else i.sum end),
+            ('paid for ', case when i.status = 'paid' then i.sum else 0 end)
+          ) as what (word, amount)`,
+      found: sql`
+        select l.partner_id, 'lines of ' || l.invoice_id, i.currency, 'its postings', l.fees - l.fees_given_back
+          from invoice_lines l join invoices i on i.partner_id = l.partner_id and i.id = l.invoice_id
+         union all
+        select partner_id, 'billed by ' || movement_id, currency, 'its postings',
+               case when reason = 'invoice.issued' then amount else -amount end
+          from ledger_transfers where reason in ('invoice.issued', 'invoice.voided')
+         union all
+        select partner_id, 'paid for ' || movement_id, currency, 'its postings', case when credit = 'revenue' then amount else -amount end
+          from ledger_transfers where reason in ('invoice.paid', 'invoice.reopened') and 'revenue' in (debit, credit)`,
+    }),
+  },
+  {
+    name: 'fee statements',
+    rule: 'the fees of each day on the statements are those that the books charged and gave back on it',
+    broken: sums({
+      expected: sql`
+        select t.partner_id, 'fees of ' || (t.created_at at time zone p.time_zone)::date, t.currency, 'the statement',
+               case when t.credit = 'fees' then t.amount else -t.amount end
+          from ledger_transfers t join partners p on p.id = t.partner_id
+         where 'fees' in (t.debit, t.credit) and 'revenue' not in (t.debit, t.credit)`,
+      found: sql`
+        select partner_id, 'fees of ' || day, currency, 'the statement',
+               member_fees - member_fees_given_back + employer_fees - employer_fees_given_back
+          from (${feesByDay({
+            ofWithdrawals: sql`true`,
+            ofTransfers: sql`true`,
+            timeZone: sql`(select p.time_zone from partners p where p.id = w.partner_id)`,
+          })}) f`,
+    }),
+  },
+  {
+    name: 'journal',
+    rule: 'transfers are numbered in the order of their times, so that the journal of a day has all of them',
+    broken: sql<Disagreement>`
+      select partner_id, id as subject, format('not before %s', before) as expected, created_at::text as found
+        from (select partner_id, id, created_at, max(created_at) over (partition by partner_id order by id rows between unbounded preceding and 1 preceding) as before
+                from ledger_transfers) t
+       where created_at < before
+       order by 1, 2 limit 1`,
   },
   {
     name: 'carried',

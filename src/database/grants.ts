@@ -33,6 +33,8 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   },
   installation: { insert: true },
   installationAuditLog: { insert: true },
+  invoiceLines: { insert: true },
+  invoices: { insert: true, update: ['status', 'paidReference', 'paidOn'] },
   ledgerBalances: { insert: true, update: ['available', 'owed', 'transferCount'] },
   // The statement that adds a change to the total deletes the change.
   ledgerFloatChanges: { insert: true, delete: true },

@@ -101,7 +101,7 @@ export type DB = {
   floatReferences: {
     partnerId: string
     reference: string
-    direction: 'fund' | 'withdraw'
+    direction: 'fund' | 'revenue' | 'withdraw'
     currency: Currency
     amount: bigint
     movementId: string
@@ -135,6 +135,29 @@ export type DB = {
     details: unknown
     address: string | null
     requestId: string | null
+  }
+  invoiceLines: {
+    partnerId: string
+    invoiceId: string
+    day: string
+    tier: string
+    withdrawals: number
+    fees: bigint
+    givenBack: number
+    feesGivenBack: bigint
+  }
+  invoices: {
+    partnerId: string
+    id: string
+    number: number
+    currency: Currency
+    status: 'open' | 'paid' | 'void'
+    firstDay: string
+    lastDay: string
+    sum: bigint
+    issuedAt: Date
+    paidReference: string | null
+    paidOn: string | null
   }
   ledgerBalances: {
     partnerId: string

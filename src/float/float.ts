@@ -1,6 +1,7 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
+import { inFloatOf } from '../fees/revenue.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { amountMax, type Currency, inWords, type Money, toWire } from '../money.ts'
@@ -84,9 +85,32 @@ export async function withdraw(tx: Tx, movement: Movement): Promise<Moved> {
   })
 }
 
+/**
+ * Takes collected fees out of a float: the operator's own money, so that it is not a withdrawal of the float. At most what is free
+ * above the floor.
+ * @throws Problem `UnprocessableEntity` if it is more than has been collected or than is free above the floor; otherwise as
+ * `withdraw`
+ */
+export async function withdrawRevenue(tx: Tx, movement: Movement & { reference: string }): Promise<Moved> {
+  return await move(tx, 'revenue', movement, async ({ partnerId, amount: { amount, currency } }) => {
+    const collected = await inFloatOf(tx, { partnerId, currency })
+    if (amount > collected) {
+      const most = inWords({ amount: collected > 0n ? collected : 0n, currency })
+      throw problem('UnprocessableEntity', `Only ${most} of collected fees is in the float; take out at most that`)
+    }
+    const { free } = await sumsOf(tx, { partnerId, currency })
+    const floor = await floorOf(tx, { partnerId, currency })
+    if (amount <= free - (floor ?? 0n)) return
+    const words = inWords({ amount: free, currency })
+    const above = floor === null ? '' : `, and the floor is ${inWords({ amount: floor, currency })}`
+    throw problem('UnprocessableEntity', `Only ${words} of the float is free${above}`)
+  })
+}
+
 const directions = {
   fund: { debit: 'float', credit: 'funding', reason: 'float.funded' },
   withdraw: { debit: 'funding', credit: 'float', reason: 'float.withdrawn' },
+  revenue: { debit: 'operator_account', credit: 'float', reason: 'revenue.withdrawn' },
 } as const
 type Direction = keyof typeof directions
 
@@ -124,7 +148,7 @@ export async function listRecorded(
 ): Promise<Recorded[]> {
   if (references.length === 0) return []
   const { rows } = await sql<Recorded>`
-    select partner_id, movement_id, reference, case direction when 'withdraw' then -amount else amount end as amount
+    select partner_id, movement_id, reference, case direction when 'fund' then amount else -amount end as amount
       from float_references
      where reference = any(${references}::text[]) and currency = ${currency}
      order by movement_id`.execute(db)
@@ -163,13 +187,7 @@ export async function setFloor(
   { partnerId, currency, floor, now }: { partnerId: string; currency: Currency; floor: bigint | null; now: Date },
 ): Promise<bigint | null> {
   await lockPartner(tx, partnerId)
-  const limit = await tx
-    .selectFrom('floatLimits')
-    .select('floor')
-    .where('partnerId', '=', partnerId)
-    .where('currency', '=', currency)
-    .executeTakeFirst()
-  const before = limit?.floor ?? null
+  const before = await floorOf(tx, { partnerId, currency })
   if (floor === null) {
     await tx.deleteFrom('floatLimits').where('partnerId', '=', partnerId).where('currency', '=', currency).execute()
     return before
@@ -182,6 +200,19 @@ export async function setFloor(
     .execute()
   await updateLowAlert(tx, { partnerId, currency, now })
   return before
+}
+
+async function floorOf(
+  tx: Tx,
+  { partnerId, currency }: { partnerId: string; currency: Currency },
+): Promise<bigint | null> {
+  const limit = await tx
+    .selectFrom('floatLimits')
+    .select('floor')
+    .where('partnerId', '=', partnerId)
+    .where('currency', '=', currency)
+    .executeTakeFirst()
+  return limit?.floor ?? null
 }
 
 /**

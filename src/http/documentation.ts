@@ -105,6 +105,7 @@ Every request needs the header \`x-api-key\` with an operator key (\`openwage ad
     { name: 'Partners', description: 'Employers, gig platforms and payroll bureaus, and their API keys.' },
     { name: 'Tiers', description: 'The fees and limits of withdrawals, by version.' },
     { name: 'Float', description: 'The money that funds withdrawals.' },
+    { name: 'Finance', description: 'Fees, invoices, revenue, and the journal.' },
     { name: 'Payouts', description: 'Batches of payments, bank files, and bank answers that did not fit.' },
     { name: 'Operations', description: 'The health of the service, the books and the audit log.' },
   ],

@@ -24,6 +24,11 @@ const recorded: Record<string, Action | { because: string }> = {
   withdrawFloat: 'float.withdraw',
   receiveFloat: 'float.receive',
   setFloatFloor: 'float.floor',
+  withdrawRevenue: 'revenue.withdraw',
+  issueInvoice: 'invoice.issue',
+  payInvoice: 'invoice.pay',
+  reopenInvoice: 'invoice.reopen',
+  voidInvoice: 'invoice.void',
   createApiKey: 'key.create',
   rotateApiKey: 'key.create',
   revokeApiKey: 'key.revoke',
@@ -66,11 +71,13 @@ const withdraw = async (options: { key?: string; amount: { amount: number; curre
   expect(done.status, done.text).toBeLessThan(300)
 }
 
-/** A partner to which a settlement is due. */
+/** A partner to which a settlement is due, and whose employer pays a fee. */
 async function addDue() {
   const { partner, key, payCycle } = await harness.addPartner('Settled')
   const memberId = await harness.addMember({ ...inEuros, key, available: 9_000 })
   await withdraw({ key, memberId, amount: eur(5_000) })
+  const employed = await harness.addMember({ key, tier: 'Gold', available: 9_000 })
+  await withdraw({ key, memberId: employed, amount: gbp(5_000) })
   dues.push({ partnerId: partner.id, payCycleId: payCycle.id })
   return async () => {
     await harness.db.transaction().execute(tx => closeIfOver(tx, { partnerId: partner.id, now: harness.clock.now() }))
@@ -135,6 +142,8 @@ type By = {
 /** Sends a request twice at once, again, and with another body, all with one idempotency key. @returns the answer and its row */
 async function check(by: By, { operationId, method, path, body, raw, other }: Step) {
   requests += 1
+  // An operator has so many requests a second.
+  harness.clock.advance({ seconds: 1 })
   const send = (given: { body?: object; raw?: string }) =>
     by.call(method, `/admin/v1${path}`, {
       ...given,
@@ -254,6 +263,21 @@ test.each([
     expect((await does('receiveFloat', `POST /partners/${partnerId}/float/receive`, receive)).details).toMatchObject({
       ...{ amount: eur(2_000), payCycleId },
     })
+    await does('fundFloat', `POST /partners/${partnerId}/float/fund`, { body: { amount: eur(9_000) } })
+    const revenue = { amount: eur(40), reference: 'fees' }
+    const taken = { body: revenue, other: { ...revenue, reference: 'other fees' } }
+    expect(
+      (await does('withdrawRevenue', `POST /partners/${partnerId}/revenue/withdraw`, taken)).details,
+    ).toMatchObject(revenue)
+    const billed = { body: { currency: 'GBP' }, other: { currency: 'EUR' } }
+    const { body: invoice, details } = await does('issueInvoice', `POST /partners/${partnerId}/invoices`, billed)
+    expect(details).toMatchObject({ number: invoice.number, sum: gbp(50) })
+    const ofInvoice = `POST /partners/${partnerId}/invoices/${invoice.id}`
+    const payment = { reference: 'transfer 7', on: '2026-04-20' }
+    const paid = { body: payment, other: { ...payment, reference: 'transfer 8' } }
+    expect((await does('payInvoice', `${ofInvoice}/pay`, paid)).details).toEqual(payment)
+    for (const verb of ['reopen', 'void'])
+      expect((await does(`${verb}Invoice`, `${ofInvoice}/${verb}`, { body: { note } })).details).toEqual({ note })
     const made = await does('createApiKey', `POST ${at}/keys`, { body: { expiresInDays: 9 }, other: {} })
     await does('rotateApiKey', `POST ${at}/keys/${made.body.id}/rotate`)
     await does('revokeApiKey', `POST ${at}/keys/${made.body.id}/revoke`)

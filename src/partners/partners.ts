@@ -114,6 +114,11 @@ export async function findState(db: Reader, partnerId: string): Promise<PartnerS
   return partner
 }
 
+/** The time zones of all partners, in the order of their ids. */
+export async function listTimeZones(db: Reader): Promise<{ id: string; timeZone: string }[]> {
+  return await db.selectFrom('partners').select(['id', 'timeZone']).orderBy('id').execute()
+}
+
 export async function findPartner(db: Reader, partnerId: string): Promise<Partner | undefined> {
   return await db.selectFrom('partners').select(partnerColumns).where('id', '=', partnerId).executeTakeFirst()
 }

@@ -1,4 +1,8 @@
 import type { Tx } from '../database/database.ts'
+import * as invoices from '../fees/invoices.ts'
+import { readRevenue } from '../fees/revenue.ts'
+import { listLines } from '../fees/statement.ts'
+import * as float from '../float/float.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
 import * as members from '../members/members.ts'
 import type { Partner } from '../partners/partners.ts'
@@ -6,6 +10,7 @@ import * as deductions from '../pay-cycles/deductions.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
 import * as settlements from '../settlements/settlements.ts'
+import { dayIn } from '../time.ts'
 import { complete } from '../withdrawals/completions.ts'
 import * as intents from '../withdrawals/intents.ts'
 import { type InstructionName, instructBank } from './bank.ts'
@@ -49,6 +54,7 @@ export async function build(
     case 'after_payroll': {
       const before = await payCyclesOf(tx, { partner, startsAt, turnsAt })
       await settle(tx, { partner, payCycleId: before.payCycleId, now: turnsAt })
+      await bill(tx, { partner, from: startsAt, now: turnsAt })
       await payTwice(tx, { partner, team: before.team, at: within(turnsAt, now) })
       return { jobId: null }
     }
@@ -102,6 +108,23 @@ async function settle(
   const taken = owed.map(({ memberId, amount, currency }, at) => ({ memberId, amount, currency, at }))
   const naming = { problem: 'BodyValidation', placeOf: () => ({ path: 'deductions' }) } as const
   await settlements.create(tx, { partnerId: partner.id, payCycleId, report: { taken, faults: [], naming }, now })
+}
+
+// Half of the members' fees are taken out of the float, and the employer pays an invoice. The partner may have tiers without fees.
+async function bill(
+  tx: Tx,
+  { partner: { id: partnerId, timeZone }, from, now }: { partner: Partner; from: Date; now: Date },
+): Promise<void> {
+  for (const { currency, inFloat } of await readRevenue(tx, partnerId)) {
+    const amount = { amount: inFloat / 2n, currency }
+    if (inFloat > 1n) await float.withdrawRevenue(tx, { partnerId, amount, reference: `fees in ${currency}`, now })
+  }
+  const fees = await listLines(tx, { partnerId, timeZone, from, to: now })
+  for (const currency of new Set(fees.filter(({ employerFees }) => employerFees > 0n).map(line => line.currency))) {
+    const { id: invoiceId } = await invoices.issue(tx, { partnerId, currency, now })
+    const payment = { reference: `transfer in ${currency}`, paidOn: dayIn(timeZone, now) }
+    await invoices.pay(tx, { partnerId, invoiceId, ...payment, now })
+  }
 }
 
 const stories: InstructionName[] = ['fail', 'return', 'return', 'submit']

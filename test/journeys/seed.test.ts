@@ -319,4 +319,22 @@ describe('a scenario', () => {
     const moved = await harness.call('POST', '/v1/sandbox/clock', { key, body: { by: 'P1D' } })
     expect(moved.status, moved.text).toBe(200)
   })
+
+  test('after_payroll shows fees that were collected, taken out and billed', async () => {
+    const { partner, key } = await harness.addPartner('Seeded with fees')
+    await harness.call('POST', '/v1/sandbox/seed', { key, body: { scenario: 'after_payroll' } })
+    const operator = await harness.addOperator()
+    const { revenue } = (await operator.call('GET', `/partners/${partner.id}/revenue`)).body
+    const amounts = revenue.map((each: { [name: string]: { amount: number } }) => [
+      each.collected?.amount,
+      each.withdrawn?.amount,
+      each.paid?.amount,
+    ])
+    expect(amounts).toEqual([
+      [100, 50, 0],
+      [expect.any(Number), expect.any(Number), 100],
+    ])
+    expect(amounts[1][1]).toBe(Math.floor(amounts[1][0] / 2))
+    expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+  })
 })

@@ -59,6 +59,11 @@ export type Step =
   | { do: 'activate member'; member: string }
   | { do: 'fund float'; amount: bigint; currency: Currency }
   | { do: 'withdraw from float'; amount: bigint; currency: Currency }
+  | { do: 'withdraw revenue'; amount: bigint; currency: Currency }
+  | { do: 'issue invoice'; currency: Currency }
+  | { do: 'pay invoice'; invoice: string }
+  | { do: 'reopen invoice'; invoice: string }
+  | { do: 'void invoice'; invoice: string }
   | { do: 'set floor'; floor: bigint | null; currency: Currency }
   | { do: 'pause' }
   | { do: 'resume' }
@@ -111,6 +116,7 @@ type Run = {
   scheduledFor: number
   availableAt: number
 }
+type Invoice = { status: 'open' | 'paid' | 'void'; currency: Currency; sum: bigint }
 type Cycle = { firstDay: number; status: 'Open' | 'Closed'; settled: boolean }
 type Settled = { deducted: bigint; taken: bigint; outcome: string; carried: bigint; writtenOff: bigint }
 
@@ -135,12 +141,15 @@ export class Model {
   readonly withdrawals = new Map<string, Withdrawal>()
   readonly runs = new Map<string, Run>()
   readonly cycles = new Map<string, Cycle>()
+  readonly invoices = new Map<string, Invoice>()
   readonly #balances = new Sums<keyof Balance>()
   readonly #deductions = new Sums<string>()
   readonly #settled = new Map<string, Settled>()
   readonly #accounts = new Sums<
-    'float' | 'pending' | 'fees' | 'employer fees' | 'funding' | 'written off' | 'receivable' | 'revenue'
+    | ('float' | 'pending' | 'funding' | 'written off' | 'receivable')
+    | ('fees' | 'employer fees' | 'invoiced' | 'revenue' | 'operator')
   >()
+  readonly #takenOut = new Sums<Currency>()
   readonly #dues = new Map<string, { amount: bigint; received: bigint }>()
   readonly #floors = new Map<Currency, { floor: bigint; isAlerted: boolean }>()
   readonly #bank = new Map<string, string>()
@@ -195,6 +204,7 @@ export class Model {
     for (const [name, { covered }] of this.withdrawals) {
       for (const [cycle, amount] of covered) see(`covered ${name} ${cycle}`, amount)
     }
+    for (const [name, { status, currency, sum }] of this.invoices) see(`invoice ${name}`, status, currency, sum)
     for (const [key, { amount, received }] of this.#dues) see(`due ${key}`, amount, received)
     for (const [key, { deducted, taken, outcome, carried, writtenOff }] of this.#settled) {
       see(`settlement ${key}`, deducted, taken, outcome, carried, writtenOff)
@@ -289,6 +299,16 @@ export class Model {
         if (step.amount > this.#free(step.currency)) throw new Refusal('422', 'UnprocessableEntity')
         this.#move(step, -1n)
         return
+      case 'withdraw revenue':
+        return this.#withdrawRevenue(step)
+      case 'issue invoice':
+        return this.#issueInvoice(step.currency)
+      case 'pay invoice':
+        return this.#payInvoice(step.invoice)
+      case 'reopen invoice':
+        return this.#reopenInvoice(step.invoice)
+      case 'void invoice':
+        return this.#voidInvoice(step.invoice)
       case 'set floor':
         return this.#setFloor(step)
       case 'pause':
@@ -687,6 +707,68 @@ export class Model {
   #book(amount: bigint, currency: Currency): void {
     this.#accounts.add(amount, 'revenue', currency)
     this.#accounts.add(-amount, 'fees', currency)
+  }
+
+  /** Collected fees that the operator has not taken out of the float. */
+  revenueInFloat(currency: Currency): bigint {
+    return this.#collected(currency) - this.#takenOut.of(currency)
+  }
+
+  #withdrawRevenue({ amount, currency }: { amount: bigint; currency: Currency }): undefined {
+    if (amount < 1n) throw new Refusal('409', 'Conflict')
+    const free = this.#free(currency) - (this.#floors.get(currency)?.floor ?? 0n)
+    if (amount > this.revenueInFloat(currency) || amount > free) throw new Refusal('422', 'UnprocessableEntity')
+    this.#takenOut.add(amount, currency)
+    this.#accounts.add(-amount, 'float', currency)
+    this.#accounts.add(amount, 'operator', currency)
+    this.#updateLowAlert(currency)
+  }
+
+  // All employers' fees that no invoice bills, less those given back since.
+  #issueInvoice(currency: Currency): string {
+    const sum = this.#accounts.of('employer fees', currency)
+    if (sum <= 0n) throw new Refusal('409', 'Conflict')
+    const name = `v${this.invoices.size}`
+    this.invoices.set(name, { status: 'open', currency, sum })
+    this.#accounts.add(-sum, 'employer fees', currency)
+    this.#accounts.add(sum, 'invoiced', currency)
+    return name
+  }
+
+  #payInvoice(name: string): undefined {
+    const invoice = this.#invoice(name)
+    if (invoice.status === 'void') throw new Refusal('409', 'Conflict')
+    if (invoice.status === 'open') this.#bookPaid(invoice, 1n)
+    invoice.status = 'paid'
+  }
+
+  #reopenInvoice(name: string): undefined {
+    const invoice = this.#invoice(name)
+    if (invoice.status !== 'paid') throw new Refusal('409', 'Conflict')
+    this.#bookPaid(invoice, -1n)
+    invoice.status = 'open'
+  }
+
+  #bookPaid({ sum, currency }: Invoice, sign: 1n | -1n): void {
+    this.#accounts.add(-sign * sum, 'invoiced', currency)
+    this.#accounts.add(sign * sum, 'operator', currency)
+    this.#book(sign * sum, currency)
+  }
+
+  #voidInvoice(name: string): undefined {
+    const invoice = this.#invoice(name)
+    const { currency, sum } = invoice
+    const latest = [...this.invoices].findLast(([, each]) => each.currency === currency && each.status !== 'void')
+    if (invoice.status !== 'open' || latest?.[0] !== name) throw new Refusal('409', 'Conflict')
+    this.#accounts.add(-sum, 'invoiced', currency)
+    this.#accounts.add(sum, 'employer fees', currency)
+    invoice.status = 'void'
+  }
+
+  #invoice(name: string): Invoice {
+    const invoice = this.invoices.get(name)
+    if (invoice === undefined) throw new Refusal('404', 'NotFound')
+    return invoice
   }
 
   // Returns the indexes of the invalid lines.

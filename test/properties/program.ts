@@ -6,6 +6,7 @@ import { closingTasks } from '../../src/closing/tasks.ts'
 import { connect } from '../../src/database/connect.ts'
 import type { Db, Tx } from '../../src/database/database.ts'
 import { type Issue, Problem } from '../../src/errors.ts'
+import * as invoices from '../../src/fees/invoices.ts'
 import * as float from '../../src/float/float.ts'
 import { floatTasks } from '../../src/float/tasks.ts'
 import { type IdKind, newId } from '../../src/ids.ts'
@@ -50,7 +51,7 @@ const accounts = {
   none: null,
 } as const satisfies Record<AccountName, object | null>
 
-const kinds = { m: 'member', i: 'withdrawalIntent', w: 'withdrawal', r: 'payRun', c: 'payCycle' } as const
+const kinds = { m: 'member', i: 'withdrawalIntent', w: 'withdrawal', v: 'invoice', r: 'payRun', c: 'payCycle' } as const
 
 const log = pino({ level: 'silent' })
 
@@ -335,6 +336,27 @@ export class Program {
         await this.#within(tx => move(tx, { partnerId, amount: { amount, currency }, now }))
         return
       }
+      case 'withdraw revenue': {
+        const { amount, currency } = step
+        const reference = `revenue ${now.toISOString()}`
+        await this.#within(tx => float.withdrawRevenue(tx, { partnerId, amount: { amount, currency }, reference, now }))
+        return
+      }
+      case 'issue invoice': {
+        const { id } = await this.#within(tx => invoices.issue(tx, { partnerId, currency: step.currency, now }))
+        return this.#nameNew('v', id)
+      }
+      case 'pay invoice': {
+        const payment = { reference: 'paid', paidOn: '2026-01-01' }
+        await this.#within(tx => invoices.pay(tx, { partnerId, invoiceId: this.#id(step.invoice), ...payment, now }))
+        return
+      }
+      case 'reopen invoice':
+        await this.#within(tx => invoices.reopen(tx, { partnerId, invoiceId: this.#id(step.invoice), now }))
+        return
+      case 'void invoice':
+        await this.#within(tx => invoices.makeVoid(tx, { partnerId, invoiceId: this.#id(step.invoice), now }))
+        return
       case 'set floor': {
         const { floor, currency } = step
         await this.#within(tx => float.setFloor(tx, { partnerId, currency, floor, now }))
@@ -590,6 +612,9 @@ const everything = `
     select 'covered', withdrawal_id, array[pay_cycle_id], array[covered::text]
       from settlement_fees where partner_id = $1 and released_at is null and covered > 0
     union all
+    select 'invoice', id, '{}', array[status, currency, sum::text]
+      from invoices where partner_id = $1
+    union all
     select 'due', pay_cycle_id, array[currency], array[amount::text, received::text]
       from settlement_dues where partner_id = $1
     union all
@@ -603,7 +628,8 @@ const everything = `
     select case account when 'earned_pay' then 'earned' else 'account' end,
            case account when 'earned_pay' then pay_cycle_id when 'payouts_pending' then 'pending'
              when 'partner_fees' then 'employer fees' when 'written_off' then 'written off'
-             when 'payroll_receivable' then 'receivable' else account end,
+             when 'payroll_receivable' then 'receivable' when 'fees_receivable' then 'invoiced'
+             when 'operator_account' then 'operator' else account end,
            array[coalesce(member_id, ''), currency],
            array[(case when account in ('payouts_pending', 'fees', 'funding', 'revenue') then -sum(amount) else sum(amount) end)::text]
       from (select t.currency, side.account, side.amount,

@@ -235,7 +235,8 @@ function instantsAhead(model: Model): number[] {
   ]
 }
 
-const neverNegative = /^(balance|payment|account (pending|fees|employer fees|written off))/
+// Fees that are given back after an invoice has billed them are set off by the next one.
+const neverNegative = /^(balance|payment|account (pending|invoiced|operator|written off))/
 
 // Commands are generated before any entity exists, so they refer to entities and amounts relatively: the newest intent, the
 // one before it, the whole available balance plus a penny.
@@ -259,6 +260,8 @@ type Command =
   | ({ do: 'payday' } & Settlement)
   | ({ do: 'settle'; cycle: number } & Settlement)
   | { do: 'arrive'; due: number; part: 'all' | 'half' | 'a little' | 'too much' }
+  | { do: 'invoice'; act: 'issue' | 'pay' | 'reopen' | 'void'; invoice: number; currency: Currency }
+  | { do: 'take revenue'; part: 'all' | 'half' | 'too much'; currency: Currency }
   | { do: 'revert'; run: number }
   | { do: 'tier'; member: number; tier: TierName }
   | { do: 'account'; member: number; account: 'A' | 'B' | 'failing' | 'none' }
@@ -334,6 +337,8 @@ function command(): fc.Arbitrary<Command> {
     [7, fc.record({ do: is('payday'), ...settlement })],
     [4, fc.record({ do: is('settle'), cycle: which, ...settlement })],
     [5, fc.record({ do: is('arrive'), due: which, part: is('all', 'all', 'half', 'a little', 'too much') })],
+    [6, fc.record({ do: is('invoice'), act: is('issue', 'issue', 'pay', 'reopen', 'void'), invoice: which, currency })],
+    [4, fc.record({ do: is('take revenue'), part: is('all', 'half', 'too much'), currency })],
     [5, fc.record({ do: is('revert'), run: which })],
     [2, fc.record({ do: is('tier'), member, tier })],
     [2, fc.record({ do: is('account'), member, account: is('A', 'A', 'B', 'failing', 'none') })],
@@ -416,6 +421,18 @@ function* stepsOf(command: Command, model: Model): Generator<Step> {
       const sign = amount < 0n ? -1n : 1n
       const parts = { all: amount, half: amount / 2n, 'a little': 40n * sign, 'too much': amount + sign }
       yield { ...due, do: 'receive settlement', amount: parts[command.part] }
+      break
+    }
+    case 'invoice': {
+      const invoice = choose(model.invoices, isIn(command.act === 'reopen' ? 'paid' : 'open'), command.invoice, 'v')
+      if (command.act === 'issue') yield { do: 'issue invoice', currency: command.currency }
+      else yield { do: `${command.act} invoice`, invoice }
+      break
+    }
+    case 'take revenue': {
+      const { currency, part } = command
+      const all = model.revenueInFloat(currency)
+      yield { do: 'withdraw revenue', amount: { all, half: all / 2n, 'too much': all + 1n }[part], currency }
       break
     }
     case 'revert': {

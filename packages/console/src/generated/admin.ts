@@ -150,6 +150,50 @@ export type ExportedFile = {
   valueDate: string
 }
 
+export type FeeLine = {
+  day: string
+  tier: string
+  /** Withdrawals that were charged a fee. */
+  withdrawals: number
+  /** Their fees that members pay. */
+  memberFees: SignedMoney
+  /** Their fees that the employer pays. */
+  employerFees: SignedMoney
+  /** Withdrawals whose fee was given back. */
+  givenBack: number
+  /** Their fees that members had paid. */
+  memberFeesGivenBack: SignedMoney
+  /** Their fees that the employer had to pay. */
+  employerFeesGivenBack: SignedMoney
+}
+
+export type FeeStatement = {
+  /** By the partner’s time zone. */
+  month: string
+  /** By day and tier. */
+  lines: FeeLine[]
+  /** Per currency. */
+  sums: FeeSums[]
+}
+
+export type FeeSums = {
+  currency: Currency
+  /** Withdrawals that were charged a fee. */
+  withdrawals: number
+  /** Their fees that members pay. */
+  memberFees: SignedMoney
+  /** Their fees that the employer pays. */
+  employerFees: SignedMoney
+  /** Withdrawals whose fee was given back. */
+  givenBack: number
+  /** Their fees that members had paid. */
+  memberFeesGivenBack: SignedMoney
+  /** Their fees that the employer had to pay. */
+  employerFeesGivenBack: SignedMoney
+  /** Fees of members that became revenue in the month, less those booked back. */
+  collected: SignedMoney
+}
+
 export type Finding = {
   check: string
   /** `missing`: live mode cannot pay until it is done. `hint`: what the program cannot see. */
@@ -216,6 +260,84 @@ export type ImportedFile = {
 
 export type Instant = string
 
+export type Invoice = {
+  id: InvoiceId
+  partnerId: PartnerId
+  /** The partner’s invoices are numbered without gaps. */
+  number: string
+  status: InvoiceStatus
+  /** The first day with a fee. */
+  firstDay: string
+  /** The last day that it is for. */
+  lastDay: string
+  /** What the partner has to pay. */
+  sum: SignedMoney
+  issuedAt: Instant
+  /** How it was paid; null while it is not. */
+  paid: InvoicePaid | null
+  /** By day and tier. */
+  lines: InvoiceLine[]
+}
+
+export type InvoiceId = `ivc_${string}`
+
+export type InvoiceLine = {
+  day: string
+  tier: string
+  /** Withdrawals that were charged a fee on the day. */
+  withdrawals: number
+  /** Their fees. */
+  fees: SignedMoney
+  /** Withdrawals whose fee was given back on the day. */
+  givenBack: number
+  /** Their fees. */
+  feesGivenBack: SignedMoney
+}
+
+export type InvoiceNote = {
+  /** For the audit log; nothing personal. */
+  note: string
+}
+
+export type InvoicePaid = {
+  reference: string
+  on: string
+}
+
+export type InvoicePayment = {
+  /** Of the transfer. */
+  reference: string
+  /** When the money arrived. */
+  on: string
+}
+
+/** The fees of a `void` invoice are billed by the next one. */
+export type InvoiceStatus = 'open' | 'paid' | 'void'
+
+export type InvoiceSummary = {
+  id: InvoiceId
+  partnerId: PartnerId
+  /** The partner’s invoices are numbered without gaps. */
+  number: string
+  status: InvoiceStatus
+  /** The first day with a fee. */
+  firstDay: string
+  /** The last day that it is for. */
+  lastDay: string
+  /** What the partner has to pay. */
+  sum: SignedMoney
+  issuedAt: Instant
+  /** How it was paid; null while it is not. */
+  paid: InvoicePaid | null
+}
+
+export type Invoices = {
+  invoices: InvoiceSummary[]
+  total: ListTotal
+  skip: PageSkip
+  take: PageTake
+}
+
 /** For developers and logs. It may change, so branch on `code`. */
 export type IssueMessage = string
 
@@ -251,6 +373,9 @@ export type LedgerVerifications = {
   verifications: LedgerVerification[]
 }
 
+/** Number of entries in the whole list. */
+export type ListTotal = number
+
 export type LowFloat = {
   partnerId: PartnerId
   lowSince: Instant | null
@@ -283,6 +408,12 @@ export type NewApiKey = {
   scopes?: Scope[] | undefined
   /** Without it, the key is valid until it is revoked. */
   expiresInDays?: number | undefined
+}
+
+export type NewInvoice = {
+  currency: Currency
+  /** A month that is over. By default, all fees until now. */
+  month?: string | undefined
 }
 
 export type NewPartner = {
@@ -338,6 +469,12 @@ export type OperatorTier = {
 export type OperatorTiers = {
   tiers: OperatorTier[]
 }
+
+/** Number of skipped entries. */
+export type PageSkip = number
+
+/** Maximum number of entries in this answer. */
+export type PageTake = number
 
 export type Partner = {
   id: PartnerId
@@ -660,6 +797,32 @@ export type RemovedPayment = {
   batchId: PayoutBatchId
 }
 
+export type Revenue = {
+  currency: Currency
+  /** Collected fees that are still in the float. Less than zero if fees were booked back after they were taken out. */
+  inFloat: SignedMoney
+  /** Fees of members that have become revenue, less those booked back. */
+  collected: SignedMoney
+  /** What of it was taken out of the float. */
+  withdrawn: SignedMoney
+  /** Fees of members that settlements cover, and whose money has not arrived. */
+  arriving: SignedMoney
+  /** Employers’ fees that open invoices bill. */
+  invoiced: SignedMoney
+  /** Employers’ fees whose invoices are paid. */
+  paid: SignedMoney
+}
+
+export type RevenueMovement = {
+  amount: Money
+  /** Your reference, for example the bank’s. A second movement with it does nothing. */
+  reference: string
+}
+
+export type Revenues = {
+  revenue: Revenue[]
+}
+
 export type Scope = 'members:read' | 'members:write' | 'pay:read' | 'pay:write'
 
 export type SettlementDue = {
@@ -821,6 +984,16 @@ export const operations: Record<string, Operation> = {
   'receiveFloat': { method: 'POST', path: '/admin/v1/partners/{partnerId}/float/receive', hasBody: true },
   'setFloatFloor': { method: 'PUT', path: '/admin/v1/partners/{partnerId}/float/floor', hasBody: true },
   'listAccountDays': { method: 'GET', path: '/admin/v1/account-days', hasQuery: true },
+  'getRevenue': { method: 'GET', path: '/admin/v1/partners/{partnerId}/revenue' },
+  'withdrawRevenue': { method: 'POST', path: '/admin/v1/partners/{partnerId}/revenue/withdraw', hasBody: true },
+  'getFeeStatement': { method: 'GET', path: '/admin/v1/partners/{partnerId}/fee-statement', hasQuery: true },
+  'listInvoices': { method: 'GET', path: '/admin/v1/invoices', hasQuery: true, entries: 'invoices' },
+  'issueInvoice': { method: 'POST', path: '/admin/v1/partners/{partnerId}/invoices', hasBody: true },
+  'getInvoice': { method: 'GET', path: '/admin/v1/partners/{partnerId}/invoices/{invoiceId}' },
+  'payInvoice': { method: 'POST', path: '/admin/v1/partners/{partnerId}/invoices/{invoiceId}/pay', hasBody: true },
+  'reopenInvoice': { method: 'POST', path: '/admin/v1/partners/{partnerId}/invoices/{invoiceId}/reopen', hasBody: true },
+  'voidInvoice': { method: 'POST', path: '/admin/v1/partners/{partnerId}/invoices/{invoiceId}/void', hasBody: true },
+  'exportJournal': { method: 'GET', path: '/admin/v1/journal', hasQuery: true, accepts: '*/*' },
   'listApiKeys': { method: 'GET', path: '/admin/v1/partners/{partnerId}/keys', hasQuery: true, entries: 'keys', cursor: 'id' },
   'createApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys', hasBody: true },
   'rotateApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
@@ -1013,6 +1186,107 @@ export interface AdminOperations {
     /** How many days of each account. */
     days?: number | undefined
   }, options?: CallOptions): Call<AccountDays>
+  /**
+   * Get the revenue of a partner.
+   *
+   * Which fees are the operator’s income in each currency, and where they are.
+   *
+   * `GET /admin/v1/partners/{partnerId}/revenue` (getRevenue)
+   */
+  getRevenue(partnerId: PartnerId, options?: CallOptions): Call<Revenues>
+  /**
+   * Take revenue out of a float.
+   *
+   * Records that collected fees were taken out of the float: at most what was collected, and what is free above the floor.
+   *
+   * Errors: UnprocessableEntityError.
+   *
+   * `POST /admin/v1/partners/{partnerId}/revenue/withdraw` (withdrawRevenue)
+   */
+  withdrawRevenue(partnerId: PartnerId, body: RevenueMovement, options?: CallOptions): Call<Revenues>
+  /**
+   * Get the fee statement of a month.
+   *
+   * The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv` the answer is the lines as a file.
+   *
+   * `GET /admin/v1/partners/{partnerId}/fee-statement` (getFeeStatement)
+   */
+  getFeeStatement(partnerId: PartnerId, query: {
+    /** By the partner’s time zone. */
+    month: string
+  }, options?: CallOptions): Call<FeeStatement>
+  /**
+   * List invoices.
+   *
+   * The invoices for fees that employers pay, newest first.
+   *
+   * `GET /admin/v1/invoices` (listInvoices)
+   */
+  listInvoices(query?: {
+    /** Number of entries to skip. */
+    skip?: number | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+    /** Only those of this partner. */
+    partnerId?: PartnerId | undefined
+    /** Only those in these states. */
+    statuses?: InvoiceStatus[] | undefined
+  }, options?: CallOptions): List<Invoices, InvoiceSummary>
+  /**
+   * Issue an invoice.
+   *
+   * Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.
+   *
+   * `POST /admin/v1/partners/{partnerId}/invoices` (issueInvoice)
+   */
+  issueInvoice(partnerId: PartnerId, body: NewInvoice, options?: CallOptions): Call<Invoice>
+  /**
+   * Get an invoice.
+   *
+   * `GET /admin/v1/partners/{partnerId}/invoices/{invoiceId}` (getInvoice)
+   */
+  getInvoice(partnerId: PartnerId, invoiceId: InvoiceId, options?: CallOptions): Call<Invoice>
+  /**
+   * Mark an invoice as paid.
+   *
+   * Records that the partner has paid: the fees become revenue. The money is on an account of the operator; it is not part of the float. Idempotent.
+   *
+   * Errors: UnprocessableEntityError.
+   *
+   * `POST /admin/v1/partners/{partnerId}/invoices/{invoiceId}/pay` (payInvoice)
+   */
+  payInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoicePayment, options?: CallOptions): Call<Invoice>
+  /**
+   * Take back that an invoice was paid.
+   *
+   * The fees are not revenue any longer, and the invoice is open again.
+   *
+   * `POST /admin/v1/partners/{partnerId}/invoices/{invoiceId}/reopen` (reopenInvoice)
+   */
+  reopenInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
+  /**
+   * Make an invoice void.
+   *
+   * The next invoice bills its fees. Only the latest one in its currency, while it is open.
+   *
+   * `POST /admin/v1/partners/{partnerId}/invoices/{invoiceId}/void` (voidInvoice)
+   */
+  voidInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
+  /**
+   * Export the journal.
+   *
+   * The books by day and account, for an accounting program. Withdrawals and pay runs of a day are one entry for each reason; each other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.
+   *
+   * `GET /admin/v1/journal` (exportJournal)
+   */
+  exportJournal(query: {
+    /** The first day, by each partner’s time zone. */
+    from: string
+    /** The last day, at most 366 days in all. */
+    to: string
+    /** Only this partner; by default all. */
+    partnerId?: PartnerId | undefined
+  }, options?: CallOptions): Call<Response>
   /**
    * List the API keys of a partner.
    *
@@ -1246,7 +1520,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.floor' | 'float.receive' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -1269,7 +1543,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.floor' | 'float.receive' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */

@@ -1,0 +1,297 @@
+import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import { newId } from '../ids.ts'
+import * as ledger from '../ledger/ledger.ts'
+import { type Currency, inWords } from '../money.ts'
+import { addDays, type Day, dayIn } from '../time.ts'
+import { daysOf, instantsOf, listLines } from './statement.ts'
+
+// Employers' fees: a receivable of the partner, which an invoice bills and the operator marks as paid. Its money is not part of the
+// float.
+
+export const invoiceStatuses = ['open', 'paid', 'void'] as const
+export type InvoiceStatus = (typeof invoiceStatuses)[number]
+
+export type Invoice = {
+  partnerId: string
+  id: string
+  /** Counts the partner's invoices, without gaps. */
+  number: number
+  currency: Currency
+  status: InvoiceStatus
+  /** The first day with a fee, and the last day that the invoice is for. */
+  firstDay: Day
+  lastDay: Day
+  /** In minor units. */
+  sum: bigint
+  issuedAt: Date
+  /** How it was paid; null while it is not. */
+  paidReference: string | null
+  paidOn: Day | null
+}
+
+/** Employers' fees of a day and tier, in minor units: charged on that day, and given back on it. */
+export type InvoiceLine = {
+  day: Day
+  tier: string
+  withdrawals: number
+  fees: bigint
+  givenBack: number
+  feesGivenBack: bigint
+}
+
+type OfInvoice = { partnerId: string; invoiceId: string }
+
+/** The number as it is printed: no two partners have the same. */
+export function numberInWords({ partnerId, number }: { partnerId: string; number: number }): string {
+  return `${partnerId.slice(-6).toUpperCase()}-${String(number).padStart(4, '0')}`
+}
+
+/**
+ * Issues the invoice for all employers' fees of a partner that no invoice bills yet: those of a month and before, or until now.
+ * Fees that were given back since are set off.
+ * @param month '2026-03', over by now; undefined for all fees until now
+ * @throws Problem `NotFound`; `Conflict` if the month is not over, or nothing is to be billed
+ */
+export async function issue(
+  tx: Tx,
+  { partnerId, currency, month, now }: { partnerId: string; currency: Currency; month?: string | undefined; now: Date },
+): Promise<Invoice & { lines: InvoiceLine[] }> {
+  const timeZone = await lockPartner(tx, partnerId)
+  const today = dayIn(timeZone, now)
+  const lastDay = month === undefined ? today : daysOf(month).last
+  if (month !== undefined && lastDay >= today)
+    throw problem('Conflict', `${month} is not over yet; leave out the month`)
+  const lines = await listUnbilled(tx, { partnerId, currency, timeZone, lastDay })
+  const sum = lines.reduce((total, { fees, feesGivenBack }) => total + fees - feesGivenBack, 0n)
+  const [first] = lines
+  if (first === undefined) throw problem('Conflict', `No fees in ${currency} until ${lastDay} are to be billed`)
+  if (sum <= 0n) {
+    const credit = inWords({ amount: -sum, currency })
+    throw problem(
+      'Conflict',
+      `Until ${lastDay}, the fees given back exceed the others by ${credit}; the next invoice sets this off`,
+    )
+  }
+  const { rows } = await sql<{ number: number }>`
+    select coalesce(max(number), 0) + 1 as number from invoices where partner_id = ${partnerId}`.execute(tx)
+  const invoice: Invoice = {
+    ...{ partnerId, id: newId('invoice', now), number: rows[0]?.number ?? 1, currency, status: 'open' },
+    ...{ firstDay: first.day, lastDay, sum, issuedAt: now, paidReference: null, paidOn: null },
+  }
+  await tx.insertInto('invoices').values(invoice).execute()
+  const ofInvoice = { partnerId, invoiceId: invoice.id }
+  await tx
+    .insertInto('invoiceLines')
+    .values(lines.map(line => ({ ...ofInvoice, ...line })))
+    .execute()
+  await book(tx, invoice, { reason: 'invoice.issued', now })
+  return { ...invoice, lines }
+}
+
+// Fees of a day are complete soon after it: a withdrawal that is decided before midnight is committed within minutes.
+const daysLate = 2
+
+async function listUnbilled(
+  tx: Tx,
+  { partnerId, currency, timeZone, lastDay }: { partnerId: string; currency: Currency; timeZone: string; lastDay: Day },
+): Promise<InvoiceLine[]> {
+  const { rows } = await sql<{ through: Day | null; begins: Day | null }>`
+    select (select max(last_day)::text from invoices
+             where partner_id = ${partnerId} and currency = ${currency} and status <> 'void') as through,
+           -- Withdrawals of a seeded sandbox are older than the partner.
+           (select (min(created_at) at time zone ${timeZone})::date::text from withdrawals
+             where partner_id = ${partnerId}) as begins`.execute(tx)
+  const { through = null, begins = null } = rows[0] ?? {}
+  if (begins === null) return []
+  const firstDay = addDays(through ?? begins, -daysLate)
+  if (firstDay > lastDay) return []
+  const charged = await listLines(tx, {
+    partnerId,
+    timeZone,
+    ...instantsOf(timeZone, { first: firstDay, last: lastDay }),
+  })
+  const billed = await sql<InvoiceLine>`
+    select l.day::text, l.tier, l.withdrawals, l.fees, l.given_back, l.fees_given_back
+      from invoice_lines l join invoices i on i.partner_id = l.partner_id and i.id = l.invoice_id
+     where l.partner_id = ${partnerId} and i.currency = ${currency} and i.status <> 'void' and l.day >= ${firstDay}`.execute(
+    tx,
+  )
+  const unbilled = new Map<string, InvoiceLine>()
+  const add = (sign: 1 | -1, { day, tier, ...counted }: InvoiceLine) => {
+    const key = `${day} ${tier}`
+    const so = unbilled.get(key) ?? { day, tier, withdrawals: 0, fees: 0n, givenBack: 0, feesGivenBack: 0n }
+    unbilled.set(key, {
+      ...so,
+      withdrawals: so.withdrawals + sign * counted.withdrawals,
+      fees: so.fees + BigInt(sign) * counted.fees,
+      givenBack: so.givenBack + sign * counted.givenBack,
+      feesGivenBack: so.feesGivenBack + BigInt(sign) * counted.feesGivenBack,
+    })
+  }
+  for (const { day, tier, employerFees: fees, employerFeesGivenBack: feesGivenBack, ...line } of charged) {
+    if (line.currency !== currency || (fees === 0n && feesGivenBack === 0n)) continue
+    add(1, { day, tier, withdrawals: line.withdrawals, fees, givenBack: line.givenBack, feesGivenBack })
+  }
+  for (const line of billed.rows) add(-1, line)
+  return [...unbilled.values()]
+    .filter(({ fees, feesGivenBack }) => fees !== 0n || feesGivenBack !== 0n)
+    .sort((a, b) => (a.day === b.day ? (a.tier < b.tier ? -1 : 1) : a.day < b.day ? -1 : 1))
+}
+
+/** How an invoice was paid: the reference of the transfer, and the day on which it arrived. */
+export type InvoicePayment = { reference: string; paidOn: Day }
+
+/**
+ * Marks an invoice as paid: the fees that it bills become revenue. Idempotent.
+ * @returns the invoice, and whether it was open until now
+ * @throws Problem `NotFound`; `Conflict` if it is void, or paid in another way; `UnprocessableEntity` if the day is to come
+ */
+export async function pay(
+  tx: Tx,
+  { partnerId, invoiceId, reference, paidOn, now }: OfInvoice & InvoicePayment & { now: Date },
+): Promise<{ invoice: Invoice; isChanged: boolean }> {
+  const timeZone = await lockPartner(tx, partnerId)
+  const invoice = await find(tx, { partnerId, invoiceId })
+  if (invoice.status === 'paid' && invoice.paidReference === reference && invoice.paidOn === paidOn)
+    return { invoice, isChanged: false }
+  requireStatus(invoice, 'open')
+  if (paidOn > dayIn(timeZone, now)) throw problem('UnprocessableEntity', `${paidOn} is still to come`)
+  const paid = { ...invoice, status: 'paid', paidReference: reference, paidOn } as const
+  await save(tx, paid)
+  await book(tx, paid, { reason: 'invoice.paid', now })
+  return { invoice: paid, isChanged: true }
+}
+
+/**
+ * Takes back that an invoice was paid: its fees are not revenue any longer.
+ * @throws Problem `NotFound`; `Conflict` if it is not paid
+ */
+export async function reopen(tx: Tx, { partnerId, invoiceId, now }: OfInvoice & { now: Date }): Promise<Invoice> {
+  await lockPartner(tx, partnerId)
+  const invoice = await find(tx, { partnerId, invoiceId })
+  requireStatus(invoice, 'paid')
+  const open = { ...invoice, status: 'open', paidReference: null, paidOn: null } as const
+  await save(tx, open)
+  await book(tx, open, { reason: 'invoice.reopened', now })
+  return open
+}
+
+/**
+ * Makes an invoice void: the next one bills its fees.
+ * @throws Problem `NotFound`; `Conflict` if it is not open, or not the latest one in its currency
+ */
+export async function makeVoid(tx: Tx, { partnerId, invoiceId, now }: OfInvoice & { now: Date }): Promise<Invoice> {
+  await lockPartner(tx, partnerId)
+  const invoice = await find(tx, { partnerId, invoiceId })
+  requireStatus(invoice, 'open')
+  const later = await tx
+    .selectFrom('invoices')
+    .select(['partnerId', 'number'])
+    .where('partnerId', '=', partnerId)
+    .where('currency', '=', invoice.currency)
+    .where('status', '<>', 'void')
+    .where('number', '>', invoice.number)
+    .orderBy('number')
+    .executeTakeFirst()
+  if (later !== undefined)
+    throw problem('Conflict', `Invoice ${numberInWords(later)} follows this one; make it void first`)
+  const nothing = { ...invoice, status: 'void' } as const
+  await save(tx, nothing)
+  await book(tx, nothing, { reason: 'invoice.voided', now })
+  return nothing
+}
+
+const postings = {
+  'invoice.issued': [['fees_receivable', 'partner_fees']],
+  'invoice.paid': [
+    ['operator_account', 'fees_receivable'],
+    ['fees', 'revenue'],
+  ],
+  'invoice.reopened': [
+    ['fees_receivable', 'operator_account'],
+    ['revenue', 'fees'],
+  ],
+  'invoice.voided': [['partner_fees', 'fees_receivable']],
+} as const
+
+async function book(
+  tx: Tx,
+  { partnerId, id, sum: amount, currency }: Invoice,
+  { reason, now }: { reason: keyof typeof postings; now: Date },
+): Promise<void> {
+  const transfers = postings[reason].map(([debit, credit]) => ({ debit, credit, amount, currency }))
+  await ledger.post(tx, { partnerId, movementId: id, reason, transfers, now })
+}
+
+function requireStatus({ status, partnerId, number }: Invoice, wanted: InvoiceStatus): void {
+  if (status !== wanted)
+    throw problem('Conflict', `Invoice ${numberInWords({ partnerId, number })} is ${status}, not ${wanted}`)
+}
+
+async function save(tx: Tx, { partnerId, id, status, paidReference, paidOn }: Invoice): Promise<void> {
+  await tx
+    .updateTable('invoices')
+    .set({ status, paidReference, paidOn })
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', id)
+    .execute()
+}
+
+// Invoices of one partner change one at a time. @returns the partner's time zone
+async function lockPartner(tx: Tx, partnerId: string): Promise<string> {
+  const { rows } = await sql<{ timeZone: string }>`
+    select time_zone from partners where id = ${partnerId} for no key update`.execute(tx)
+  if (rows[0] === undefined) throw problem('NotFound', `There is no partner ${partnerId}; partner list shows their ids`)
+  return rows[0].timeZone
+}
+
+/** @throws Problem `NotFound`, also for another partner's invoice */
+export async function find(db: Reader, { partnerId, invoiceId }: OfInvoice): Promise<Invoice> {
+  return await selectAll(db)
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', invoiceId)
+    .executeTakeFirstOrThrow(() =>
+      problem('NotFound', `There is no invoice ${invoiceId}; invoice list shows their ids`),
+    )
+}
+
+/** The lines of an invoice, by day and tier. */
+export async function listInvoiceLines(db: Reader, { partnerId, invoiceId }: OfInvoice): Promise<InvoiceLine[]> {
+  return await db
+    .selectFrom('invoiceLines')
+    .select(['day', 'tier', 'withdrawals', 'fees', 'givenBack', 'feesGivenBack'])
+    .where('partnerId', '=', partnerId)
+    .where('invoiceId', '=', invoiceId)
+    .orderBy('day')
+    .orderBy('tier')
+    .execute()
+}
+
+type Filter = { partnerId?: string | undefined; statuses?: readonly InvoiceStatus[] | undefined }
+
+/** Invoices, newest first. */
+export async function list(db: Reader, { page, ...filter }: Filter & { page: Page }): Promise<Invoice[]> {
+  return await filtered(selectAll(db), filter).orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
+}
+
+export async function count(db: Reader, filter: Filter): Promise<number> {
+  const { total } = await filtered(selectAll(db), filter)
+    .clearSelect()
+    .select(sql<number>`count(*)::integer`.as('total'))
+    .executeTakeFirstOrThrow()
+  return total
+}
+
+function selectAll(db: Reader) {
+  return db
+    .selectFrom('invoices')
+    .select(['partnerId', 'id', 'number', 'currency', 'status', 'firstDay', 'lastDay', 'sum', 'issuedAt'])
+    .select(['paidReference', 'paidOn'])
+}
+
+function filtered(query: ReturnType<typeof selectAll>, { partnerId, statuses }: Filter) {
+  return query
+    .$if(partnerId !== undefined, all => all.where('partnerId', '=', partnerId ?? ''))
+    .$if(statuses !== undefined, all => all.where('status', 'in', statuses ?? []))
+}

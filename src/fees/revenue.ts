@@ -1,0 +1,45 @@
+import { type Reader, sql } from '../database/database.ts'
+import type { Currency } from '../money.ts'
+
+/** The fees of a partner in one currency, in minor units, and what of them is the operator's income. */
+export type Revenue = {
+  currency: Currency
+  /** Fees of members that settlements cover and whose money has not arrived. */
+  arriving: bigint
+  /** Fees of members that have become revenue, less those booked back. */
+  collected: bigint
+  /** What of it the operator has taken out of the float. */
+  withdrawn: bigint
+  /** What is still in the float. Less than zero if fees were booked back after they were taken out. */
+  inFloat: bigint
+  /** Employers' fees that open invoices bill, and those that were paid. */
+  invoiced: bigint
+  paid: bigint
+}
+
+/** The revenue of a partner, one entry per currency that it has a tier or fees in. */
+export async function readRevenue(db: Reader, partnerId: string): Promise<Revenue[]> {
+  const { rows } = await sql<Revenue>`
+    select currency, sum(arriving)::bigint as arriving, sum(collected)::bigint as collected, sum(withdrawn)::bigint as withdrawn,
+           sum(collected - withdrawn)::bigint as in_float, sum(invoiced)::bigint as invoiced, sum(paid)::bigint as paid
+      from (select currency, 0 as arriving, 0 as collected, 0 as withdrawn, 0 as invoiced, 0 as paid
+              from tiers where partner_id = ${partnerId}
+             union all
+            select currency, covered - collected, collected, 0, 0, 0 from fee_collections where partner_id = ${partnerId}
+             union all
+            select currency, 0, 0, amount, 0, 0 from float_references where partner_id = ${partnerId} and direction = 'revenue'
+             union all
+            select currency, 0, 0, 0, case when status = 'open' then sum else 0 end, case when status = 'paid' then sum else 0 end
+              from invoices where partner_id = ${partnerId} and status <> 'void') parts
+     group by currency order by currency`.execute(db)
+  return rows
+}
+
+/** What the operator can take out of the float as revenue, if so much is free. */
+export async function inFloatOf(
+  db: Reader,
+  { partnerId, currency }: { partnerId: string; currency: Currency },
+): Promise<bigint> {
+  const found = (await readRevenue(db, partnerId)).find(each => each.currency === currency)
+  return found?.inFloat ?? 0n
+}

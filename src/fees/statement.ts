@@ -1,0 +1,134 @@
+import type { RawBuilder } from 'kysely'
+import { type Reader, sql } from '../database/database.ts'
+import { firstId } from '../ids.ts'
+import type { Currency } from '../money.ts'
+import { addDays, type Day, startOfDay } from '../time.ts'
+
+/** Fees of the withdrawals of a day and tier, in minor units: charged on that day, and given back on it. */
+export type FeeLine = {
+  day: Day
+  tier: string
+  currency: Currency
+  withdrawals: number
+  givenBack: number
+  memberFees: bigint
+  memberFeesGivenBack: bigint
+  employerFees: bigint
+  employerFeesGivenBack: bigint
+}
+
+/** What a month has changed in a currency. */
+export type FeeSums = Omit<FeeLine, 'day' | 'tier'> & {
+  /** Fees of members that became revenue, less those that were booked back. */
+  collected: bigint
+}
+
+export type FeeStatement = { month: string; lines: FeeLine[]; sums: FeeSums[] }
+
+/** The first and the last day of a month, '2026-03'. */
+export function daysOf(month: string): { first: Day; last: Day } {
+  const first = `${month}-01`
+  const inNextMonth = addDays(first, 31).slice(0, 7)
+  return { first, last: addDays(`${inNextMonth}-01`, -1) }
+}
+
+/** The instants between which the days of a time zone lie: from the first, until before the second. */
+export function instantsOf(timeZone: string, { first, last }: { first: Day; last: Day }): { from: Date; to: Date } {
+  return { from: startOfDay(timeZone, first), to: startOfDay(timeZone, addDays(last, 1)) }
+}
+
+type Span = { partnerId: string; timeZone: string; from: Date; to: Date }
+
+/** The fees of a month, by day and tier, and their sums, by the partner's time zone. */
+export async function readStatement(
+  db: Reader,
+  { partnerId, timeZone, month }: { partnerId: string; timeZone: string; month: string },
+): Promise<FeeStatement> {
+  const span = { partnerId, timeZone, ...instantsOf(timeZone, daysOf(month)) }
+  const lines = await listLines(db, span)
+  const { rows } = await sql<{ currency: Currency; collected: bigint }>`
+    select currency, sum(case when credit = 'revenue' then amount else -amount end)::bigint as collected
+      from ledger_transfers
+     where (debit = 'fees' or (credit = 'fees' and reason <> 'withdrawal.held'))
+       and partner_id = ${partnerId} and id >= ${firstId('transfer', span.from)} and id < ${firstId('transfer', span.to)}
+       and reason in ('fees.collected', 'fees.booked_back')
+     group by currency`.execute(db)
+  const collected = new Map(rows.map(row => [row.currency, row.collected]))
+  const currencies = [...new Set([...lines.map(({ currency }) => currency), ...collected.keys()])].sort()
+  return {
+    month,
+    lines,
+    sums: currencies.map(currency => ({ ...sumOf(lines, currency), collected: collected.get(currency) ?? 0n })),
+  }
+}
+
+function sumOf(lines: FeeLine[], currency: Currency): Omit<FeeSums, 'collected'> {
+  const sum = {
+    ...{ currency, withdrawals: 0, givenBack: 0, memberFees: 0n, memberFeesGivenBack: 0n },
+    ...{ employerFees: 0n, employerFeesGivenBack: 0n },
+  }
+  for (const line of lines.filter(each => each.currency === currency)) {
+    sum.withdrawals += line.withdrawals
+    sum.givenBack += line.givenBack
+    sum.memberFees += line.memberFees
+    sum.memberFeesGivenBack += line.memberFeesGivenBack
+    sum.employerFees += line.employerFees
+    sum.employerFeesGivenBack += line.employerFeesGivenBack
+  }
+  return sum
+}
+
+/** The fees of some days by day, tier and currency, in this order. */
+export async function listLines(db: Reader, { partnerId, timeZone, from, to }: Span): Promise<FeeLine[]> {
+  const fees = feesByDay({
+    ofWithdrawals: sql`w.partner_id = ${partnerId} and w.created_at >= ${from} and w.created_at < ${to}`,
+    ofTransfers: sql`t.partner_id = ${partnerId} and t.id >= ${firstId('transfer', from)} and t.id < ${firstId('transfer', to)}`,
+    timeZone: sql`${timeZone}`,
+  })
+  const { rows } = await sql<FeeLine>`
+    select day::text, tier, currency, withdrawals, given_back, member_fees, member_fees_given_back, employer_fees,
+           employer_fees_given_back
+      from (${fees}) f order by day, tier, currency`.execute(db)
+  return rows
+}
+
+/**
+ * SQL for fees by partner, day, tier and currency: charges from the withdrawals, and what changed them later from the books.
+ * @param ofWithdrawals which withdrawals `w`
+ * @param ofTransfers which transfers `t`
+ * @param timeZone SQL for the time zone that decides the days
+ */
+export function feesByDay({
+  ofWithdrawals,
+  ofTransfers,
+  timeZone,
+}: {
+  ofWithdrawals: RawBuilder<unknown>
+  ofTransfers: RawBuilder<unknown>
+  timeZone: RawBuilder<unknown>
+}) {
+  return sql`
+    select partner_id, day, tier, currency,
+           count(distinct movement_id) filter (where not is_back)::integer as withdrawals,
+           count(distinct movement_id) filter (where is_back)::integer as given_back,
+           coalesce(sum(member_fee) filter (where not is_back), 0)::bigint as member_fees,
+           coalesce(sum(member_fee) filter (where is_back), 0)::bigint as member_fees_given_back,
+           coalesce(sum(employer_fee) filter (where not is_back), 0)::bigint as employer_fees,
+           coalesce(sum(employer_fee) filter (where is_back), 0)::bigint as employer_fees_given_back
+      from (select w.partner_id, w.id as movement_id, (w.created_at at time zone ${timeZone})::date as day, i.tier, w.currency,
+                   w.fee as member_fee, w.employer_fee, false as is_back
+              from withdrawals w
+              join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+             where (w.fee > 0 or w.employer_fee > 0) and ${ofWithdrawals}
+             union all
+            select t.partner_id, t.movement_id, (t.created_at at time zone ${timeZone})::date, i.tier, t.currency,
+                   case when 'partner_fees' in (t.debit, t.credit) then 0 else t.amount end,
+                   case when 'partner_fees' in (t.debit, t.credit) then t.amount else 0 end,
+                   t.debit = 'fees'
+              from ledger_transfers t
+              join withdrawals w on w.partner_id = t.partner_id and w.id = t.movement_id
+              join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+             where (t.debit = 'fees' or (t.credit = 'fees' and t.reason <> 'withdrawal.held'))
+               and 'revenue' not in (t.debit, t.credit) and ${ofTransfers}) each_fee
+     group by partner_id, day, tier, currency`
+}

@@ -174,7 +174,6 @@ export async function numberFeed(
  * one resource are in order of their sequence.
  * @param after the last event that the reader has; null for the beginning
  * @param types only these; all if empty
- * @param resourceIds only events of these; null for all
  * @throws Problem `NotFound` if there is no such event, or it is older than 30 days: events after it may have left the feed,
  * and the reader would silently miss them
  */
@@ -184,14 +183,14 @@ export async function read(
     partnerId,
     after,
     types,
-    resourceIds = null,
+    resourceId = null,
     countMax,
     now,
   }: {
     partnerId: string
     after: string | null
     types: EventType[]
-    resourceIds?: string[] | null
+    resourceId?: string | null
     countMax: number
     now: Date
   },
@@ -203,12 +202,10 @@ export async function read(
     select position, sequence, id, type, data, created_at from events
      where partner_id = ${partnerId} ${type} and created_at >= ${oldest} and position > ${from}
      order by position limit ${countMax}`
-  // Resources have few events. Each type is one index range, so a rare type is found without reading the others.
+  // A resource has few events. Each type is one index range, so a rare type is found without reading the others.
   const wanted =
-    resourceIds !== null
-      ? range(
-          sql`and resource_id = any(${resourceIds}::text[]) and (${types.length === 0} or type = any(${types}::text[]))`,
-        )
+    resourceId !== null
+      ? range(sql`and resource_id = ${resourceId} and (${types.length === 0} or type = any(${types}::text[]))`)
       : types.length === 0
         ? range(sql``)
         : sql`select e.* from unnest(${[...new Set(types)]}::text[]) as wanted (type)
@@ -216,6 +213,18 @@ export async function read(
                order by position limit ${countMax}`
   const { rows } = await sql<Event>`
     select id, type, sequence, data, created_at from (${wanted}) e order by position`.execute(db)
+  return rows
+}
+
+/** The newest events of some resources in the last 30 days, newest first, also those that have no place in the feed yet. */
+export async function listOfResources(
+  db: Reader,
+  { partnerId, resourceIds, countMax, now }: { partnerId: string; resourceIds: string[]; countMax: number; now: Date },
+): Promise<Event[]> {
+  const { rows } = await sql<Event>`
+    select id, type, sequence, data, created_at from events
+     where partner_id = ${partnerId} and resource_id = any(${resourceIds}::text[]) and created_at >= ${oldestAt(now)}
+     order by created_at desc, id desc limit ${countMax}`.execute(db)
   return rows
 }
 

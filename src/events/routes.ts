@@ -126,7 +126,7 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
           partnerId: partner.id,
           after,
           types,
-          resourceIds: resourceId === null ? null : [resourceId],
+          resourceId,
           countMax: take + 1,
           now,
         })

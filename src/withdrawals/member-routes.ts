@@ -45,10 +45,8 @@ export function memberSupportRoutes(app: App, { db, hasRail }: ApiContext & { ha
           cursor: undefined,
           now: receivedAt,
         }),
-        events.read(db, {
+        events.listOfResources(db, {
           partnerId: partner.id,
-          after: null,
-          types: [],
           resourceIds: [of.memberId, ...made.map(({ id }) => id)],
           countMax: eventsMax,
           now,
@@ -60,9 +58,7 @@ export function memberSupportRoutes(app: App, { db, hasRail }: ApiContext & { ha
           .filter(({ route }) => route !== null && /\/withdrawals\/(intent|complete)$/.test(route))
           .slice(0, refusedMax)
           .map(({ id, createdAt, errorCodes }) => ({ id, createdAt: createdAt.toISOString(), errorCodes })),
-        events: happened
-          .toReversed()
-          .map(({ createdAt, ...event }) => ({ ...event, timestamp: createdAt.toISOString() })),
+        events: happened.map(({ createdAt, ...event }) => ({ ...event, timestamp: createdAt.toISOString() })),
       }
     },
   )

@@ -32,6 +32,7 @@ import { overviewRoutes } from './overview/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunFileRoutes } from './pay-runs/file-routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
+import { payRunSummaryRoutes } from './pay-runs/summary-routes.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
 import type { NotificationReceiver } from './payouts/notifications.ts'
 import type { Rail } from './payouts/rail.ts'
@@ -107,6 +108,7 @@ export async function buildApp(
   })
   payRunRoutes(app, context)
   payRunFileRoutes(app, context)
+  payRunSummaryRoutes(app, context)
   payCycleRoutes(app, context)
   settlementRoutes(app, context, {
     reportsArrivals: currency => fileRails.some(rail => rail.currency === currency && rail.format.readsStatements),

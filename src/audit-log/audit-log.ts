@@ -160,6 +160,7 @@ export type Entry = {
 export type Filter = {
   partnerId?: string | undefined
   resourceId?: string | undefined
+  resourceIds?: readonly string[] | undefined
   actor?: string | undefined
   actorKinds?: readonly ActorKind[] | undefined
   actions?: readonly string[] | undefined
@@ -175,10 +176,11 @@ export async function list(
   db: Reader,
   { filter, before, take }: { filter: Filter; before?: string | undefined; take: number },
 ): Promise<Entry[]> {
-  const { partnerId, resourceId, actor, actorKinds: kinds, actions: wanted, from, to } = filter
+  const { partnerId, resourceId, resourceIds, actor, actorKinds: kinds, actions: wanted, from, to } = filter
   const conditions = [
     ...(partnerId === undefined ? [] : [sql<boolean>`partner_id = ${partnerId}`]),
     ...(resourceId === undefined ? [] : [sql<boolean>`resource_id = ${resourceId}`]),
+    ...(resourceIds === undefined ? [] : [sql<boolean>`resource_id = any(${[...resourceIds]}::text[])`]),
     ...(actor === undefined ? [] : [sql<boolean>`actor = ${actor}`]),
     ...(kinds === undefined ? [] : [sql<boolean>`actor_kind = any(${[...kinds]}::text[])`]),
     ...(wanted === undefined ? [] : [sql<boolean>`action = any(${[...wanted]}::text[])`]),

@@ -355,6 +355,10 @@ export type DB = {
     availableAt: Date | null
     createdAt: Date
     revertedAt: Date | null
+    lineCount: number
+    memberCount: number
+    totals: unknown
+    fileName: string | null
   }
   payoutBatchApprovals: {
     batchId: string

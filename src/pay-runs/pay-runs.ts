@@ -28,7 +28,18 @@ const columns = ['id', 'payCycleId', 'status', 'scheduledFor'] as const
  */
 export async function create(
   tx: Tx,
-  { partner, lines, now }: { partner: { id: string; graceMinutes: number }; lines: Line[]; now: Date },
+  {
+    partner,
+    lines,
+    fileName = null,
+    now,
+  }: {
+    partner: { id: string; graceMinutes: number }
+    lines: Line[]
+    /** The file in the console that the lines are from. */
+    fileName?: string | null
+    now: Date
+  },
 ): Promise<PayRun> {
   const partnerId = partner.id
   const cycle = await payCycles.holdOpen(tx, partnerId)
@@ -49,7 +60,7 @@ export async function create(
   }
   await tx
     .insertInto('payRuns')
-    .values({ ...payRun, partnerId, createdAt: now })
+    .values({ ...payRun, partnerId, createdAt: now, fileName, ...summaryOf(lines) })
     .execute()
   await insertLines(tx, { partnerId, payRunId: payRun.id, lines })
   await emitEvent(tx, 'scheduled', { partnerId, payRun, now })
@@ -58,6 +69,17 @@ export async function create(
     return payRun
   }
   return await makeAvailable(tx, { partnerId, payRunId: payRun.id, now })
+}
+
+/** What the list of pay runs shows of the lines; amounts are texts, because JSON has no bigint. */
+function summaryOf(lines: Line[]): { lineCount: number; memberCount: number; totals: string } {
+  const totals = new Map<Currency, bigint>()
+  for (const { amount, currency } of lines) totals.set(currency, (totals.get(currency) ?? 0n) + amount)
+  return {
+    lineCount: lines.length,
+    memberCount: new Set(lines.map(({ memberId }) => memberId)).size,
+    totals: JSON.stringify(Object.fromEntries([...totals].map(([currency, amount]) => [currency, String(amount)]))),
+  }
 }
 
 /**
@@ -144,22 +166,46 @@ export async function find(
   db: Reader,
   { partnerId, payRunId }: { partnerId: string; payRunId: string },
 ): Promise<PayRunDetails> {
-  const payRun = await db
+  const found = await db
     .selectFrom('payRuns')
-    .select([...columns, 'createdAt', 'availableAt', 'revertedAt'])
+    .select([...columns, 'createdAt', 'availableAt', 'revertedAt', 'lineCount', 'totals'])
     .where('partnerId', '=', partnerId)
     .where('id', '=', payRunId)
     .executeTakeFirst()
-  if (payRun === undefined) throw notFound()
-  const { rows } = await sql<Money & { lineCount: number }>`
-    select currency, sum(amount)::bigint as amount, count(*)::integer as line_count from pay_run_lines
-     where partner_id = ${partnerId} and pay_run_id = ${payRunId}
-     group by currency order by currency`.execute(db)
-  return {
-    ...payRun,
-    lineCount: rows.reduce((count, row) => count + row.lineCount, 0),
-    totals: rows.map(({ amount, currency }) => ({ amount, currency })),
-  }
+  if (found === undefined) throw notFound()
+  return { ...found, totals: totalsOf(found.totals) }
+}
+
+/** What a person reads of a pay run in a list. */
+export type PayRunSummary = {
+  id: string
+  createdAt: Date
+  lineCount: number
+  memberCount: number
+  totals: Money[]
+  fileName: string | null
+}
+
+/** Summaries of those of the pay runs that are the partner's, in no order. */
+export async function listSummaries(
+  db: Reader,
+  { partnerId, payRunIds }: { partnerId: string; payRunIds: string[] },
+): Promise<PayRunSummary[]> {
+  const rows = await db
+    .selectFrom('payRuns')
+    .select(['id', 'createdAt', 'lineCount', 'memberCount', 'totals', 'fileName'])
+    .where('partnerId', '=', partnerId)
+    .where('id', 'in', payRunIds)
+    .execute()
+  return rows.map(row => ({ ...row, totals: totalsOf(row.totals) }))
+}
+
+function totalsOf(stored: unknown): Money[] {
+  // `create` writes it.
+  const totals = Object.entries(stored as { [currency in Currency]: string })
+  return totals
+    .map(([currency, amount]) => ({ currency: currency as Currency, amount: BigInt(amount) }))
+    .sort((one, other) => (one.currency < other.currency ? -1 : 1))
 }
 
 /** How long pay runs with the same lines are found: a day longer than an idempotency key of one of them is valid. */

@@ -1,5 +1,7 @@
+import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import type { Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
 import { cursorOf, cursorQuery, pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
@@ -111,7 +113,7 @@ export function payRunRoutes(app: App, { db }: ApiContext): void {
       withIdempotency(db, request, reply, async tx => {
         const { partner, now, body } = request
         const lines = await mapInSlices(body.payDetails, ({ memberId, money }) => ({ memberId, ...fromWire(money) }))
-        const payRun = await payRuns.create(tx, { partner, lines, now })
+        const payRun = await payRuns.create(tx, { partner, lines, fileName: fileNameOf(request), now })
         const audit = {
           action: 'pay_run.create',
           details: await detailsOf(tx, { partnerId: partner.id, payRun }),
@@ -219,6 +221,24 @@ export function payRunRoutes(app: App, { db }: ApiContext): void {
         return { status: 200, body: onWire(payRun), resourceId: payRun.id, audit }
       }),
   )
+}
+
+// The console sends it, encoded as in an address; a partner's server has no file.
+const fileNameHeader = 'openwage-file-name'
+
+/** @throws Problem `HeaderValidation` */
+function fileNameOf({ headers, user }: FastifyRequest): string | null {
+  const sent = headers[fileNameHeader]
+  if (sent === undefined || user === undefined) return null
+  try {
+    const name = decodeURIComponent(String(sent)).trim()
+    if (/^[^\x00-\x1f\x7f]{1,200}$/.test(name)) return name
+  } catch {
+    // Not encoded as in an address.
+  }
+  throw problem('HeaderValidation', `${fileNameHeader} must be the name of a file, of at most 200 characters`, {
+    path: fileNameHeader,
+  })
 }
 
 function createdBody({ id, payCycleId, status, scheduledFor }: payRuns.PayRun): Static<typeof PayRunCreated> {

@@ -58,6 +58,8 @@ export const access: { readonly [operationId: string]: Access } = {
   revertPayRun: payroll,
   getPayRuns: readers,
   getPayRun: readers,
+  getPayRunSummaries: readers,
+  getAuthors: readers,
   getPayCycles: readers,
   getPayCycle: readers,
   getPayCycleDeductions: staff,

@@ -1,3 +1,4 @@
+import * as auditLog from '../audit-log/audit-log.ts'
 import type { Reader, Tx } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import type { Role } from './roles.ts'
@@ -118,4 +119,42 @@ export async function rolesByPartner(db: Reader, userId: string): Promise<Map<st
 export async function usersOf(db: Reader, partnerId: string): Promise<ReadonlySet<string>> {
   const rows = await db.selectFrom('userRoles').select('userId').distinct().where('partnerId', '=', partnerId).execute()
   return new Set(rows.map(({ userId }) => userId))
+}
+
+/** Who changed a resource, as the console names them. */
+export type Author = {
+  resourceId: string
+  at: Date
+  kind: auditLog.Entry['actorKind']
+  /** Null for a caller without a name: an API key, a command, the worker, and an operator to users of a partner. */
+  name: string | null
+}
+
+/**
+ * Finds who did something to resources of a partner, from the audit log.
+ * @param seesOperators whether the reader may know which operator it was
+ */
+export async function listAuthors(
+  db: Reader,
+  {
+    partnerId,
+    resourceIds,
+    action,
+    seesOperators,
+  }: { partnerId: string; resourceIds: string[]; action: auditLog.Action; seesOperators: boolean },
+): Promise<Author[]> {
+  const filter = { partnerId, resourceIds, actions: [action] }
+  const entries = await auditLog.list(db, { filter, take: resourceIds.length })
+  const userIds = entries.flatMap(({ actorKind, actor }) => (actorKind === 'user' ? [actor] : []))
+  const users =
+    userIds.length === 0
+      ? []
+      : await db.selectFrom('users').select(['id', 'name', 'isOperator']).where('id', 'in', userIds).execute()
+  const names = new Map(users.map(({ id, name, isOperator }) => [id, isOperator && !seesOperators ? null : name]))
+  return entries.map(({ resourceId, at, actorKind, actor }) => ({
+    resourceId,
+    at,
+    kind: actorKind,
+    name: names.get(actor) ?? null,
+  }))
 }

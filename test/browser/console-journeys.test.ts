@@ -59,6 +59,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await drop(page, 'payroll.csv', deductions.text.replace(',50.00,GBP', ',45.00,GBP'))
     await page.getByRole('button', { name: 'Settle cycle (final)' }).click()
     await page.getByRole('cell', { name: 'Short' }).waitFor()
+    await page.getByText('by Dana Reyes').waitFor()
     await expectAccessible(page)
     const settlement = await harness.call('GET', `/v1/pay/cycles/${harness.payCycle.id}/settlement`)
     expect(settlement.body.lines[0]).toMatchObject({ outcome: 'short', taken: { amount: 4_500 } })

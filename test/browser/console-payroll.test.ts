@@ -209,6 +209,33 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
+  test('finds members while she types, any text is a text, and a click meets the row that it aimed at', async () => {
+    const { harness, open, close } = pages
+    const partner = await harness.addPartner('Search Couriers')
+    for (const [index, lastName] of ['Zabala', 'Zacharias', 'Zebrowska', 'Quigley'].entries()) {
+      const body = { email: `search-${index}@example.com`, firstName: 'Ann', lastName, tier: 'Silver' }
+      expect((await harness.call('POST', '/v1/members', { key: partner.key, body })).status).toBe(201)
+    }
+    const page = await open(`/console/${partner.partner.id}/members`, { isOperator: true })
+    await page.getByRole('cell', { name: 'Ann Quigley' }).waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('za')
+    await page.getByText('2 found').waitFor()
+    await page.getByPlaceholder(/whole e-mail/).fill('%😀')
+    await page.getByText('No member matches').waitFor()
+    await page.getByPlaceholder(/whole e-mail/).fill('')
+    await page.getByText('4 found').waitFor()
+    const aimed = await page.getByRole('cell', { name: 'Ann Zebrowska' }).boundingBox()
+    await page.keyboard.type('zac')
+    await page.mouse.move((aimed?.x ?? 0) + 20, (aimed?.y ?? 0) + 10)
+    await page.mouse.down()
+    await expect.poll(() => page.url()).toContain('search=zac')
+    await page.waitForLoadState('networkidle')
+    await page.mouse.up()
+    await page.getByRole('heading', { name: 'Ann Zebrowska' }).waitFor()
+    await close(page)
+  })
+
   test('sees first why a member cannot withdraw, what was refused, and changes it with the button beside it', async () => {
     const { harness, open, close } = pages
     const invited = await harness.call('POST', '/v1/members', {

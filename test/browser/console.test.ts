@@ -49,7 +49,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
       members: 'Sam Okafor',
       [`members/${memberId}`]: 'Pay added',
       lists: 'Drop a file here',
-      'pay-runs': 'Available from',
+      'pay-runs': 'Drop a file here',
       [`pay-runs/${runs.body.payRuns[0].id}`]: 'Total in GBP',
       cycles: 'Open',
       [`cycles/${harness.payCycle.id}`]: 'Deductions so far',

@@ -6,6 +6,11 @@ export function formatMoney(money: Money): string {
   return format(money, locale)
 }
 
+/** Without decimals if it has none to show: the figures of an axis. */
+export function formatWholeMoney(money: Money): string {
+  return formatMoney(money).replace(/[.,]0{2,4}(?!\d)/, '')
+}
+
 // Made at their first use: the first one of a page takes 40 ms, in which its requests can be on their way already.
 const formats = {
   day: once(() => dates({ day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })),

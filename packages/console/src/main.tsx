@@ -2,10 +2,12 @@ import { type JSX, render } from 'preact'
 import { App } from './app.tsx'
 import { Failure } from './components/states.tsx'
 import { prepareFormats } from './format.ts'
+import { followConnection } from './query.ts'
 import { reportErrors } from './report.ts'
 import { prefetchOpened, preloadOperatorPages } from './routes.tsx'
 import { followOtherTabs, loadSession } from './session.ts'
 import { flushDeferred } from './toasts.ts'
+import './styles/fonts.css'
 import './styles/tokens.css'
 import './styles/base.css'
 import './styles/shell.css'
@@ -16,6 +18,7 @@ import './styles/forced-colors.css'
 
 reportErrors()
 followOtherTabs()
+followConnection()
 addEventListener('pagehide', () => void flushDeferred())
 if (location.pathname.startsWith('/console/operator/')) preloadOperatorPages()
 const root = document.getElementById('app')

@@ -1,5 +1,6 @@
 import { type Signal, signal } from '@preact/signals'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
+import { ConnectionError } from '../../sdk/src/index.ts'
 import { partnerId } from './api.ts'
 import { messageOf } from './problems.ts'
 import { toast } from './toasts.ts'
@@ -112,6 +113,17 @@ export function reload(...prefixes: string[]): void {
     if (entry.shownBy > 0) void fill(entry)
     else entries.delete(name)
   }
+}
+
+/** Asks again for what the page could not show, once the connection is back or the reader comes back to the page. */
+export function followConnection(): void {
+  const retry = () => {
+    if (document.visibilityState === 'hidden') return
+    for (const entry of entries.values())
+      if (entry.shownBy > 0 && entry.state.peek().error instanceof ConnectionError) void fill(entry)
+  }
+  addEventListener('online', retry)
+  document.addEventListener('visibilitychange', retry)
 }
 
 /** Empties everything, for another reader. */

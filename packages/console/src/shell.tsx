@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { partnerId } from './api.ts'
 import { Icon } from './components/icon.tsx'
-import { Help, helpIsOpen, Palette, paletteIsOpen } from './components/palette.tsx'
+import { Help, helpIsOpen, Palette, paletteIsOpen, searchKey } from './components/palette.tsx'
 import { enterRows } from './components/table.tsx'
 import { at, groups, hrefOf, placesByKey } from './places.ts'
 import { SandboxBand } from './sandbox.tsx'
@@ -59,7 +59,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           >
             <Icon name="search" />
             <span>Search or go to</span>
-            <kbd>⌘K</kbd>
+            <kbd>{searchKey}</kbd>
           </button>
           <Menu />
           <Reader />

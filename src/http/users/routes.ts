@@ -1,5 +1,6 @@
 import type { ApiContext, App } from '../server.ts'
 import { accountRoutes } from './account-routes.ts'
+import { authorRoutes } from './author-routes.ts'
 import { invitationRoutes } from './invitation-routes.ts'
 import { oidcRoutes } from './oidc-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
@@ -15,4 +16,5 @@ export function userRoutes(app: App, context: ApiContext): void {
   userManagementRoutes(app, context)
   invitationRoutes(app, context)
   oidcRoutes(app, context)
+  authorRoutes(app, context)
 }

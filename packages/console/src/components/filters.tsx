@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { inWords } from '../format.ts'
 import { enterRows } from './table.tsx'
@@ -75,14 +75,22 @@ function Chips({
   )
 }
 
-/** @param props.isSearch whether `/` goes to this field */
+// Long enough for the next letter.
+const pauseMs = 200
+
+/**
+ * Filters while the reader types.
+ * @param props.isSearch whether `/` goes to this field
+ */
 export function TextFilter({ label, name, isSearch = false }: { label: string; name: string; isSearch?: boolean }) {
   const filters = useFilters()
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  useEffect(() => () => clearTimeout(timer.current), [])
   const value = filters.get(name)
   const input = useRef<HTMLInputElement>(null)
   // Only when the filter changes: what is being typed must not go when the list arrives.
   useLayoutEffect(() => {
-    if (input.current !== null) input.current.value = value
+    if (input.current !== null && input.current.value.trim() !== value) input.current.value = value
   }, [value])
   return (
     <label class="filter-field">
@@ -92,8 +100,16 @@ export function TextFilter({ label, name, isSearch = false }: { label: string; n
         type="search"
         placeholder={label}
         data-search={isSearch ? '' : undefined}
-        onChange={event => filters.set(name, event.currentTarget.value.trim())}
+        onInput={event => {
+          const typed = event.currentTarget.value.trim()
+          clearTimeout(timer.current)
+          timer.current = setTimeout(() => filters.set(name, typed), pauseMs)
+        }}
         onKeyDown={event => {
+          if (event.key === 'Enter') {
+            clearTimeout(timer.current)
+            filters.set(name, event.currentTarget.value.trim())
+          }
           if (event.key === 'ArrowDown') enterRows(event)
           // Then the keys of the page work again.
           if (event.key === 'Escape') event.currentTarget.blur()

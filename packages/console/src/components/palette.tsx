@@ -1,11 +1,14 @@
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
-import { api } from '../api.ts'
+import { api, partnerId } from '../api.ts'
 import { at, groups, hrefOf, hrefOfId, idPattern, placesByKey } from '../places.ts'
-import { may, session } from '../session.ts'
+import { may, type Role, session } from '../session.ts'
 import { Icon, type IconName } from './icon.tsx'
 import { Drawer } from './layout.tsx'
+
+/** What opens the palette on this keyboard. */
+export const searchKey = /mac|iphone|ipad/i.test(navigator.userAgent) ? '⌘K' : 'Ctrl K'
 
 export const paletteIsOpen = signal(false)
 export const helpIsOpen = signal(false)
@@ -31,7 +34,7 @@ export function Palette() {
     }
     if (!isOpen && dialog.current?.open) dialog.current.close()
   }, [isOpen])
-  const found = [...records, ...pagesFor(text)].slice(0, 12)
+  const found = [...records, ...pagesFor(text), ...actionsFor(text)].slice(0, 14)
   useEffect(() => {
     document.getElementById(`palette-${chosen}`)?.scrollIntoView({ block: 'nearest' })
   }, [chosen])
@@ -61,7 +64,7 @@ export function Palette() {
           <input
             ref={input}
             value={text}
-            placeholder="A page, an id, a name or an e-mail address"
+            placeholder="A page, an action, an id, a name or an e-mail address"
             role="combobox"
             aria-expanded={found.length > 0}
             aria-controls="palette-list"
@@ -135,6 +138,62 @@ function pagesFor(text: string): Entry[] {
   )
 }
 
+type Action = { title: string; words: string; icon: IconName; href: string; isAllowed: boolean }
+
+/** What the reader may want to do rather than to see. */
+function actionsFor(text: string): Entry[] {
+  const wanted = text.trim().toLowerCase()
+  const isOperator = session.value?.isOperator === true
+  const hasPartner = partnerId.value !== undefined
+  const ofPartner = (...roles: Role[]) => hasPartner && may(...roles)
+  const actions: Action[] = [
+    {
+      ...{ title: 'Invite a member', words: 'add new', icon: 'members', href: `${at('members')}?do=invite` },
+      isAllowed: ofPartner('payroll'),
+    },
+    {
+      ...{ title: 'Import members', words: 'upload list csv excel', icon: 'lists', href: at('lists') },
+      isAllowed: ofPartner('payroll'),
+    },
+    {
+      ...{ title: 'Add pay', words: 'upload pay run file', icon: 'payRuns', href: at('pay-runs') },
+      isAllowed: ofPartner('payroll'),
+    },
+    {
+      ...{ title: 'Settle a pay cycle', words: 'settlement deductions', icon: 'cycles', href: at('cycles') },
+      isAllowed: ofPartner('payroll'),
+    },
+    {
+      ...{ title: 'Create an API key', words: 'new secret', icon: 'keys', href: at('keys') },
+      isAllowed: ofPartner('developer'),
+    },
+    {
+      ...{ title: 'Invite a person', words: 'user colleague', icon: 'users', href: `${at('users')}?do=invite` },
+      isAllowed: ofPartner('admin'),
+    },
+    {
+      ...{ title: 'Approve payouts', words: 'batch', icon: 'payouts', href: '/console/operator/batches' },
+      isAllowed: isOperator,
+    },
+    {
+      ...{ title: 'Fund float', words: 'deposit money', icon: 'partners' },
+      href: `/console/operator/partners/${partnerId.value}#float`,
+      isAllowed: isOperator && hasPartner,
+    },
+    {
+      ...{ title: 'Create a partner', words: 'new', icon: 'partners', href: '/console/operator/new-partner' },
+      isAllowed: isOperator,
+    },
+    {
+      ...{ title: 'Invite an operator', words: 'user', icon: 'users', href: '/console/operator/operators?do=invite' },
+      isAllowed: isOperator,
+    },
+  ]
+  return actions
+    .filter(({ isAllowed, title, words }) => isAllowed && `${title} ${words}`.toLowerCase().includes(wanted))
+    .map(({ title, icon, href }) => ({ key: `do ${title}`, title, note: 'Action', icon, href }))
+}
+
 /** Records by their whole id at once, and members also by name, e-mail address or worker id. */
 function useRecords(text: string): Entry[] {
   const wanted = text.trim()
@@ -205,7 +264,7 @@ const kinds: Record<string, string> = {
 const emitting = new Set(['w', 'wi', 'mem', 'pr', 'pc', 'maj', 'we'])
 
 const keys: [string, string][] = [
-  ['⌘K or Ctrl K', 'Search pages and records'],
+  [searchKey, 'Search pages and records'],
   ['/', 'Search in this list'],
   ['J and K, or ↓ and ↑', 'Next and previous row'],
   ['Enter', 'Open the row'],

@@ -13,6 +13,7 @@ export default function Plot({
   periods,
   bars,
   format,
+  formatTick = format,
   height = 220,
   axisWidth = 70,
 }: {
@@ -21,6 +22,8 @@ export default function Plot({
   periods: string[]
   bars: Bars[]
   format: (value: number) => string
+  /** For the figures at the left. */
+  formatTick?: (value: number) => string
   height?: number
   /** Room for the figures at the left. */
   axisWidth?: number
@@ -59,7 +62,7 @@ export default function Plot({
             size: axisWidth * scale,
             incrs: [1, 2, 5, 10, 20, 50, ...powersOfTen()],
             grid: { stroke: colour('--plot-line'), width: 1 },
-            values: (_, ticks) => ticks.map(tick => format(Math.trunc(tick))),
+            values: (_, ticks) => ticks.map(tick => formatTick(Math.trunc(tick))),
           },
         ],
         series: [
@@ -69,7 +72,7 @@ export default function Plot({
             stroke: colour(`--plot-${each.colour}`),
             width: 0,
             points: { show: false },
-            ...(uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.6, 28], radius: 0.15 }) }),
+            ...(uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.72, 72], radius: 0.12 }) }),
           })),
         ],
       },
@@ -82,7 +85,7 @@ export default function Plot({
       observer.disconnect()
       plot.destroy()
     }
-  }, [periods, bars, format, height, axisWidth, look])
+  }, [periods, bars, formatTick, height, axisWidth, look])
   return (
     <>
       <p class="plot-pointed" aria-hidden="true">

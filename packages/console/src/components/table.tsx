@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { Empty, Failure, Skeleton } from './states.tsx'
 
@@ -34,15 +35,22 @@ type ListState<Row> = {
 /** Rows of a list. Enter opens a row; J and K, or the arrows, go from row to row. */
 export function Table<Row>(props: TableProps<Row>) {
   const { label, columns, keyOf, hrefOf, empty } = props
-  const { rows, error, reload, hasMore, more } = props.list
+  const { error, reload, hasMore, more } = props.list
   const { route } = useLocation()
+  const { rows, isStale, onPointerDown } = useStillRows(props.list.rows)
   if (error !== undefined) return <Failure error={error} onRetry={reload} />
   if (rows === undefined) return <Skeleton lines={10} />
   if (rows.length === 0) return <>{empty ?? <Empty title="Nothing here" />}</>
   return (
     // On a narrow page it scrolls sideways; rows that can be opened take the focus themselves.
-    <section class="table-frame" tabIndex={hrefOf === undefined ? 0 : undefined} aria-label={label}>
-      <table class="table" aria-label={label}>
+    <section
+      class="table-frame"
+      tabIndex={hrefOf === undefined ? 0 : undefined}
+      aria-label={label}
+      aria-busy={isStale}
+      onPointerDown={onPointerDown}
+    >
+      <table class="table table-cards" aria-label={label}>
         <thead>
           <tr>
             {columns.map(({ title, isTitleHidden, isFigure, isMinor }) => (
@@ -87,6 +95,24 @@ export function Table<Row>(props: TableProps<Row>) {
       )}
     </section>
   )
+}
+
+/**
+ * Rows that stay where they are until others are there, and while the pointer is pressed: a click must meet the row that the reader has
+ * aimed at, although an answer arrives between pressing and releasing.
+ */
+function useStillRows<Row>(rows: Row[] | undefined) {
+  const shown = useRef<Row[]>(undefined)
+  const [isPressed, setIsPressed] = useState(false)
+  if (rows !== undefined && !isPressed) shown.current = rows
+  const onPointerDown = () => {
+    setIsPressed(true)
+    // The click comes after the pointer is released.
+    const release = () => setTimeout(() => setIsPressed(false))
+    addEventListener('pointerup', release, { once: true })
+    addEventListener('pointercancel', release, { once: true })
+  }
+  return { rows: shown.current, isStale: rows === undefined, onPointerDown }
 }
 
 function classOf({ isFigure, isMinor }: { isFigure?: boolean; isMinor?: boolean }): string | undefined {

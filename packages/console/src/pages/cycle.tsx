@@ -10,16 +10,18 @@ import {
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { api, sendCsv } from '../api.ts'
+import { authorName, useAuthors } from '../components/author.tsx'
 import { DropZone } from '../components/drop-zone.tsx'
 import { DownloadButton, ExportButton } from '../components/export.tsx'
 import { Field, FieldProblems, Form, readFields } from '../components/form.tsx'
 import { Figure, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
+import { useSummaries } from '../components/pay-run-summaries.ts'
 import { SheetProblems } from '../components/sheet.tsx'
 import { Empty, Failure, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { useToday } from '../components/today.ts'
-import { Amount, Id, State } from '../components/values.tsx'
+import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatDay, formatMoney, formatNumber, plural } from '../format.ts'
 import { at, hrefOfId } from '../places.ts'
 import { reload, useList, useLoaded } from '../query.ts'
@@ -51,6 +53,7 @@ export default function CyclePage() {
     >
       <div class="record-head">
         <State state={value.status} />
+        {value.status === 'Closed' && <SettledBy id={id} />}
         <span class="record-to">{daysLeft(value, today)}</span>
         <Id id={id} isLink={false} />
       </div>
@@ -60,6 +63,20 @@ export default function CyclePage() {
         <Deductions id={id} isOpen={value.status === 'Open'} />
       </div>
     </Page>
+  )
+}
+
+/** That a cycle is settled, when and by whom. */
+function SettledBy({ id }: { id: PayCycleId }) {
+  const settled = useAuthors('pay_cycle.settle', [id]).get(id)
+  if (settled === undefined) return null
+  return (
+    <>
+      <State state="settled" />
+      <span class="record-to">
+        <Time at={settled.at} />, by {authorName(settled)}
+      </span>
+    </>
   )
 }
 
@@ -166,8 +183,8 @@ function PayRunsOfCycle({ id }: { id: PayCycleId }) {
     >
       <Table
         label="Pay runs"
-        columns={payRunColumns.filter(({ title }) => title !== 'Pay cycle')}
-        list={listed}
+        columns={payRunColumns}
+        list={{ ...listed, rows: useSummaries(listed.rows) }}
         keyOf={payRun => payRun.id}
         hrefOf={payRun => hrefOfId(payRun.id)}
         empty={<Empty title="No pay run in this cycle" />}
@@ -370,7 +387,7 @@ function Settle({ id }: { id: PayCycleId }) {
                 requireTotals(compared.preview?.totals ?? [], fields)
                 await api.payCycles.settle(id, compared.file)
                 toast('The cycle is settled')
-                reload('cycle', 'pay-cycle')
+                reload('cycle', 'pay-cycle', 'authors')
               }}
             >
               {problemOf => unusualTotals(compared.preview?.totals ?? [], problemOf)}

@@ -1,6 +1,7 @@
 import type { PayCycle } from '@openwage/sdk'
 import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
+import { authorName, useAuthors } from '../components/author.tsx'
 import { CycleCalendar } from '../components/cycle-calendar.tsx'
 import { ExportButton } from '../components/export.tsx'
 import { useFilters } from '../components/filters.tsx'
@@ -8,7 +9,7 @@ import { Page, Panel } from '../components/layout.tsx'
 import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { useToday } from '../components/today.ts'
-import { Day, Id, State } from '../components/values.tsx'
+import { Day, Id, State, Time } from '../components/values.tsx'
 import { daysBetween } from '../days.ts'
 import { plural } from '../format.ts'
 import { hrefOfId } from '../places.ts'
@@ -112,8 +113,19 @@ function columnsFor({
 
 function SettlementState({ cycle: { id } }: { cycle: PayCycle }) {
   const { value, error } = useLoaded(`cycle-settled ${id}`, () => api.payCycles.listSettlementLines(id, { take: 1 }))
+  const settled = useAuthors('pay_cycle.settle', [id]).get(id)
   if (error !== undefined) return <State state="to settle" tone="wait" />
-  return value === undefined ? null : <State state="settled" />
+  if (value === undefined) return null
+  return (
+    <span class="facts">
+      <State state="settled" />
+      {settled && (
+        <span class="quiet">
+          <Time at={settled.at} />, by {authorName(settled)}
+        </span>
+      )}
+    </span>
+  )
 }
 
 /** The month in the address; otherwise today's if it is within the open cycle, or else the month in which that one ends. */
@@ -124,7 +136,7 @@ function monthOf(asked: string, { cycles, today }: { cycles: PayCycle[]; today: 
   return open.endDate.slice(0, 7)
 }
 
-export function daysLeft({ endDate, status }: PayCycle, today: string): string {
+export function daysLeft({ endDate, status }: Pick<PayCycle, 'endDate' | 'status'>, today: string): string {
   const days = daysBetween(today, endDate)
   if (status === 'Closed' || days < 0) return ''
   return days === 0 ? 'ends today' : `${plural(days, 'day')} left`

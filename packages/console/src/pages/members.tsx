@@ -30,7 +30,7 @@ export function prefetchMembers(): void {
 export default function Members() {
   const filters = useFilters()
   const navigateIfHere = useNavigateIfHere()
-  const [isInviting, setIsInviting] = useState(false)
+  const [isInviting, setIsInviting] = useState(filters.get('do') === 'invite')
   const chosen = filters.all('status') as MemberStatus[]
   const search = filters.get('search')
   const query = {
@@ -61,8 +61,8 @@ export default function Members() {
     >
       <FilterBar>
         <ManyFilter label="State" name="status" values={statuses} />
-        <TextFilter label="Name, e-mail, worker id or id" name="search" isSearch />
-        {listed.first !== undefined && <span class="quiet">{formatNumber(listed.first.total)} found</span>}
+        <TextFilter label="Name begins with…, or whole e-mail or worker id" name="search" isSearch />
+        {listed.first !== undefined && <span class="quiet">{foundOf(listed.first.total, search)}</span>}
       </FilterBar>
       <Panel isFlush>
         <Table
@@ -98,6 +98,13 @@ export default function Members() {
       </Drawer>
     </Page>
   )
+}
+
+/** A search by name ends at a thousand members. */
+const foundMax = 1_000
+
+function foundOf(total: number, search: string): string {
+  return search !== '' && total >= foundMax ? `${formatNumber(foundMax)}+ found` : `${formatNumber(total)} found`
 }
 
 const columns: Column<Member>[] = [

@@ -5,14 +5,18 @@ import { api } from '../api.ts'
 import { OneFilter, useFilters } from '../components/filters.tsx'
 import { Figure, Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
+import { Spark } from '../components/spark.tsx'
 import { Empty, Failure, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
+import { useToday } from '../components/today.ts'
 import { Amount, State, Time } from '../components/values.tsx'
-import { formatDay, formatMoney, formatNumber, formatShortDay, plural } from '../format.ts'
+import { daysBetween } from '../days.ts'
+import { formatDay, formatMoney, formatNumber, formatShortDay, formatWholeMoney, plural } from '../format.ts'
 import { at, hrefOfId } from '../places.ts'
 import { prefetch, useList, useLoaded } from '../query.ts'
 import { session } from '../session.ts'
 import { withdrawalStatuses } from '../statuses.ts'
+import { daysLeft } from './cycles.tsx'
 
 const Plot = lazy(() => import('../components/plot.tsx'))
 
@@ -38,44 +42,82 @@ export default function OverviewPage() {
 
 function Programme({ overview }: { overview: Overview }) {
   const { members, openCycle, currencies, isComplete } = overview
+  const today = useToday()
   const withdrawals = currencies.reduce((sum, { inFlight }) => sum + inFlight.withdrawals, 0)
   const sorted = busiestFirst(currencies)
+  const cycles = useSeries(sorted[0]?.currency, 'cycle').value?.points ?? []
   return (
     <>
       <Decisions overview={overview} />
       {!isComplete && <p class="notice">The figures are being brought up to date.</p>}
-      <div class="figures">
-        <Figure
-          title="Withdrawn this cycle"
-          note={plural(
-            sorted.reduce((sum, { cycle }) => sum + cycle.withdrawals, 0),
-            'withdrawal',
-          )}
-        >
-          <Amounts all={sorted.map(({ cycle }) => cycle.amount)} />
-        </Figure>
-        <Figure title="Fees this cycle">
-          <Amounts all={sorted.map(({ cycle }) => cycle.fees)} />
-        </Figure>
-        <Figure title="Available">
-          <Amounts all={sorted.map(({ available }) => available)} />
-        </Figure>
-        <Figure title="Free float" note={<Floors currencies={sorted} />}>
-          <Amounts all={sorted.map(({ free }) => free)} />
-        </Figure>
-        <Figure title="Payouts in flight" note="Held, or at the bank">
-          <a href={`${at('withdrawals')}?status=held&status=submitted`}>{formatNumber(withdrawals)}</a>
-        </Figure>
-        <Figure title="Active members" note={`${formatNumber(members.invited)} invited`}>
-          <a href={`${at('members')}?status=active`}>{formatNumber(members.active)}</a>
-        </Figure>
-        {openCycle && (
-          <Figure title="Pay cycle" note={`until ${formatDay(openCycle.endDate)}`}>
-            <a href={hrefOfId(openCycle.id)}>{plural(openCycle.daysLeft, 'day')} left</a>
+      <div class="tiles">
+        <div class="tile">
+          <span class="figure-title">Withdrawn this cycle</span>
+          <span class="figure-value">
+            <Amount money={sorted[0]?.cycle.amount} />
+          </span>
+          <Others all={sorted.map(({ cycle }) => cycle.amount)} />
+          <span class="figure-note">
+            {plural(
+              sorted.reduce((sum, { cycle }) => sum + cycle.withdrawals, 0),
+              'withdrawal',
+            )}
+            <LastCycle points={cycles} />
+          </span>
+          {cycles.length > 1 && <Spark values={cycles.slice(-cyclesShown).map(({ totals }) => totals.amount.amount)} />}
+        </div>
+        <div class="figures">
+          <Figure title="Available to members">
+            <Amounts all={sorted.map(({ available }) => available)} />
           </Figure>
-        )}
+          <Figure title="Free float" note={<Floors currencies={sorted} />}>
+            <Amounts all={sorted.map(({ free }) => free)} />
+          </Figure>
+          <Figure title="Fees this cycle">
+            <Amounts all={sorted.map(({ cycle }) => cycle.fees)} />
+            {cycles.length > 1 && <Spark values={cycles.slice(-cyclesShown).map(({ totals }) => totals.fees.amount)} />}
+          </Figure>
+          <Figure title="Active members" note={`${formatNumber(members.invited)} invited`}>
+            <a href={`${at('members')}?status=active`}>{formatNumber(members.active)}</a>
+          </Figure>
+          <Figure title="Payouts in flight" note="Held, or at the bank">
+            <a href={`${at('withdrawals')}?status=held&status=submitted`}>{formatNumber(withdrawals)}</a>
+          </Figure>
+          {openCycle && (
+            <Figure title="Pay cycle" note={`until ${formatDay(openCycle.endDate)}`}>
+              <a href={hrefOfId(openCycle.id)}>{daysLeft({ ...openCycle, status: 'Open' }, today)}</a>
+              <progress
+                class="gauge"
+                aria-label="Days of the cycle that are over"
+                max={daysBetween(openCycle.startDate, openCycle.endDate) + 1}
+                value={daysBetween(openCycle.startDate, today)}
+              />
+            </Figure>
+          )}
+        </div>
       </div>
       <OverTime overview={overview} />
+    </>
+  )
+}
+
+/** Pay cycles in the small plots. */
+const cyclesShown = 12
+
+function useSeries(currency: Money['currency'] | undefined, by: 'day' | 'cycle') {
+  return useLoaded(currency === undefined ? null : `overview-series ${currency} ${by}`, () =>
+    api.overview.getSeries({ currency: currency as Money['currency'], by }),
+  )
+}
+
+/** What the cycle before the open one came to. */
+function LastCycle({ points }: { points: OverviewSeries['points'] }) {
+  const last = points.at(-2)
+  if (last === undefined) return null
+  return (
+    <>
+      {' · '}
+      {formatMoney(last.totals.amount)} in the last cycle
     </>
   )
 }
@@ -88,11 +130,18 @@ function busiestFirst(currencies: Currencies): Currencies {
 
 /** One amount per currency; the first stands out. */
 function Amounts({ all }: { all: Money[] }) {
-  const [first, ...others] = all
   return (
     <>
-      <Amount money={first} />
-      {others.map(money => (
+      <Amount money={all[0]} />
+      <Others all={all} />
+    </>
+  )
+}
+
+function Others({ all }: { all: Money[] }) {
+  return (
+    <>
+      {all.slice(1).map(money => (
         <span key={money.currency} class="figure-second">
           <Amount money={money} />
         </span>
@@ -114,21 +163,24 @@ function Floors({ currencies }: { currencies: Currencies }) {
   )
 }
 
-/** What was withdrawn, by day of the open cycle or by cycle. The choice is part of the address. */
-function OverTime({ overview: { currencies, openCycle } }: { overview: Overview }) {
+/** What was withdrawn, by day of the last weeks or by cycle. The choice is part of the address. */
+function OverTime({ overview: { currencies } }: { overview: Overview }) {
   const filters = useFilters()
   const by = filters.get('by') === 'cycle' ? 'cycle' : 'day'
   const currency =
     currencies.find(each => each.currency === filters.get('currency'))?.currency ??
     busiestFirst(currencies)[0]?.currency
-  const days = openCycle === null ? {} : { from: openCycle.startDate, to: openCycle.endDate }
-  const series = useLoaded(currency === undefined ? null : `overview-series ${currency} ${by}`, () =>
-    api.overview.getSeries({ currency, by, ...(by === 'day' ? days : {}) }),
-  )
+  const series = useSeries(currency, by)
   if (currency === undefined) return null
+  const total = series.value?.points.reduce((sum, { totals }) => sum + totals.amount.amount, 0) ?? 0
+  const count = series.value?.points.length ?? 0
   return (
     <Panel
-      title={`Withdrawn by ${by}, ${currency}`}
+      title={
+        series.value === undefined
+          ? 'Withdrawn'
+          : `${formatMoney({ amount: total, currency })} withdrawn in ${plural(count, by)}`
+      }
       aside={
         <div class="actions">
           {currencies.length > 1 && (
@@ -160,10 +212,11 @@ function Withdrawn({ series }: { series: OverviewSeries }) {
       periods: series.points.map(({ from }) => formatShortDay(from)),
       bars: [{ title: '', colour: 1 as const, values: series.points.map(({ totals }) => totals.amount.amount) }],
       format: (amount: number) => formatMoney({ amount, currency: series.currency }),
+      formatTick: (amount: number) => formatWholeMoney({ amount, currency: series.currency }),
     }),
     [series],
   )
-  return <Plot caption="Amounts over time" {...plot} />
+  return <Plot caption="Amounts over time" axisWidth={56} {...plot} />
 }
 
 /** What waits for a person. */
@@ -197,9 +250,9 @@ function Decisions({ overview: { needsDecision } }: { overview: Overview }) {
 }
 
 const columns: Column<WithdrawalWithStatus>[] = [
-  { title: 'Requested', cell: ({ createdAt }) => <Time at={createdAt} /> },
-  { title: 'State', cell: ({ status }) => <State state={status} /> },
   { title: 'Member', cell: ({ memberId }) => <MemberName id={memberId} /> },
+  { title: 'State', cell: ({ status }) => <State state={status} /> },
+  { title: 'Requested', cell: ({ createdAt }) => <Time at={createdAt} /> },
   { title: 'Paid out', cell: ({ netAmount }) => <Amount money={netAmount} />, isFigure: true },
 ]
 

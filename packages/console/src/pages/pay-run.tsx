@@ -3,7 +3,9 @@ import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { actUnlessUndone } from '../act.ts'
 import { api } from '../api.ts'
+import { authorName } from '../components/author.tsx'
 import { Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { useSummaries } from '../components/pay-run-summaries.ts'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
 import { at } from '../places.ts'
@@ -15,6 +17,8 @@ const back = () => ({ href: at('pay-runs'), title: 'Pay runs' })
 export default function PayRunPage() {
   const { id } = useRoute().params as { id: PayRunDetails['id'] }
   const { value, error, reload: retry } = useLoaded(`pay-run ${id}`, () => api.payRuns.get(id))
+  const [shown] = useSummaries(value && [value]) ?? []
+  const summary = shown?.summary
   if (value === undefined) return <PendingPage title="Pay run" back={back()} error={error} onRetry={retry} />
   return (
     <Page title="Pay run" back={back()} actions={<Revert payRun={value} />}>
@@ -22,6 +26,7 @@ export default function PayRunPage() {
         <State state={value.status} />
       </div>
       <div class="figures">
+        {summary && <Figure title="Members">{formatNumber(summary.memberCount)}</Figure>}
         <Figure title="Lines">{formatNumber(value.lineCount)}</Figure>
         {value.totals.map(total => (
           <Figure key={total.currency} title={`Total in ${total.currency}`}>
@@ -34,7 +39,9 @@ export default function PayRunPage() {
           entries={[
             ['Pay run', <Id key="id" id={id} isLink={false} />],
             ['Pay cycle', <Id key="cycle" id={value.payCycleId} />],
-            ['Uploaded', <Time key="created" at={value.createdAt} />],
+            ['File', summary?.fileName ?? '–'],
+            ['Sent by', summary?.author ? authorName(summary.author) : '–'],
+            ['Sent', <Time key="created" at={value.createdAt} />],
             ['Available from', <Time key="scheduled" at={value.availableAt ?? value.scheduledFor} />],
             ['Reverted', <Time key="reverted" at={value.revertedAt} />],
           ]}
@@ -56,7 +63,7 @@ export function Revert({ payRun: { id, status } }: { payRun: Pick<PayRunDetails,
     })
   }
   return (
-    <button type="button" class="button" disabled={isGoing} onClick={revert}>
+    <button type="button" class="button button-bad" disabled={isGoing} onClick={revert}>
       Revert
     </button>
   )

@@ -3,9 +3,11 @@ import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
+import { type ShownPayRun, useSummaries } from '../components/pay-run-summaries.ts'
 import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { Id, State, Time } from '../components/values.tsx'
+import { Amount, Id, State, Time } from '../components/values.tsx'
+import { formatNumber } from '../format.ts'
 import { hrefOfId } from '../places.ts'
 import { useList } from '../query.ts'
 import { may } from '../session.ts'
@@ -13,11 +15,41 @@ import { PayRunUpload } from './pay-run-upload.tsx'
 
 const statuses = ['Scheduled', 'Available', 'Reverted'] as const
 
-export const payRunColumns: Column<PayRun>[] = [
-  { title: 'Available from', cell: ({ scheduledFor }) => <Time at={scheduledFor} /> },
+export const payRunColumns: Column<ShownPayRun>[] = [
+  {
+    title: 'From',
+    cell: ({ summary }) => {
+      if (summary === undefined) return <span class="quiet">–</span>
+      const { fileName, author } = summary
+      return (
+        <span class="two-lines">
+          <b>{fileName ?? (author === null ? 'Pay run' : author.kind === 'api_key' ? 'API' : 'Pay run')}</b>
+          {author?.name && <span class="quiet">{author.name}</span>}
+        </span>
+      )
+    },
+  },
+  { title: 'Sent', cell: ({ summary }) => <Time at={summary?.createdAt} /> },
   { title: 'State', cell: ({ status }) => <State state={status} /> },
-  { title: 'Pay run', cell: ({ id }) => <Id id={id} /> },
-  { title: 'Pay cycle', cell: ({ payCycleId }) => <Id id={payCycleId} />, isMinor: true },
+  { title: 'Available from', cell: ({ scheduledFor }) => <Time at={scheduledFor} />, isMinor: true },
+  { title: 'Pay run', cell: ({ id }) => <Id id={id} />, isMinor: true },
+  {
+    title: 'Members',
+    cell: ({ summary }) => (summary === undefined ? '' : formatNumber(summary.memberCount)),
+    isFigure: true,
+    isMinor: true,
+  },
+  {
+    title: 'Lines',
+    cell: ({ summary }) => (summary === undefined ? '' : formatNumber(summary.lineCount)),
+    isFigure: true,
+    isMinor: true,
+  },
+  {
+    title: 'Total',
+    cell: ({ summary }) => summary?.totals.map(total => <Amount key={total.currency} money={total} />),
+    isFigure: true,
+  },
 ]
 
 export default function PayRuns() {
@@ -57,7 +89,7 @@ export default function PayRuns() {
         <Table
           label="Pay runs"
           columns={payRunColumns}
-          list={listed}
+          list={{ ...listed, rows: useSummaries(listed.rows) }}
           keyOf={({ id }) => id}
           hrefOf={({ id }) => hrefOfId(id)}
           empty={

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { act, actUnlessUndone } from '../act.ts'
 import { send } from '../api.ts'
 import { ActButton } from '../components/act-button.tsx'
+import { useFilters } from '../components/filters.tsx'
 import { Field, Form } from '../components/form.tsx'
 import { Icon } from '../components/icon.tsx'
 import { Drawer, Page, Panel } from '../components/layout.tsx'
@@ -35,7 +36,7 @@ const roles: [Role, string][] = [
 
 /** The people who may use the console for the partner shown. */
 export default function Users() {
-  const [isInviting, setIsInviting] = useState(false)
+  const [isInviting, setIsInviting] = useState(useFilters().get('do') === 'invite')
   const [changing, setChanging] = useState<User>()
   const users = useLoaded('users', () => send<{ users: User[] }>('GET', '/console/v1/users?take=1000'))
   const columns: Column<User>[] = [
@@ -188,7 +189,7 @@ function Change({ user, onDone }: { user: User; onDone: () => void }) {
         {() => <RoleFields held={user.roles} />}
       </Form>
       <div>
-        <button type="button" class="button" onClick={remove}>
+        <button type="button" class="button button-bad" onClick={remove}>
           Remove from this partner
         </button>
       </div>

@@ -14,6 +14,7 @@ import { act, actUnlessUndone } from '../act.ts'
 import { admin } from '../admin.ts'
 import { api } from '../api.ts'
 import { ActButton } from '../components/act-button.tsx'
+import { authorName, useAuthors } from '../components/author.tsx'
 import { KeyValues, Page, Panel, PendingPage, type Step, Timeline } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { Skeleton } from '../components/states.tsx'
@@ -132,7 +133,7 @@ function Actions({ withdrawal: { id, status } }: { withdrawal: WithdrawalDetails
     <>
       {isSandbox.value && may('developer') && <BankButtons id={id} status={status} />}
       {status === 'held' && may('support', 'payroll') && (
-        <button type="button" class="button" disabled={isCancelling} onClick={cancel}>
+        <button type="button" class="button button-bad" disabled={isCancelling} onClick={cancel}>
           Cancel withdrawal
         </button>
       )}
@@ -175,12 +176,14 @@ function WholeTimeline({ withdrawal, payout }: { withdrawal: WithdrawalDetails; 
     return [...ofIntent.requests, ...own.requests].filter(({ method }) => method !== 'GET')
   })
   const deliveries = useLoaded(`withdrawal-deliveries ${id} ${status}`, () => deliveriesOf(withdrawal))
+  const cancellation = useAuthors('withdrawal.cancel', status === 'cancelled' ? [id] : []).get(id)
   const steps = stepsOf(withdrawal, {
     explanation: explanation.value,
     bookings: bookings.value ?? [],
     requests: requests.value ?? [],
     deliveries: deliveries.value ?? [],
     payout,
+    cancelledBy: cancellation && authorName(cancellation),
   })
   const isPartial = [explanation, bookings, requests, deliveries].some(
     each => each.isLoading && each.value === undefined,
@@ -232,6 +235,7 @@ type Known = {
   requests: LoggedRequest[]
   deliveries: Delivered[]
   payout: Payout | undefined
+  cancelledBy: string | undefined
 }
 
 const tones: Record<WithdrawalStatus, Step['tone']> = {
@@ -249,7 +253,7 @@ const meanings = {
 
 function stepsOf(
   withdrawal: WithdrawalDetails,
-  { explanation, bookings, requests, deliveries, payout }: Known,
+  { explanation, bookings, requests, deliveries, payout, cancelledBy }: Known,
 ): Step[] {
   const steps: Step[] = []
   for (const request of requests)
@@ -284,7 +288,11 @@ function stepsOf(
       title: meanings[entry.status],
       children: (
         <>
-          {entry.reason && <p>{entry.reason}</p>}
+          {cancelledBy !== undefined && entry.status === 'cancelled' ? (
+            <p>Cancelled by {cancelledBy}</p>
+          ) : (
+            entry.reason && <p>{entry.reason}</p>
+          )}
           {entry.status === 'submitted' && withdrawal.paymentReference && (
             <p>
               Reference <Id id={withdrawal.paymentReference} isWhole />

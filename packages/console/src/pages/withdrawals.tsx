@@ -49,7 +49,7 @@ export default function Withdrawals() {
     >
       <FilterBar>
         <ManyFilter label="State" name="status" values={withdrawalStatuses} />
-        <TextFilter label="Member’s name or id" name="member" isSearch />
+        <TextFilter label="Member’s name begins with…" name="member" isSearch />
         {memberId !== '' && <MemberName id={memberId as `mem_${string}`} />}
         <SpanFilter />
       </FilterBar>
@@ -112,10 +112,10 @@ function MemberChoices({ text, onChoose }: { text: string; onChoose: (memberId: 
 }
 
 const columns: Column<WithdrawalWithStatus>[] = [
-  { title: 'Requested', cell: ({ createdAt }) => <Time at={createdAt} /> },
-  { title: 'State', cell: ({ status, reason }) => <State state={status} title={reason ?? undefined} /> },
-  { title: 'Withdrawal', cell: ({ id }) => <Id id={id} />, isMinor: true },
   { title: 'Member', cell: ({ memberId }) => <MemberName id={memberId} /> },
+  { title: 'State', cell: ({ status, reason }) => <State state={status} title={reason ?? undefined} /> },
+  { title: 'Requested', cell: ({ createdAt }) => <Time at={createdAt} /> },
+  { title: 'Withdrawal', cell: ({ id }) => <Id id={id} />, isMinor: true },
   { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true, isMinor: true },
   { title: 'Fee', cell: ({ fee }) => <Amount money={fee} />, isFigure: true, isMinor: true },
   { title: 'Paid out', cell: ({ netAmount }) => <Amount money={netAmount} />, isFigure: true },

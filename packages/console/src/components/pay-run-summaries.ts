@@ -1,0 +1,34 @@
+import type { Money, PayRun } from '@openwage/sdk'
+import { send } from '../api.ts'
+import { useLoaded } from '../query.ts'
+
+/** What the service says of a pay run only to the console. */
+type PayRunSummary = {
+  id: string
+  createdAt: string
+  lineCount: number
+  memberCount: number
+  totals: Money[]
+  fileName: string | null
+  author: { kind: string; name: string | null } | null
+}
+
+export type ShownPayRun = PayRun & { summary: PayRunSummary | undefined }
+
+/** Adds to pay runs what the list does not say of them. A service that cannot say it still shows the list. */
+export function useSummaries(rows: PayRun[] | undefined): ShownPayRun[] | undefined {
+  const ids = rows?.map(({ id }) => id) ?? []
+  const { value } = useLoaded(ids.length === 0 ? null : `pay-run-summaries ${ids.join()}`, async () => {
+    const found = new Map<string, PayRunSummary>()
+    for (let start = 0; start < ids.length; start += idsAtOnce) {
+      const query = ids.slice(start, start + idsAtOnce).map(id => `ids=${id}`)
+      const { payRuns } = await send<{ payRuns: PayRunSummary[] }>('GET', `/console/v1/pay-runs?${query.join('&')}`)
+      for (const summary of payRuns) found.set(summary.id, summary)
+    }
+    return found
+  })
+  return rows?.map(row => ({ ...row, summary: value?.get(row.id) }))
+}
+
+// As many as one request may name.
+const idsAtOnce = 100

@@ -1,0 +1,26 @@
+// So that the bars of a young programme are as slim as those of an old one.
+const placesMin = 12
+
+/** Some figures as small bars, the newest at the right. The figures themselves stand elsewhere on the page. */
+export function Spark({ values }: { values: number[] }) {
+  const highest = Math.max(...values, 1)
+  const width = 100 / Math.max(values.length, placesMin)
+  return (
+    <svg class="spark" viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
+      {values.map((value, index) => {
+        // A period without anything keeps its place.
+        const height = Math.max((value / highest) * 100, 3)
+        return (
+          <rect
+            key={index}
+            class={index === values.length - 1 ? 'spark-last' : undefined}
+            x={index * width}
+            y={100 - height}
+            width={width * 0.76}
+            height={height}
+          />
+        )
+      })}
+    </svg>
+  )
+}

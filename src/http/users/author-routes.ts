@@ -1,0 +1,31 @@
+import { Type } from 'typebox'
+import { listAuthors } from '../../users/users.ts'
+import type { ApiContext, App } from '../server.ts'
+import { hiddenOperation } from './hidden-operation.ts'
+
+const actions = ['pay_cycle.settle', 'withdrawal.cancel', 'pay_run.revert'] as const
+
+/** Who settled pay cycles, cancelled withdrawals or reverted pay runs, and when. */
+export function authorRoutes(app: App, { db }: ApiContext): void {
+  app.get(
+    '/console/v1/authors',
+    {
+      config: { scope: 'pay:read' },
+      schema: hiddenOperation({
+        id: 'getAuthors',
+        query: Type.Object(
+          {
+            action: Type.Enum(actions, { type: 'string' }),
+            ids: Type.Array(Type.String({ maxLength: 60 }), { maxItems: 100 }),
+          },
+          { additionalProperties: false },
+        ),
+      }),
+    },
+    async ({ partner, query, user }) => {
+      const asked = { partnerId: partner.id, resourceIds: query.ids, action: query.action }
+      const authors = await listAuthors(db, { ...asked, seesOperators: user?.user.isOperator === true })
+      return { authors: authors.map(({ at, ...author }) => ({ ...author, at: at.toISOString() })) }
+    },
+  )
+}

@@ -7,7 +7,7 @@ export const daysDefault = 7
 
 export function inTable(balances: AccountDay[]): string {
   return table(
-    balances.map(({ account, debtors, day, currency, bank, book }) => {
+    balances.map(({ account, debtors, day, currency, bank, book, uncovered }) => {
       const words = (amount: bigint) => inWords({ amount, currency })
       return {
         account,
@@ -16,6 +16,7 @@ export function inTable(balances: AccountDay[]): string {
         bank: words(bank),
         book: words(book),
         difference: words(bank - book),
+        'not covered': words(uncovered),
       }
     }),
   )

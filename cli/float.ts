@@ -66,6 +66,14 @@ for (const { verb, action, description, example, move } of [
     example: 'float withdraw par_… GBP 250000 --reference "sweep 2026-03-31"',
     move: float.withdraw,
   },
+  {
+    verb: 'cover',
+    action: 'float.cover',
+    description:
+      'Record money that you have paid into the float to cover what you bear (write_off, charges). At most what is not covered.',
+    example: 'float cover par_… EUR 9950 --reference "cover of pex_…"',
+    move: float.cover,
+  },
 ] as const satisfies { action: Action; [name: string]: unknown }[]) {
   floatCommand
     .command(verb)
@@ -193,13 +201,14 @@ function duesInTable(open: dues.Due[]): string {
 
 export function inTable(floats: float.Float[]): string {
   return table(
-    floats.map(({ currency: code, float: there, pending, free, floor, lowSince }) => {
+    floats.map(({ currency: code, float: there, pending, free, uncovered, floor, lowSince }) => {
       const words = (amount: bigint) => inWords({ amount, currency: code })
       return {
         currency: code,
         float: words(there),
         pending: words(pending),
         free: words(free),
+        'not covered': words(uncovered),
         floor: floor === null ? null : words(floor),
         'low since': lowSince?.toISOString() ?? null,
       }

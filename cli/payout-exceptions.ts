@@ -72,12 +72,12 @@ payoutExceptionsCommand
 payoutExceptionsCommand
   .command('close')
   .description(
-    'Close an exception. "ignore": nothing follows. "attach": the answer is about the payment of --reference. "give-back": the payment, or each unanswered payment of the batch, was not made; the members can withdraw again. "book": the money that arrived or left is a movement of the float of --partner.',
+    'Close an exception. "ignore": nothing follows. "attach": the answer is about the payment of --reference. "give-back": the payment, or each unanswered payment of the batch, was not made; the members can withdraw again. "book": the money that arrived or left is a movement of the float of --partner. "recover": the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. "write-off": you bear the money that left; the float lacks it until "float cover".',
   )
   .argument('<exception>', 'the exception’s id, pex_…')
   .addOption(
     new Option('--decision <decision>', 'what follows')
-      .choices(['ignore', 'attach', 'give-back', 'book'] as const)
+      .choices(['ignore', 'attach', 'give-back', 'book', 'recover', 'write-off'] as const)
       .makeOptionMandatory(),
   )
   .requiredOption('--note <text>', 'why', name({ lengthMax: 500 }))
@@ -88,9 +88,12 @@ payoutExceptionsCommand
   )
   .option(
     '--payments <reference...>',
-    'with give-back, if the bank has debited the batch with too little: the references of the payments that it did not make',
+    'with give-back, if the bank has debited the batch with too little: the references of the payments that it did not make; with recover and write-off of a batch: those that it made',
   )
-  .option('--partner <partner>', 'with book: the partner’s id, par_…')
+  .option(
+    '--partner <partner>',
+    'with book, and with write-off of money that left without a payment: the partner’s id, par_…',
+  )
   .option('--cycle <payCycle>', 'with book: the pay cycle whose settlement the money pays, pc_…')
   .addOption(asOption())
   .option('--json', 'print JSON')
@@ -102,6 +105,8 @@ payoutExceptionsCommand
       'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
       'payouts exceptions close pex_… --decision give-back --payments OWK7Q2MZ4TB5XJ3A --note "the bank has named it"',
       'payouts exceptions close pex_… --decision book --partner par_… --note "opening transfer"',
+      'payouts exceptions close pex_… --decision recover --note "the statement of the 11th has the debit"',
+      'payouts exceptions close pex_… --decision write-off --note "the member has left"',
       'payouts exceptions close pex_… --decision book --partner par_… --cycle pc_… --note "the first of two transfers"',
     ),
   )
@@ -126,7 +131,7 @@ payoutExceptionsCommand
   })
 
 type CloseOptions = {
-  decision: 'ignore' | 'attach' | 'give-back' | 'book'
+  decision: 'ignore' | 'attach' | 'give-back' | 'book' | 'recover' | 'write-off'
   note: string
   reference?: string
   payments?: string[]
@@ -143,8 +148,12 @@ function decisionOf({
   partner,
   cycle,
 }: Pick<CloseOptions, 'decision' | 'reference' | 'payments' | 'partner' | 'cycle'>): decisions.Decision {
-  if (payments !== undefined && decision !== 'give-back') throw new Error('--payments belongs to give-back')
+  const namesPayments = decision === 'give-back' || decision === 'recover' || decision === 'write-off'
+  if (payments !== undefined && !namesPayments)
+    throw new Error('--payments belongs to give-back, recover and write-off')
   if (decision === 'give-back') return { decision: 'give_back', references: payments }
+  if (decision === 'recover') return { decision, references: payments }
+  if (decision === 'write-off') return { decision: 'write_off', references: payments, partnerId: partner }
   if (decision === 'ignore') return { decision }
   if (decision === 'book') {
     if (partner === undefined) throw new Error('To book the money, name the partner with --partner')

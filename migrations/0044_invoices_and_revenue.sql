@@ -59,7 +59,7 @@ create index ledger_transfers_of_fees on ledger_transfers (partner_id, id)
 
 alter table float_references
   drop constraint float_references_direction_check,
-  add constraint float_references_direction_check check (direction in ('fund', 'withdraw', 'revenue'));
+  add constraint float_references_direction_check check (direction in ('fund', 'withdraw', 'cover', 'revenue'));
 
 -- The lock on the partner makes these take turns. A fee that is booked back later may have been taken out before.
 create function refuse_uncollected_revenue() returns trigger language plpgsql as $$

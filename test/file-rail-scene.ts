@@ -42,6 +42,7 @@ export class FileRailScene {
 
   /** Begins the day anew: each test has its own Tuesday, and thus its own batch. */
   async nextWeek(): Promise<void> {
+    await this.send([])
     const { rows } = await this.harness.pool.query(`select max(created_at) as latest from withdrawals`)
     const latest: Date | null = rows[0].latest
     if (latest === null) return this.harness.clock.set(start)
@@ -67,6 +68,14 @@ export class FileRailScene {
     return { id: completed.headers.location?.split('/').at(-1) ?? '', memberId }
   }
 
+  /** A member withdraws once more, without a file. */
+  async withdrawAgain(memberId: string, net: number): Promise<void> {
+    const { call } = this.harness
+    const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
+    const { withdrawalIntentId } = (await call('POST', '/v1/pay/withdrawals/intent', { body })).body
+    await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  }
+
   /** Withdraws, and sends the file: one batch with a payment of each net amount. */
   async sent(...nets: number[]): Promise<{ payments: SentPayment[]; batchId: string; messageId: string }> {
     const withdrawn: { id: string; memberId: string }[] = []
@@ -88,8 +97,8 @@ export class FileRailScene {
       .select(['id', 'messageId'])
       .where('rail', '=', this.settings.name)
       .orderBy('id', 'desc')
-      .executeTakeFirstOrThrow()
-    return { payments, batchId: batch.id, messageId: batch.messageId }
+      .executeTakeFirst()
+    return { payments, batchId: batch?.id ?? '', messageId: batch?.messageId ?? '' }
   }
 
   /** Imports a file of the bank, and records what it reports. */

@@ -51,6 +51,7 @@ const bodies: Record<string, object> = {
   ...Object.fromEntries(['previewTier', 'saveTier'].map(id => [id, { currency: 'GBP', version: 1, ...terms() }])),
   fundFloat: { amount: gbp(1_000) },
   withdrawFloat: { amount: gbp(1_000) },
+  coverFloat: { amount: gbp(1_000) },
   receiveFloat: { payCycleId: 'pc_123', currency: 'GBP' },
   withdrawRevenue: { amount: gbp(1_000), reference: 'fees' },
   issueInvoice: { currency: 'GBP' },

@@ -20,6 +20,7 @@ export const actions = [
   'tier.set',
   'float.fund',
   'float.withdraw',
+  'float.cover',
   'float.floor',
   'float.receive',
   'revenue.withdraw',

@@ -25,6 +25,13 @@ export const postingRules: [reason: string, debit: string, credit: string][] = [
     [reason, 'fees', 'member_available'],
     [reason, 'fees', 'partner_fees'],
   ]),
+  ...['member_available', 'member_owed'].flatMap((debit): typeof postingRules => [
+    ['withdrawal.recovered', debit, 'float'],
+    ['withdrawal.recovered', debit, 'fees'],
+  ]),
+  ['withdrawal.recovered', 'partner_fees', 'fees'],
+  ['float.cost', 'operator_costs', 'float'],
+  ['float.covered', 'float', 'operator_costs'],
   ['pay_cycle.closed', 'member_available', 'earned_pay'],
   ['pay_cycle.settled', 'float', 'earned_pay'],
   ['pay_cycle.settled', 'earned_pay', 'float'],
@@ -121,11 +128,20 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
     rule: 'every withdrawal has posted exactly what its states require, once each, in the right cycle',
     broken: differences({
       expected: sql`
-        with way as (
+        with recovered as (
+          select r.*, w.net, w.fee, w.employer_fee, w.currency, w.member_id, least(r.taken_amount, w.net) as taken_of_net,
+                 r.taken_amount - least(r.taken_amount, w.net) as taken_of_fee,
+                 case when r.from_status = 'returned' then 'float' else 'payouts_pending' end as back_from,
+                 row_number() over (partition by r.partner_id, r.withdrawal_id order by r.recovered_at, r.exception_id) as number
+            from withdrawal_recoveries r join withdrawals w on w.partner_id = r.partner_id and w.id = r.withdrawal_id
+           where r.pay_cycle_id is not null
+        ), way as (
           select w.*, coalesce(w.adjusted_in_cycle_id, w.pay_cycle_id) as back_in,
-                 w.status in ('paid', 'returned') as was_paid, w.status in ('cancelled', 'failed', 'returned') as went_back,
+                 coalesce(r.from_status, w.status) in ('paid', 'returned') as was_paid,
+                 w.status in ('cancelled', 'failed', 'returned') as went_back,
                  case when w.status = 'returned' then 'float' else 'payouts_pending' end as back_from
             from withdrawals w
+            left join recovered r on r.partner_id = w.partner_id and r.withdrawal_id = w.id and r.number = 1
         )
         select w.partner_id, w.id as subject, line.*
           from way w cross join lateral (values
@@ -137,7 +153,21 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
             ('withdrawal.' || w.status, 'fees', 'member_available', w.fee, w.currency, w.member_id, back_in, went_back),
             ('withdrawal.' || w.status, 'fees', 'partner_fees', w.employer_fee, w.currency, w.member_id, back_in, went_back)
           ) as line (reason, debit, credit, amount, currency, member_id, pay_cycle_id, is_booked)
-         where line.is_booked and line.amount > 0`,
+         where line.is_booked and line.amount > 0
+        union all
+        -- What was given back before it was recovered, and what was taken then.
+        select r.partner_id, r.withdrawal_id, line.reason, line.debit, line.credit, line.amount, r.currency, r.member_id, line.pay_cycle_id, true
+          from recovered r cross join lateral (values
+            ('withdrawal.' || r.from_status, r.back_from, 'member_available', r.net, r.given_back_in_cycle_id),
+            ('withdrawal.' || r.from_status, 'fees', 'member_available', r.fee, r.given_back_in_cycle_id),
+            ('withdrawal.' || r.from_status, 'fees', 'partner_fees', r.employer_fee, r.given_back_in_cycle_id),
+            ('withdrawal.recovered', 'member_available', 'float', r.taken_of_net, r.pay_cycle_id),
+            ('withdrawal.recovered', 'member_owed', 'float', r.net - r.taken_of_net, r.pay_cycle_id),
+            ('withdrawal.recovered', 'member_available', 'fees', r.taken_of_fee, r.pay_cycle_id),
+            ('withdrawal.recovered', 'member_owed', 'fees', r.fee - r.taken_of_fee, r.pay_cycle_id),
+            ('withdrawal.recovered', 'partner_fees', 'fees', r.employer_fee, r.pay_cycle_id)
+          ) as line (reason, debit, credit, amount, pay_cycle_id)
+         where line.amount > 0`,
       booked: sql`
         select t.partner_id, t.movement_id, t.reason, t.debit, t.credit, t.amount, t.currency, t.member_id, t.pay_cycle_id, true
           from ledger_transfers t where t.reason like 'withdrawal.%'`,
@@ -374,6 +404,26 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
         from (select partner_id, id, created_at, max(created_at) over (partition by partner_id order by id rows between unbounded preceding and 1 preceding) as before
                 from ledger_transfers) t
        where created_at < before
+       order by 1, 2 limit 1`,
+  },
+  {
+    name: 'costs of the operator',
+    rule: 'what the operator bears is what decisions have booked at its cost, and no float is covered beyond that',
+    broken: sql<Disagreement>`
+      with booked as (
+        select partner_id, movement_id, currency, sum(amount) as amount from ledger_transfers
+         where debit = 'operator_costs' group by partner_id, movement_id, currency
+      ), balance as (
+        select partner_id, currency, sum(case when debit = 'operator_costs' then amount else -amount end) as amount
+          from ledger_transfers where debit = 'operator_costs' or credit = 'operator_costs' group by partner_id, currency
+      )
+      select coalesce(b.partner_id, c.partner_id) as partner_id, coalesce(b.movement_id, c.movement_id) as subject,
+             format('%s %s', coalesce(c.amount, 0), coalesce(c.currency, b.currency)) as expected,
+             format('%s %s', coalesce(b.amount, 0), coalesce(b.currency, c.currency)) as found
+        from booked b full join float_costs c on c.partner_id = b.partner_id and c.movement_id = b.movement_id
+       where (b.amount, b.currency::text) is distinct from (c.amount, c.currency::text)
+       union all
+      select partner_id, 'operator_costs', 'nothing below 0', format('%s %s', amount, currency) from balance where amount < 0
        order by 1, 2 limit 1`,
   },
   {

@@ -24,6 +24,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   events: { insert: true, update: ['position'] },
   floatLimits: { insert: true, update: ['floor', 'lowSince'], delete: true },
   feeCollections: { insert: true, update: ['covered', 'collected'] },
+  floatCosts: { insert: true },
   floatReferences: { insert: true },
   // Claiming an expired record again rewrites it.
   idempotencyKeys: {
@@ -238,7 +239,8 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     update: ['withdrawals', 'amount', 'fees', 'employerFees', 'givenBack', 'givenBackAmount'],
   },
   withdrawalIntents: { insert: true, update: ['status'] },
-  withdrawals: { insert: true, update: ['status', 'dueAt', 'attempts', 'reason', 'adjustedInCycleId'] },
+  withdrawals: { insert: true, update: ['status', 'dueAt', 'attempts', 'reason', 'adjustedInCycleId', 'recoveredBy'] },
+  withdrawalRecoveries: { insert: true },
   workerHeartbeats: { insert: true, update: ['beatAt'], delete: true },
 }
 

@@ -58,6 +58,7 @@ export type DB = {
     bookedOn: string | null
     amount: bigint | null
     bankReference: string | null
+    recoveryId: string | null
     message: 'ARUCS' | 'camt.052' | 'camt.053' | 'camt.054' | 'pain.002' | null
   }
   bankStatements: {
@@ -92,6 +93,14 @@ export type DB = {
     covered: bigint
     collected: bigint
   }
+  floatCosts: {
+    partnerId: string
+    movementId: string
+    exceptionId: string | null
+    amount: bigint
+    currency: Currency
+    createdAt: Date
+  }
   floatLimits: {
     partnerId: string
     currency: Currency
@@ -101,7 +110,7 @@ export type DB = {
   floatReferences: {
     partnerId: string
     reference: string
-    direction: 'fund' | 'revenue' | 'withdraw'
+    direction: 'cover' | 'fund' | 'revenue' | 'withdraw'
     currency: Currency
     amount: bigint
     movementId: string
@@ -433,10 +442,11 @@ export type DB = {
     openedAt: Date
     closedAt: Date | null
     closedBy: string | null
-    decision: 'applied' | 'attach' | 'book' | 'give_back' | 'ignore' | null
+    decision: 'applied' | 'attach' | 'book' | 'give_back' | 'ignore' | 'recover' | 'write_off' | null
     note: string | null
     restriction: 'account_refused' | 'review' | null
     bookedOn: string | null
+    recoveryId: string | null
   }
   payoutRailHolds: {
     sequence: Generated<bigint>
@@ -755,6 +765,16 @@ export type DB = {
     createdAt: Date
     expiresAt: Date
   }
+  withdrawalRecoveries: {
+    partnerId: string
+    withdrawalId: string
+    exceptionId: string
+    fromStatus: 'failed' | 'paid' | 'returned' | 'submitted'
+    givenBackInCycleId: string | null
+    payCycleId: string | null
+    takenAmount: bigint
+    recoveredAt: Date
+  }
   withdrawalTotalFeeds: {
     partnerId: string
     position: bigint
@@ -789,6 +809,7 @@ export type DB = {
     reason: string | null
     adjustedInCycleId: string | null
     balanceAfter: bigint
+    recoveredBy: string | null
   }
   workerHeartbeats: {
     workerId: string

@@ -16,6 +16,8 @@ export type Float = {
   pending: bigint
   /** The float less what is pending. */
   free: bigint
+  /** What the operator bears and has not covered: the float lacks it. */
+  uncovered: bigint
   /** While less than this is free, members cannot withdraw; null disables the floor. */
   floor: bigint | null
   lowSince: Date | null
@@ -35,7 +37,8 @@ export async function listAll(db: Reader): Promise<(Float & { partnerId: string 
 async function select(db: Reader, where: ReturnType<typeof sql>): Promise<(Float & { partnerId: string })[]> {
   const sums = ledger.floatSums({ partnerId: sql`c.partner_id`, currency: sql`c.currency` })
   const { rows } = await sql<Float & { partnerId: string }>`
-    select c.partner_id, c.currency, s.float, s.pending, s.float - s.pending as free, f.floor, f.low_since
+    select c.partner_id, c.currency, s.float, s.pending, s.float - s.pending as free, f.floor, f.low_since,
+           ${ledger.operatorCosts({ partnerId: sql`c.partner_id`, currency: sql`c.currency` })} as uncovered
       from (select partner_id, currency from tiers ${where}
              union select partner_id, currency from float_limits ${where}) c
       left join float_limits f on f.partner_id = c.partner_id and f.currency = c.currency
@@ -107,9 +110,55 @@ export async function withdrawRevenue(tx: Tx, movement: Movement & { reference: 
   })
 }
 
+/**
+ * Covers what the operator bears: it has paid its own money into the float.
+ * @throws Problem `UnprocessableEntity` if it is more than the float lacks; otherwise as `fund`
+ */
+export async function cover(tx: Tx, movement: Movement): Promise<Moved> {
+  return await move(tx, 'cover', movement, async ({ partnerId, amount: { amount, currency } }) => {
+    const { rows } = await sql<{ uncovered: bigint }>`
+      select ${ledger.operatorCosts({ partnerId: sql`${partnerId}`, currency: sql`${currency}` })} as uncovered`.execute(
+      tx,
+    )
+    const uncovered = rows[0]?.uncovered ?? 0n
+    if (amount > uncovered)
+      throw problem(
+        'UnprocessableEntity',
+        `The float lacks only ${inWords({ amount: uncovered, currency })} of the operator's costs; cover at most that`,
+      )
+  })
+}
+
+/**
+ * Books money that has left the float at the operator's cost. The float lacks it until it is covered.
+ * @param cost.exceptionId the exception that is decided, which counts once; null if the decision is about none
+ */
+export async function bearCost(
+  tx: Tx,
+  {
+    partnerId,
+    amount: money,
+    exceptionId,
+    now,
+  }: { partnerId: string; amount: Money; exceptionId: string | null; now: Date },
+): Promise<{ movementId: string }> {
+  await lockPartner(tx, partnerId)
+  await requireTier(tx, { partnerId, currency: money.currency })
+  const movementId = newId('floatMovement', now)
+  const transfers = [{ debit: 'operator_costs' as const, credit: 'float' as const, ...money }]
+  await ledger.post(tx, { partnerId, movementId, reason: 'float.cost', transfers, now })
+  await tx
+    .insertInto('floatCosts')
+    .values({ partnerId, movementId, exceptionId, ...money, createdAt: now })
+    .execute()
+  await updateLowAlert(tx, { partnerId, currency: money.currency, now })
+  return { movementId }
+}
+
 const directions = {
   fund: { debit: 'float', credit: 'funding', reason: 'float.funded' },
   withdraw: { debit: 'funding', credit: 'float', reason: 'float.withdrawn' },
+  cover: { debit: 'float', credit: 'operator_costs', reason: 'float.covered' },
   revenue: { debit: 'operator_account', credit: 'float', reason: 'revenue.withdrawn' },
 } as const
 type Direction = keyof typeof directions
@@ -139,7 +188,13 @@ async function move(
 }
 
 /** A movement that was recorded under a reference. `amount` is negative if it went out of the float. */
-export type Recorded = { partnerId: string; movementId: string; reference: string; amount: bigint }
+export type Recorded = {
+  partnerId: string
+  movementId: string
+  reference: string
+  direction: Direction
+  amount: bigint
+}
 
 /** The movements, of all partners, under any of some references, oldest first. */
 export async function listRecorded(
@@ -148,7 +203,8 @@ export async function listRecorded(
 ): Promise<Recorded[]> {
   if (references.length === 0) return []
   const { rows } = await sql<Recorded>`
-    select partner_id, movement_id, reference, case direction when 'fund' then amount else -amount end as amount
+    select partner_id, movement_id, reference, direction,
+           case when direction in ('fund', 'cover') then amount else -amount end as amount
       from float_references
      where reference = any(${references}::text[]) and currency = ${currency}
      order by movement_id`.execute(db)

@@ -21,6 +21,7 @@ type Account =
   | 'fees'
   | 'partner_fees'
   | 'payroll_receivable'
+  | 'operator_costs'
   | 'revenue'
   | 'fees_receivable'
   | 'operator_account'
@@ -159,6 +160,17 @@ export function floatSums({
              on total.partner_id = ${partnerId} and total.currency = ${currency} ${onOnePartner('total', rows)}`
 }
 
+/** What a member can withdraw. The caller has locked the member. */
+export async function availableOf(
+  tx: Tx,
+  { partnerId, memberId, currency }: { partnerId: string; memberId: string; currency: Currency },
+): Promise<bigint> {
+  const { rows } = await sql<{ available: bigint }>`
+    select available from ledger_balances
+     where partner_id = ${partnerId} and member_id = ${memberId} and currency = ${currency}`.execute(tx)
+  return rows[0]?.available ?? 0n
+}
+
 /** What all members of a partner can withdraw together. Reads one row per member and currency. */
 export async function sumAvailable(
   db: Reader,
@@ -178,10 +190,7 @@ export async function sumFloatsAt(
   db: Reader,
   { partners, currency, instants }: { partners: PartnerSet; currency: Currency; instants: Date[] },
 ): Promise<bigint[]> {
-  const among =
-    'only' in partners
-      ? sql`partner_id = any(${partners.only}::text[])`
-      : sql`partner_id <> all(${partners.except}::text[])`
+  const among = isAmong(partners)
   // What has changed since an instant is a range of the primary key, because ids ascend with time.
   const { rows } = await sql<{ sum: bigint }>`
     with floats as (
@@ -200,6 +209,42 @@ export async function sumFloatsAt(
            ) since on true
      group by at.place order by at.place`.execute(db)
   return rows.map(({ sum }) => sum)
+}
+
+/** SQL for what the operator bears of a partner's float and has not covered. There are few such transfers, and an index for them. */
+export function operatorCosts({
+  partnerId,
+  currency,
+}: {
+  partnerId: RawBuilder<unknown>
+  currency: RawBuilder<unknown>
+}) {
+  return sql<bigint>`
+    (select coalesce(sum(case when t.debit = 'operator_costs' then t.amount else -t.amount end), 0)::bigint
+       from ledger_transfers t
+      where t.partner_id = ${partnerId} and t.currency = ${currency}
+        and (t.debit = 'operator_costs' or t.credit = 'operator_costs'))`
+}
+
+/** Sums what the operator bears and has not covered, as `sumFloatsAt` does the floats. */
+export async function sumOperatorCostsAt(
+  db: Reader,
+  { partners, currency, instants }: { partners: PartnerSet; currency: Currency; instants: Date[] },
+): Promise<bigint[]> {
+  const { rows } = await sql<{ sum: bigint }>`
+    select coalesce(sum(case when t.debit = 'operator_costs' then t.amount else -t.amount end), 0)::bigint as sum
+      from unnest(${instants.map(at => firstId('transfer', at))}::text[]) with ordinality as at (first_id, place)
+      left join ledger_transfers t
+             on t.currency = ${currency} and ${isAmong(partners)} and t.id < at.first_id
+            and (t.debit = 'operator_costs' or t.credit = 'operator_costs')
+     group by at.place order by at.place`.execute(db)
+  return rows.map(({ sum }) => sum)
+}
+
+function isAmong(partners: PartnerSet) {
+  return 'only' in partners
+    ? sql`partner_id = any(${partners.only}::text[])`
+    : sql`partner_id <> all(${partners.except}::text[])`
 }
 
 /**

@@ -7,6 +7,7 @@ import { type Answer, type Call, type Harness, startHarness } from '../../test/h
 import { auditTasks } from '../audit/tasks.ts'
 import { type Action, list } from '../audit-log/audit-log.ts'
 import { closeIfOver } from '../closing/closing.ts'
+import * as float from '../float/float.ts'
 import { fileRail } from '../payouts/rails/file/file-rail.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
 
@@ -22,6 +23,7 @@ const recorded: Record<string, Action | { because: string }> = {
   saveTier: 'tier.set',
   fundFloat: 'float.fund',
   withdrawFloat: 'float.withdraw',
+  coverFloat: 'float.cover',
   receiveFloat: 'float.receive',
   setFloatFloor: 'float.floor',
   withdrawRevenue: 'revenue.withdraw',
@@ -252,6 +254,9 @@ test.each([
     expect((await does('withdrawFloat', `POST ${at}/float/withdraw`, money(2_000))).body.floats[0].float).toEqual(
       gbp(3_000),
     )
+    const cost = { partnerId: created.body.id, amount: { amount: 500n, currency: 'GBP' as const }, exceptionId: null }
+    await harness.db.transaction().execute(tx => float.bearCost(tx, { ...cost, now: harness.clock.now() }))
+    await does('coverFloat', `POST ${at}/float/cover`, money(400))
     const floor = { body: { currency: 'GBP', floor: gbp(100) }, other: { currency: 'GBP', floor: null } }
     expect((await does('setFloatFloor', `PUT ${at}/float/floor`, floor)).details).toEqual({
       before: { floor: null },
@@ -317,17 +322,19 @@ test.each([
 
 test('what changes nothing leaves no row: a refusal, and a repetition without an idempotency key', async () => {
   const { partner } = await harness.addPartner('Unchanged')
+  // The key of the test before has used up its requests.
+  const operator = await harness.addOperator('Unchanged')
   const post = async (path: string, body: object = {}) =>
-    (await key.call('POST', `/partners/${partner.id}${path}`, { body })).status
+    (await operator.call('POST', `/partners/${partner.id}${path}`, { body })).status
   expect(await post('/pause')).toBe(200)
   const before = await everything()
   expect(await post('/pause')).toBe(200)
   expect(await post('/restore')).toBe(200)
   expect(await post('/float/withdraw', { amount: gbp(1) })).toBe(422)
-  expect((await key.call('PATCH', `/partners/${partner.id}`, { body: { graceMinutes: 0 } })).status).toBe(200)
-  expect((await key.call('POST', '/rails/euro-files/release')).status).toBe(200)
-  expect((await key.call('POST', '/payout-batches/bat_123/hold')).status).toBe(404)
-  expect((await key.call('POST', `/payout-batches/${batches[0]?.id}/approve`)).status).toBe(403)
+  expect((await operator.call('PATCH', `/partners/${partner.id}`, { body: { graceMinutes: 0 } })).status).toBe(200)
+  expect((await operator.call('POST', '/rails/euro-files/release')).status).toBe(200)
+  expect((await operator.call('POST', '/payout-batches/bat_123/hold')).status).toBe(404)
+  expect((await operator.call('POST', `/payout-batches/${batches[0]?.id}/approve`)).status).toBe(403)
   expect(await everything()).toEqual(before)
 })
 

@@ -79,7 +79,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Close a bank answer that did not fit',
         description:
-          '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`.',
+          '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered.',
         params: ofException,
         body: Closing,
         success: { status: 200, description: 'The closed exception.', schema: Exception },
@@ -112,26 +112,28 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
   )
 }
 
+const fieldsOf: Record<Static<typeof Closing>['decision'], readonly string[]> = {
+  ignore: [],
+  attach: ['reference'],
+  give_back: ['references'],
+  book: ['reference', 'partnerId', 'payCycleId'],
+  recover: ['references'],
+  write_off: ['references', 'partnerId'],
+}
+
 /** @throws Problem `BodyValidation` if a field is missing, or does not belong to the decision */
 function decisionOf({ decision, reference, partnerId, payCycleId, references }: Omit<Static<typeof Closing>, 'note'>) {
   const given = { reference, partnerId, payCycleId, references }
-  const allowed: (keyof typeof given)[] =
-    decision === 'attach'
-      ? ['reference']
-      : decision === 'book'
-        ? ['reference', 'partnerId', 'payCycleId']
-        : decision === 'give_back'
-          ? ['references']
-          : []
   for (const path of Object.keys(given) as (keyof typeof given)[])
-    if (given[path] !== undefined && !allowed.includes(path))
+    if (given[path] !== undefined && !fieldsOf[decision].includes(path))
       throw problem('BodyValidation', `${path} does not belong to ${decision}`, { path })
   const required = <T>(path: string, value: T | undefined): T => {
     if (value === undefined) throw problem('BodyValidation', `${decision} needs ${path}`, { path })
     return value
   }
   if (decision === 'attach') return { decision, reference: required('reference', reference) }
-  if (decision === 'give_back') return { decision, references }
+  if (decision === 'give_back' || decision === 'recover') return { decision, references }
+  if (decision === 'write_off') return { decision, references, partnerId }
   if (decision === 'ignore') return { decision }
   if (payCycleId !== undefined && reference !== undefined) {
     const message = 'Money of a settlement has the reference of its pay cycle; leave reference out'

@@ -93,6 +93,14 @@ export function floatRoutes(
       description: 'Records money that was taken out of the float, at most what is free.',
       move: float.withdraw,
     },
+    {
+      verb: 'cover',
+      action: 'float.cover',
+      summary: 'Cover what the operator bears',
+      description:
+        'Records money that the operator has paid into the float to cover its costs: what was written off, and charges. At most what is not covered.',
+      move: float.cover,
+    },
   ] as const) {
     app.post(
       `/admin/v1/partners/:partnerId/float/${verb}`,

@@ -17,6 +17,7 @@ export const Float = Type.Object(
     float: signed('Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded.'),
     pending: signed('On its way to members.'),
     free: signed('The float less what is pending.'),
+    uncovered: signed('What the operator bears and has not covered: the float lacks it.'),
     floor: Type.Union([WireMoney, Type.Null()], {
       description: 'While less than this is free, members cannot withdraw. Null disables the floor.',
     }),
@@ -47,6 +48,7 @@ export const AccountDays = Type.Array(
       day: Day,
       bank: signed('What the bank states for the end of the day.'),
       book: signed('What the floats on the account add up to.'),
+      uncovered: signed('What these floats lack because the operator bears it and had not covered it.'),
       difference: signed('What the bank states, less the book.'),
     },
     { title: 'AccountDay', ...strict },
@@ -64,13 +66,14 @@ export const Floats = Type.Object(
 )
 
 /** A float with its amounts as Money objects. */
-export function floatOnWire({ currency, float: there, pending, free, floor, lowSince }: float.Float) {
+export function floatOnWire({ currency, float: there, pending, free, uncovered, floor, lowSince }: float.Float) {
   const money = (amount: bigint) => toWire({ amount, currency })
   return {
     currency,
     float: money(there),
     pending: money(pending),
     free: money(free),
+    uncovered: money(uncovered),
     floor: floor === null ? null : money(floor),
     lowSince: lowSince?.toISOString() ?? null,
   }
@@ -89,7 +92,7 @@ export function dueOnWire({ payCycleId, currency, amount, received, settledAt }:
 }
 
 /** A balance with its amounts as Money objects. */
-export function accountDayOnWire({ bank, book, currency, ...rest }: AccountDay) {
+export function accountDayOnWire({ bank, book, uncovered, currency, ...rest }: AccountDay) {
   const money = (amount: bigint) => toWire({ amount, currency })
-  return { ...rest, bank: money(bank), book: money(book), difference: money(bank - book) }
+  return { ...rest, bank: money(bank), book: money(book), uncovered: money(uncovered), difference: money(bank - book) }
 }

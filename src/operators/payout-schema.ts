@@ -296,7 +296,7 @@ export function exceptionOnWire({ amount, currency, openedAt, closedAt, ...rest 
 
 export const Closing = Type.Object(
   {
-    decision: Type.Enum(['ignore', 'attach', 'give_back', 'book'], { type: 'string' }),
+    decision: Type.Enum(['ignore', 'attach', 'give_back', 'book', 'recover', 'write_off'], { type: 'string' }),
     note: line(500, { description: 'Why.', examples: ['bank charges'] }),
     reference: Type.Optional(
       line(140, {
@@ -304,7 +304,9 @@ export const Closing = Type.Object(
           'With `attach`: the payment reference or the withdrawal’s id. With `book`: that of the movement, by default the one recorded for the entry.',
       }),
     ),
-    partnerId: Type.Optional(Id('partner', 'With `book`: whose float.')),
+    partnerId: Type.Optional(
+      Id('partner', 'With `book`, and with `write_off` of money that left without a payment: whose float.'),
+    ),
     payCycleId: Type.Optional(Id('payCycle', 'With `book`: the pay cycle whose settlement the money pays.')),
     references: Type.Optional(
       Type.Array(Type.String({ pattern: `^${referencePattern}$` }), {
@@ -313,7 +315,7 @@ export const Closing = Type.Object(
         maxItems: 100,
         uniqueItems: true,
         description:
-          'With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid.',
+          'With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back.',
       }),
     ),
   },

@@ -53,6 +53,8 @@ export type NewException = {
   reasonCode?: string | null
   /** For a refused report: what follows from it for the member. */
   restriction?: Restriction | null
+  /** For a refused report: the decision that it carries out, if any (`Report.recoveryId`). */
+  recoveryId?: string | null
 }
 
 /** Opens exceptions. An answer that has one already, open or closed, gets no second one. */
@@ -75,17 +77,18 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
     booked_on: each.bookedOn,
     reason_code: each.reasonCode,
     restriction: each.restriction,
+    recovery_id: each.recoveryId,
   }))
   // One parameter, since a bank file can open thousands.
   await sql`
     insert into payout_exceptions (id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id,
-                                   outcome, amount, currency, booked_on, reason_code, restriction, opened_at)
+                                   outcome, amount, currency, booked_on, reason_code, restriction, recovery_id, opened_at)
     select id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id, outcome, amount,
-           currency, booked_on, reason_code, restriction, ${now}
+           currency, booked_on, reason_code, restriction, recovery_id, ${now}
       from json_to_recordset(${JSON.stringify(rows)}::json)
         as e (id text, rail text, kind text, fingerprint text, reason text, bank_file_id text, line integer, reference text,
               partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, booked_on date,
-              reason_code text, restriction text)
+              reason_code text, restriction text, recovery_id text)
         on conflict on constraint each_exception_opens_once do nothing`.execute(tx)
 }
 
@@ -121,6 +124,9 @@ export type Exception = {
   decision: string | null
   note: string | null
 }
+
+/** What a decision about an exception needs to know of it. */
+export type Decided = Omit<Exception, 'batchId' | 'reason' | 'fileName' | 'line' | 'closedBy' | 'decision' | 'note'>
 
 export const exceptionStates = ['open', 'closed', 'all'] as const
 export type ExceptionState = (typeof exceptionStates)[number]
@@ -182,6 +188,7 @@ type RefusedReport = {
   outcome: FinalOutcome
   reasonCode: string | null
   restriction: Restriction | null
+  recoveryId: string | null
 }
 
 /** The reports of a rail that could not be recorded, oldest first. */
@@ -190,7 +197,7 @@ export async function listRefused(
   { rail, countMax, scope }: { rail: string; countMax: number; scope: Scope | undefined },
 ): Promise<RefusedReport[]> {
   const { rows } = await sql<RefusedReport>`
-    select id, reference, outcome, reason_code, restriction from payout_exceptions
+    select id, reference, outcome, reason_code, restriction, recovery_id from payout_exceptions
      where closed_at is null and kind = 'refused' and rail = ${rail} and outcome is not null and reference is not null
            ${inScope(scope)}
      order by id limit ${countMax}`.execute(db)

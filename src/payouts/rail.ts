@@ -83,13 +83,25 @@ export type Report = {
   reason: string | null
   /** What follows from the reason for the member; none by default. The reason must be about the member, not about a file. */
   restriction?: Restriction
+  /**
+   * The last decision before this report by which the payment is recovered from the member (`recover`). A report of `paid` whose
+   * decision has not been carried out does so.
+   */
+  recoveryId?: string
 }
 
 /** A report as a rail keeps it. */
-export type StoredReport = Required<Omit<Report, 'restriction'>> & { restriction: Restriction | null }
+export type StoredReport = Pick<Report, 'reference' | 'outcome' | 'reason'> & {
+  restriction: Restriction | null
+  recoveryId?: string | null
+}
 
-export function toReport({ reference, outcome, reason, restriction }: StoredReport): Report {
-  return { reference, outcome, reason, ...(restriction === null ? {} : { restriction }) }
+export function toReport({ reference, outcome, reason, restriction, recoveryId = null }: StoredReport): Report {
+  return {
+    ...{ reference, outcome, reason },
+    ...(restriction === null ? {} : { restriction }),
+    ...(recoveryId === null ? {} : { recoveryId }),
+  }
 }
 
 /** @throws if the call does, or after `msMax`, even if the call is still running */

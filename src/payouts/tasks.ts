@@ -185,12 +185,12 @@ async function record(
 
 /** Opens an exception for a report that cannot be recorded now; it is tried again with every reading. */
 async function setAside({ db, now }: TaskContext, rail: Rail, report: Report, error: unknown): Promise<void> {
-  const { reference, outcome, reason: reasonCode, restriction = null } = report
+  const { reference, outcome, reason: reasonCode, restriction = null, recoveryId = null } = report
   if (outcome === 'pending' || outcome === 'unknown') return
   const payout = await findByReference(db, reference)
   const why = error instanceof Problem ? error.message : 'See the log of the worker'
   const reason = `The report could not be recorded and is tried again: ${why}`
-  const fingerprint = `refused ${reference} ${outcome}`
+  const fingerprint = `refused ${reference} ${outcome}${recoveryId === null ? '' : ` ${recoveryId}`}`
   const opened = {
     rail: rail.name,
     kind: 'refused',
@@ -200,6 +200,7 @@ async function setAside({ db, now }: TaskContext, rail: Rail, report: Report, er
     outcome,
     reasonCode,
     restriction,
+    recoveryId,
     payout,
   } as const
   await db.transaction().execute(tx => exceptions.open(tx, [opened], now()))
@@ -228,7 +229,7 @@ async function recordOne(
   rail: Rail,
   report: Report,
 ): Promise<withdrawals.ReportEffect['to'] | undefined> {
-  const { reference, outcome, reason, restriction = null } = report
+  const { reference, outcome, reason, restriction = null, recoveryId = null } = report
   if (outcome === 'pending' || outcome === 'unknown') return undefined
   const openException = async (kind: exceptions.ExceptionKind, why: string, payout?: typeof found) => {
     const fingerprint = `${kind} ${reference} ${outcome}`
@@ -242,11 +243,17 @@ async function recordOne(
     return undefined
   }
   const { partnerId, withdrawalId } = found
-  const { result, from, to } = await db
-    .transaction()
-    .execute(tx =>
-      withdrawals.applyBankReport(tx, { partnerId, withdrawalId, outcome, reason, restriction, now: now() }),
-    )
+  const { result, from, to } = await db.transaction().execute(tx =>
+    withdrawals.applyBankReport(tx, {
+      partnerId,
+      withdrawalId,
+      outcome,
+      reason,
+      restriction,
+      recoveryId,
+      now: now(),
+    }),
+  )
   if (result === 'changed') log.debug({ rail: rail.name, partnerId, withdrawalId, from, to }, 'withdrawal changed')
   if (result === 'contradiction') {
     log.error(

@@ -49,6 +49,28 @@ export function transfersOnEntering(status: WithdrawalStatus, withdrawal: Booked
   }
 }
 
+/**
+ * The transfers that are booked when the bank has paid a withdrawal whose money was given back: net and fee as quoted, of which
+ * the member's part comes from what is available and is owed otherwise, the net first.
+ * @param taken from what is available; at most net and fee
+ * @param payCycleId the open cycle
+ */
+export function transfersOnRecovering(
+  { memberId, currency, netAmount, fee, employerFee }: Booked,
+  { taken, payCycleId }: { taken: bigint; payCycleId: string },
+): Transfer[] {
+  const ofMember = { currency, memberId, payCycleId }
+  const takenOfNet = taken < netAmount ? taken : netAmount
+  const takenOfFee = taken - takenOfNet
+  return withoutZeros([
+    { debit: 'member_available', credit: 'float', amount: takenOfNet, ...ofMember },
+    { debit: 'member_owed', credit: 'float', amount: netAmount - takenOfNet, ...ofMember },
+    { debit: 'member_available', credit: 'fees', amount: takenOfFee, ...ofMember },
+    { debit: 'member_owed', credit: 'fees', amount: fee - takenOfFee, ...ofMember },
+    { debit: 'partner_fees', credit: 'fees', amount: employerFee, ...ofMember },
+  ])
+}
+
 // The books hold no transfer of zero: a fee is borne by the member, by the employer, or there is none.
 function withoutZeros(transfers: Transfer[]): Transfer[] {
   return transfers.filter(({ amount }) => amount > 0n)

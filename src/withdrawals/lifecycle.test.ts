@@ -27,24 +27,29 @@ test('the transitions are exactly those that the database allows, and its trigge
     .where('entity', '=', 'withdrawals')
     .where('fromState', '<>', 'new')
     .execute()
-  expect(listed).toHaveLength(5)
+  expect(listed).toHaveLength(7)
   const dueAt = (status: WithdrawalStatus) => (status === 'held' || status === 'submitted' ? new Date(0) : null)
   for (const { from, to } of pairs.filter(({ from, to }) => from !== to)) {
     expect(canTransition(from, to)).toBe(listed.some(edge => edge.fromState === from && edge.toState === to))
     const taken = db.transaction().execute(async tx => {
       // Only to get there: edges that do not exist lead to most of the states.
-      await sql`alter table withdrawals disable trigger withdrawals_edges`.execute(tx)
+      for (const trigger of ['withdrawals_edges', 'withdrawals_recoveries'])
+        await sql`alter table withdrawals disable trigger ${sql.ref(trigger)}`.execute(tx)
       await tx
         .updateTable('withdrawals')
         .set({ status: from, dueAt: dueAt(from) })
         .execute()
-      await sql`alter table withdrawals enable trigger withdrawals_edges`.execute(tx)
+      for (const trigger of ['withdrawals_edges', 'withdrawals_recoveries'])
+        await sql`alter table withdrawals enable trigger ${sql.ref(trigger)}`.execute(tx)
       await tx
         .updateTable('withdrawals')
         .set({ status: to, dueAt: dueAt(to) })
         .execute()
     })
-    if (canTransition(from, to)) await expect(taken).resolves.toBeUndefined()
+    // What was given back becomes paid by an operator's decision only.
+    if (to === 'paid' && returnsFunds(from) && canTransition(from, to))
+      await expect(taken).rejects.toMatchObject({ constraint: 'recovered_by_a_decision' })
+    else if (canTransition(from, to)) await expect(taken).resolves.toBeUndefined()
     else await expect(taken).rejects.toMatchObject({ constraint: 'only_listed_edges' })
   }
   await stop()

@@ -19,13 +19,14 @@ export type IntentStatus = (typeof intentStatuses)[number]
 /** A final report of the bank about a payment. */
 export type FinalOutcome = 'paid' | 'failed' | 'returned'
 
-// The same transitions as in the table state_edges, whose trigger refuses all others.
+// The same transitions as in the table state_edges, whose trigger refuses all others. From failed and returned to paid leads only an
+// operator's decision (`recover`), never a bank report.
 const transitions: Record<WithdrawalStatus, readonly WithdrawalStatus[]> = {
   held: ['submitted', 'cancelled'],
   submitted: ['paid', 'failed'],
   paid: ['returned'],
-  failed: [],
-  returned: [],
+  failed: ['paid'],
+  returned: ['paid'],
   cancelled: [],
 }
 

@@ -15,7 +15,7 @@ import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import { inScope, type Scope } from '../tasks.ts'
 import type { PayoutSpeed } from '../tiers/rules.ts'
-import { transfersOnEntering } from './bookings.ts'
+import { transfersOnEntering, transfersOnRecovering } from './bookings.ts'
 import * as intents from './intents.ts'
 import {
   canTransition,
@@ -52,7 +52,7 @@ export async function cancel(
   tx: Tx,
   { partnerId, withdrawalId, now }: { partnerId: string; withdrawalId: string; now: Date },
 ): Promise<boolean> {
-  const withdrawal = await lockToReturnFunds(tx, { partnerId, withdrawalId })
+  const withdrawal = await lockWithFunds(tx, { partnerId, withdrawalId })
   if (withdrawal.status === 'cancelled') return false
   if (!canTransition(withdrawal.status, 'cancelled')) {
     throw problem('Conflict', `The withdrawal is ${withdrawal.status}; only a held one can be cancelled`)
@@ -162,6 +162,8 @@ export type ReportEffect = {
  * nothing; the caller reports it to the operator.
  * @param reason in the words of the bank
  * @param restriction what follows from the reason for the member
+ * @param recoveryId the last decision before this report that recovers the payment (`recover`); null if there is none. Reports from
+ * before a decision that is carried out are stale and change nothing
  * @throws Problem `NotFound`; `UnprocessableEntity` if money is to be returned while no pay cycle is open
  */
 export async function applyBankReport(
@@ -172,6 +174,7 @@ export async function applyBankReport(
     outcome,
     reason,
     restriction = null,
+    recoveryId = null,
     now,
   }: {
     partnerId: string
@@ -179,13 +182,20 @@ export async function applyBankReport(
     outcome: FinalOutcome
     reason: string | null
     restriction?: Restriction | null
+    recoveryId?: string | null
     now: Date
   },
 ): Promise<ReportEffect> {
-  const withdrawal = returnsFunds(outcome)
-    ? await lockToReturnFunds(tx, { partnerId, withdrawalId })
-    : await lock(tx, { partnerId, withdrawalId })
+  const withdrawal =
+    returnsFunds(outcome) || recoveryId !== null
+      ? await lockWithFunds(tx, { partnerId, withdrawalId })
+      : await lock(tx, { partnerId, withdrawalId })
   const from = withdrawal.status
+  if (recoveryId !== withdrawal.recoveredBy) {
+    if (recoveryId === null || outcome !== 'paid' || (await isRecoveredBy(tx, { partnerId, withdrawalId, recoveryId })))
+      return { result: 'known', from, to: from }
+    return await recover(tx, withdrawal, { recoveryId, reason: reason === null ? null : storable(reason), now })
+  }
   const steps = transitionsFor(from, outcome)
   for (const to of steps ?? []) {
     await transition(tx, withdrawal, {
@@ -204,6 +214,66 @@ export async function applyBankReport(
   return { result: steps === null ? 'contradiction' : steps.length === 0 ? 'known' : 'changed', from, to }
 }
 
+/** Whether a decision that recovers a withdrawal has been carried out. */
+async function isRecoveredBy(
+  tx: Tx,
+  { partnerId, withdrawalId, recoveryId }: { partnerId: string; withdrawalId: string; recoveryId: string },
+): Promise<boolean> {
+  const found = await tx
+    .selectFrom('withdrawalRecoveries')
+    .select('takenAmount')
+    .where('partnerId', '=', partnerId)
+    .where('withdrawalId', '=', withdrawalId)
+    .where('exceptionId', '=', recoveryId)
+    .executeTakeFirst()
+  return found !== undefined
+}
+
+/**
+ * Takes a withdrawal from the member again that the bank paid after its money was given back: what is available, and the rest is owed.
+ * It is booked in the open cycle, because the deductions of a closed cycle never change.
+ */
+async function recover(
+  tx: Tx,
+  withdrawal: Locked,
+  { recoveryId, reason, now }: { recoveryId: string; reason: string | null; now: Date },
+): Promise<ReportEffect> {
+  const { partnerId, id, memberId, status, openCycleId, currency, grossAmount, adjustedInCycleId, payCycleId } =
+    withdrawal
+  const effect = { from: status, to: 'paid' as const }
+  if (status === 'held' || status === 'cancelled') return { ...effect, result: 'contradiction', to: status }
+  const recovery = { partnerId, withdrawalId: id, exceptionId: recoveryId, fromStatus: status, recoveredAt: now }
+  const ofThis = tx.updateTable('withdrawals').where('partnerId', '=', partnerId).where('id', '=', id)
+  if (!returnsFunds(status)) {
+    // A report of the give-back was not recorded yet, so there is nothing to take.
+    await tx
+      .insertInto('withdrawalRecoveries')
+      .values({ ...recovery, takenAmount: 0n })
+      .execute()
+    await ofThis.set({ recoveredBy: recoveryId }).execute()
+    if (status === 'submitted') await transition(tx, withdrawal, { to: 'paid', reason, now })
+    return { ...effect, result: status === 'paid' ? 'known' : 'changed' }
+  }
+  if (openCycleId === null) throw noOpenCycle()
+  const available = await ledger.availableOf(tx, { partnerId, memberId, currency })
+  const takenAmount = available < grossAmount ? available : grossAmount
+  const cycles = { givenBackInCycleId: adjustedInCycleId ?? payCycleId, payCycleId: openCycleId }
+  await tx
+    .insertInto('withdrawalRecoveries')
+    .values({ ...recovery, ...cycles, takenAmount })
+    .execute()
+  await ofThis.set({ status: 'paid', dueAt: null, reason, adjustedInCycleId: null, recoveredBy: recoveryId }).execute()
+  await ledger.post(tx, {
+    partnerId,
+    movementId: id,
+    reason: 'withdrawal.recovered',
+    transfers: transfersOnRecovering(withdrawal, { taken: takenAmount, payCycleId: openCycleId }),
+    now,
+  })
+  await events.emit(tx, eventOf('paid', { partnerId, withdrawal, reason, now }))
+  return { ...effect, result: 'changed' }
+}
+
 // PostgreSQL refuses NUL and lone surrogates, and a report that cannot be stored would block all reports after it.
 function storable(reason: string): string {
   return [...reason.toWellFormed().replaceAll('\0', '')].slice(0, reasonLengthMax).join('')
@@ -218,8 +288,8 @@ type Row = Withdrawal & {
   employerFee: bigint
 }
 
-/** A locked withdrawal, with the open pay cycle that a refund is booked in. */
-type Locked = Row & { openCycleId: string | null }
+/** A locked withdrawal, with the open pay cycle that a refund or recovery is booked in. */
+type Locked = Row & { openCycleId: string | null; adjustedInCycleId: string | null; recoveredBy: string | null }
 
 // Moves a locked withdrawal to another state: status and reason, transfers, event.
 async function transition(
@@ -249,7 +319,7 @@ async function transition(
   await events.emit(tx, eventOf(to, { partnerId, withdrawal, reason, now }))
 }
 
-async function lockToReturnFunds(
+async function lockWithFunds(
   tx: Tx,
   { partnerId, withdrawalId }: { partnerId: string; withdrawalId: string },
 ): Promise<Locked> {
@@ -269,6 +339,7 @@ function select(db: Reader, { partnerId, withdrawalId }: { partnerId: string; wi
     .selectFrom('withdrawals')
     .select(['partnerId', 'id', 'withdrawalIntentId', 'memberId', 'payCycleId', 'status', 'currency'])
     .select(['amount as grossAmount', 'net as netAmount', 'fee', 'employerFee', 'createdAt'])
+    .select(['adjustedInCycleId', 'recoveredBy'])
     .where('partnerId', '=', partnerId)
     .where('id', '=', withdrawalId)
 }

@@ -9,7 +9,10 @@ export async function readRecords(
   { rail, after, countMax }: { rail: string; after: string | null; countMax: number },
 ): Promise<{ reports: Report[]; cursor: string | null }> {
   const { rows } = await sql<StoredReport & { sequence: bigint }>`
-    select r.sequence, r.reference, r.outcome, r.reason, p.restriction
+    select r.sequence, r.reference, r.outcome, r.reason, p.restriction,
+           (select x.recovery_id from bank_records x
+             where x.rail = r.rail and x.reference = r.reference and x.recovery_id is not null and x.sequence <= r.sequence
+             order by x.sequence desc limit 1) as recovery_id
       from bank_records r left join payouts p on p.reference = r.reference and p.outcome = r.outcome
      where r.rail = ${rail} and r.outcome is not null and r.sequence > ${after ?? '0'}::bigint
      order by r.sequence limit ${countMax}`.execute(db)

@@ -18,6 +18,8 @@ export type AccountDay = {
   bank: bigint
   /** What the floats on the account add up to. */
   book: bigint
+  /** What these floats lack because the operator bears it and had not covered it. */
+  uncovered: bigint
 }
 
 /**
@@ -44,13 +46,17 @@ export async function listBalances(
     const debtors = account === '' ? Object.keys(rail.debtors) : debtorsOf(rail, account)
     const isAsked = partnerId === undefined || debtors.includes(debtorOf(rail, partnerId))
     if (debtors.length === 0 || !isAsked) continue
-    const books = await ledger.sumFloatsAt(db, {
+    const asked = {
       partners: partnersOn(rail, debtors),
       currency: rail.currency,
       instants: stated.map(({ day }) => startOfDay(rail.timeZone, addDays(day, 1))),
-    })
-    for (const [index, each] of stated.entries())
-      compared.push({ rail: rail.name, debtors, ...each, book: books[index] ?? 0n })
+    }
+    const books = await ledger.sumFloatsAt(db, asked)
+    const costs = await ledger.sumOperatorCostsAt(db, asked)
+    for (const [index, each] of stated.entries()) {
+      const sums = { book: books[index] ?? 0n, uncovered: costs[index] ?? 0n }
+      compared.push({ rail: rail.name, debtors, ...each, ...sums })
+    }
   }
   return compared
 }

@@ -46,6 +46,37 @@ export async function endUnanswered(
       from ended order by reference`.execute(tx)
 }
 
+/**
+ * Makes payments that were given back paid, and adds each to what the rail reports: the withdrawals follow, and take the money from
+ * the members again.
+ * @param exceptionId the exception that decides it
+ * @returns the references of those that had been given back
+ */
+export async function recoverPayments(
+  tx: Tx,
+  {
+    rail,
+    exceptionId,
+    references,
+    now,
+  }: { rail: string; exceptionId: string; references: readonly string[]; now: Date },
+): Promise<string[]> {
+  await sql`select set_config('statement_timeout', ${statementTimeout}, true)`.execute(tx)
+  const { rows } = await sql<{ reference: string }>`
+    with recovered as (
+      update payouts set outcome = 'paid', reason_code = null, reason = null, restriction = null
+       where rail = ${rail} and reference = any(${[...references]}::text[]) and outcome in ('failed', 'returned')
+         and removed_at is null
+      returning reference
+    )
+    insert into bank_records (rail, message_id, entry_key, reference, outcome, recovery_id, reason, created_at)
+    select ${rail}, 'operator', ${exceptionId} || ' ' || reference, reference, 'paid', ${exceptionId},
+           'The bank has paid after all', ${now}
+      from recovered order by reference
+    returning reference`.execute(tx)
+  return rows.map(({ reference }) => reference)
+}
+
 /** A record that is kept, so that it counts once. With an outcome, it is reported. */
 export type Kept = {
   record: Keyed

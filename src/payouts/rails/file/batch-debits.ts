@@ -17,15 +17,20 @@ type Waiting = {
 /**
  * Matches debits of whole batches again that did not fit when they came: a bank can book the net sum of a batch before it reports
  * which of its payments failed. The caller holds the lock of the records.
+ * @param recoveredBatchId a batch of which the caller has recovered payments: a debit that came after they were given back may fit
  */
-export async function matchDebits(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
+export async function matchDebits(
+  tx: Tx,
+  { rail, recoveredBatchId = null, now }: { rail: string; recoveredBatchId?: string | null; now: Date },
+): Promise<void> {
   const { rows } = await sql<Waiting>`
     select e.id as exception_id, b.id as batch_id, r.message_id, r.entry_key, r.bank_file_id, r.line
       from payout_exceptions e
       join payout_batches b on b.rail = e.rail and b.message_id = e.reference and b.sending_at is not null
       join bank_records r on r.rail = e.rail and r.reference = e.reference and r.booked_on is not null
        and e.fingerprint = r.message_id || ' ' || r.entry_key
-     where e.rail = ${rail} and e.closed_at is null and e.kind = 'amount' and e.amount < 0
+     where e.rail = ${rail} and e.closed_at is null and e.amount < 0
+       and (e.kind = 'amount' or (e.kind = 'paid_after_give_back' and b.id = ${recoveredBatchId}))
        and -e.amount = b.control_total - (select coalesce(sum(p.amount), 0) from payouts p
                                            where p.batch_id = b.id and p.outcome = 'failed' and p.removed_at is null)
      order by r.sequence`.execute(tx)

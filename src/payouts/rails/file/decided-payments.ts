@@ -1,6 +1,7 @@
 import { sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
+import type { Currency } from '../../../money.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import { reasonInWords } from '../reasons.ts'
 import { recordOutcome } from '../reports.ts'
@@ -14,7 +15,7 @@ export type DecidedPayment = {
   withdrawalId: string
   batchId: string | null
   amount: bigint
-  currency: string
+  currency: Currency
   outcome: FinalOutcome | null
   /** It was sent to the bank by a request, not in a file. */
   isSentAlone: boolean

@@ -9,6 +9,8 @@ import * as batches from './batches.ts'
 import { type DecidedPayment, end, lockPayout } from './decided-payments.ts'
 import { bookMovement, bookSettlement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
+import { recover } from './recoveries.ts'
+import { writeOff } from './write-offs.ts'
 
 // What operators decide about answers of banks that did not fit.
 
@@ -22,24 +24,14 @@ export type Decision =
    * the batch with too little, `references` names the payments that it did not make.
    */
   | { decision: 'give_back'; references?: readonly string[] | undefined }
+  /** The bank made the payment, or the payments of the batch, after all: the members repay. `references` as for `give_back`. */
+  | { decision: 'recover'; references?: readonly string[] | undefined }
+  /** Money that left is borne by the operator. `references` as for `recover`; `partnerId` if it is about no payment. */
+  | { decision: 'write_off'; references?: readonly string[] | undefined; partnerId?: string | undefined }
   /** The money is a movement of the partner's float: the settlement of a pay cycle, or other money under a reference. */
   | { decision: 'book'; partnerId: string; reference?: string | undefined; payCycleId?: string | undefined }
 
-type Exception = Pick<
-  exceptions.Exception,
-  | 'id'
-  | 'rail'
-  | 'kind'
-  | 'reference'
-  | 'partnerId'
-  | 'withdrawalId'
-  | 'outcome'
-  | 'amount'
-  | 'currency'
-  | 'reasonCode'
-  | 'openedAt'
-  | 'closedAt'
->
+type Exception = exceptions.Decided
 
 /**
  * Closes an exception by a decision. Money is booked at once; withdrawals follow with the next reports of the rail.
@@ -59,6 +51,11 @@ export async function closeException(
   if (exception.closedAt !== null) throw problem('Conflict', 'The exception is closed already')
   if (decided.decision === 'attach') await attach(tx, { exception, reference: decided.reference, now })
   if (decided.decision === 'give_back') await giveBack(tx, { exception, references: decided.references, now })
+  if (decided.decision === 'recover') await recover(tx, { exception, references: decided.references, now })
+  if (decided.decision === 'write_off') {
+    const { references, partnerId } = decided
+    await writeOff(tx, { exception, references, partnerId, now })
+  }
   if (decided.decision === 'book') await book(tx, { exception, ...decided, now })
   await sql`
     update payout_exceptions set closed_at = ${now}, closed_by = ${person}, decision = ${decided.decision}, note = ${note}
@@ -75,7 +72,7 @@ async function lockException(tx: Tx, exceptionId: string): Promise<Exception> {
     .executeTakeFirst()
   if (unlocked !== undefined) await lockRail(tx, { rail: unlocked.rail, for: 'records' })
   const { rows } = await sql<Exception>`
-    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, reason_code, opened_at,
+    select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, booked_on, reason_code, opened_at,
            closed_at
       from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
   const [exception] = rows

@@ -40,7 +40,11 @@ export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: 
     async ask(references) {
       const { rows } = await sql<StoredReport>`
         select asked.reference, p.reason, p.restriction,
-               coalesce(p.outcome, case when p.batch_id is null then 'unknown' else 'pending' end) as outcome
+               -- How a payment that is recovered came there is told by the reports, in their order.
+               case when exists (select from bank_records r
+                                  where r.rail = p.rail and r.reference = p.reference and r.recovery_id is not null)
+                    then 'pending'
+                    else coalesce(p.outcome, case when p.batch_id is null then 'unknown' else 'pending' end) end as outcome
           from unnest(${references}::text[]) with ordinality as asked (reference, place)
           left join payouts p on p.reference = asked.reference and p.rail = ${name}
          order by asked.place`.execute(db)

@@ -143,7 +143,7 @@ export async function bookMovement(
   const { movementId } =
     amount < 0n
       ? await float.withdraw(tx, { partnerId, amount: { amount: -amount, currency }, reference, now })
-      : await float.fund(tx, { partnerId, amount: money, reference, now })
+      : await (free?.direction === 'cover' ? float.cover : float.fund)(tx, { partnerId, amount: money, reference, now })
   await keepMovement(tx, { id, rail, reference, movementId, now })
 }
 

@@ -81,13 +81,18 @@ const decisions = {
   ignore: ['Ignore', 'Nothing follows from it.'],
   attach: ['Attach', 'The answer is about the payment with the reference below.'],
   give_back: ['Give back', 'It was not paid: the member has the money back, and can withdraw again.'],
+  recover: ['Recover', 'The bank has paid after all: the members repay, from what is available first.'],
+  write_off: ['Write off', 'The operator bears the money that left; the float lacks it until it is covered.'],
   book: ['Book', 'It is a movement of a partner’s float, or pays a settlement.'],
 } as const
 type Decision = keyof typeof decisions
 
 /** What the server would not refuse outright: only money can be booked, and only what names a payment be given back. */
-function choicesFor({ kind, outcome, reference }: PayoutException): Decision[] {
-  if (kind === 'money_in' || kind === 'money_out') return ['book', 'ignore']
+function choicesFor({ kind, outcome, reference, bookedOn }: PayoutException): Decision[] {
+  if (kind === 'money_in') return ['book', 'ignore']
+  if (kind === 'money_out') return ['book', 'write_off', 'ignore']
+  if (kind === 'paid_after_give_back')
+    return ['recover', ...(bookedOn === null ? [] : (['write_off'] as const)), 'ignore']
   return [
     ...(outcome === null ? [] : (['attach'] as const)),
     ...(reference === null ? [] : (['give_back'] as const)),
@@ -98,6 +103,8 @@ function choicesFor({ kind, outcome, reference }: PayoutException): Decision[] {
 /** The bank debited a batch with another sum: what it did not make must be named. */
 const isDebitOfBatch = ({ kind, amount, batchId, withdrawalId }: PayoutException) =>
   kind === 'amount' && amount !== null && batchId !== null && withdrawalId === null
+
+const isOfBatch = ({ batchId, withdrawalId }: PayoutException) => batchId !== null && withdrawalId === null
 
 function bodyOf(fields: Record<string, string>): Record<string, string | string[]> {
   const { references, ...others } = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
@@ -154,6 +161,17 @@ function Decide({ exception }: { exception: PayoutException }) {
                 isRequired
               />
             )}
+            {(decision === 'recover' || decision === 'write_off') && isOfBatch(exception) && (
+              <Field
+                label="References of the payments that the bank made"
+                name="references"
+                problem={problemOf('references')}
+                note="OW…, separated by spaces. Leave empty for all whose money was given back"
+              />
+            )}
+            {decision === 'write_off' && exception.kind === 'money_out' && (
+              <PartnerField partnerId={partnerId} problemOf={problemOf} />
+            )}
             {decision === 'book' && <BookFields partnerId={partnerId} problemOf={problemOf} />}
             <Field
               label="Why"
@@ -169,13 +187,9 @@ function Decide({ exception }: { exception: PayoutException }) {
   )
 }
 
-function BookFields({
-  partnerId,
-  problemOf,
-}: {
-  partnerId: string | null
-  problemOf: (name: string) => string | undefined
-}) {
+type FieldsProps = { partnerId: string | null; problemOf: (name: string) => string | undefined }
+
+function PartnerField({ partnerId, problemOf }: FieldsProps) {
   const partners = session.value?.partners ?? []
   return (
     <>
@@ -190,6 +204,14 @@ function BookFields({
           Choose the partner
         </p>
       )}
+    </>
+  )
+}
+
+function BookFields({ partnerId, problemOf }: FieldsProps) {
+  return (
+    <>
+      <PartnerField partnerId={partnerId} problemOf={problemOf} />
       <div class="form-row">
         <Field
           label="Pay cycle"

@@ -14,12 +14,13 @@ import { toast } from '../../toasts.ts'
 
 type Currency = Money['currency']
 type Doing =
-  | { act: 'fund' | 'withdraw' | 'floor'; currency: Currency }
+  | { act: 'fund' | 'withdraw' | 'cover' | 'floor'; currency: Currency }
   | { act: 'receive'; currency: Currency; due: SettlementDue }
 
 const titles = {
   fund: 'Fund the float',
   withdraw: 'Withdraw from the float',
+  cover: 'Cover what the operator bears',
   floor: 'Set the floor',
   receive: 'Receive the money of a settlement',
 } as const
@@ -33,16 +34,20 @@ export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
     { title: 'Float', cell: ({ float }) => <Amount money={float} />, isFigure: true },
     { title: 'Pending', cell: ({ pending }) => <Amount money={pending} />, isFigure: true, isMinor: true },
     { title: 'Free', cell: ({ free }) => <Amount money={free} />, isFigure: true, isMinor: true },
+    { title: 'Not covered', cell: ({ uncovered }) => <Amount money={uncovered} />, isFigure: true, isMinor: true },
     { title: 'Floor', cell: ({ floor }) => <Amount money={floor} />, isFigure: true, isMinor: true },
     { title: 'Low since', cell: ({ lowSince }) => <Time at={lowSince} />, isMinor: true },
     {
       title: 'Change',
       isTitleHidden: true,
-      cell: ({ currency }) => (
+      cell: ({ currency, uncovered }) => (
         <span class="float-acts">
-          {(['fund', 'withdraw', 'floor'] as const).map(act => (
+          {(uncovered.amount > 0
+            ? (['fund', 'withdraw', 'cover', 'floor'] as const)
+            : (['fund', 'withdraw', 'floor'] as const)
+          ).map(act => (
             <button key={act} type="button" class="text-button" onClick={() => setDoing({ act, currency })}>
-              {{ fund: 'Fund', withdraw: 'Withdraw', floor: 'Floor' }[act]}
+              {{ fund: 'Fund', withdraw: 'Withdraw', cover: 'Cover', floor: 'Floor' }[act]}
             </button>
           ))}
         </span>
@@ -98,7 +103,7 @@ export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
       >
         {doing?.act === 'floor' && <Floor {...{ partnerId, currency: doing.currency, onDone }} />}
         {doing?.act === 'receive' && <Receive {...{ partnerId, due: doing.due, onDone }} />}
-        {(doing?.act === 'fund' || doing?.act === 'withdraw') && (
+        {(doing?.act === 'fund' || doing?.act === 'withdraw' || doing?.act === 'cover') && (
           <Move {...{ partnerId, direction: doing.act, currency: doing.currency, onDone }} />
         )}
       </Drawer>
@@ -169,38 +174,64 @@ function Balances({ before: { float, pending, free, floor }, amount }: { before:
   )
 }
 
+const moves = {
+  fund: {
+    verb: 'Fund',
+    isIn: true,
+    said: 'is recorded as paid into the float.',
+    asked: 'Record money that has arrived on the account that pays members.',
+    most: undefined,
+    move: admin.fundFloat,
+  },
+  withdraw: {
+    verb: 'Withdraw',
+    isIn: false,
+    said: 'is recorded as taken out of the float.',
+    asked: 'Record money that was taken from the account that pays members: at most what is free.',
+    most: ({ free }: Float) => ({ money: free, word: 'free' }),
+    move: admin.withdrawFloat,
+  },
+  cover: {
+    verb: 'Cover',
+    isIn: true,
+    said: 'is recorded as paid into the float by the operator.',
+    asked: 'Record your own money that has arrived on the account that pays members, for what you bear.',
+    most: ({ uncovered }: Float) => ({ money: uncovered, word: 'not covered' }),
+    move: admin.coverFloat,
+  },
+} as const
+
 function Move({
   partnerId,
   direction,
   currency,
   onDone,
-}: ActProps & { direction: 'fund' | 'withdraw'; currency: Currency }) {
-  const isFunding = direction === 'fund'
+}: ActProps & { direction: keyof typeof moves; currency: Currency }) {
+  const { said, asked, verb, isIn, most } = moves[direction]
   return (
     <ReviewedForm
       plan={async fields => {
         const amount = readFields(fields, field => field('amount', amountIn(currency)))
         const { reference = '' } = fields
         const before = await readFloat(partnerId, currency)
-        if (!isFunding && amount.amount > before.free.amount)
-          throw new FieldProblems(new Map([['amount', `Only ${formatMoney(before.free)} is free`]]))
+        const bound = most?.(before)
+        if (bound !== undefined && amount.amount > bound.money.amount)
+          throw new FieldProblems(new Map([['amount', `Only ${formatMoney(bound.money)} is ${bound.word}`]]))
         return { amount, reference, before }
       }}
       review={({ amount, before }, problemOf) => (
         <>
           <p>
-            <b>{formatMoney(amount)}</b>{' '}
-            {isFunding ? 'is recorded as paid into the float.' : 'is recorded as taken out of the float.'}
+            <b>{formatMoney(amount)}</b> {said}
           </p>
-          <Balances before={before} amount={isFunding ? amount.amount : -amount.amount} />
+          <Balances before={before} amount={isIn ? amount.amount : -amount.amount} />
           <Again amount={amount} problem={problemOf('again')} />
         </>
       )}
-      confirm={({ amount }) => `${isFunding ? 'Fund' : 'Withdraw'} ${formatMoney(amount)}`}
+      confirm={({ amount }) => `${verb} ${formatMoney(amount)}`}
       onConfirm={async ({ amount, reference, before }, fields) => {
         requireAgain(amount, fields)
-        const move = isFunding ? admin.fundFloat : admin.withdrawFloat
-        const after = await move(partnerId, { amount, ...(reference === '' ? {} : { reference }) })
+        const after = await moves[direction].move(partnerId, { amount, ...(reference === '' ? {} : { reference }) })
         const { float } = floatIn(after, currency)
         const hasMoved = float.amount !== before.float.amount
         toast(
@@ -214,11 +245,7 @@ function Move({
     >
       {problemOf => (
         <>
-          <p>
-            {isFunding
-              ? 'Record money that has arrived on the account that pays members.'
-              : 'Record money that was taken from the account that pays members: at most what is free.'}
-          </p>
+          <p>{asked}</p>
           <Field label={`Amount, ${currency}`} name="amount" problem={problemOf('amount')} isRequired />
           <Field
             label="Reference"

@@ -1,0 +1,176 @@
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
+import { type Currency, inWords } from '../../../money.ts'
+import type * as exceptions from '../../exceptions.ts'
+import { recoverPayments } from './bank-records.ts'
+import { matchDebits } from './batch-debits.ts'
+import * as batches from './batches.ts'
+import { lockPayout } from './decided-payments.ts'
+
+// The bank has paid what was given back: the members repay it, or the operator bears it.
+
+/** A payment that was given back. */
+type GivenBack = { reference: string; partnerId: string; amount: bigint; currency: Currency }
+
+/**
+ * Recovers payments that the bank made after their money was given back. The withdrawals follow with the next reports of the rail.
+ * @param references of the payments of a batch that the bank made; without them, all that were given back
+ * @throws Problem `Conflict` if the payments do not explain what the bank debited
+ */
+export async function recover(
+  tx: Tx,
+  {
+    exception,
+    references,
+    now,
+  }: { exception: exceptions.Decided; references: readonly string[] | undefined; now: Date },
+): Promise<void> {
+  const { id, rail, bookedOn } = exception
+  const { batchId, payments } = await lockGivenBack(tx, { exception, references })
+  const recovered = await recoverPayments(tx, {
+    ...{ rail, exceptionId: id, references: payments.map(({ reference }) => reference), now },
+  })
+  if (batchId === null || bookedOn === null) await closeExplained(tx, { exception, recovered, batchId, now })
+  // The debit that is decided must be the one that the payments explain.
+  else {
+    await matchDebits(tx, { rail, recoveredBatchId: batchId, now })
+    await refuseUnlessClosed(tx, exception)
+  }
+  await closeAcceptances(tx, { exception, recovered, now })
+  await batches.settleAnswered(tx, { rail, now })
+}
+
+/** Locks the payments that a decision about what was given back concerns, and checks that they explain what the bank debited. */
+export async function lockGivenBack(
+  tx: Tx,
+  { exception, references = [] }: { exception: exceptions.Decided; references?: readonly string[] | undefined },
+): Promise<{ batchId: string | null; payments: GivenBack[] }> {
+  const { rail, kind, reference, amount, bookedOn } = exception
+  if (kind !== 'paid_after_give_back' || reference === null)
+    throw problem('Conflict', 'Only what the bank paid after its money was given back is recovered')
+  const debit = bookedOn === null || amount === null ? null : -amount
+  const batch = await findBatch(tx, { rail, messageId: reference })
+  if (batch === undefined) {
+    if (references.length > 0) throw problem('Conflict', 'Payments are named only if the exception is about a batch')
+    const { outcome, ...payment } = await lockPayout(tx, reference)
+    if (outcome !== 'failed' && outcome !== 'returned')
+      throw problem(
+        'Conflict',
+        `The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`,
+      )
+    if (debit !== null && debit !== payment.amount)
+      throw problem(
+        'Conflict',
+        `The bank debited ${inWords({ amount: debit, currency: payment.currency })}, but the payment is of ${inWords(payment)}; ask it`,
+      )
+    return { batchId: null, payments: [payment] }
+  }
+  const { id: batchId, currency, controlTotal } = await batches.lock(tx, batch.id)
+  const all = await lockFailed(tx, batchId)
+  const unknown = references.find(each => !all.some(payment => payment.reference === each))
+  if (unknown !== undefined)
+    throw problem('Conflict', `${unknown} is not a payment of the batch ${reference} that was given back`)
+  const payments = references.length === 0 ? all : all.filter(payment => references.includes(payment.reference))
+  if (payments.length === 0) throw problem('Conflict', `No payment of the batch ${reference} is given back`)
+  if (debit !== null) {
+    const words = (units: bigint) => inWords({ amount: units, currency })
+    const missing = debit - (controlTotal - sum(all))
+    if (sum(payments) !== missing)
+      throw problem(
+        'Conflict',
+        `The payments add up to ${words(sum(payments))}, but the debit of ${words(debit)} holds ${words(missing)} that were given back; name the payments that the bank made`,
+      )
+  }
+  return { batchId, payments }
+}
+
+async function findBatch(
+  db: Reader,
+  { rail, messageId }: { rail: string; messageId: string },
+): Promise<{ id: string } | undefined> {
+  return await db
+    .selectFrom('payoutBatches')
+    .select('id')
+    .where('rail', '=', rail)
+    .where('messageId', '=', messageId)
+    .executeTakeFirst()
+}
+
+/** In order, as all that lock several payments of a batch. */
+async function lockFailed(tx: Tx, batchId: string): Promise<GivenBack[]> {
+  const { rows } = await sql<GivenBack>`
+    select reference, partner_id, amount, currency from payouts
+     where batch_id = ${batchId} and outcome = 'failed' and removed_at is null order by reference for update`.execute(
+    tx,
+  )
+  return rows
+}
+
+function sum(payments: readonly GivenBack[]): bigint {
+  return payments.reduce((total, { amount }) => total + amount, 0n)
+}
+
+async function refuseUnlessClosed(tx: Tx, { id, reference }: exceptions.Decided): Promise<void> {
+  const { rows } = await sql`select from payout_exceptions where id = ${id} and closed_at is not null`.execute(tx)
+  if (rows.length === 0)
+    throw problem('Conflict', `An earlier debit of ${reference} has the same amount; decide that one first`)
+}
+
+/**
+ * Closes the debit that an acceptance or status had announced: of the batch, or else of each payment. A debit that is itself decided
+ * explains only itself.
+ */
+async function closeExplained(
+  tx: Tx,
+  {
+    exception: { id, rail, bookedOn },
+    recovered,
+    batchId,
+    now,
+  }: { exception: exceptions.Decided; recovered: readonly string[]; batchId: string | null; now: Date },
+): Promise<void> {
+  if (bookedOn !== null) return
+  const of = batchId ?? (await batchOf(tx, recovered))
+  if (of !== null) await matchDebits(tx, { rail, recoveredBatchId: of, now })
+  await sql`
+    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
+     where id in (select distinct on (e.reference) e.id
+                    from payout_exceptions e join payouts p on p.rail = e.rail and p.reference = e.reference
+                    join payout_batches b on b.id = p.batch_id
+                   where e.rail = ${rail} and e.closed_at is null and e.kind = 'paid_after_give_back'
+                     and e.booked_on is not null and e.id <> ${id} and -e.amount = p.amount
+                     and e.reference = any(${[...recovered]}::text[])
+                     -- A batch that was debited as a whole has paid them already.
+                     and not exists (select from payout_exceptions whole
+                                      where whole.rail = e.rail and whole.reference = b.message_id and whole.closed_at = ${now}
+                                        and whole.decision = 'applied' and whole.booked_on is not null)
+                   order by e.reference, e.id)`.execute(tx)
+}
+
+async function batchOf(tx: Tx, references: readonly string[]): Promise<string | null> {
+  const { rows } = await sql<{ batchId: string | null }>`
+    select batch_id from payouts where reference = any(${[...references]}::text[]) limit 1`.execute(tx)
+  return rows[0]?.batchId ?? null
+}
+
+/** Closes what only said that the bank accepts or has paid the payments, or their batch if none of it is given back any longer. */
+async function closeAcceptances(
+  tx: Tx,
+  {
+    exception: { id, rail },
+    recovered,
+    now,
+  }: { exception: exceptions.Decided; recovered: readonly string[]; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_exceptions e set closed_at = ${now}, closed_by = 'system', decision = 'applied'
+     where e.rail = ${rail} and e.closed_at is null and e.kind = 'paid_after_give_back' and e.booked_on is null and e.id <> ${id}
+       and (e.reference = any(${[...recovered]}::text[])
+            or exists (select from payout_batches b
+                        where b.rail = e.rail and b.message_id = e.reference
+                          and exists (select from payouts p where p.batch_id = b.id and p.reference = any(${[...recovered]}::text[]))
+                          and not exists (select from payouts p
+                                           where p.batch_id = b.id and p.outcome = 'failed' and p.removed_at is null)))`.execute(
+    tx,
+  )
+}

@@ -272,7 +272,15 @@ function callsOf(document: Document, { method, path, operation }: OperationAt, n
 }
 
 /** Where the place to read on from is not the id of the page's last entry. */
-const cursors: Record<string, string> = { getEvents: 'lastEventId', listBatchPayments: 'reference' }
+const cursors: Record<string, string> = {
+  getEvents: 'lastEventId',
+  getJobResults: 'step',
+  getMembers: 'memberId',
+  getPayCycleDeductions: 'memberId',
+  getSettlement: 'memberId',
+  getSandboxBankFiles: 'batchId',
+  listBatchPayments: 'reference',
+}
 
 function jsonCall(document: Document, name: string, facts: Facts): CallOf {
   const { operation, query, page, shapes } = facts

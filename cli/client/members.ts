@@ -21,17 +21,23 @@ addConnectionOptions(membersCommand.command('list'))
   .addOption(new Option('--status <statuses...>', 'only these; inactive is offboarded').choices(enumOf('MemberStatus')))
   .option('--email <emails...>', 'only members with these addresses')
   .option('--take <n>', 'how many to show, up to 1,000', whole({ min: 1, max: 1_000 }), 50)
-  .option('--skip <n>', 'how many to leave out at the start', whole({ min: 0, max: 1_000_000_000 }), 0)
+  .option('--after <member>', 'the id of the last member of a list, to show the next', idOf('mem'))
   .option('--all', 'show every page')
   .option('--json', 'print the answer of the API; with --all, a line of JSON per member')
   .addHelpText('after', examples('members list', 'members list --status active --all --json'))
   .action(
     async (
-      options: Options & { status?: MemberStatus[]; email?: string[]; take: number; skip: number; all?: boolean },
+      options: Options & {
+        status?: MemberStatus[]
+        email?: string[]
+        take: number
+        after?: Member['memberId']
+        all?: boolean
+      },
     ) => {
-      const { status: statuses, email: emails, take, skip } = options
+      const { status: statuses, email: emails, take, after } = options
       const openwage = await connect(options)
-      const list = openwage.members.list({ statuses, emails, take, skip })
+      const list = openwage.members.list({ statuses, emails, take, after })
       await printList(list, options, { entriesOf: ({ members }) => members, rowOf: memberRow })
     },
   )

@@ -71,6 +71,6 @@ async function* tableOf<Page, Entry>(
 
 /** Lists with a cursor say whether there is more, the others have a total. */
 function hasMore(page: object, shown: number): boolean {
-  const { hasMore, total, skip } = page as { hasMore?: boolean; total?: number; skip?: number }
-  return hasMore ?? (total !== undefined && total > (skip ?? 0) + shown)
+  const { hasMore, total = 0, take = 0 } = page as { hasMore?: boolean; total?: number; take?: number }
+  return hasMore ?? (total > shown && shown >= take)
 }

@@ -13,7 +13,7 @@ export type Position = Cursor & { createdAt: Date }
  */
 export async function locate(
   db: Reader,
-  table: 'withdrawals' | 'pay_runs' | 'member_jobs' | 'request_log',
+  table: 'withdrawals' | 'pay_runs',
   { partnerId, cursor }: { partnerId: string; cursor: Cursor | undefined },
 ): Promise<Position | undefined> {
   if (cursor === undefined) return undefined
@@ -22,6 +22,22 @@ export async function locate(
   const [found] = rows
   if (found === undefined) throw unknownCursor(cursor)
   return { ...cursor, ...found }
+}
+
+/**
+ * Checks that the entry of a cursor is the partner's, in a list whose order the id alone gives. It need not match the filter of
+ * the list, and may have been deleted from it.
+ * @throws Problem `NotFound` if there is none, also for another partner's
+ */
+export async function requireKnown(
+  db: Reader,
+  table: 'members' | 'webhook_endpoints' | 'member_jobs' | 'request_log',
+  { partnerId, cursor }: { partnerId: string; cursor: Cursor | undefined },
+): Promise<void> {
+  if (cursor === undefined) return
+  const { rows } = await sql`
+    select from ${sql.table(table)} where partner_id = ${partnerId} and id = ${cursor.id}`.execute(db)
+  if (rows.length === 0) throw unknownCursor(cursor)
 }
 
 export function unknownCursor({ side }: Cursor): Problem {

@@ -43,6 +43,14 @@ export function cursorQuery(kind: IdKind) {
   }
 }
 
+/** Of a list that has a member's entries together. */
+export const lastMember = 'The `memberId` of the last entry of this page'
+
+/** The next page of a list whose entries have this kind of id, or belong to a resource with it. */
+export function afterQuery(kind: IdKind, of = 'The id of the last entry of this page') {
+  return { after: Type.Optional(Id(kind, `${of}, to get the next page. Not together with \`skip\`.`)) }
+}
+
 /** @throws Problem `QueryValidation` if the query asks for two pages */
 export function cursorOf({
   skip,
@@ -56,11 +64,16 @@ export function cursorOf({
   if (after !== undefined && before !== undefined) {
     throw problem('QueryValidation', 'before cannot be combined with after; send one of them', { path: 'before' })
   }
+  refuseSkipWith({ skip, after, before })
   if (after === undefined && before === undefined) return undefined
-  if (skip !== undefined) {
-    throw problem('QueryValidation', 'skip cannot be combined with after or before; leave it out', { path: 'skip' })
-  }
   return after === undefined ? { side: 'before', id: before ?? '' } : { side: 'after', id: after }
+}
+
+/** @throws Problem `QueryValidation` if the query has both a cursor and `skip` */
+export function refuseSkipWith(query: { skip?: number | undefined; after?: unknown; before?: unknown }): void {
+  const hasCursor = query.after !== undefined || query.before !== undefined
+  if (query.skip === undefined || !hasCursor) return
+  throw problem('QueryValidation', 'skip cannot be combined with after or before; leave it out', { path: 'skip' })
 }
 
 /**

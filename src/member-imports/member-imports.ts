@@ -1,6 +1,6 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import type { CopyInto } from '../database/copy.ts'
-import { type Cursor, isBeyondId, locate, newestFirst, readingOrder } from '../database/cursor.ts'
+import { type Cursor, isBeyondId, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
 import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { lockByName, lockByNameIfFree } from '../database/named-locks.ts'
 import { issuesMax, Problem, problem } from '../errors.ts'
@@ -225,7 +225,7 @@ export async function list(
   db: Reader,
   { partnerId, page, cursor }: { partnerId: string; page: Page; cursor: Cursor | undefined },
 ): Promise<MemberJob[]> {
-  await locate(db, 'member_jobs', { partnerId, cursor })
+  await requireKnown(db, 'member_jobs', { partnerId, cursor })
   const all = select(db, partnerId)
   const rows = await (cursor === undefined ? all : all.where(isBeyondId(cursor)))
     .orderBy('id', readingOrder(cursor))

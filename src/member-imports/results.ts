@@ -25,7 +25,7 @@ type Asked = { partnerId: string; jobId: string; filter: ResultFilter }
  */
 export async function listResults(
   db: Reader,
-  { after = 0, page, ...asked }: Asked & { after?: number; page: Page },
+  { after = 0, page, ...asked }: Asked & { after?: number | undefined; page: Page },
 ): Promise<Result[]> {
   const each = (branch: ReturnType<typeof sql>) => sql`
     (select * from (${branch}) branch where step > ${after}::integer and ${matching(asked.filter)}

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import type { Db, Tx } from '../database/database.ts'
 import { disconnectSignal } from '../http/body-timeouts.ts'
 import { prefersCsv, sendCsv } from '../http/csv.ts'
-import { cursorOf, cursorQuery, pageOf, pageQuery } from '../http/list.ts'
+import { cursorOf, cursorQuery, pageOf, pageQuery, refuseSkipWith } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { acceptUploads } from '../http/upload.ts'
@@ -215,7 +215,7 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
       }),
     },
     async (request, reply) => {
-      const { skip: _skip, take: _take, ...filter } = request.query
+      const { skip, take: _take, after, ...filter } = request.query
       const asked = { partnerId: request.partner.id, jobId: request.params.jobId, filter }
       reply.header('vary', 'accept')
       if (prefersCsv(request.headers.accept)) {
@@ -225,7 +225,8 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
       return await read(db, request, reply, async reader => {
         const page = pageOf(request.query)
         const { plan, id: jobId } = await memberImports.find(reader, asked)
-        const results = await listResults(reader, { ...asked, page })
+        refuseSkipWith({ skip, after })
+        const results = await listResults(reader, { ...asked, after, page })
         const total = await countResults(reader, asked)
         return { status: 200, body: { jobId, plan, results: results.map(resultBody), total, ...page } }
       })
@@ -295,8 +296,8 @@ function jobBody({ id, status, steps: total, stepsDone, createdAt }: memberImpor
   }
 }
 
-function resultBody({ row, action, outcome, memberId, email, message }: Result) {
-  return { row: row === null ? null : String(row), action, outcome, memberId, email, message }
+function resultBody({ step, row, action, outcome, memberId, email, message }: Result) {
+  return { step, row: row === null ? null : String(row), action, outcome, memberId, email, message }
 }
 
 async function* csvOf(

@@ -130,6 +130,10 @@ const ResultOutcome = Type.Enum([...outcomes], {
 
 const MemberJobResult = Type.Object(
   {
+    step: Type.Integer({
+      minimum: 1,
+      description: 'The place of the result among all of the job; the cursor of this list.',
+    }),
     row: Type.Union([Type.String(), Type.Null()], {
       description:
         'Row of the file (the header is "1") or position of the action (starting at "1"); null for members missing from the file.',
@@ -160,6 +164,13 @@ export const ResultsQuery = Type.Object(
     actions: Type.Optional(Type.Array(ResultAction, { maxItems: 5 })),
     outcomes: Type.Optional(Type.Array(ResultOutcome, { maxItems: 4 })),
     ...pageQuery,
+    after: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 2_147_483_647,
+        description: 'The `step` of the last result of this page, to get the next page. Not together with `skip`.',
+      }),
+    ),
   },
   strict,
 )

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { type Reader, sql, type Tx } from '../database/database.ts'
+import { type Cursor, isBeyondId, requireKnown } from '../database/cursor.ts'
+import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import { Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -169,13 +170,18 @@ export type Filter = {
   search?: string
 }
 
-/** Newest first. */
+/**
+ * Newest first.
+ * @throws Problem `NotFound` if the cursor is unknown or another partner's
+ */
 export async function list(
   db: Reader,
-  { partnerId, filter, page }: { partnerId: string; filter: Filter; page: { skip: number; take: number } },
+  { partnerId, filter, page, cursor }: { partnerId: string; filter: Filter; page: Page; cursor?: Cursor | undefined },
 ): Promise<Member[]> {
+  await requireKnown(db, 'members', { partnerId, cursor })
   const rows = await select(db, partnerId)
     .where(matching(partnerId, filter))
+    .where(cursor === undefined ? sql<boolean>`true` : isBeyondId(cursor))
     .orderBy('id', 'desc')
     .offset(page.skip)
     .limit(page.take)

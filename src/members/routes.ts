@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import type { ProblemName } from '../errors.ts'
 import { csvHeaders, prefersCsv, sendCsv } from '../http/csv.ts'
 import { mediaTypes } from '../http/file-kinds.ts'
-import { pageOf } from '../http/list.ts'
+import { cursorOf, pageOf } from '../http/list.ts'
 import { maskAccount } from '../http/masked-accounts.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
@@ -66,10 +66,11 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
             example: `${columns.join(',')}\r\nsam.okafor@example.com,Sam,Okafor,'+447700900123,Bronze,E-10442,089999,66374958,Sam Okafor,,1990-06-24,,true\r\n`,
           },
         },
+        problems: ['NotFound'],
       }),
     },
     async (request, reply) => {
-      const { skip: _skip, take: _take, ...filter } = request.query
+      const { skip: _skip, take: _take, after: _after, ...filter } = request.query
       const asked = { partnerId: request.partner.id, filter }
       reply.header('vary', 'accept')
       if (prefersCsv(request.headers.accept)) {
@@ -81,7 +82,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
       }
       return await read(db, request, reply, async reader => {
         const page = pageOf(request.query)
-        const found = await members.list(reader, { ...asked, page })
+        const found = await members.list(reader, { ...asked, page, cursor: cursorOf(request.query) })
         const total = await members.count(reader, asked)
         return { status: 200, body: { members: found.map(memberBody), total, ...page } }
       })

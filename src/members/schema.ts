@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { pageFields, pageQuery, totalField } from '../http/list.ts'
+import { afterQuery, pageFields, pageQuery, totalField } from '../http/list.ts'
 import { Id } from '../ids.ts'
 import { Email, schemasOf, WorkerId } from './fields.ts'
 
@@ -53,6 +53,7 @@ export const MemberQuery = Type.Object(
       }),
     ),
     ...pageQuery,
+    ...afterQuery('member'),
   },
   strict,
 )

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { differences } from '../audit-log/audit-log.ts'
 import type { Db, Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
-import { pageOf, pageQuery } from '../http/list.ts'
+import { afterQuery, cursorOf, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import { partnerNow, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server.ts'
@@ -42,17 +42,22 @@ export function partnerRoutes(app: App, { db }: ApiContext): void {
             ),
             state: Type.Optional(PartnerState),
             ...pageQuery,
+            ...afterQuery('partner'),
           },
           { additionalProperties: false },
         ),
         success: { status: 200, description: 'One page of partners.', schema: Partners },
+        problems: ['NotFound'],
       }),
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const page = pageOf(request.query)
         const { search, state } = request.query
-        const found = await partners.search(reader, { filter: { search, state }, page })
+        const found = await partners.search(reader, {
+          ...{ filter: { search, state }, page },
+          cursor: cursorOf(request.query),
+        })
         return { status: 200, body: { partners: found.partners.map(summaryOf), total: found.total, ...page } }
       }),
   )

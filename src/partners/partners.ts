@@ -1,4 +1,5 @@
 import type { UpdateObject } from 'kysely'
+import { type Cursor, unknownCursor } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import type { DB } from '../database/tables.ts'
@@ -129,7 +130,7 @@ export type PartnerFilter = { search?: string | undefined; state?: 'open' | 'pau
 /** One page of partners, newest first, and how many there are in all. */
 export async function search(
   db: Reader,
-  { filter: { search: text, state }, page }: { filter: PartnerFilter; page: Page },
+  { filter: { search: text, state }, page, cursor }: { filter: PartnerFilter; page: Page; cursor: Cursor | undefined },
 ): Promise<{ partners: PartnerState[]; total: number }> {
   const matching = db
     .selectFrom('partners')
@@ -140,13 +141,20 @@ export async function search(
     .$if(state === 'paused', query => query.where('paused', '=', true).where('suspendedAt', 'is', null))
     .$if(state === 'open', query => query.where('paused', '=', false).where('suspendedAt', 'is', null))
   const { total } = await matching.select(sql<number>`count(*)::integer`.as('total')).executeTakeFirstOrThrow()
+  if (cursor !== undefined) await requirePartner(db, cursor)
   const partners = await matching
+    .$if(cursor !== undefined, query => query.where('id', '<', cursor?.id ?? ''))
     .select([...partnerColumns, ...stateColumns])
     .orderBy('id', 'desc')
     .offset(page.skip)
     .limit(page.take)
     .execute()
   return { partners, total }
+}
+
+async function requirePartner(db: Reader, cursor: Cursor): Promise<void> {
+  const known = await db.selectFrom('partners').select('id').where('id', '=', cursor.id).executeTakeFirst()
+  if (known === undefined) throw unknownCursor(cursor)
 }
 
 /** Newest first. */

@@ -1,3 +1,4 @@
+import { type Cursor, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql } from '../database/database.ts'
 import type { Currency } from '../money.ts'
 import type { PayCycle } from './pay-cycles.ts'
@@ -10,11 +11,22 @@ export type Deduction = { memberId: string; currency: Currency; amount: bigint }
 
 type OfCycle = { partnerId: string; cycle: Pick<PayCycle, 'id' | 'status'> }
 
-/** Lists deductions by member, and by currency if a member's currency has changed. Provisional while the cycle is open. */
-export async function list(db: Reader, { page, ...of }: OfCycle & { page: Page }): Promise<Deduction[]> {
+/**
+ * Lists deductions by member, and by currency if a member's currency has changed. Provisional while the cycle is open.
+ * @param options.skip given if the caller counts entries; otherwise a page ends with the last entry of a member
+ * @throws Problem `NotFound` if the cursor is unknown or another partner's
+ */
+export async function list(
+  db: Reader,
+  { page, skip, cursor, ...of }: OfCycle & { page: Page; skip?: number | undefined; cursor?: Cursor | undefined },
+): Promise<Deduction[]> {
+  await requireKnown(db, 'members', { partnerId: of.partnerId, cursor })
+  const end = skip === undefined ? sql`fetch first ${page.take} rows with ties` : sql`limit ${page.take}`
   const { rows } = await sql<Deduction>`
-    select member_id, currency, amount from ${deductionsOf(of)} d
-     order by member_id, currency offset ${page.skip} limit ${page.take}`.execute(db)
+    select member_id, currency, amount
+      from (select member_id, currency, amount from ${deductionsOf(of, cursor?.id)} d
+             order by member_id ${skip === undefined ? sql`` : sql`, currency`} offset ${page.skip} ${end}) p
+     order by member_id, currency`.execute(db)
   return rows
 }
 

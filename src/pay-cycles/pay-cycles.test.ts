@@ -548,6 +548,24 @@ describe('reading deductions', () => {
       { memberId, total: { amount: 1_500, currency: 'EUR' } },
       { memberId, total: gbp(5_000) },
     ])
+
+    // A page by cursor has a member whole. Who counts entries gets as many as they asked for.
+    const last = await harness.addMember({ key, available: 5_000 })
+    await withdraw(key, last)
+    const page = async (query: string) => {
+      const { body } = await harness.call('GET', `/v1/pay/cycles/${payCycle.id}/deductions?${query}`, { key })
+      return body.deductions.map((each: { memberId: string; total: { currency: string } }) => [
+        each.memberId,
+        each.total.currency,
+      ])
+    }
+    expect(await page('take=1')).toEqual([
+      [memberId, 'EUR'],
+      [memberId, 'GBP'],
+    ])
+    expect(await page(`take=1&after=${memberId}`)).toEqual([[last, 'GBP']])
+    expect(await page('skip=0&take=1')).toEqual([[memberId, 'EUR']])
+    expect(await page('skip=1&take=1')).toEqual([[memberId, 'GBP']])
   })
 
   test('deductions come in pages, ordered by member', async () => {

@@ -1,3 +1,4 @@
+import { type Cursor, unknownCursor } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
@@ -167,13 +168,20 @@ export async function countUnsettled(db: Reader, partnerId: string): Promise<num
 /** Lists pay cycles, newest first. */
 export async function list(
   db: Reader,
-  { partnerId, statuses, page }: { partnerId: string; statuses: PayCycleStatus[]; page: Page },
+  {
+    partnerId,
+    statuses,
+    page,
+    cursor,
+  }: { partnerId: string; statuses: PayCycleStatus[]; page: Page; cursor?: Cursor | undefined },
 ): Promise<{ payCycles: PayCycle[]; total: number }> {
+  const startDate = cursor === undefined ? undefined : await startOf(db, { partnerId, cursor })
   const filtered = db
     .selectFrom('payCycles')
     .where('partnerId', '=', partnerId)
     .$if(statuses.length > 0, query => query.where('status', 'in', statuses))
   const payCycles = await filtered
+    .$if(startDate !== undefined, query => query.where(sql<boolean>`start_date < ${startDate}::date`))
     .select(columns)
     .orderBy('startDate', 'desc')
     .offset(page.skip)
@@ -181,6 +189,17 @@ export async function list(
     .execute()
   const { total } = await filtered.select(sql<number>`count(*)::integer`.as('total')).executeTakeFirstOrThrow()
   return { payCycles, total }
+}
+
+async function startOf(db: Reader, { partnerId, cursor }: { partnerId: string; cursor: Cursor }): Promise<string> {
+  const cycle = await db
+    .selectFrom('payCycles')
+    .select('startDate')
+    .where('partnerId', '=', partnerId)
+    .where('id', '=', cursor.id)
+    .executeTakeFirst()
+  if (cycle === undefined) throw unknownCursor(cursor)
+  return cycle.startDate
 }
 
 async function emitEvent(

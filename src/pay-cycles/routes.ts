@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders, prefersCsv } from '../http/csv.ts'
-import { pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
+import { afterQuery, cursorOf, lastMember, pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read } from '../http/with-idempotency.ts'
@@ -51,7 +51,7 @@ export function payCycleRoutes(app: App, { db }: ApiContext): void {
         summary: 'List pay cycles',
         description: 'Newest first.',
         query: Type.Object(
-          { statuses: Type.Optional(Type.Array(Status, { maxItems: 2 })), ...pageQuery },
+          { statuses: Type.Optional(Type.Array(Status, { maxItems: 2 })), ...pageQuery, ...afterQuery('payCycle') },
           { additionalProperties: false },
         ),
         success: {
@@ -62,13 +62,17 @@ export function payCycleRoutes(app: App, { db }: ApiContext): void {
             { title: 'PayCycles', additionalProperties: false },
           ),
         },
+        problems: ['NotFound'],
       }),
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { partner, query } = request
         const page = pageOf(query)
-        const found = await payCycles.list(reader, { partnerId: partner.id, statuses: query.statuses ?? [], page })
+        const found = await payCycles.list(reader, {
+          ...{ partnerId: partner.id, statuses: query.statuses ?? [] },
+          ...{ page, cursor: cursorOf(query) },
+        })
         return { status: 200, body: { ...found, ...page } }
       }),
   )
@@ -106,9 +110,9 @@ export function payCycleRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'List the deductions of a pay cycle',
         description:
-          'Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the answer is the whole list as a file, and `skip` and `take` are ignored.',
+          'Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the answer is the whole list as a file, and `skip` and `take` are ignored.',
         params: Type.Object({ payCycleId: Id('payCycle') }),
-        query: Type.Object(pageQuery, { additionalProperties: false }),
+        query: Type.Object({ ...pageQuery, ...afterQuery('member', lastMember) }, { additionalProperties: false }),
         success: {
           status: 200,
           description: 'One page of deductions, or all of them as a file.',
@@ -133,7 +137,8 @@ export function payCycleRoutes(app: App, { db }: ApiContext): void {
         }
         const page = pageOf(request.query)
         const total = await deductions.count(reader, { partnerId, cycle })
-        const found = await deductions.list(reader, { partnerId, cycle, page })
+        const { skip } = request.query
+        const found = await deductions.list(reader, { partnerId, cycle, page, skip, cursor: cursorOf(request.query) })
         const onWire = found.map(({ memberId, ...money }) => ({ memberId, total: toWire(money) }))
         return { status: 200, body: { deductions: onWire, total, ...page } }
       })

@@ -1,4 +1,4 @@
-import { type Cursor, isBeyondId, locate, newestFirst, readingOrder } from '../database/cursor.ts'
+import { type Cursor, isBeyondId, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
 import type { DB } from '../database/tables.ts'
 import { problem } from '../errors.ts'
@@ -43,7 +43,7 @@ export async function list(
     now,
   }: { partnerId: string; filter: Filter; take: number; cursor: Cursor | undefined; now: Date },
 ): Promise<LoggedRequest[]> {
-  await locate(db, 'request_log', { partnerId, cursor })
+  await requireKnown(db, 'request_log', { partnerId, cursor })
   const { status, requestId, errorCode, from, to, ...equal } = filter
   const conditions = [
     ...Object.entries(equal).map(([column, value]) => sql<boolean>`${sql.ref(column)} = ${value}`),

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { fileHeaders } from '../http/csv.ts'
-import { pageFields, pageOf, pageQuery } from '../http/list.ts'
+import { afterQuery, cursorOf, pageFields, pageOf, pageQuery } from '../http/list.ts'
 import type { App } from '../http/server.ts'
 import { read } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
@@ -35,14 +35,18 @@ export function bankFileRoutes(
         summary: 'List your bank files',
         description:
           'The batches of payments that hold only withdrawals of this partner, newest first. Each is sent to the bank in one file. Empty unless the operator has configured a rail of files.',
-        query: Type.Object(pageQuery, { additionalProperties: false }),
+        query: Type.Object({ ...pageQuery, ...afterQuery('payoutBatch') }, { additionalProperties: false }),
         success: { status: 200, description: 'One page of batches.', schema: BankFiles },
+        problems: ['NotFound'],
       }),
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const page = pageOf(request.query)
-        const found = await partnerBatches.list(reader, { partnerId: request.partner.id, page })
+        const found = await partnerBatches.list(reader, {
+          ...{ partnerId: request.partner.id, page },
+          cursor: cursorOf(request.query),
+        })
         return { status: 200, body: { bankFiles: found.map(bodyOf), ...page } }
       }),
   )

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { disconnectSignal } from '../http/body-timeouts.ts'
-import { pageOf, pageQuery } from '../http/list.ts'
+import { afterQuery, cursorOf, lastMember, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { acceptUploads } from '../http/upload.ts'
@@ -101,9 +101,10 @@ export function settlementRoutes(
         id: 'getSettlement',
         tag,
         summary: 'Get the settlement of a pay cycle',
-        description: 'Lines are ordered by member.',
+        description:
+          'Lines are ordered by member. Without `skip`, a page never splits a member, so it may have a few entries more than `take`.',
         params,
-        query: Type.Object(pageQuery, { additionalProperties: false }),
+        query: Type.Object({ ...pageQuery, ...afterQuery('member', lastMember) }, { additionalProperties: false }),
         success: {
           status: 200,
           description: 'The result of the settlement, and one page of its lines.',
@@ -117,7 +118,10 @@ export function settlementRoutes(
         const cycle = { partnerId: request.partner.id, payCycleId: request.params.payCycleId }
         const page = pageOf(request.query)
         const summary = await settlements.find(reader, cycle)
-        const lines = await settlements.listLines(reader, { ...cycle, page })
+        const lines = await settlements.listLines(reader, {
+          ...{ ...cycle, page },
+          ...{ skip: request.query.skip, cursor: cursorOf(request.query) },
+        })
         const { matched, short, over, unknown } = summary
         const total = matched + short + over + unknown
         return { status: 200, body: { ...onWire(summary), lines: lines.map(lineOnWire), total, ...page } }

@@ -1,3 +1,4 @@
+import { type Cursor, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { issue, issuesMax, Problem, type ProblemName, problem } from '../errors.ts'
 import * as events from '../events/events.ts'
@@ -143,21 +144,33 @@ export async function find(
   return await summarise(db, { partnerId, payCycleId, settledAt })
 }
 
-/** Lists lines by member, and by currency if a member's currency has changed. */
+/**
+ * Lists lines by member, and by currency if a member's currency has changed.
+ * @param options.skip given if the caller counts entries; otherwise a page ends with the last entry of a member
+ * @throws Problem `NotFound` if the cursor is unknown or another partner's
+ */
 export async function listLines(
   db: Reader,
-  { partnerId, payCycleId, page }: { partnerId: string; payCycleId: string; page: Page },
+  {
+    partnerId,
+    payCycleId,
+    page,
+    skip,
+    cursor,
+  }: { partnerId: string; payCycleId: string; page: Page; skip: number | undefined; cursor: Cursor | undefined },
 ): Promise<Line[]> {
-  return await db
+  await requireKnown(db, 'members', { partnerId, cursor })
+  const lines = await db
     .selectFrom('settlementLines')
     .select(['memberId', 'currency', 'deducted', 'taken', 'outcome', 'carried', 'writtenOff'])
     .where('partnerId', '=', partnerId)
     .where('payCycleId', '=', payCycleId)
+    .where('memberId', '>', cursor?.id ?? '')
     .orderBy('memberId')
-    .orderBy('currency')
-    .offset(page.skip)
-    .limit(page.take)
+    .$if(skip === undefined, query => query.fetch(page.take, 'with ties'))
+    .$if(skip !== undefined, query => query.orderBy('currency').offset(page.skip).limit(page.take))
     .execute()
+  return lines.toSorted((a, b) => (a.memberId + a.currency < b.memberId + b.currency ? -1 : 1))
 }
 
 /** @returns all lines in member order, in groups that never split a member */

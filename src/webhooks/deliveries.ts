@@ -1,3 +1,4 @@
+import { type Cursor, unknownCursor } from '../database/cursor.ts'
 import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import type { EventType } from '../events/catalogue.ts'
@@ -48,19 +49,38 @@ export type DeliveryFilter = { states: DeliveryState[]; types: EventType[]; even
 /** Lists the deliveries of an endpoint, those of the newest events first. */
 export async function list(
   db: Reader,
-  { partnerId, webhookId, filter, page }: OfEndpoint & { filter: DeliveryFilter; page: Page },
+  {
+    partnerId,
+    webhookId,
+    filter,
+    page,
+    cursor,
+  }: OfEndpoint & { filter: DeliveryFilter; page: Page; cursor: Cursor | undefined },
 ): Promise<{ deliveries: Delivery[]; hasMore: boolean }> {
+  if (cursor !== undefined && !(await exists(db, { partnerId, webhookId, eventId: cursor.id })))
+    throw unknownCursor(cursor)
   // One more than asked for, to tell whether there is more.
   const end = page.skip + page.take + 1
   const range = (condition: ReturnType<typeof sql>) => sql`
     select * from webhook_deliveries
      where partner_id = ${partnerId} and endpoint_id = ${webhookId}
-       ${filter.eventId === null ? sql`` : sql`and event_id = ${filter.eventId}`} ${condition}
+       ${filter.eventId === null ? sql`` : sql`and event_id = ${filter.eventId}`}
+       ${cursor === undefined ? sql`` : sql`and event_id < ${cursor.id}`} ${condition}
      order by event_id desc limit ${end}`
   const { rows } = await sql<Delivery>`
     select ${deliveryColumns} from (${rangesOf(filter, range)}) d join ${endpointOfDelivery}
      order by d.event_id desc offset ${page.skip} limit ${page.take + 1}`.execute(db)
   return { deliveries: rows.slice(0, page.take), hasMore: rows.length > page.take }
+}
+
+async function exists(
+  db: Reader,
+  { partnerId, webhookId, eventId }: OfEndpoint & { eventId: string },
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from webhook_deliveries
+     where partner_id = ${partnerId} and endpoint_id = ${webhookId} and event_id = ${eventId}`.execute(db)
+  return rows.length > 0
 }
 
 // Each state, or else each type, is one index range, so that rare ones are found without reading the others.
@@ -241,7 +261,8 @@ export async function forget(db: Db, { now, countMax }: { now: Date; countMax: n
   if (count === 0) {
     await sql`
       delete from webhook_endpoints w
-       where w.deleted_at is not null
+       -- For a day, an endpoint that was deleted is a cursor of the list.
+       where w.deleted_at < ${now}::timestamptz - interval '1 day'
          and not exists (select from webhook_deliveries d where d.partner_id = w.partner_id and d.endpoint_id = w.id)`.execute(
       db,
     )

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { issue, problemOf } from '../errors.ts'
-import { pageOf, pageQuery } from '../http/list.ts'
+import { afterQuery, cursorOf, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
@@ -79,14 +79,18 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
         tag,
         summary: 'List webhook endpoints',
         description: 'Newest first.',
-        query: Type.Object(pageQuery, strict),
+        query: Type.Object({ ...pageQuery, ...afterQuery('webhook') }, strict),
         success: { status: 200, description: 'One page of endpoints.', schema: Webhooks },
+        problems: ['NotFound'],
       }),
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const page = pageOf(request.query)
-        const { endpoints, total } = await webhooks.list(reader, { partnerId: request.partner.id, page })
+        const { endpoints, total } = await webhooks.list(reader, {
+          ...{ partnerId: request.partner.id, page },
+          cursor: cursorOf(request.query),
+        })
         return { status: 200, body: { webhooks: endpoints.map(onWire), total, ...page } }
       }),
   )
@@ -275,7 +279,7 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
         summary: 'List the deliveries of a webhook endpoint',
         description: 'Of the last 30 days, newest event first.',
         params,
-        query: Type.Object({ ...DeliveryFilter, ...pageQuery }, strict),
+        query: Type.Object({ ...DeliveryFilter, ...pageQuery, ...afterQuery('event') }, strict),
         success: { status: 200, description: 'One page of deliveries.', schema: WebhookDeliveries },
         problems: ['NotFound'],
       }),
@@ -287,7 +291,12 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
         const { states = [], types = [], eventId = null } = query
         const ofEndpoint = { partnerId: partner.id, ...params }
         await webhooks.find(reader, ofEndpoint)
-        const found = await deliveries.list(reader, { ...ofEndpoint, filter: { states, types, eventId }, page })
+        const found = await deliveries.list(reader, {
+          ...ofEndpoint,
+          filter: { states, types, eventId },
+          page,
+          cursor: cursorOf(query),
+        })
         return {
           status: 200,
           body: { deliveries: found.deliveries.map(deliveryOnWire), hasMore: found.hasMore, ...page },

@@ -1,3 +1,4 @@
+import { type Cursor, isBeyondId, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
@@ -67,9 +68,12 @@ export async function create(
 /** Lists the endpoints of a partner, newest first. */
 export async function list(
   db: Reader,
-  { partnerId, page }: { partnerId: string; page: Page },
+  { partnerId, page, cursor }: { partnerId: string; page: Page; cursor: Cursor | undefined },
 ): Promise<{ endpoints: Endpoint[]; total: number }> {
-  const endpoints = await select(db, partnerId).orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
+  await requireKnown(db, 'webhook_endpoints', { partnerId, cursor })
+  const all = select(db, partnerId)
+  const after = cursor === undefined ? all : all.where(isBeyondId(cursor))
+  const endpoints = await after.orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
   return { endpoints: endpoints.map(toEndpoint), total: await countEndpoints(db, partnerId) }
 }
 

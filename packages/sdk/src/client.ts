@@ -216,7 +216,10 @@ export class Client {
   }
 }
 
-/** A list whose further pages are read with the same query. */
+/**
+ * A list whose further pages are read with the same query: by cursor, which no change of the list shifts, unless the caller skips
+ * entries.
+ */
 function list(
   operation: Operation,
   query: Query,
@@ -230,12 +233,13 @@ function list(
     nextOf(page) {
       const entries = entriesOf(page)
       const last = entries.at(-1)
-      const hasMore = page.hasMore ?? entries.length === page.take
+      const hasMore = page.hasMore ?? entries.length >= Number(page.take)
       // Iterating with `before` would go to newer entries, while each page goes to older ones: it is one page.
       if (!hasMore || last === undefined || query.before !== undefined) return undefined
       const { skip = 0, from: _, ...same } = query
+      // A page that was asked for by its number may end in the middle of what has one cursor, so the next one is, too.
       const position =
-        cursor === undefined
+        cursor === undefined || query.skip !== undefined
           ? { skip: Number(skip) + entries.length }
           : { after: cursor in page ? page[cursor] : last[cursor] }
       const next = { ...same, ...position }

@@ -970,7 +970,7 @@ export type UnfinishedWithdrawals = {
 export type WithdrawalId = `w_${string}`
 
 export const operations: Record<string, Operation> = {
-  'listPartners': { method: 'GET', path: '/admin/v1/partners', hasQuery: true, entries: 'partners' },
+  'listPartners': { method: 'GET', path: '/admin/v1/partners', hasQuery: true, entries: 'partners', cursor: 'id' },
   'createPartner': { method: 'POST', path: '/admin/v1/partners', hasBody: true },
   'getPartner': { method: 'GET', path: '/admin/v1/partners/{partnerId}' },
   'updatePartner': { method: 'PATCH', path: '/admin/v1/partners/{partnerId}', hasBody: true },
@@ -1046,6 +1046,8 @@ export interface AdminOperations {
     skip?: number | undefined
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
+    /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
+    after?: PartnerId | undefined
   }, options?: CallOptions): List<Partners, PartnerSummary>
   /**
    * Create a partner.

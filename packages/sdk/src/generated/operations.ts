@@ -117,7 +117,7 @@ import type {
 export const operations: Record<string, Operation> = {
   'tiers.list': { method: 'GET', path: '/v1/tiers', prefers: true },
   'members.invite': { method: 'POST', path: '/v1/members', hasBody: true },
-  'members.list': { method: 'GET', path: '/v1/members', hasQuery: true, entries: 'members' },
+  'members.list': { method: 'GET', path: '/v1/members', hasQuery: true, entries: 'members', cursor: 'memberId' },
   'members.export': { method: 'GET', path: '/v1/members', hasQuery: true, accepts: 'text/csv' },
   'members.get': { method: 'GET', path: '/v1/members/{memberId}' },
   'members.update': { method: 'PATCH', path: '/v1/members/{memberId}', hasBody: true },
@@ -133,7 +133,7 @@ export const operations: Record<string, Operation> = {
   'memberJobs.createFromFileV2': { method: 'PUT', path: '/v2/members/jobs/csv', hasBody: true, takesFile: true, hasQuery: true },
   'memberJobs.list': { method: 'GET', path: '/v1/members/jobs', hasQuery: true, entries: 'jobs', cursor: 'id' },
   'memberJobs.get': { method: 'GET', path: '/v1/members/jobs/{jobId}' },
-  'memberJobs.listResults': { method: 'GET', path: '/v1/members/jobs/{jobId}/results', hasQuery: true, entries: 'results' },
+  'memberJobs.listResults': { method: 'GET', path: '/v1/members/jobs/{jobId}/results', hasQuery: true, entries: 'results', cursor: 'step' },
   'memberJobs.exportResults': { method: 'GET', path: '/v1/members/jobs/{jobId}/results', hasQuery: true, accepts: 'text/csv' },
   'memberJobs.approve': { method: 'POST', path: '/v1/members/jobs/{jobId}/approve' },
   'memberJobs.reject': { method: 'POST', path: '/v1/members/jobs/{jobId}/reject' },
@@ -149,22 +149,22 @@ export const operations: Record<string, Operation> = {
   'payRuns.list': { method: 'GET', path: '/v1/pay/runs', hasQuery: true, entries: 'payRuns', cursor: 'id' },
   'payRuns.get': { method: 'GET', path: '/v1/pay/runs/{payRunId}' },
   'payRuns.revert': { method: 'POST', path: '/v1/pay/runs/{payRunId}/revert' },
-  'payCycles.list': { method: 'GET', path: '/v1/pay/cycles', hasQuery: true, entries: 'payCycles' },
+  'payCycles.list': { method: 'GET', path: '/v1/pay/cycles', hasQuery: true, entries: 'payCycles', cursor: 'id' },
   'payCycles.get': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}' },
-  'payCycles.listDeductions': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/deductions', hasQuery: true, entries: 'deductions' },
-  'payCycles.exportDeductions': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/deductions', accepts: 'text/csv' },
+  'payCycles.listDeductions': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/deductions', hasQuery: true, entries: 'deductions', cursor: 'memberId' },
+  'payCycles.exportDeductions': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/deductions', hasQuery: true, accepts: 'text/csv' },
   'payCycles.settle': { method: 'POST', path: '/v1/pay/cycles/{payCycleId}/settlement', hasBody: true, takesFile: true },
-  'payCycles.listSettlementLines': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/settlement', hasQuery: true, entries: 'lines' },
+  'payCycles.listSettlementLines': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/settlement', hasQuery: true, entries: 'lines', cursor: 'memberId' },
   'events.list': { method: 'GET', path: '/v1/events', hasQuery: true, entries: 'events', cursor: 'lastEventId' },
   'webhooks.create': { method: 'POST', path: '/v1/webhooks', hasBody: true },
-  'webhooks.list': { method: 'GET', path: '/v1/webhooks', hasQuery: true, entries: 'webhooks' },
+  'webhooks.list': { method: 'GET', path: '/v1/webhooks', hasQuery: true, entries: 'webhooks', cursor: 'id' },
   'webhooks.get': { method: 'GET', path: '/v1/webhooks/{webhookId}' },
   'webhooks.update': { method: 'PATCH', path: '/v1/webhooks/{webhookId}', hasBody: true },
   'webhooks.delete': { method: 'DELETE', path: '/v1/webhooks/{webhookId}' },
   'webhooks.rotateSecret': { method: 'POST', path: '/v1/webhooks/{webhookId}/rotate', hasBody: true },
   'webhooks.test': { method: 'POST', path: '/v1/webhooks/{webhookId}/test', hasBody: true },
   'webhooks.replay': { method: 'POST', path: '/v1/webhooks/{webhookId}/replay', hasBody: true },
-  'webhooks.listDeliveries': { method: 'GET', path: '/v1/webhooks/{webhookId}/deliveries', hasQuery: true, entries: 'deliveries' },
+  'webhooks.listDeliveries': { method: 'GET', path: '/v1/webhooks/{webhookId}/deliveries', hasQuery: true, entries: 'deliveries', cursor: 'id' },
   'webhooks.getDelivery': { method: 'GET', path: '/v1/webhooks/{webhookId}/deliveries/{deliveryId}' },
   'overview.get': { method: 'GET', path: '/v1/overview' },
   'overview.getSeries': { method: 'GET', path: '/v1/overview/series', hasQuery: true },
@@ -183,7 +183,7 @@ export const operations: Record<string, Operation> = {
   'sandbox.withdrawals.return': { method: 'POST', path: '/v1/sandbox/withdrawals/{withdrawalId}/return', hasBody: true },
   'sandbox.withdrawals.hold': { method: 'POST', path: '/v1/sandbox/withdrawals/{withdrawalId}/hold', hasBody: true },
   'sandbox.bank.addFault': { method: 'POST', path: '/v1/sandbox/bank/faults', hasBody: true },
-  'sandbox.bankFiles.list': { method: 'GET', path: '/v1/sandbox/bank-files', hasQuery: true, entries: 'bankFiles' },
+  'sandbox.bankFiles.list': { method: 'GET', path: '/v1/sandbox/bank-files', hasQuery: true, entries: 'bankFiles', cursor: 'batchId' },
   'sandbox.bankFiles.answer': { method: 'POST', path: '/v1/sandbox/bank-files/{batchId}/answers', hasBody: true, accepts: '*/*' },
   'sandbox.members.fund': { method: 'POST', path: '/v1/sandbox/members/{memberId}/fund', hasBody: true },
   'sandbox.members.activate': { method: 'POST', path: '/v1/sandbox/members/{memberId}/activate' },
@@ -237,6 +237,8 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
+      /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
+      after?: MemberId | undefined
     }, options?: CallOptions): List<Members, Member>
     /**
      * List members.
@@ -253,6 +255,8 @@ export interface Resources {
       workerIds?: WorkerId[] | undefined
       /** An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. Of each name, the first 1,000. */
       search?: string | undefined
+      /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
+      after?: MemberId | undefined
     }, options?: CallOptions): Call<Response>
     /**
      * Get a member.
@@ -492,6 +496,8 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
+      /** The `step` of the last result of this page, to get the next page. Not together with `skip`. */
+      after?: number | undefined
     }, options?: CallOptions): List<MemberJobResults, MemberJobResult>
     /**
      * Get the results of a member job.
@@ -503,6 +509,8 @@ export interface Resources {
     exportResults(jobId: MemberJobId, query?: {
       actions?: MemberJobResultAction[] | undefined
       outcomes?: MemberJobResultOutcome[] | undefined
+      /** The `step` of the last result of this page, to get the next page. Not together with `skip`. */
+      after?: number | undefined
     }, options?: CallOptions): Call<Response>
     /**
      * Approve a member job.
@@ -665,6 +673,8 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
+      /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
+      after?: PayCycleId | undefined
     }, options?: CallOptions): List<PayCycles, PayCycle>
     /**
      * Get a pay cycle.
@@ -675,7 +685,7 @@ export interface Resources {
     /**
      * List the deductions of a pay cycle.
      *
-     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the answer is the whole list as a file, and `skip` and `take` are ignored.
+     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the answer is the whole list as a file, and `skip` and `take` are ignored.
      *
      * `GET /v1/pay/cycles/{payCycleId}/deductions` (getPayCycleDeductions)
      */
@@ -684,15 +694,20 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
+      /** The `memberId` of the last entry of this page, to get the next page. Not together with `skip`. */
+      after?: MemberId | undefined
     }, options?: CallOptions): List<Deductions, Deduction>
     /**
      * List the deductions of a pay cycle.
      *
-     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the answer is the whole list as a file, and `skip` and `take` are ignored.
+     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the answer is the whole list as a file, and `skip` and `take` are ignored.
      *
      * `GET /v1/pay/cycles/{payCycleId}/deductions` (getPayCycleDeductions)
      */
-    exportDeductions(payCycleId: PayCycleId, options?: CallOptions): Call<Response>
+    exportDeductions(payCycleId: PayCycleId, query?: {
+      /** The `memberId` of the last entry of this page, to get the next page. Not together with `skip`. */
+      after?: MemberId | undefined
+    }, options?: CallOptions): Call<Response>
     /**
      * Settle a pay cycle.
      *
@@ -706,7 +721,7 @@ export interface Resources {
     /**
      * Get the settlement of a pay cycle.
      *
-     * Lines are ordered by member.
+     * Lines are ordered by member. Without `skip`, a page never splits a member, so it may have a few entries more than `take`.
      *
      * `GET /v1/pay/cycles/{payCycleId}/settlement` (getSettlement)
      */
@@ -715,6 +730,8 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
+      /** The `memberId` of the last entry of this page, to get the next page. Not together with `skip`. */
+      after?: MemberId | undefined
     }, options?: CallOptions): List<Settlement, SettlementLine>
   }
   events: {
@@ -759,6 +776,8 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
+      /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
+      after?: WebhookId | undefined
     }, options?: CallOptions): List<Webhooks, Webhook>
     /**
      * Get a webhook endpoint.
@@ -822,6 +841,8 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
+      /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
+      after?: EventId | undefined
     }, options?: CallOptions): List<WebhookDeliveries, WebhookDelivery>
     /**
      * Get a delivery with its attempts.
@@ -1041,6 +1062,8 @@ export interface Resources {
         skip?: number | undefined
         /** Maximum number of entries to return, 1 to 1,000. */
         take?: number | undefined
+        /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
+        after?: PayoutBatchId | undefined
       }, options?: CallOptions): List<SandboxBankFiles, SandboxBankFile>
       /**
        * Write the answer of a bank to a file.

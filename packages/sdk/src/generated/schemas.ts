@@ -624,6 +624,8 @@ export type MemberJobPreview = {
 }
 
 export type MemberJobResult = {
+  /** The place of the result among all of the job; the cursor of this list. */
+  step: number
   /** Row of the file (the header is "1") or position of the action (starting at "1"); null for members missing from the file. */
   row: string | null
   action: MemberJobResultAction

@@ -1,3 +1,4 @@
+import { type Cursor, unknownCursor } from '../../../database/cursor.ts'
 import { type Page, type Reader, sql } from '../../../database/database.ts'
 import type { Batch } from './batches.ts'
 
@@ -21,9 +22,11 @@ export type PartnerBatch = Pick<
 /** The batches that hold payments of this partner only, newest first. Payments that were taken out count, too. */
 export async function list(
   db: Reader,
-  { partnerId, page }: { partnerId: string; page: Page },
+  { partnerId, page, cursor }: { partnerId: string; page: Page; cursor: Cursor | undefined },
 ): Promise<PartnerBatch[]> {
-  return await select(db, { partnerId, page })
+  const isUnknown = cursor !== undefined && (await find(db, { partnerId, batchId: cursor.id })) === undefined
+  if (isUnknown) throw unknownCursor(cursor)
+  return await select(db, { partnerId, page, cursor })
 }
 
 /** Returns a batch; undefined if there is none, or it holds a payment of another partner. */
@@ -37,7 +40,12 @@ export async function find(
 
 async function select(
   db: Reader,
-  { partnerId, batchId, page }: { partnerId: string; batchId?: string; page: Page },
+  {
+    partnerId,
+    batchId,
+    page,
+    cursor,
+  }: { partnerId: string; batchId?: string; page: Page; cursor?: Cursor | undefined },
 ): Promise<PartnerBatch[]> {
   const { rows } = await sql<PartnerBatch>`
     select id, message_id, rail, currency, debtor, value_date, status, payment_count, control_total, sent_at
@@ -45,6 +53,7 @@ async function select(
      where exists (select from payouts p where p.batch_id = b.id and p.partner_id = ${partnerId})
        and not exists (select from payouts p where p.batch_id = b.id and p.partner_id <> ${partnerId})
            ${batchId === undefined ? sql`` : sql`and id = ${batchId}`}
+           ${cursor === undefined ? sql`` : sql`and id < ${cursor.id}`}
      order by id desc offset ${page.skip} limit ${page.take}`.execute(db)
   return rows
 }

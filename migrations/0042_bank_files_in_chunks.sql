@@ -30,3 +30,22 @@ create table staged_bank_records (
 -- given one reference.
 drop index bank_records_alike;
 create index bank_records_alike on bank_records (rail, amount, bank_reference, reference, booked_on) where booked_on is not null;
+
+-- Batches whose unanswered payments all end, and of which some are left. A batch can have 100,000 of them, and payouts must not wait
+-- until the last is recorded.
+create table payout_batch_endings (
+  batch_id id primary key references payout_batches,
+  rail text collate "C" not null,
+  outcome text not null check (outcome in ('paid', 'failed')),
+  reason_code text,
+  -- Of the records of the payments: each has the beginning of the key, and its reference.
+  message_id text not null,
+  key_prefix text not null,
+  bank_file_id id references bank_files,
+  line integer,
+  decided_at timestamptz not null
+);
+
+-- Partner by partner.
+drop index payouts_unanswered;
+create index payouts_unanswered on payouts (batch_id, partner_id, reference) where batch_id is not null and outcome is null;

@@ -104,6 +104,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   },
   bankRecords: { insert: true },
   payoutBatchApprovals: { insert: true },
+  payoutBatchEndings: { insert: true, delete: true },
   payoutRailHolds: { insert: true, update: ['releasedAt', 'releasedBy'] },
   payoutBatches: {
     insert: true,

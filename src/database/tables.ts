@@ -382,6 +382,17 @@ export type DB = {
     person: string | null
     at: Date
   }
+  payoutBatchEndings: {
+    batchId: string
+    rail: string
+    outcome: 'failed' | 'paid'
+    reasonCode: string | null
+    messageId: string
+    keyPrefix: string
+    bankFileId: string | null
+    line: number | null
+    decidedAt: Date
+  }
   payoutBatches: {
     id: string
     messageId: string

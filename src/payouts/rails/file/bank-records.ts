@@ -1,4 +1,5 @@
 import { sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type { BankFileHead } from '../bank-files.ts'
 import { reasonInWords } from '../reasons.ts'
@@ -8,42 +9,89 @@ import type { Context, Keyed } from './record-keys.ts'
 // The records of a rail of files are its feed: it reports those that have an outcome. Their writers hold the lock of the rail
 // for records.
 
-// A batch of 100,000 payments takes about ten seconds beside other work, which is the limit of ordinary statements.
-const statementTimeout = '10min'
+// Payments that end in one transaction: so many hold the lock of the rail for a few tenths of a second.
+const endedAtOnce = 1_000
+
+/** A decision that every unanswered payment of a batch has ended. The reason is about the batch, so nothing follows for the members. */
+type Ending = {
+  batchId: string
+  outcome: FinalOutcome
+  reasonCode?: string | null
+  /** `keyPrefix` and a reference are unique within the message. */
+  source: { rail: string; messageId: string; keyPrefix: string; file?: { id: string; line: number } }
+  now: Date
+}
 
 /**
- * Ends every payment of a batch that has not been answered one by one, and adds each to what the rail reports. The reason is
- * about the batch, so nothing follows from it for the members.
- * @param source `keyPrefix` and a reference are unique within the message
+ * Ends every payment of a batch that has not been answered one by one, and adds each to what the rail reports. Of a large batch, only
+ * the first payments end now, and `endRest` ends the others.
+ * @throws Problem `Conflict` if they are being ended already
  */
-export async function endUnanswered(
-  tx: Tx,
-  {
-    source: { rail, messageId, keyPrefix, file },
-    batchId,
-    outcome,
-    reasonCode = null,
-    now,
-  }: {
-    source: { rail: string; messageId: string; keyPrefix: string; file?: { id: string; line: number } }
-    batchId: string
-    outcome: FinalOutcome
-    reasonCode?: string | null
-    now: Date
-  },
-): Promise<void> {
-  const reason = reasonInWords(reasonCode)
-  await sql`select set_config('statement_timeout', ${statementTimeout}, true)`.execute(tx)
+export async function endUnanswered(tx: Tx, ending: Ending): Promise<void> {
+  const { batchId, outcome, reasonCode = null, source, now } = ending
+  const { rows } = await sql`select from payout_batch_endings where batch_id = ${batchId}`.execute(tx)
+  if (rows.length > 0) throw problem('Conflict', 'The payments of the batch are being ended; try again in a minute')
+  const unanswered = sql`
+    select reference from payouts where batch_id = ${batchId} and outcome is null
+     order by partner_id, reference limit ${endedAtOnce}`
+  if ((await endSome(tx, ending, unanswered)) < endedAtOnce) return
   await sql`
+    insert into payout_batch_endings (batch_id, rail, outcome, reason_code, message_id, key_prefix, bank_file_id, line, decided_at)
+    values (${batchId}, ${source.rail}, ${outcome}, ${reasonCode}, ${source.messageId}, ${source.keyPrefix}, ${source.file?.id},
+            ${source.file?.line}, ${now})`.execute(tx)
+}
+
+type EndingRow = Pick<Ending, 'batchId' | 'outcome'> & {
+  reasonCode: string | null
+  rail: string
+  messageId: string
+  keyPrefix: string
+  bankFileId: string | null
+  line: number | null
+  decidedAt: Date
+}
+
+/**
+ * Ends more payments of a batch of which `endUnanswered` has left some: payments of one partner. The caller holds the lock of the
+ * records.
+ * @returns the batch; undefined if none has any left
+ */
+export async function endMore(tx: Tx, rail: string): Promise<{ batchId: string; isDone: boolean } | undefined> {
+  const { rows } = await sql<EndingRow>`
+    select batch_id, outcome, reason_code, rail, message_id, key_prefix, bank_file_id, line, decided_at
+      from payout_batch_endings where rail = ${rail} order by batch_id limit 1`.execute(tx)
+  const [ending] = rows
+  if (ending === undefined) return undefined
+  const { batchId, messageId, keyPrefix, bankFileId, line, decidedAt: now } = ending
+  const file = bankFileId === null || line === null ? {} : { file: { id: bankFileId, line } }
+  const ofOnePartner = sql`
+    select reference from payouts
+     where batch_id = ${batchId} and outcome is null
+       and partner_id = (select partner_id from payouts where batch_id = ${batchId} and outcome is null order by partner_id limit 1)
+     order by reference limit ${endedAtOnce}`
+  const ended = await endSome(tx, { ...ending, source: { rail, messageId, keyPrefix, ...file }, now }, ofOnePartner)
+  if (ended === 0) await sql`delete from payout_batch_endings where batch_id = ${batchId}`.execute(tx)
+  return { batchId, isDone: ended === 0 }
+}
+
+/** @returns how many payments have ended */
+async function endSome(
+  tx: Tx,
+  { source: { rail, messageId, keyPrefix, file }, outcome, reasonCode = null, now }: Ending,
+  references: ReturnType<typeof sql>,
+): Promise<number> {
+  const reason = reasonInWords(reasonCode)
+  const { numAffectedRows } = await sql`
     with ended as (
       update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}
-       where batch_id = ${batchId} and outcome is null
+       where reference = any(array(${references}))
       returning reference
     )
     insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, created_at)
     select ${rail}, ${file?.id ?? null}, ${messageId}, ${keyPrefix} || ' ' || reference, ${file?.line ?? null}, reference,
            ${outcome}, ${reason}, ${now}
       from ended order by reference`.execute(tx)
+  return Number(numAffectedRows ?? 0n)
 }
 
 /**

@@ -10,7 +10,7 @@ import * as exceptions from '../../exceptions.ts'
 import * as railHolds from '../../rail-holds.ts'
 import { newBatchReference } from '../../reference.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
-import { endUnanswered } from './bank-records.ts'
+import { endMore, endUnanswered } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as copies from './copies.ts'
 import { debtorOf } from './debtors.ts'
@@ -267,6 +267,23 @@ async function executedOn(
     'the file, or ignore this exception if it executes the file'
   await exceptions.open(tx, [{ rail: rail.name, kind: 'blocked', fingerprint, reason, reference: messageId }], now)
   return null
+}
+
+/**
+ * Ends the payments that are left of batches whose unanswered payments all end, in short transactions between which payouts can
+ * take the lock of the rail. Safe to run twice, also concurrently.
+ */
+export async function endRest(db: Reader, { rail, now }: { rail: string; now: Date }): Promise<void> {
+  const endSome = async (tx: Tx) => {
+    await lockRail(tx, { rail, for: 'records' })
+    const ending = await endMore(tx, rail)
+    if (ending?.isDone) await settleAnswered(tx, { rail, now })
+  }
+  const isAny = async () => {
+    const { rows } = await sql`select from payout_batch_endings where rail = ${rail} limit 1`.execute(db)
+    return rows.length > 0
+  }
+  while (await isAny()) await db.transaction().execute(endSome)
 }
 
 /** Ends the batches of a rail whose payments all have an answer. */

@@ -292,13 +292,17 @@ async function applyStaged(connection: Reader, { db, rail, fileId, now }: OneFil
   const rejected = await readRejected(connection, fileId)
   const context = { rail, fileId, rejected: new Set(rejected.map(({ id }) => id)), now }
   const read = (after?: Staged) => readStaged(db, { fileId, after, countMax: chunkSize })
+  const endRest = () => batches.endRest(connection, { rail: rail.name, now })
+  await endRest()
   let staged = await read()
   while (staged.length > 0) {
     // While these are applied, the next are read.
     const next = read(staged.at(-1))
     next.catch(() => undefined)
-    for (const chunk of Map.groupBy(staged, ({ step, partnerId }) => `${step} ${partnerId}`).values())
+    for (const chunk of Map.groupBy(staged, ({ step, partnerId }) => `${step} ${partnerId}`).values()) {
       await applyChunk(connection, context, chunk)
+      await endRest()
+    }
     staged = await next
   }
   await connection.transaction().execute(async tx => {
@@ -308,6 +312,7 @@ async function applyStaged(connection: Reader, { db, rail, fileId, now }: OneFil
     await batches.settleAnswered(tx, { rail: rail.name, now })
     await sql`update bank_files set status = 'imported' where id = ${fileId} and status = 'importing'`.execute(tx)
   })
+  await endRest()
 }
 
 /** Applies records of one message, which are about one partner or none. */

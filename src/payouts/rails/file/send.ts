@@ -12,7 +12,10 @@ import type { FileRailSettings } from './format.ts'
  */
 export async function sendBatches({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
   await db.transaction().execute(tx => batches.closeDue(tx, { rail, now: now() }))
+  const endRest = () => batches.endRest(db, { rail: rail.name, now: now() })
+  await endRest()
   await db.transaction().execute(tx => batches.endDue(tx, { rail, now: now() }))
+  await endRest()
   const delivery = await rail.delivery?.()
   if (delivery === undefined) return
   const failures: unknown[] = []

@@ -16,7 +16,7 @@ import * as batches from '../src/payouts/rails/file/batches.ts'
 import * as copies from '../src/payouts/rails/file/copies.ts'
 import { exportAgain, exportBatch } from '../src/payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
-import { importBankFile } from '../src/payouts/rails/file/import.ts'
+import { importBankFile, listBegun, progressInWords } from '../src/payouts/rails/file/import.ts'
 import * as unsentBatches from '../src/payouts/rails/file/unsent-batches.ts'
 import { name, whole } from './arguments.ts'
 import { inTable as balancesInTable, daysDefault } from './bank-balances.ts'
@@ -42,17 +42,19 @@ addPaging(
   .addHelpText('after', examples('payouts list', 'payouts list --status building approved --json'))
   .action(async ({ json, rail, status, ...paging }: ListOptions) => {
     const asked = { rail, statuses: status, before: paging.before, take: paging.take + 1 }
-    const { found, held } = await withDatabase(async db => ({
+    const { found, held, importing } = await withDatabase(async db => ({
       found: await batches.list(db, asked),
       held: await railHolds.list(db),
+      importing: await listBegun(db, rail),
     }))
     const { shown, hasMore, more } = pageOf(found, paging)
     printResult(
       { json },
       {
-        value: { batches: shown.map(onWire), hasMore, heldRails: held },
+        value: { batches: shown.map(onWire), hasMore, heldRails: held, importing },
         text: () =>
           held.map(each => `${each.rail} is held since ${each.heldAt.toISOString()} by ${each.heldBy}.\n`).join('') +
+          importing.map(each => `${progressInWords(each)}.\n`).join('') +
           table(
             shown.map(batch => ({
               id: batch.id,

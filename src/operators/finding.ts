@@ -7,6 +7,7 @@ import type { RailHold } from '../payouts/rail-holds.ts'
 import type { AdyenSettings } from '../payouts/rails/adyen/settings.ts'
 import type { Batch } from '../payouts/rails/file/batches.ts'
 import type { FileRailSettings } from '../payouts/rails/file/format.ts'
+import type { BegunImport } from '../payouts/rails/file/import.ts'
 import type { listInstant } from '../tiers/tiers.ts'
 import type { listHealth } from '../webhooks/webhooks.ts'
 
@@ -47,6 +48,8 @@ export type DatabaseFacts = {
   batches: readonly Batch[]
   heldRails: readonly RailHold[]
   openExceptions: number
+  /** Bank files of which a part is imported. */
+  importing: readonly BegunImport[]
   /** The last verification of the books by the worker that has ended. */
   verification: Verification | undefined
 }

@@ -21,6 +21,7 @@ const database: DatabaseFacts = {
   batches: [],
   heldRails: [],
   openExceptions: 0,
+  importing: [],
   verification: undefined,
 }
 const batch: Batch = {
@@ -143,6 +144,18 @@ test('a rail that is held is a warning with the command that releases it', () =>
 test('open exceptions are counted', () => {
   expect(said('exceptions', { openExceptions: 2 })).toEqual([
     'warning: 2 answers of a bank did not fit and need a decision',
+  ])
+})
+
+test('a bank file of which a part is imported is a warning with its progress', () => {
+  const importing = [
+    {
+      ...{ fileId: 'bf_1', rail: 'sepa', name: 'camt053.xml', status: 'importing' as const },
+      ...{ records: 200_000, applied: 12_000, receivedAt: now },
+    },
+  ]
+  expect(said('bank files', { importing })).toEqual([
+    'warning: 12000 of 200000 records of the bank file camt053.xml are imported on sepa; unless an import runs, the worker continues it',
   ])
 })
 

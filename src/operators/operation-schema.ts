@@ -5,6 +5,7 @@ import { Id } from '../ids.ts'
 import { CurrencyCode, SignedMoney, WireMoney } from '../money.ts'
 import { csvLines } from '../tabular/tabular.ts'
 import { Instant } from '../time.ts'
+import { ImportingFile } from './payout-schema.ts'
 import { type Status as FoundStatus, statusOnWire } from './status.ts'
 
 const strict = { additionalProperties: false }
@@ -50,6 +51,7 @@ export const Status = Type.Object(
     ),
     batchesToApprove: count,
     openExceptions: count,
+    importing: Type.Array(ImportingFile, { description: 'Bank files of which a part is imported.' }),
     payouts: Type.Object({ held: Unfinished, submitted: Unfinished }, { title: 'StatusPayouts', ...strict }),
     lowFloats: Type.Array(
       Type.Object(

@@ -358,7 +358,14 @@ test('lists have pages, and rails are listed', async () => {
   const second = (await operator.call('GET', `${at}?after=${payments[0].reference}`)).body
   expect(second).toEqual({ payments: payments.slice(1), hasMore: false })
   const { rails } = (await operator.call('GET', '/rails')).body
-  const euroFiles = { name: 'euro-files', isConfigured: true, currency: 'EUR', kind: 'files', isByHand: true }
+  const euroFiles = {
+    name: 'euro-files',
+    isConfigured: true,
+    currency: 'EUR',
+    kind: 'files',
+    isByHand: true,
+    importing: [],
+  }
   expect(rails).toEqual([{ ...euroFiles, hold: null }])
 })
 
@@ -366,7 +373,14 @@ test('a rail that is held sends nothing until it is released; only a change is i
   const colleague = await harness.addOperator('Colleague')
   const { id } = await approved(5_000)
   const now = harness.clock.now().toISOString()
-  const euroFiles = { name: 'euro-files', isConfigured: true, currency: 'EUR', kind: 'files', isByHand: true }
+  const euroFiles = {
+    name: 'euro-files',
+    isConfigured: true,
+    currency: 'EUR',
+    kind: 'files',
+    isByHand: true,
+    importing: [],
+  }
   const held = await post('/rails/euro-files/hold', { reason: 'bank outage' })
   expect(held.body).toEqual({ ...euroFiles, hold: { since: now, by: operator.id, reason: 'bank outage' } })
   expect((await colleague.call('POST', '/rails/euro-files/hold')).body).toEqual(held.body)
@@ -399,7 +413,7 @@ test('a rail that was taken out of the settings while it was held is listed unti
   const { db, clock } = harness
   const now = clock.now()
   await db.transaction().execute(tx => railHolds.hold(tx, { rail: 'left-bank', person: 'Ada', now }))
-  const left = { name: 'left-bank', isConfigured: false, currency: null, kind: null, isByHand: false }
+  const left = { name: 'left-bank', isConfigured: false, currency: null, kind: null, isByHand: false, importing: [] }
   const { rails } = (await operator.call('GET', '/rails')).body
   expect(rails[1]).toEqual({ ...left, hold: { since: now.toISOString(), by: 'Ada', reason: null } })
 

@@ -19,6 +19,19 @@ const reason = Type.Union([Type.String(), Type.Null()], { description: 'Null if 
 
 export const OfBatch = Type.Object({ batchId: Id('payoutBatch') })
 
+export const ImportingFile = Type.Object(
+  {
+    fileId: Id('bankFile'),
+    rail: Type.String({ examples: ['sepa'] }),
+    name: Type.String({ examples: ['camt053.xml'] }),
+    status: Type.Enum(['importing'], { type: 'string' }),
+    records: Type.Integer({ minimum: 0, description: 'Of the file.' }),
+    applied: Type.Integer({ minimum: 0, description: 'How many of them are imported.' }),
+    receivedAt: Instant,
+  },
+  { title: 'ImportingFile', ...strict },
+)
+
 export const Rail = Type.Object(
   {
     name: Type.String({ examples: ['sepa'] }),
@@ -30,6 +43,10 @@ export const Rail = Type.Object(
       description: 'How payments reach the bank. Null if the rail is not configured.',
     }),
     isByHand: Type.Boolean({ description: 'Whether operators carry its files to the bank and back.' }),
+    importing: Type.Array(ImportingFile, {
+      description:
+        'Files of the bank of which a part is imported. If the process that imports one is killed, the worker continues it, or the same file when it is imported again.',
+    }),
     hold: Type.Union(
       [
         Type.Object(

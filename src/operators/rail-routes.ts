@@ -9,6 +9,7 @@ import { read, withIdempotency } from '../http/with-idempotency.ts'
 import * as railHolds from '../payouts/rail-holds.ts'
 import type { AdyenSettings } from '../payouts/rails/adyen/settings.ts'
 import type { FileRailSettings } from '../payouts/rails/file/format.ts'
+import { listBegun } from '../payouts/rails/file/import.ts'
 import { ReasonGiven } from './partner-schema.ts'
 import { Rail, Rails } from './payout-schema.ts'
 
@@ -80,7 +81,11 @@ export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators
           const details = { person, reason: request.body.reason ?? null }
           const entry = { action: `rail.${verb}`, resourceId: name, details } as const
           if (hasChanged) await recordOperatorChange(tx, request, { partnerId: null, change: entry, now })
-          const body = (await view(tx, rails)).find(each => each.name === name) ?? { ...unconfigured(name), hold: null }
+          const body = (await view(tx, rails)).find(each => each.name === name) ?? {
+            ...unconfigured(name),
+            hold: null,
+            importing: [],
+          }
           return { status: 200, body, resourceId: name }
         }),
     )
@@ -128,7 +133,12 @@ async function view(db: Reader, { fileRails, adyenRails }: RailsOfOperators) {
   }))
   const configured = [...files, ...apis]
   const others = [...holds.keys()].filter(name => !configured.some(each => each.name === name)).map(unconfigured)
-  return [...configured, ...others].map(rail => ({ ...rail, hold: holds.get(rail.name) ?? null }))
+  const importing = Map.groupBy(await listBegun(db), ({ rail }) => rail)
+  return [...configured, ...others].map(rail => ({
+    ...rail,
+    hold: holds.get(rail.name) ?? null,
+    importing: importing.get(rail.name) ?? [],
+  }))
 }
 
 function unconfigured(name: string) {

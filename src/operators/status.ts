@@ -4,6 +4,7 @@ import { type Currency, inWords, toWire } from '../money.ts'
 import { listStates, type Mode } from '../partners/partners.ts'
 import * as exceptions from '../payouts/exceptions.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
+import { listBegun, progressInWords } from '../payouts/rails/file/import.ts'
 import { readQueue } from '../task-queue.ts'
 import { countOf } from '../text.ts'
 import * as inspection from '../withdrawals/inspection.ts'
@@ -38,6 +39,7 @@ async function readFacts(db: Reader, { mode, rails, now }: Asked) {
     rails,
     batchesToApprove: await batches.countWaiting(db),
     openExceptions: await exceptions.countOpen(db),
+    importing: await listBegun(db),
     workers: await listWorkers(db),
     queue: await readQueue(db, now),
     payouts: await inspection.countUnfinished(db, now),
@@ -54,6 +56,7 @@ function attentionOf(
     rails,
     batchesToApprove,
     openExceptions,
+    importing,
     workers,
     queue,
     payouts,
@@ -92,6 +95,7 @@ function attentionOf(
     ...(openExceptions === 0
       ? []
       : [`${countOf(openExceptions, 'open payout exception')}; see openwage payouts exceptions list`]),
+    ...importing.map(each => `${progressInWords(each)}; unless an import runs, the worker continues it`),
     ...lowFloats.map(
       ({ partnerId, currency, free, floor }) =>
         `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} free, floor ${inWords({ amount: floor, currency })}; top it up, then run openwage float fund`,

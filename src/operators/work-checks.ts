@@ -1,6 +1,7 @@
 import type { Verification } from '../audit/verifications.ts'
 import { inWords } from '../money.ts'
 import type { Batch } from '../payouts/rails/file/batches.ts'
+import { progressInWords } from '../payouts/rails/file/import.ts'
 import { countOf } from '../text.ts'
 import { addDays, dayIn } from '../time.ts'
 import { type Check, type Facts, type Found, hint, missing, railsOf, type SettingsFacts, warning } from './finding.ts'
@@ -47,6 +48,17 @@ export const workChecks: readonly Check<Facts>[] = [
             }),
           ],
     fine: () => 'No payout exception is open',
+  },
+  {
+    name: 'bank files',
+    find: ({ importing }) =>
+      importing.map(each =>
+        warning({
+          sentence: `${progressInWords(each)}; unless an import runs, the worker continues it`,
+          command: 'npx openwage status',
+        }),
+      ),
+    fine: () => 'No bank file is imported in part',
   },
   {
     name: 'books',

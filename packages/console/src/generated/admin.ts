@@ -262,6 +262,18 @@ export type ImportedFile = {
   skippedAccounts: number
 }
 
+export type ImportingFile = {
+  fileId: BankFileId
+  rail: string
+  name: string
+  status: 'importing'
+  /** Of the file. */
+  records: number
+  /** How many of them are imported. */
+  applied: number
+  receivedAt: Instant
+}
+
 export type Instant = string
 
 export type Invoice = {
@@ -774,6 +786,8 @@ export type Rail = {
   kind: 'files' | 'api' | null
   /** Whether operators carry its files to the bank and back. */
   isByHand: boolean
+  /** Files of the bank of which a part is imported. If the process that imports one is killed, the worker continues it, or the same file when it is imported again. */
+  importing: ImportingFile[]
   /** Null unless the rail is held. Nothing is sent through a rail that is held. */
   hold: RailHold | null
 }
@@ -867,6 +881,8 @@ export type Status = {
   queue: StatusQueue
   batchesToApprove: number
   openExceptions: number
+  /** Bank files of which a part is imported. */
+  importing: ImportingFile[]
   payouts: StatusPayouts
   lowFloats: LowFloat[]
   partners: number

@@ -94,6 +94,9 @@ async function endSome(
   return Number(numAffectedRows ?? 0n)
 }
 
+// Of a batch of 100,000 payments, recovered beside other work, which takes longer than ordinary statements may.
+const statementTimeout = '10min'
+
 /**
  * Makes payments that were given back paid, and adds each to what the rail reports: the withdrawals follow, and take the money from
  * the members again.

@@ -5,6 +5,7 @@ import { lockByName } from '../../../database/named-locks.ts'
 import { problem } from '../../../errors.ts'
 import { newId } from '../../../ids.ts'
 import type { Money } from '../../../money.ts'
+import { countOf } from '../../../text.ts'
 import type { Day } from '../../../time.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../bank-files.ts'
 import { answerBatch, checkName } from './batch-answers.ts'
@@ -264,12 +265,31 @@ export async function applyInTurn(db: Db, file: OneFile): Promise<void> {
   }
 }
 
-/** The files of a rail whose import was begun and has not ended, oldest first. */
-export async function listBegun(db: Reader, rail: string): Promise<{ fileId: string; name: string }[]> {
-  const { rows } = await sql<{ fileId: string; name: string }>`
-    select id as file_id, name from bank_files
-     where rail = ${rail} and status = 'importing' order by received_at, id`.execute(db)
+/** A file whose import was begun and has not ended. */
+export type BegunImport = {
+  fileId: string
+  rail: string
+  name: string
+  status: 'importing'
+  /** How many records the file has. */
+  records: number
+  /** How many of them are applied. */
+  applied: number
+  receivedAt: Date
+}
+
+/** The files whose import was begun and has not ended, oldest first. @param rail undefined: of all rails */
+export async function listBegun(db: Reader, rail?: string): Promise<BegunImport[]> {
+  const { rows } = await sql<BegunImport>`
+    select id as file_id, rail, name, status, record_count as records, applied_count as applied, received_at from bank_files
+     where status = 'importing' ${rail === undefined ? sql`` : sql`and rail = ${rail}`}
+     order by received_at, id`.execute(db)
   return rows
+}
+
+/** Says how far an import has got. */
+export function progressInWords({ rail, name, records, applied }: BegunImport): string {
+  return `${applied} of ${countOf(records, 'record')} of the bank file ${name} are imported on ${rail}`
 }
 
 /** Applies a staged file. @returns false if another file of the rail is being applied */
@@ -289,6 +309,8 @@ export async function applyIfFree(db: Db, file: OneFile): Promise<boolean> {
 
 /** @param file.db other connections than the one on which the file is applied */
 async function applyStaged(connection: Reader, { db, rail, fileId, now }: OneFile & { db: Db }): Promise<void> {
+  // Another process may have applied it since.
+  if (!(await listBegun(connection, rail.name)).some(each => each.fileId === fileId)) return
   const rejected = await readRejected(connection, fileId)
   const context = { rail, fileId, rejected: new Set(rejected.map(({ id }) => id)), now }
   const read = (after?: Staged) => readStaged(db, { fileId, after, countMax: chunkSize })

@@ -2,7 +2,7 @@ import { ApiError } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { admin } from '../../admin.ts'
 import { DropZone } from '../../components/drop-zone.tsx'
-import { plural } from '../../format.ts'
+import { formatNumber, plural } from '../../format.ts'
 import type { Rail } from '../../generated/admin.ts'
 import { messageOf } from '../../problems.ts'
 import { reload } from '../../query.ts'
@@ -29,7 +29,7 @@ const takenMax = 20
 export function BankFiles({ rails }: { rails: Rail[] }) {
   const [taken, setTaken] = useState<Taken[]>([])
   const byHand = rails.filter(({ isByHand }) => isByHand)
-  if (byHand.length === 0) return null
+  if (byHand.length === 0 && rails.every(({ importing }) => importing.length === 0)) return null
   const upload = async (rail: string, file: File) => {
     const key = Date.now() + Math.random()
     const show = (state: Taken['state'], message: string) =>
@@ -60,6 +60,17 @@ export function BankFiles({ rails }: { rails: Rail[] }) {
         ))}
       </div>
       <ul class="file-results" aria-live="polite" aria-label="Imported files">
+        {rails.flatMap(({ importing }) =>
+          importing.map(({ fileId, name, rail, records, applied }) => (
+            <li key={fileId} class="file-result file-sending">
+              <b>{name}</b> <span class="quiet">for {rail}</span>
+              <span>
+                Importing: {formatNumber(applied)} of {plural(records, 'record')} so far. If it stops, the worker
+                continues it.
+              </span>
+            </li>
+          )),
+        )}
         {taken.map(({ key, name, rail, state, message }) => (
           <li key={key} class={`file-result file-${state}`}>
             <b>{name}</b> <span class="quiet">for {rail}</span>

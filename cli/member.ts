@@ -40,6 +40,8 @@ memberCommand
         eligibility: await inspection.findEligibility(db, {
           ...asked,
           hasRail: currency => bankOf(currency) !== null,
+          accountRefusal: (currency, account) =>
+            files.find(rail => rail.currency === currency)?.format.accountRefusal(account),
           now,
         }),
         latest: await inspection.list(db, { filter: asked, take: withdrawalsShown, now }),

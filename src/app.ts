@@ -105,6 +105,8 @@ export async function buildApp(
     // The simulated bank takes every character.
     payeeName: (currency, accountHolder) =>
       payeeNames.find(rail => rail.currency === currency)?.payeeName(accountHolder) ?? accountHolder,
+    accountRefusal: (currency, account) =>
+      fileRails.find(rail => rail.currency === currency)?.format.accountRefusal(account),
   })
   payRunRoutes(app, context)
   payRunFileRoutes(app, context)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { text as textOf } from 'node:stream/consumers'
+import type { BankAccount } from '../src/bank-accounts/rules.ts'
 import type { Currency, Money } from '../src/money.ts'
 import {
   BankFileProblem,
@@ -27,9 +28,14 @@ const plainFormat: FileFormat = {
   readsStatements: true,
   readsReturns: true,
   payeeName: accountHolder => accountHolder,
-  refusal: ({ account }) => ('iban' in account ? undefined : 'This bank pays to IBANs only'),
+  accountRefusal: toIban,
+  refusal: ({ account }) => toIban(account),
   paymentsMax: 10_000,
   totalMax: 99_999_999_999n,
+}
+
+function toIban(account: BankAccount): string | undefined {
+  return 'iban' in account ? undefined : 'This bank pays to IBANs only'
 }
 
 async function* writePlain(batch: Parameters<WriteBatch>[0]): AsyncGenerator<string> {

@@ -71,8 +71,12 @@ describe('a UK account is checked as the published specification says', () => {
     expect(accounts.map(check)).toEqual(before)
   })
 
+  test('no bank has a sort code of zeros', () => {
+    expect(check(uk('000000', '12345678'))).toBe('invalid')
+  })
+
   test('an account for which the specification has no check is unknown', () => {
-    expect(check(uk('000000', '12345678'))).toBe('unknown')
+    expect(check(uk('000001', '12345678'))).toBe('unknown')
     expect(check(uk('200915', '41011166'))).toBe('unknown')
   })
 })

@@ -25,10 +25,10 @@ export function normalised(account: BankAccount): BankAccount {
   }
 }
 
-/** Checks a normalised account: modulus rules for the UK, length, structure and mod 97 for an IBAN. */
+/** Checks a normalised account: modulus rules for the UK, length, structure and mod 97 for an IBAN. No bank has sort code 000000. */
 export function check(account: BankAccount): AccountCheck {
   if ('iban' in account) return isValidIBAN(account.iban) ? 'valid' : 'invalid'
-  return checkModulus(account)
+  return account.sortCode === '000000' ? 'invalid' : checkModulus(account)
 }
 
 /** Returns the last four characters: enough to recognise an account, not enough to use it. */

@@ -68,7 +68,9 @@ test('a completion that crosses the floor never waits for the partner’s row in
     clockOffsetMs: 0,
   }
   const completing = (waits: boolean) =>
-    inTx(tx => completeAll(tx, [command], { waits, hasRail: () => true, schedule: new SubmissionSchedule() }))
+    inTx(tx =>
+      completeAll(tx, [command], { waits, banks: { hasRail: () => true }, schedule: new SubmissionSchedule() }),
+    )
   const [isLocked, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const holder = inTx(async tx => {
     await tx.selectFrom('partners').select('id').where('id', '=', partnerId).forNoKeyUpdate().execute()

@@ -78,7 +78,7 @@ describe('inviting a member', () => {
 
   test('accepts an IBAN, and an account whose sort code has no published rules', async () => {
     expect(await invite({ accountDetails: euAccount })).toMatchObject({ accountDetails: euAccount })
-    const unknown = { ...goodAccount, sortCode: '000000' }
+    const unknown = { ...goodAccount, sortCode: '000001' }
     expect(await invite({ accountDetails: unknown })).toMatchObject({ accountDetails: unknown })
   })
 

@@ -88,3 +88,41 @@ test('a simulated bank reads every name as it is', async () => {
     await sandbox.stop()
   }
 })
+
+const outside = [
+  ['Turkey', 'TR330006100519786457841326'],
+  ['the United Arab Emirates', 'AE070331234567890123456'],
+  ['Brazil', 'BR1800360305000010009795493C1'],
+  ['Ukraine', 'UA213223130000026007233566001'],
+] as const
+
+test.each(outside)(
+  'an IBAN of %s, which SEPA does not reach, is refused at the intent, not at the bank',
+  async (_, iban) => {
+    const account = { accountHolder: 'Ada', iban }
+    const memberId = await harness.addMember({ available: 20_000, currency: 'EUR', tier: 'Silver EU', account })
+    const intent = () =>
+      harness.call('POST', '/v1/pay/withdrawals/intent', {
+        body: { memberId, amount: { amount: 5_000, currency: 'EUR' } },
+      })
+    const country = iban.slice(0, 2)
+    const message = `SEPA payments do not reach accounts in ${country}; change the member’s bank account first`
+    expect(await intent()).toMatchObject({ status: 422, body: { issues: [{ code: 'BankAccountInvalid', message }] } })
+    await harness.call('PATCH', `/v1/members/${memberId}`, { body: { accountDetails: euAccount } })
+    expect((await intent()).status).toBe(201)
+  },
+)
+
+test('a sort code of zeros is refused at the intent', async () => {
+  const account = { ...goodAccount, sortCode: '000000' }
+  const memberId = await harness.addMember({ available: 20_000, account: null })
+  await harness.db
+    .updateTable('members')
+    .set({ accountHolder: 'Ada', sortCode: account.sortCode, accountNumber: account.accountNumber })
+    .where('id', '=', memberId)
+    .execute()
+  const answer = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+    body: { memberId, amount: { amount: 5_000, currency: 'GBP' } },
+  })
+  expect(answer).toMatchObject({ status: 422, body: { issues: [{ code: 'BankAccountInvalid' }] } })
+})

@@ -12,7 +12,7 @@ import * as intents from '../withdrawals/intents.ts'
 import type { Fixture, Made } from './test-values.ts'
 
 // An account whose modulus check cannot be done, and an IBAN that passes its check.
-const ukAccount = { accountHolder: 'Sam Okafor', sortCode: '000000', accountNumber: '12345678' }
+const ukAccount = { accountHolder: 'Sam Okafor', sortCode: '000001', accountNumber: '12345678' }
 const iban = { accountHolder: 'Sam Okafor', iban: 'DE89370400440532013000' }
 
 const scheduledMinutes = 60

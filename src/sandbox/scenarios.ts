@@ -164,7 +164,7 @@ async function inviteMany(tx: Tx, { partner, now }: { partner: Partner; now: Dat
       workerId: `M-${number}`,
       accountDetails: {
         accountHolder: `Member ${number}`,
-        sortCode: '000000',
+        sortCode: '000001',
         accountNumber: `00${number}0`.slice(-8),
       },
     }

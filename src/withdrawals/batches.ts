@@ -3,7 +3,7 @@ import type { BatchDb, Db } from '../database/database.ts'
 import type { Replay } from '../idempotency/idempotency.ts'
 import type { Lanes } from '../lanes.ts'
 import { type Completed, type Completion, completeAll } from './completions.ts'
-import type { HasRail } from './facts.ts'
+import type { Banks } from './facts.ts'
 import * as intents from './intents.ts'
 import type { Intent } from './rules.ts'
 import { SubmissionSchedule } from './submission-schedule.ts'
@@ -16,17 +16,17 @@ import { SubmissionSchedule } from './submission-schedule.ts'
 export function withdrawalBatches({
   db,
   batchDb,
-  hasRail,
+  banks,
   lanes = 'shared',
 }: {
   db: Db
   batchDb: BatchDb
-  hasRail: HasRail
+  banks: Banks
   lanes?: Lanes
 }) {
   const dbFor = ({ waits }: { waits: boolean }) => (waits ? db : batchDb)
   const creations = new Batches<intents.NewIntent, Intent | Replay>(
-    (commands, context) => intents.createAll(dbFor(context), commands, { hasRail }),
+    (commands, context) => intents.createAll(dbFor(context), commands, banks),
     { lanes },
   )
   const schedule = new SubmissionSchedule()
@@ -34,7 +34,7 @@ export function withdrawalBatches({
     async (commands, context) => {
       const { outcomes, scheduled } = await dbFor(context)
         .transaction()
-        .execute(tx => completeAll(tx, commands, { waits: context.waits, hasRail, schedule }))
+        .execute(tx => completeAll(tx, commands, { waits: context.waits, banks, schedule }))
       schedule.remember(scheduled)
       return outcomes
     },

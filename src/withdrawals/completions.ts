@@ -11,7 +11,7 @@ import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { transfersOnEntering } from './bookings.ts'
-import { type HasRail, readFacts } from './facts.ts'
+import { type Banks, readFacts } from './facts.ts'
 import * as intents from './intents.ts'
 import { type Accepted, decideCompletions, type Intent } from './rules.ts'
 import { type ScheduledSubmission, SubmissionSchedule, scheduleSubmissions } from './submission-schedule.ts'
@@ -40,7 +40,7 @@ export type Completed = { withdrawalId: string; details?: Details }
 export async function complete(tx: Tx, command: Omit<Completion, 'claim'>): Promise<Completed> {
   const { outcomes } = await completeAll(tx, [command], {
     waits: true,
-    hasRail: () => true,
+    banks: { hasRail: () => true },
     schedule: new SubmissionSchedule(),
   })
   const [completed] = outcomes
@@ -64,7 +64,7 @@ export async function complete(tx: Tx, command: Omit<Completion, 'claim'>): Prom
 export async function completeAll(
   tx: Tx,
   commands: Completion[],
-  { waits, hasRail, schedule }: { waits: boolean; hasRail: HasRail; schedule: SubmissionSchedule },
+  { waits, banks, schedule }: { waits: boolean; banks: Banks; schedule: SubmissionSchedule },
 ): Promise<{ outcomes: Outcome<Completed | idempotency.Replay>[]; scheduled: ScheduledSubmission[] }> {
   const asked = commands.map(({ partner, intentId }) => ({ partnerId: partner.id, intentId }))
   const held = await intents.lockAll(tx, asked, { waits })
@@ -80,7 +80,7 @@ export async function completeAll(
     if (typeof intent === 'object' && known[index] === undefined && !firsts.has(intent)) firsts.set(intent, command)
   }
   const earlier = await findCompleted(tx, firsts)
-  const decided = await decideAll(tx, firsts, { hasRail })
+  const decided = await decideAll(tx, firsts, banks)
   const plain = commands.map((_, index) => {
     const intent = held[index]
     if (known[index] !== undefined) return known[index]
@@ -147,7 +147,7 @@ type NewWithdrawal = Completed & Accepted & { command: Completion; intent: Inten
 async function decideAll(
   tx: Tx,
   firsts: Map<Intent, Completion>,
-  { hasRail }: { hasRail: HasRail },
+  banks: Banks,
 ): Promise<Map<string, NewWithdrawal | Problem>> {
   const pending = [...firsts]
     .filter(([intent]) => intent.status !== 'completed')
@@ -158,7 +158,7 @@ async function decideAll(
     pending.map(({ intent, command }) => ({
       ...{ intent, command, partnerId: command.partner.id, memberId: intent.memberId, now: command.now },
     })),
-    { hasRail },
+    banks,
   )
   const decisions = decideCompletions(asked)
   return new Map(

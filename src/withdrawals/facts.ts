@@ -1,4 +1,4 @@
-import { type AccountColumns, fromColumns } from '../bank-accounts/rules.ts'
+import { type AccountColumns, type BankAccount, fromColumns } from '../bank-accounts/rules.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
@@ -29,6 +29,13 @@ type Row = AccountColumns &
 /** Whether a bank that pays this currency is connected, by the settings of this process. */
 export type HasRail = (currency: Currency) => boolean
 
+/** What the settings of this process say about the banks that pay. */
+export type Banks = {
+  hasRail: HasRail
+  /** Why the bank that pays a currency cannot pay to an account; undefined if it can, or by default. */
+  accountRefusal?: ((currency: Currency, account: BankAccount) => string | undefined) | undefined
+}
+
 /**
  * Reads everything that decides withdrawals: one statement for all commands, and one more each for floats with a floor and
  * for tiers with limited numbers. A command that needs neither would pay half as much again for preparing to read them.
@@ -39,7 +46,7 @@ export type HasRail = (currency: Currency) => boolean
 export async function readFacts<A extends Asked>(
   db: Reader,
   asked: A[],
-  { hasRail }: { hasRail: HasRail },
+  { hasRail, accountRefusal }: Banks,
 ): Promise<(A & { facts: Facts })[]> {
   const { rows } = await cachedSql<Row>`
     select a.place::integer, p.paused, l.floor, l.low_since is not null as is_alerted,
@@ -77,7 +84,10 @@ export async function readFacts<A extends Asked>(
     const canPay = row.memberId === null || hasRail(row.currency)
     return {
       ...each,
-      facts: toFacts(row, { hasRail: canPay, free: free.get(floatOf(each, row)), count: counts.get(each) }),
+      facts: toFacts(row, {
+        ...{ hasRail: canPay, accountRefusal },
+        ...{ free: free.get(floatOf(each, row)), count: counts.get(each) },
+      }),
     }
   })
 }
@@ -156,7 +166,17 @@ async function countWithdrawals<A extends Asked>(
 // Field by field: this runs for every withdrawal, and copying the rest of a row costs as much as everything else here.
 function toFacts(
   row: Row,
-  { hasRail, free, count }: { hasRail: boolean; free: bigint | undefined; count: Count | undefined },
+  {
+    hasRail,
+    accountRefusal,
+    free,
+    count,
+  }: {
+    hasRail: boolean
+    accountRefusal: Banks['accountRefusal']
+    free: bigint | undefined
+    count: Count | undefined
+  },
 ): Facts {
   const { paused, floor, payCycleId } = row
   const float = floor === null || free === undefined ? null : { floor, free, isAlerted: row.isAlerted }
@@ -176,10 +196,12 @@ function toFacts(
     withdrawalsPerCycle: row.withdrawalsPerCycle,
     payoutSpeed: row.payoutSpeed,
   }
+  const account = fromColumns(row)
   const member: MemberFacts = {
     id: row.memberId,
     status: row.status,
-    account: fromColumns(row),
+    account,
+    accountRefusal: account === null ? undefined : accountRefusal?.(row.currency, account),
     accountRefused: row.accountRefused,
     reviewReason: row.reviewReason,
     tier,

@@ -2,7 +2,7 @@ import { type Reader, sql } from '../database/database.ts'
 import { Problem } from '../errors.ts'
 import type { Currency } from '../money.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
-import { type HasRail, readFacts } from './facts.ts'
+import { type Banks, readFacts } from './facts.ts'
 import { type UnfinishedStatus, unfinishedStatuses, type WithdrawalStatus } from './lifecycle.ts'
 import { decideIntent, type Facts, type MemberFacts, suspensionReason } from './rules.ts'
 import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
@@ -117,9 +117,9 @@ export type RefusalCause =
 /** Decides an intent for the lowest amount. Undefined if there is no such member. */
 export async function findEligibility(
   db: Reader,
-  { partnerId, memberId, hasRail, now }: { partnerId: string; memberId: string; hasRail: HasRail; now: Date },
+  { partnerId, memberId, now, ...banks }: { partnerId: string; memberId: string; now: Date } & Banks,
 ): Promise<WithdrawalEligibility | undefined> {
-  const [asked] = await readFacts(db, [{ partnerId, memberId, now }], { hasRail })
+  const [asked] = await readFacts(db, [{ partnerId, memberId, now }], banks)
   const member = asked?.facts.member
   if (asked === undefined || member == null) return undefined
   const { tier, available, withdrawalsToday, withdrawalsThisCycle, accountRefused, reviewReason } = member

@@ -12,7 +12,7 @@ import { lockOfMembers } from '../members/locks.ts'
 import { type Money, toWire } from '../money.ts'
 import { inScope, type Scope } from '../tasks.ts'
 import { addMinutes } from '../time.ts'
-import { type HasRail, readFacts } from './facts.ts'
+import { type Banks, readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
 
 /** A command to create an intent. With `claim`, its answer is recorded under the request's idempotency key. */
@@ -43,7 +43,7 @@ export async function create(tx: Tx, command: Omit<NewIntent, 'claim'>): Promise
 export async function createAll(
   db: Reader,
   commands: NewIntent[],
-  { hasRail }: { hasRail: HasRail },
+  banks: Banks,
 ): Promise<(Intent | idempotency.Replay | Problem)[]> {
   const known = await idempotency.findAll(
     db,
@@ -52,7 +52,7 @@ export async function createAll(
   const asked = await readFacts(
     db,
     commands.map(command => ({ command, partnerId: command.partner.id, memberId: command.memberId, now: command.now })),
-    { hasRail },
+    banks,
   )
   const outcomes = asked.map(({ command, facts }, index) => known[index] ?? quote(facts, command))
   const created = outcomes.flatMap((outcome, index) => {

@@ -5,7 +5,7 @@ import { hiddenOperation } from '../http/users/hidden-operation.ts'
 import { Id } from '../ids.ts'
 import { memberNotFound } from '../members/rules.ts'
 import * as requests from '../requests/requests.ts'
-import type { HasRail } from './facts.ts'
+import type { Banks } from './facts.ts'
 import { findEligibility } from './inspection.ts'
 import * as withdrawals from './withdrawals.ts'
 
@@ -17,7 +17,7 @@ const withdrawalsMax = 20
 const eventsMax = 200
 
 /** What support asks about a member first: why they cannot withdraw, what was refused lately, and what happened. */
-export function memberSupportRoutes(app: App, { db, hasRail }: ApiContext & { hasRail: HasRail }): void {
+export function memberSupportRoutes(app: App, { db, banks }: ApiContext & { banks: Banks }): void {
   app.get(
     '/console/v1/members/:memberId/support',
     {
@@ -27,7 +27,7 @@ export function memberSupportRoutes(app: App, { db, hasRail }: ApiContext & { ha
     async request => {
       const { partner, params, now, receivedAt } = request
       const of = { partnerId: partner.id, memberId: params.memberId }
-      const eligibility = await findEligibility(db, { ...of, hasRail, now })
+      const eligibility = await findEligibility(db, { ...of, ...banks, now })
       if (eligibility === undefined) throw memberNotFound(params.memberId)
       const { refusal, cause } = eligibility
       const page = {

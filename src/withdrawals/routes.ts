@@ -15,6 +15,7 @@ import { withdrawalBatches } from './batches.ts'
 import { balanceBody, detailsBody, itemBody } from './bodies.ts'
 import type { Completed } from './completions.ts'
 import { type Explanation, explain } from './explanation.ts'
+import type { Banks } from './facts.ts'
 import * as intents from './intents.ts'
 import { memberSupportRoutes } from './member-routes.ts'
 import { type Intent, statusAt } from './rules.ts'
@@ -40,19 +41,26 @@ const tag = 'Withdrawals'
 const intentParams = Type.Object({ withdrawalIntentId: Id('withdrawalIntent') })
 const withdrawalParams = Type.Object({ withdrawalId: Id('withdrawal') })
 
-/** @param payeeName writes the name of an account holder as the bank that pays the currency gets it */
+/**
+ * @param payeeName writes the name of an account holder as the bank that pays the currency gets it
+ * @param accountRefusal why the bank that pays the currency cannot pay to an account; undefined if it can
+ */
 export function withdrawalRoutes(
   app: App,
   context: ApiContext,
-  { payeeName }: { payeeName: (currency: Currency, accountHolder: string) => string },
+  {
+    payeeName,
+    accountRefusal,
+  }: { payeeName: (currency: Currency, accountHolder: string) => string } & Pick<Banks, 'accountRefusal'>,
 ): void {
   const intentBody = (intent: Intent & { withdrawalId: string | null }, now: Date) =>
     intentOnWire(intent, { payeeName: payeeName(intent.currency, intent.account.accountHolder), now })
   const { db, batchDb, bankOf } = context
   const hasRail = (currency: Currency) => bankOf(currency) !== null
-  const batches = withdrawalBatches({ ...context, hasRail })
-  memberPageRoutes(app, { ...context, batches, hasRail })
-  memberSupportRoutes(app, { ...context, hasRail })
+  const banks = { hasRail, accountRefusal }
+  const batches = withdrawalBatches({ ...context, banks })
+  memberPageRoutes(app, { ...context, batches, banks })
+  memberSupportRoutes(app, { ...context, banks })
 
   app.get(
     '/v1/pay/members/:memberId/balance',

@@ -27,6 +27,8 @@ export type MemberFacts = Restrictions & {
   id: string
   status: 'invited' | 'active' | 'inactive'
   account: BankAccount | null
+  /** Why the bank that pays cannot pay to the account; undefined if it can. */
+  accountRefusal?: string | undefined
   tier: Tier
   /** In minor units of the tier's currency. */
   available: bigint
@@ -273,11 +275,13 @@ function refuseIneligible({
   return undefined
 }
 
-function refuseAccount({ account, accountRefused }: MemberFacts): Problem | undefined {
+function refuseAccount({ account, accountRefusal, accountRefused }: MemberFacts): Problem | undefined {
   if (account === null)
     return problem('BankAccountInvalid', 'The member has no bank account; add one to the member first')
   if (check(account) === 'invalid')
     return problem('BankAccountInvalid', 'The member’s bank account fails its check; correct it first')
+  if (accountRefusal !== undefined)
+    return problem('BankAccountInvalid', `${accountRefusal}; change the member’s bank account first`)
   if (accountRefused !== null) {
     return problem(
       'BankAccountInvalid',

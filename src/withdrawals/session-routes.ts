@@ -12,7 +12,7 @@ import { readBalance } from './balance.ts'
 import type { withdrawalBatches } from './batches.ts'
 import { balanceBody, detailsBody } from './bodies.ts'
 import type { Completed } from './completions.ts'
-import type { HasRail } from './facts.ts'
+import type { Banks } from './facts.ts'
 import * as intents from './intents.ts'
 import { expectedAt } from './lifecycle.ts'
 import type { Intent } from './rules.ts'
@@ -31,14 +31,14 @@ const tag = 'Member sessions'
 // A session ends with its member.
 const ownRefusals: ProblemName[] = refusals.filter(name => name !== 'MemberNotFound')
 
-type Context = ApiContext & { batches: ReturnType<typeof withdrawalBatches>; hasRail: HasRail }
+type Context = ApiContext & { batches: ReturnType<typeof withdrawalBatches>; banks: Banks }
 
 /**
  * What a page in a member's browser may call. The member comes from the session alone: no request names one, and no answer
  * has a whole account number.
  */
 export function memberPageRoutes(app: App, context: Context): void {
-  const { db, batchDb, batches, hasRail, bankOf } = context
+  const { db, batchDb, batches, banks, bankOf } = context
 
   app.get(
     '/v1/me',
@@ -79,7 +79,10 @@ export function memberPageRoutes(app: App, context: Context): void {
       readPrepared({ db, batchDb }, request, reply, async reader => {
         const { partner, now } = request
         const { memberId } = sessionOf(request)
-        return { status: 200, body: balanceBody(await readBalance(reader, { partner, memberId, hasRail, now })) }
+        return {
+          status: 200,
+          body: balanceBody(await readBalance(reader, { partner, memberId, hasRail: banks.hasRail, now })),
+        }
       }),
   )
 

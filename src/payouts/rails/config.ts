@@ -76,6 +76,8 @@ const UkDebtor = Type.Object(
   strict,
 )
 
+const Countries = Type.Array(Type.String({ pattern: '^[A-Z]{2}$' }), { maxItems: 100 })
+
 const SepaFileRail = Type.Object(
   {
     ...commonFields,
@@ -85,6 +87,10 @@ const SepaFileRail = Type.Object(
     debtors: Type.Object({ default: SepaDebtor }, { additionalProperties: SepaDebtor }),
     instant: Type.Optional(Type.Boolean()),
     batchBooking: Type.Optional(Type.Boolean()),
+    /** Payments are marked as salaries. */
+    categoryPurpose: Type.Optional(Type.Literal('SALA')),
+    /** Changes to the list of SEPA countries. */
+    countries: Type.Optional(Type.Object({ add: Type.Optional(Countries), remove: Type.Optional(Countries) }, strict)),
   },
   strict,
 )
@@ -259,7 +265,8 @@ function settingsOfType(given: GivenRail): OfType {
   switch (given.type) {
     case 'sepa-file':
       return pain001Settings(given, {
-        format: sepaFormat,
+        format: options =>
+          sepaFormat({ ...options, countries: given.countries, isSalary: given.categoryPurpose === 'SALA' }),
         bankingDays: target,
         leadTime: leadTimes['sepa-credit-transfer'],
       })

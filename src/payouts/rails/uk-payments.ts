@@ -5,10 +5,13 @@ export const ukPaymentMax = { bacs: 2_000_000_000n, 'faster-payments': 100_000_0
 
 export type UkScheme = keyof typeof ukPaymentMax
 
+export function ukAccountRefusal(account: BankAccount): string | undefined {
+  return 'sortCode' in account ? undefined : 'This bank pays to a sort code and an account number only'
+}
+
 /** Refuses payments to an IBAN, and those above the limit of the scheme. */
 export function ukRefusal(scheme: UkScheme): (payment: { account: BankAccount; amount: bigint }) => string | undefined {
-  return ({ account, amount }) => {
-    if (!('sortCode' in account)) return 'This bank pays to a sort code and an account number only'
-    return amount > ukPaymentMax[scheme] ? 'The amount is above the limit of the payment scheme' : undefined
-  }
+  return ({ account, amount }) =>
+    ukAccountRefusal(account) ??
+    (amount > ukPaymentMax[scheme] ? 'The amount is above the limit of the payment scheme' : undefined)
 }

@@ -24,6 +24,8 @@ export type FileFormat = {
   answers?: Partial<Record<AnswerFormat, WriteAnswers>>
   /** Writes the name of a payee in the characters of the file, cut to its length. */
   payeeName(accountHolder: string): string
+  /** Why no payment to an account can be written, as a member reads it; undefined if one can. */
+  accountRefusal(account: BankAccount): string | undefined
   /** Why a payment cannot be written; undefined if it can. The money goes back to the member with this reason. */
   refusal(payment: { account: BankAccount; amount: bigint; isInstant: boolean }): string | undefined
   /** Of one file. */

@@ -64,11 +64,12 @@ const latin = 'ß ss,ẞ SS,æ ae,œ oe,ø o,đ d,ð d,þ th,ł l,ħ h,ı i,ŋ n
 // ELOT 743, as the EPC's table.
 const greek = 'α a,β v,γ g,δ d,ε e,ζ z,η i,θ th,ι i,κ k,λ l,μ m,ν n,ξ x,ο o,π p,ρ r,σ s,ς s,τ t,υ y,φ f,χ ch,ψ ps,ω o'
 
-// Bulgaria's law on transliteration, since Bulgaria is in the euro; letters that Bulgarian lacks as in Ukrainian, Serbian,
-// Macedonian and Russian passports.
+// ICAO Doc 9303, part 3, "Transliteration of Cyrillic characters": as passports write a name, which banks compare it with. A name
+// does not say its language, so letters that several languages have are written as in the main column, and those of one
+// language as in that language. A soft sign is not written.
 const cyrillic =
-  'а a,б b,в v,г g,д d,е e,ж zh,з z,и i,й y,к k,л l,м m,н n,о o,п p,р r,с s,т t,у u,ф f,х h,ц ts,ч ch,ш sh,щ sht,ъ a,ь y,' +
-  'ю yu,я ya,ё e,ы y,э e,є ie,і i,ї i,ґ g,ў u,ђ dj,ј j,љ lj,њ nj,ћ c,џ dz,ѓ gj,ќ kj,ѕ dz,ѝ i'
+  'а a,б b,в v,г g,д d,е e,ё e,ж zh,з z,и i,й i,к k,л l,м m,н n,о o,п p,р r,с s,т t,у u,ф f,х kh,ц ts,ч ch,ш sh,щ shch,' +
+  'ъ ie,ы y,ь ,э e,ю iu,я ia,є ie,і i,ї i,ґ g,ў u,ђ d,ѓ gj,ѕ dz,ј j,ќ kj,љ lj,њ nj,ћ c,џ dz,ѝ i,ѫ u,ѵ y'
 
 // As the EPC's table (EPC217-08).
 const signs =

@@ -29,6 +29,24 @@ function fieldsOf(file: string): string[] {
   return fields
 }
 
+test('payments are marked as salaries only if the rail says so', async () => {
+  const purposesOf = async (options: { isSalary?: boolean }, isInstant: boolean) =>
+    fieldsOf(await write(batchOf([someOrder], { isInstant }), writeSepaCreditTransfer(options))).filter(field =>
+      /PmtTpInf/.test(field),
+    )
+  const salary = 'PmtInf/PmtTpInf/CtgyPurp/Cd: SALA'
+  const standard = ['PmtInf/PmtTpInf/SvcLvl/Cd: SEPA']
+  expect(await purposesOf({}, false)).toEqual(standard)
+  expect(await purposesOf({ isSalary: false }, false)).toEqual(standard)
+  expect(await purposesOf({ isSalary: true }, false)).toEqual([...standard, salary])
+  // The order of the schema.
+  expect(await purposesOf({ isSalary: true }, true)).toEqual([
+    ...standard,
+    'PmtInf/PmtTpInf/LclInstrm/Cd: INST',
+    salary,
+  ])
+})
+
 test('a batch has its ids, sums, date, payer and payments in the fields of pain.001.001.09', async () => {
   const file = await write(batchOf([someOrder, { ...someOrder, reference: 'OW22222222222222', amount: 5n }]))
   expect(file).toMatch(

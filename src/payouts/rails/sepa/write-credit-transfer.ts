@@ -8,6 +8,8 @@ import { escapeXml, inChunks } from './xml-text.ts'
 export type CreditTransferOptions = {
   /** Asks the bank for one booked entry per batch (true) or per payment (false). By default the bank's contract decides. */
   isBatchBooked?: boolean | undefined
+  /** Marks the payments of a batch as salaries (`SALA`). Some banks then book the batch as one sum without details. */
+  isSalary?: boolean | undefined
 }
 
 /** Writes SEPA credit transfers, instant or not, as pain.001.001.09. */
@@ -109,7 +111,7 @@ async function* write(batch: BatchToWrite, scheme: Scheme, options: CreditTransf
 }
 
 // One payment information per batch, so that a batch-booked entry names the batch: both ids are the message id.
-function head(batch: BatchToWrite, scheme: Scheme, { isBatchBooked }: CreditTransferOptions): string {
+function head(batch: BatchToWrite, scheme: Scheme, { isBatchBooked, isSalary }: CreditTransferOptions): string {
   const { messageId, createdAt, valueDate, currency, debtor, paymentCount, controlTotal, isInstant } = batch
   if (currency !== scheme.currency) throw new Error(`Batch ${messageId} is in ${currency}, not in ${scheme.currency}`)
   if (!isEpcReference(messageId)) throw new Error(`The message id ${messageId} is malformed`)
@@ -118,6 +120,7 @@ function head(batch: BatchToWrite, scheme: Scheme, { isBatchBooked }: CreditTran
   const sums = `<NbOfTxs>${paymentCount}</NbOfTxs><CtrlSum>${inDecimals({ amount: controlTotal, currency })}</CtrlSum>`
   // The debtor's bank is mandatory in the schema; banks know their own customer's account without it.
   const bank = scheme.bank(debtor.account, debtor.bic) || '<Othr><Id>NOTPROVIDED</Id></Othr>'
+  const purpose = isSalary === true ? '<CtgyPurp><Cd>SALA</Cd></CtgyPurp>' : ''
   const booking = isBatchBooked === undefined ? '' : `<BtchBookg>${isBatchBooked}</BtchBookg>`
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
@@ -126,7 +129,7 @@ function head(batch: BatchToWrite, scheme: Scheme, { isBatchBooked }: CreditTran
     `<GrpHdr><MsgId>${escapeXml(messageId)}</MsgId><CreDtTm>${createdAt.toISOString().slice(0, 19)}Z</CreDtTm>${sums}` +
       `<InitgPty><Nm>${name}</Nm></InitgPty></GrpHdr>`,
     `<PmtInf><PmtInfId>${escapeXml(messageId)}</PmtInfId><PmtMtd>TRF</PmtMtd>${booking}${sums}`,
-    `<PmtTpInf>${isInstant ? scheme.paymentType.instant : scheme.paymentType.single}</PmtTpInf>`,
+    `<PmtTpInf>${isInstant ? scheme.paymentType.instant : scheme.paymentType.single}${purpose}</PmtTpInf>`,
     `<ReqdExctnDt><Dt>${valueDate}</Dt></ReqdExctnDt>`,
     `<Dbtr><Nm>${name}</Nm></Dbtr>`,
     `<DbtrAcct><Id>${scheme.accountId(debtor.account)}</Id><Ccy>${currency}</Ccy></DbtrAcct>`,

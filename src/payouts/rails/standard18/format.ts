@@ -1,7 +1,7 @@
 import { BankFileProblem, type ReadBankFile } from '../bank-files.ts'
 import type { FileFormat } from '../file/format.ts'
 import { openingArchives } from '../open-bank-file.ts'
-import { ukRefusal } from '../uk-payments.ts'
+import { ukAccountRefusal, ukRefusal } from '../uk-payments.ts'
 import { toBacsName } from './characters.ts'
 import { type ArucsOptions, arucsReader } from './read-arucs.ts'
 import { arucsCsvWriter } from './write-arucs.ts'
@@ -21,6 +21,7 @@ export function standard18Format(options: Standard18Options, arucs: ArucsOptions
     readsReturns: arucs !== null,
     ...(arucs?.format === 'csv' ? { answers: { 'arucs-csv': arucsCsvWriter(arucs) } } : {}),
     payeeName: toBacsName,
+    accountRefusal: ukAccountRefusal,
     refusal: ukRefusal(options.scheme),
     paymentsMax: 100_000,
     totalMax: contraMax,

@@ -18,3 +18,9 @@ for (const [kind, options] of [
   const type = kind === 'esm' ? 'module' : 'commonjs'
   writeFileSync(path.join(dist, 'package.json'), `${JSON.stringify({ type, sideEffects: false })}\n`)
 }
+// An older compiler does not understand the types, and with skipLibCheck would take them all for `any`, silently. This way the
+// import of its project fails, with a name that says why.
+writeFileSync(
+  path.join(target, 'typescript-5-required.d.ts'),
+  'export declare const THE_TYPES_NEED_TYPESCRIPT_5_OR_LATER: never\n',
+)

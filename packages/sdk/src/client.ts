@@ -85,6 +85,8 @@ export class Client {
     // fetch would refuse such a key with an error that shows it.
     if (!/^[\x21-\x7e]+$/.test(settings.apiKey ?? '')) throw new TypeError('apiKey is missing or has a space in it')
     this.#settings = settings
+    if (!/^https?:\/\/[^/]/i.test(settings.baseUrl ?? ''))
+      throw new TypeError('baseUrl must be an address with its scheme, for example https://pay.example.com')
     const { href, username, password, search, hash } = new URL(settings.baseUrl)
     // fetch refuses a user and a password in an address, and errors show the address.
     if (`${username}${password}${search}${hash}` !== '')

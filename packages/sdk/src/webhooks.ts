@@ -19,7 +19,7 @@ export type UnwrapOptions = {
 /**
  * Verifies a delivery and returns its event.
  * @param body the bytes or the text as they arrived; parsed and rewritten JSON has another signature
- * @throws WebhookVerificationError if it is not from Openwage, or not recent
+ * @throws WebhookVerificationError if it is not from Openwage, or not recent, or if the body or the secret cannot be verified with
  * Source: Standard Webhooks, "Verifying webhook authenticity"
  */
 export async function unwrapWebhook(
@@ -28,6 +28,8 @@ export async function unwrapWebhook(
   secret: string,
   { now = () => new Date(), toleranceMs = limits.toleranceMs }: UnwrapOptions = {},
 ): Promise<WebhookEvent> {
+  requireRaw(body)
+  const key = await keyOf(secret)
   const id = headerOf(headers, 'webhook-id')
   const timestamp = headerOf(headers, 'webhook-timestamp')
   const signatures = headerOf(headers, 'webhook-signature').split(' ').slice(0, limits.signaturesMax)
@@ -37,7 +39,6 @@ export async function unwrapWebhook(
     throw new WebhookVerificationError(`webhook-timestamp is ${Math.round(offMs / 1_000)} seconds from the clock`)
   }
   const { subtle } = await webCrypto()
-  const key = await keyOf(secret)
   const signed = signedBytes(id, timestamp, body)
   for (const signature of signatures) {
     const bytes = signature.startsWith('v1,') ? bytesOf(signature.slice('v1,'.length)) : undefined
@@ -78,9 +79,27 @@ function headerOf(headers: WebhookHeaders, name: string): string {
   return found
 }
 
-async function keyOf(secret: string) {
-  const bytes = bytesOf(secret.replace(/^whsec_/, ''))
-  if (bytes === undefined || bytes.length === 0) throw new TypeError('The secret must be whsec_ and base64')
+/** Names the usual mistake: a framework has parsed the body already. */
+function requireRaw(body: unknown): void {
+  if (typeof body === 'string' || body instanceof Uint8Array) return
+  const given =
+    body === null || body === undefined ? `${body}` : `a parsed ${Array.isArray(body) ? 'array' : typeof body}`
+  throw new WebhookVerificationError(
+    `body is ${given}; pass the text or the bytes as they arrived, since parsed JSON has another signature (in Express, use express.raw)`,
+  )
+}
+
+async function keyOf(secret: unknown) {
+  if (typeof secret !== 'string' || secret === '') {
+    throw new WebhookVerificationError('secret is missing; pass the secret that the creation of the endpoint returned')
+  }
+  if (!secret.startsWith('whsec_')) {
+    throw new WebhookVerificationError('secret must begin with whsec_; an API key or the id of an endpoint is not one')
+  }
+  const bytes = bytesOf(secret.slice('whsec_'.length))
+  if (bytes === undefined || bytes.length === 0) {
+    throw new WebhookVerificationError('secret must be whsec_ and base64; copy it again, whole')
+  }
   const { subtle } = await webCrypto()
   return await subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify'])
 }

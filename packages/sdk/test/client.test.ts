@@ -86,6 +86,18 @@ test('the caller’s idempotency key is of the first page of a list only', async
   expect(idempotencyKeys(requests)).toEqual(['k-1', undefined])
 })
 
+test.each([
+  'pay.example.com',
+  'localhost:8080',
+  '127.0.0.1:8080',
+  '//pay.example.com',
+  'ftp://pay.example.com',
+  'https://',
+  '',
+])('a base URL without a scheme, or that is not one of HTTP, is refused with an example: %s', baseUrl => {
+  expect(() => new Openwage({ apiKey, baseUrl })).toThrow(/^baseUrl must be an address with its scheme/)
+})
+
 test.each(['https://user:word@pay.example.com', 'https://pay.example.com?x=1', 'https://pay.example.com#x'])(
   'a base URL with more than an address is refused, without showing it: %s',
   url => {

@@ -42,6 +42,19 @@ test('publint finds nothing to improve', async () => {
   expect(messages.map(message => formatMessage(message, pkg))).toEqual([])
 })
 
+test('a TypeScript below 5 is led to types without what the project imports, so that it fails instead of typing all as any', async () => {
+  const { exports: main, typesVersions } = JSON.parse(
+    await readFile(path.join(project.installed, 'package.json'), 'utf8'),
+  )
+  const required = './dist/typescript-5-required.d.ts'
+  // The first condition that fits counts.
+  expect(Object.entries(main['.'])[0]).toEqual(['types@<5.0', required])
+  expect(typesVersions).toEqual({ '<5.0': { '*': [required] } })
+  const types = await readFile(path.join(project.installed, required), 'utf8')
+  expect(types.match(/export/g)).toHaveLength(1)
+  expect(types).toContain('THE_TYPES_NEED_TYPESCRIPT_5_OR_LATER')
+})
+
 const use = `const openwage = new Openwage({ apiKey: 'ow_test_1', baseUrl: 'http://127.0.0.1:1' })
 openwage.webhooks
   .testHeaders('{}', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw')

@@ -88,8 +88,23 @@ test('a timestamp more than the tolerance before or after the clock is refused',
   await expect(at(Number.NaN)).rejects.toThrow(WebhookVerificationError)
 })
 
-test.each(['', 'whsec_', 'whsec_ä'])('the secret %j is a mistake of the caller', async wrong => {
-  await expect(unwrapWebhook(body, referenceHeaders(secret), wrong, { now })).rejects.toThrow(TypeError)
+test.each([
+  ['a parsed body', JSON.parse(body), secret, /^body is a parsed object; pass the text or the bytes as they arrived/],
+  ['no body', undefined, secret, /^body is undefined; pass the text or the bytes/],
+  ['an array of bytes', [123, 125], secret, /^body is a parsed array; pass/],
+  ['no secret', body, undefined, /^secret is missing; pass the secret that the creation of the endpoint returned/],
+  ['an empty secret', body, '', /^secret is missing/],
+  ['a secret without its prefix', body, secret.replace('whsec_', ''), /^secret must begin with whsec_/],
+  ['an API key as the secret', body, 'ow_test_1', /^secret must begin with whsec_; an API key/],
+  ['a prefix alone', body, 'whsec_', /^secret must be whsec_ and base64; copy it again/],
+  ['a secret that is no base64', body, 'whsec_ä', /^secret must be whsec_ and base64/],
+])('%s is refused with the mistake by its name', async (_, given, used, message) => {
+  const error = await unwrapWebhook(given as string, referenceHeaders(secret), used as string, { now }).catch(
+    error => error,
+  )
+  expect(error).toBeInstanceOf(WebhookVerificationError)
+  expect(error.message).toMatch(message)
+  expect(error.message).not.toContain(secret)
 })
 
 let harness: Harness

@@ -18,7 +18,7 @@ import { listCurrencies, setTier } from '../tiers/tiers.ts'
 import { addDays, dayIn, startOfDay } from '../time.ts'
 import { complete } from '../withdrawals/completions.ts'
 import * as intents from '../withdrawals/intents.ts'
-import { applyBankReport, submitDue } from '../withdrawals/withdrawals.ts'
+import { applyBankReport, cancel, submitDue } from '../withdrawals/withdrawals.ts'
 import { setUncheckedAccount } from './unchecked-account.ts'
 
 const partnerName = 'Acme Couriers'
@@ -166,6 +166,7 @@ export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | 
     const at = within(turnsAt, now)
     await payTwice(tx, { partner, team, at })
     await withdrawAll(tx, { partner, team, amountsOf: ({ withdrawn }) => withdrawn, at })
+    await withdrawInVain(tx, { partner, team, at })
     await applyFinalStates(tx, { partner, team, now: at(0.95) })
     return await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes, expiresAt: null, now })
   })
@@ -290,6 +291,30 @@ export async function withdrawAll(
   }
 }
 
+/** One withdrawal of each kind that gives the money back: cancelled, failed and returned. */
+async function withdrawInVain(tx: Tx, { partner, team, at }: { partner: Partner; team: Team; at: At }): Promise<void> {
+  const partnerId = partner.id
+  const now = at(0.92)
+  const dueAt = new Date(now.getTime() + partner.holdSeconds * 1_000)
+  // In the first minutes of a cycle the hold has not ended yet.
+  if (dueAt > at(0.95)) return
+  const withdraw = async (name: string, amount: bigint) => {
+    const member = team.find(({ demo }) => demo.name === name)
+    assert(member !== undefined)
+    const asked = { memberId: member.memberId, amount: { amount, currency: currencyOf(member.demo) } }
+    const intent = await intents.create(tx, { partner, ...asked, now })
+    return (await complete(tx, { partner, intentId: intent.id, now, clockOffsetMs: 0 })).withdrawalId
+  }
+  const cancelled = await withdraw('Oliver Jones', 4_000n)
+  await cancel(tx, { partnerId, withdrawalId: cancelled, now: dueAt })
+  const returned = await withdraw('Kwame Mensah', 9_000n)
+  // The simulated bank refuses the net amount of 66.01.
+  await withdraw('Daniel Wright', 6_651n)
+  await payOut(tx, { partnerId, now: dueAt })
+  const reason = 'The account holder does not match'
+  await applyBankReport(tx, { partnerId, withdrawalId: returned, outcome: 'returned', reason, now: at(0.95) })
+}
+
 /** Pays out like the worker, but in this transaction, so that the demo leaves no work behind. */
 async function payOut(tx: Tx, { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
   const bank = simulatedBank({ db: tx, now: () => now })
@@ -304,7 +329,7 @@ async function payOut(tx: Tx, { partnerId, now }: { partnerId: string; now: Date
   const withdrawalIds = new Map(payouts.map(({ reference, withdrawalId }) => [reference, withdrawalId]))
   const reports = await bank.submit(payments, AbortSignal.timeout(bank.callMsMax))
   for (const { reference, outcome, reason } of reports) {
-    assert(outcome === 'paid', `The demo's ${reference} is ${outcome}`)
+    assert(outcome === 'paid' || outcome === 'failed', `The demo's ${reference} is ${outcome}`)
     const withdrawalId = withdrawalIds.get(reference)
     assert(withdrawalId !== undefined)
     await applyBankReport(tx, { partnerId, withdrawalId, outcome, reason, now })

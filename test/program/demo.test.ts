@@ -12,6 +12,19 @@ import { newDatabase, serve, tidyUp } from './program.ts'
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
+test('the demo has withdrawals that were paid, cancelled, failed and returned', async () => {
+  const { DATABASE_URL } = await newDatabase()
+  const { db, close } = connect(DATABASE_URL, { log: pino({ level: 'silent' }), connectionsMax: 2 })
+  try {
+    await seedDemo(db, new Date('2026-06-17T12:00:00Z'))
+    const { rows } = await sql<{ status: string }>`
+      select distinct status from withdrawals order by status`.execute(db)
+    expect(rows.map(({ status }) => status)).toEqual(['cancelled', 'failed', 'paid', 'returned'])
+  } finally {
+    await close()
+  }
+})
+
 test('the demo has an open pay cycle and a closed one that can be settled', async () => {
   const database = await newDatabase({ hasDemo: true })
   const service = await serve(database)

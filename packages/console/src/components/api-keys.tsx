@@ -100,7 +100,7 @@ export function ApiKeys({
             <button type="button" class="text-button" onClick={() => setDoing({ kind: 'rotate', key })}>
               Rotate
             </button>
-            <button type="button" class="text-button" onClick={() => revoke(partnerId, key)}>
+            <button type="button" class="button button-bad" onClick={() => revoke(partnerId, key)}>
               Revoke
             </button>
           </span>

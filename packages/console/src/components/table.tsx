@@ -8,6 +8,8 @@ export type Column<Row> = {
   cell: (row: Row) => ComponentChildren
   /** Amounts and counts stand at the right, with their figures in columns. */
   isFigure?: boolean
+  /** The figure that stands out on a phone, in place of the last one. */
+  isLead?: boolean
   /** What the column holds is plain to see; only a screen reader is told. */
   isTitleHidden?: boolean
   /** Left out of the rows on a narrow page. */
@@ -53,8 +55,8 @@ export function Table<Row>(props: TableProps<Row>) {
       <table class="table table-cards" aria-label={label}>
         <thead>
           <tr>
-            {columns.map(({ title, isTitleHidden, isFigure, isMinor }) => (
-              <th key={title} scope="col" class={classOf({ isFigure, isMinor })}>
+            {columns.map(({ title, isTitleHidden, ...look }) => (
+              <th key={title} scope="col" class={classOf(look)}>
                 <span class={isTitleHidden ? 'hidden-label' : undefined}>{title}</span>
               </th>
             ))}
@@ -76,8 +78,8 @@ export function Table<Row>(props: TableProps<Row>) {
                   if (href && event.key === 'Enter' && event.target === event.currentTarget) route(href)
                 }}
               >
-                {columns.map(({ title, cell, isFigure, isMinor }) => (
-                  <td key={title} class={classOf({ isFigure, isMinor })} data-title={title}>
+                {columns.map(({ title, cell, ...look }) => (
+                  <td key={title} class={classOf(look)} data-title={title}>
                     {cell(row)}
                   </td>
                 ))}
@@ -115,8 +117,10 @@ function useStillRows<Row>(rows: Row[] | undefined) {
   return { rows: shown.current, isStale: rows === undefined, onPointerDown }
 }
 
-function classOf({ isFigure, isMinor }: { isFigure?: boolean; isMinor?: boolean }): string | undefined {
-  return [isFigure && 'figure', isMinor && 'minor'].filter(Boolean).join(' ') || undefined
+type Look = { isFigure?: boolean; isLead?: boolean; isMinor?: boolean }
+
+function classOf({ isFigure, isLead, isMinor }: Look): string | undefined {
+  return [isFigure && 'figure', isLead && 'figure-lead', isMinor && 'minor'].filter(Boolean).join(' ') || undefined
 }
 
 function isInteractive(target: EventTarget | null): boolean {

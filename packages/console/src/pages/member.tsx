@@ -355,7 +355,6 @@ const reasonsInWords: Record<string, string> = {
 
 function statementColumns(withdrawals: ReadonlyMap<string, WithdrawalWithStatus>): Column<Entry>[] {
   return [
-    { title: 'When', cell: ({ createdAt }) => <Time at={createdAt} /> },
     {
       title: 'What',
       cell: ({ reason, movementId }) => {
@@ -385,7 +384,8 @@ function statementColumns(withdrawals: ReadonlyMap<string, WithdrawalWithStatus>
         )
       },
     },
-    { title: 'Change', cell: ({ change }) => <Amount money={change.available} signed />, isFigure: true },
+    { title: 'When', cell: ({ createdAt }) => <Time at={createdAt} /> },
+    { title: 'Change', cell: ({ change }) => <Amount money={change.available} signed />, isFigure: true, isLead: true },
     { title: 'Available', cell: ({ balanceAfter }) => <Amount money={balanceAfter.available} />, isFigure: true },
   ]
 }

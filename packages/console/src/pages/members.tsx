@@ -61,7 +61,7 @@ export default function Members() {
     >
       <FilterBar>
         <ManyFilter label="State" name="status" values={statuses} />
-        <TextFilter label="Name begins with…, or whole e-mail or worker id" name="search" isSearch />
+        <TextFilter label="Start of name, whole e-mail or worker id" name="search" isSearch />
         {listed.first !== undefined && <span class="quiet">{foundOf(listed.first.total, search)}</span>}
       </FilterBar>
       <Panel isFlush>

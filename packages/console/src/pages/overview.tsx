@@ -1,4 +1,5 @@
 import type { Money, Overview, OverviewSeries, WithdrawalWithStatus } from '@openwage/sdk'
+import { Fragment } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { lazy } from 'preact-iso'
 import { api } from '../api.ts'
@@ -62,9 +63,8 @@ function Programme({ overview }: { overview: Overview }) {
               sorted.reduce((sum, { cycle }) => sum + cycle.withdrawals, 0),
               'withdrawal',
             )}
-            <LastCycle points={cycles} />
           </span>
-          {cycles.length > 1 && <Spark values={cycles.slice(-cyclesShown).map(({ totals }) => totals.amount.amount)} />}
+          <LastCycle points={cycles} />
         </div>
         <div class="figures">
           <Figure title="Available to members">
@@ -110,15 +110,32 @@ function useSeries(currency: Money['currency'] | undefined, by: 'day' | 'cycle')
   )
 }
 
-/** What the cycle before the open one came to. */
+/** What was withdrawn in the open cycle beside what the one before came to. */
 function LastCycle({ points }: { points: OverviewSeries['points'] }) {
-  const last = points.at(-2)
-  if (last === undefined) return null
+  const [last, open] = points.slice(-2)
+  if (last === undefined || open === undefined) return null
+  const highest = Math.max(last.totals.amount.amount, open.totals.amount.amount, 1)
   return (
-    <>
-      {' · '}
-      {formatMoney(last.totals.amount)} in the last cycle
-    </>
+    <dl class="compared">
+      {(
+        [
+          ['This cycle', open],
+          ['Last cycle', last],
+        ] as const
+      ).map(([title, { totals }]) => (
+        <Fragment key={title}>
+          <dt>{title}</dt>
+          <dd>
+            <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+              <rect width={Math.max((totals.amount.amount / highest) * 100, 0.5)} height="8" />
+            </svg>
+          </dd>
+          <dd>
+            <Amount money={totals.amount} />
+          </dd>
+        </Fragment>
+      ))}
+    </dl>
   )
 }
 

@@ -91,7 +91,7 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
       </ActButton>
       <button
         type="button"
-        class="button"
+        class="button button-bad"
         onClick={() => {
           const page = at(`webhooks/${id}`)
           actUnlessUndone('The webhook is deleted.', () => api.webhooks.delete(id), {

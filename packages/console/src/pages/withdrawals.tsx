@@ -49,7 +49,7 @@ export default function Withdrawals() {
     >
       <FilterBar>
         <ManyFilter label="State" name="status" values={withdrawalStatuses} />
-        <TextFilter label="Member’s name begins with…" name="member" isSearch />
+        <TextFilter label="Start of the member’s name" name="member" isSearch />
         {memberId !== '' && <MemberName id={memberId as `mem_${string}`} />}
         <SpanFilter />
       </FilterBar>

@@ -80,6 +80,7 @@ export function operatorClient(document: Document): string {
     '',
     ...valuesOf(document, { type: 'PartnerState', name: 'partnerStates' }),
     ...valuesOf(document, { type: 'PayoutBatchStatus', name: 'payoutBatchStatuses' }),
+    ...valuesOf(document, { type: 'InvoiceStatus', name: 'invoiceStatuses' }),
     '/** What a new partner has, unless other settings are chosen. */',
     `export const defaultSettings: PartnerSettings = ${JSON.stringify(defaultSettings, null, 2)}`,
     '',

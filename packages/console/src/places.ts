@@ -122,6 +122,7 @@ const ofOperators: Group = {
     { title: 'Payouts', path: 'operator/batches', icon: 'payouts', roles: [], words: 'batches approve files' },
     { title: 'Rails', path: 'operator/rails', icon: 'payRuns', roles: [], words: 'banks hold release' },
     { title: 'Exceptions', path: 'operator/exceptions', icon: 'exceptions', roles: [], words: 'bank answers decide' },
+    { title: 'Invoices', path: 'operator/invoices', icon: 'lists', roles: [], words: 'fees revenue journal employers' },
     { title: 'Float history', path: 'operator/float', icon: 'cycles', roles: [], words: 'bank account difference' },
     {
       title: 'Health',

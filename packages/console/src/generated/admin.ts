@@ -1607,6 +1607,8 @@ export const partnerStates = ["open","paused","suspended"] as const satisfies Pa
 
 export const payoutBatchStatuses = ["building","approved","sent","acknowledged","settled","rejected","cancelled"] as const satisfies PayoutBatchStatus[]
 
+export const invoiceStatuses = ["open","paid","void"] as const satisfies InvoiceStatus[]
+
 /** What a new partner has, unless other settings are chosen. */
 export const defaultSettings: PartnerSettings = {
   "country": "GB",

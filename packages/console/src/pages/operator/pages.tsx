@@ -5,8 +5,11 @@ import Batch from './batch.tsx'
 import Batches from './batches.tsx'
 import Exception from './exception.tsx'
 import Exceptions from './exceptions.tsx'
+import Fees from './fees.tsx'
 import Float from './float.tsx'
 import Health from './health.tsx'
+import Invoice from './invoice.tsx'
+import Invoices from './invoices.tsx'
 import NewPartner from './new-partner.tsx'
 import Operators from './operators.tsx'
 import Partner from './partner.tsx'
@@ -24,6 +27,9 @@ export default function OperatorPages() {
       <Route path="/batches" component={Batches} />
       <Route path="/batches/:id" component={Batch} />
       <Route path="/float" component={Float} />
+      <Route path="/fees/:id" component={Fees} />
+      <Route path="/invoices" component={Invoices} />
+      <Route path="/invoices/:partner/:id" component={Invoice} />
       <Route path="/health" component={Health} />
       <Route path="/operators" component={Operators} />
       <Route path="/audit-log" component={AuditLog} />

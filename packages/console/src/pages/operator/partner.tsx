@@ -100,6 +100,9 @@ function Actions({
       <a class="button" href={`/console/${id}`}>
         View as partner
       </a>
+      <a class="button" href={`/console/operator/fees/${id}`}>
+        Fees
+      </a>
       {paused ? (
         <ActButton act={() => act(() => admin.resumePartner(id, {}), 'Resumed', 'operator-partner')}>Resume</ActButton>
       ) : (

@@ -1,0 +1,245 @@
+import { toDecimal } from '@openwage/sdk'
+import { useState } from 'preact/hooks'
+import { useRoute } from 'preact-iso'
+import { act } from '../../act.ts'
+import { admin } from '../../admin.ts'
+import { ActButton } from '../../components/act-button.tsx'
+import { ExportButton } from '../../components/export.tsx'
+import { FilterBar, useFilters } from '../../components/filters.tsx'
+import { amountIn, Field, FieldProblems, readFields } from '../../components/form.tsx'
+import { Drawer, Page, Panel, PendingPage } from '../../components/layout.tsx'
+import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
+import { Empty } from '../../components/states.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Amount, Day } from '../../components/values.tsx'
+import { dayIn } from '../../days.ts'
+import { formatMoney, formatNumber } from '../../format.ts'
+import type { FeeLine, FeeSums, Partner, PartnerId, Revenue } from '../../generated/admin.ts'
+import { reload, useLoaded } from '../../query.ts'
+import { toast } from '../../toasts.ts'
+import { InvoiceTable } from './invoices.tsx'
+
+/** The fees of a partner: what is the operator's, the invoices, and the statement of a month. */
+export default function Fees() {
+  const { id } = useRoute().params as { id: PartnerId }
+  const back = { href: `/console/operator/partners/${id}`, title: 'Partner' }
+  const { value, error, reload: retry } = useLoaded(`operator-partner ${id}`, () => admin.getPartner(id))
+  if (value === undefined) return <PendingPage title="Fees" back={back} error={error} onRetry={retry} />
+  return (
+    <Page title={`Fees of ${value.name}`} back={back}>
+      <RevenuePanel partnerId={id} />
+      <Panel isFlush title="Invoices">
+        <InvoiceTable partnerId={id} />
+      </Panel>
+      <Statement partner={value} />
+    </Page>
+  )
+}
+
+function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
+  const [taking, setTaking] = useState<Revenue>()
+  const { value, error } = useLoaded(`operator-revenue ${partnerId}`, () => admin.getRevenue(partnerId))
+  const onDone = () => setTaking(undefined)
+  const amount = (title: string, of: (revenue: Revenue) => Revenue['inFloat']): Column<Revenue> => ({
+    title,
+    cell: revenue => <Amount money={of(revenue)} />,
+    isFigure: true,
+  })
+  const columns: Column<Revenue>[] = [
+    { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
+    amount('In the float', ({ inFloat }) => inFloat),
+    { ...amount('Collected', ({ collected }) => collected), isMinor: true },
+    { ...amount('Taken out', ({ withdrawn }) => withdrawn), isMinor: true },
+    { ...amount('Arriving', ({ arriving }) => arriving), isMinor: true },
+    { ...amount('Invoiced', ({ invoiced }) => invoiced), isMinor: true },
+    { ...amount('Invoices paid', ({ paid }) => paid), isMinor: true },
+    {
+      title: 'Change',
+      isTitleHidden: true,
+      cell: revenue => (
+        <span class="float-acts">
+          <button type="button" class="text-button" onClick={() => setTaking(revenue)}>
+            Take out
+          </button>
+          <ActButton
+            act={() =>
+              act(
+                () => admin.issueInvoice(partnerId, { currency: revenue.currency }),
+                ({ number, sum }) => `Invoice ${number} of ${formatMoney(sum)}`,
+                'operator-invoices',
+                'operator-revenue',
+              )
+            }
+          >
+            Issue an invoice
+          </ActButton>
+        </span>
+      ),
+      isFigure: true,
+    },
+  ]
+  return (
+    <>
+      <Panel isFlush title="Revenue">
+        <Table
+          label="Revenue"
+          columns={columns}
+          list={{ rows: value?.revenue, error }}
+          keyOf={({ currency }) => currency}
+          empty={<Empty title="No fees yet">They come with the first tier in a currency.</Empty>}
+        />
+      </Panel>
+      <Drawer
+        title={taking === undefined ? '' : `Take revenue out of the float, ${taking.currency}`}
+        isOpen={taking !== undefined}
+        onClose={onDone}
+      >
+        {taking && <TakeOut partnerId={partnerId} revenue={taking} onDone={onDone} />}
+      </Drawer>
+    </>
+  )
+}
+
+function TakeOut({
+  partnerId,
+  revenue: { currency },
+  onDone,
+}: {
+  partnerId: PartnerId
+  revenue: Revenue
+  onDone: () => void
+}) {
+  return (
+    <ReviewedForm
+      plan={async fields => {
+        const amount = readFields(fields, field => field('amount', amountIn(currency)))
+        const { reference = '' } = fields
+        // As it is now, since the page may have been open for hours.
+        const { revenue } = await admin.getRevenue(partnerId)
+        const before = revenue.find(each => each.currency === currency)?.inFloat ?? { amount: 0, currency }
+        if (amount.amount > before.amount)
+          throw new FieldProblems(
+            new Map([['amount', `Only ${formatMoney(before)} of collected fees is in the float`]]),
+          )
+        return { amount, reference, before }
+      }}
+      review={({ amount, before }) => (
+        <>
+          <p>
+            <b>{formatMoney(amount)}</b> is recorded as taken out of the float.
+          </p>
+          <Changes
+            label="Revenue"
+            changes={[
+              {
+                name: 'In the float',
+                before: <Amount money={before} />,
+                after: <Amount money={{ ...before, amount: before.amount - amount.amount }} />,
+              },
+            ]}
+          />
+        </>
+      )}
+      confirm={({ amount }) => `Take out ${formatMoney(amount)}`}
+      onConfirm={async ({ amount, reference }) => {
+        await admin.withdrawRevenue(partnerId, { amount, reference })
+        toast(`${formatMoney(amount)} is taken out of the float`)
+        reload('operator-revenue', 'operator-float')
+        onDone()
+      }}
+    >
+      {problemOf => (
+        <>
+          <p>Record a transfer of collected fees from the float’s account to your own: at most what is free.</p>
+          <Field label={`Amount, ${currency}`} name="amount" problem={problemOf('amount')} isRequired />
+          <Field
+            label="Reference"
+            name="reference"
+            problem={problemOf('reference')}
+            note="For example the bank’s. A second movement with it does nothing"
+            isRequired
+          />
+        </>
+      )}
+    </ReviewedForm>
+  )
+}
+
+type Fees = Omit<FeeLine, 'day' | 'tier'>
+
+const feeColumns: Column<Fees>[] = [
+  { title: 'Withdrawals', cell: ({ withdrawals }) => formatNumber(withdrawals), isFigure: true, isMinor: true },
+  { title: 'Members pay', cell: ({ memberFees }) => <Amount money={memberFees} />, isFigure: true },
+  { title: 'The employer pays', cell: ({ employerFees }) => <Amount money={employerFees} />, isFigure: true },
+  {
+    title: 'Given back to members',
+    cell: ({ memberFeesGivenBack }) => <Amount money={memberFeesGivenBack} />,
+    isFigure: true,
+    isMinor: true,
+  },
+  {
+    title: 'Given back to the employer',
+    cell: ({ employerFeesGivenBack }) => <Amount money={employerFeesGivenBack} />,
+    isFigure: true,
+    isMinor: true,
+  },
+]
+const lineColumns: Column<FeeLine>[] = [
+  { title: 'Day', cell: ({ day }) => <Day day={day} /> },
+  { title: 'Tier', cell: ({ tier }) => tier },
+  ...feeColumns,
+]
+const sumColumns: Column<FeeSums>[] = [
+  { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
+  ...feeColumns,
+  { title: 'Collected', cell: ({ collected }) => <Amount money={collected} />, isFigure: true },
+]
+
+function Statement({ partner: { id, settings } }: { partner: Partner }) {
+  const filters = useFilters()
+  const month = filters.get('month') || dayIn(settings.timeZone, new Date()).slice(0, 7)
+  const load = () => admin.getFeeStatement(id, { month })
+  const { value, error, reload: retry } = useLoaded(`operator-fees ${id} ${month}`, load)
+  return (
+    <Panel
+      isFlush
+      title="Statement of a month"
+      aside={
+        <ExportButton
+          name={`fees-${month}`}
+          columns={[
+            ['day', (line: FeeLine) => line.day],
+            ['tier', line => line.tier],
+            ['withdrawals', line => line.withdrawals],
+            ['member_fees', line => toDecimal(line.memberFees)],
+            ['employer_fees', line => toDecimal(line.employerFees)],
+            ['given_back', line => line.givenBack],
+            ['member_fees_given_back', line => toDecimal(line.memberFeesGivenBack)],
+            ['employer_fees_given_back', line => toDecimal(line.employerFeesGivenBack)],
+            ['currency', line => line.memberFees.currency],
+          ]}
+          rows={async function* () {
+            yield* (await load()).lines
+          }}
+        />
+      }
+    >
+      <FilterBar>
+        <label class="filter-field">
+          <span>Month</span>
+          <input type="month" value={month} onChange={event => filters.set('month', event.currentTarget.value)} />
+        </label>
+      </FilterBar>
+      {value !== undefined && value.sums.length > 0 && (
+        <Table label="Sums" columns={sumColumns} list={{ rows: value.sums }} keyOf={({ currency }) => currency} />
+      )}
+      <Table
+        label="Fees by day and tier"
+        columns={lineColumns}
+        list={{ rows: value?.lines, error, reload: retry }}
+        keyOf={({ day, tier, memberFees }) => `${day} ${tier} ${memberFees.currency}`}
+        empty={<Empty title="No fees in this month" />}
+      />
+    </Panel>
+  )
+}

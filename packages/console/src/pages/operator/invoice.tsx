@@ -1,0 +1,157 @@
+import { useState } from 'preact/hooks'
+import { useRoute } from 'preact-iso'
+import { admin } from '../../admin.ts'
+import { Field, Form } from '../../components/form.tsx'
+import { Drawer, KeyValues, Page, Panel, PendingPage } from '../../components/layout.tsx'
+import { type Column, Table } from '../../components/table.tsx'
+import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
+import { formatNumber } from '../../format.ts'
+import type { Invoice as InvoiceDetails, InvoiceId, InvoiceLine, PartnerId } from '../../generated/admin.ts'
+import { reload, useLoaded } from '../../query.ts'
+import { toast } from '../../toasts.ts'
+
+const back = { href: '/console/operator/invoices', title: 'Invoices' }
+
+const columns: Column<InvoiceLine>[] = [
+  { title: 'Day', cell: ({ day }) => <Day day={day} /> },
+  { title: 'Tier', cell: ({ tier }) => tier },
+  { title: 'Withdrawals', cell: ({ withdrawals }) => formatNumber(withdrawals), isFigure: true, isMinor: true },
+  { title: 'Fees', cell: ({ fees }) => <Amount money={fees} />, isFigure: true },
+  { title: 'Given back', cell: ({ feesGivenBack }) => <Amount money={feesGivenBack} />, isFigure: true },
+]
+
+const acts = {
+  pay: { title: 'Mark as paid', done: 'The invoice is paid' },
+  reopen: { title: 'Open it again', done: 'The invoice is open again' },
+  void: { title: 'Make it void', done: 'The invoice is void' },
+} as const
+type Act = keyof typeof acts
+
+export default function Invoice() {
+  const { partner, id } = useRoute().params as { partner: PartnerId; id: InvoiceId }
+  const { value, error, reload: retry } = useLoaded(`operator-invoice ${id}`, () => admin.getInvoice(partner, id))
+  const [doing, setDoing] = useState<Act>()
+  if (value === undefined) return <PendingPage title="Invoice" back={back} error={error} onRetry={retry} />
+  const possible: Act[] = value.status === 'open' ? ['pay', 'void'] : value.status === 'paid' ? ['reopen'] : []
+  const onDone = (act: Act) => {
+    toast(acts[act].done)
+    reload('operator-invoice', 'operator-revenue')
+    setDoing(undefined)
+  }
+  return (
+    <Page
+      title={`Invoice ${value.number}`}
+      back={back}
+      actions={
+        <>
+          <button type="button" class="button" onClick={() => print()}>
+            Print
+          </button>
+          {possible.map(act => (
+            <button key={act} type="button" class="button" onClick={() => setDoing(act)}>
+              {acts[act].title}
+            </button>
+          ))}
+        </>
+      }
+    >
+      <div class="record-head">
+        <span class="record-amount">
+          <Amount money={value.sum} />
+        </span>
+        <State state={value.status} />
+      </div>
+      <div class="columns">
+        <Panel isFlush title="Fees by day and tier">
+          <Table
+            label="Lines"
+            columns={columns}
+            list={{ rows: value.lines }}
+            keyOf={({ day, tier }) => `${day} ${tier}`}
+          />
+        </Panel>
+        <Panel title="Details">
+          <Details invoice={value} />
+        </Panel>
+      </div>
+      <Drawer
+        title={doing === undefined ? '' : acts[doing].title}
+        isOpen={doing !== undefined}
+        onClose={() => setDoing(undefined)}
+      >
+        {doing === 'pay' && <Pay invoice={value} onDone={() => onDone('pay')} />}
+        {(doing === 'reopen' || doing === 'void') && <Undo invoice={value} act={doing} onDone={() => onDone(doing)} />}
+      </Drawer>
+    </Page>
+  )
+}
+
+function Details({ invoice: { partnerId, firstDay, lastDay, issuedAt, paid } }: { invoice: InvoiceDetails }) {
+  return (
+    <KeyValues
+      entries={[
+        ['Partner', <Id key="partner" id={partnerId} />],
+        ['From', <Day key="from" day={firstDay} />],
+        ['Through', <Day key="through" day={lastDay} />],
+        ['Issued', <Time key="issued" at={issuedAt} />],
+        ['Paid on', paid === null ? '–' : <Day key="paid" day={paid.on} />],
+        ['Reference', paid?.reference ?? '–'],
+      ]}
+    />
+  )
+}
+
+type ActProps = { invoice: InvoiceDetails; onDone: () => void }
+
+function Pay({ invoice: { partnerId, id }, onDone }: ActProps) {
+  return (
+    <Form
+      submit="Mark as paid"
+      onSubmit={async ({ reference = '', on = '' }) => {
+        await admin.payInvoice(partnerId, id, { reference, on })
+        onDone()
+      }}
+    >
+      {problemOf => (
+        <>
+          <p>Its fees become revenue. The money is on your own account, not in the float.</p>
+          <Field label="Reference of the transfer" name="reference" problem={problemOf('reference')} isRequired />
+          <Field
+            label="Day on which it arrived"
+            name="on"
+            type="date"
+            problem={problemOf('on')}
+            note="By the partner’s calendar"
+            isRequired
+          />
+        </>
+      )}
+    </Form>
+  )
+}
+
+function Undo({ invoice: { partnerId, id }, act, onDone }: ActProps & { act: 'reopen' | 'void' }) {
+  return (
+    <Form
+      submit={acts[act].title}
+      isFinal={act === 'void'}
+      onSubmit={async ({ note = '' }) => {
+        await (act === 'void' ? admin.voidInvoice : admin.reopenInvoice)(partnerId, id, { note })
+        onDone()
+      }}
+    >
+      {problemOf => (
+        <>
+          <p>{act === 'void' ? 'The next invoice bills its fees.' : 'Its fees are not revenue any longer.'}</p>
+          <Field
+            label="Note"
+            name="note"
+            problem={problemOf('note')}
+            note="For the audit log; nothing personal"
+            isRequired
+          />
+        </>
+      )}
+    </Form>
+  )
+}

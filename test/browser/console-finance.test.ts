@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { closeIfOver } from '../../src/closing/closing.ts'
+import type { TestPartner } from '../harness.ts'
+import { executablePath, expectAccessible } from './chromium.ts'
+import { type ConsolePages, fitsItsWidth, phone, startConsole } from './console-pages.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const gbp = (amount: number) => ({ amount, currency: 'GBP' })
+
+describe.skipIf(executablePath === undefined)('the fees of a partner', () => {
+  let pages: ConsolePages
+  let mine: TestPartner
+  beforeAll(async () => {
+    pages = await startConsole()
+    mine = await partnerWithFees()
+  })
+  afterAll(() => pages?.stop())
+
+  /** A partner whose members have paid 0.50, and whose employer is to pay 0.50. */
+  async function partnerWithFees(): Promise<TestPartner> {
+    const { harness } = pages
+    harness.clock.set(new Date('2026-03-10T09:00:00.000Z'))
+    const added = await harness.addPartner('Fees and more')
+    const { key, partner, payCycle } = added
+    const [payer, employed] = [
+      await harness.addMember({ key, available: 20_000 }),
+      await harness.addMember({ key, tier: 'Gold', available: 20_000 }),
+    ]
+    for (const memberId of [payer, employed]) {
+      const body = { memberId, amount: gbp(5_000) }
+      const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body })).body
+      await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
+    }
+    harness.clock.set(new Date('2026-04-02T10:00:00.000Z'))
+    await harness.db.transaction().execute(tx => closeIfOver(tx, { partnerId: partner.id, now: harness.clock.now() }))
+    const body = { deductions: [payer, employed].map(memberId => ({ memberId, taken: gbp(5_000) })) }
+    await harness.call('POST', `/v1/pay/cycles/${payCycle.id}/settlement`, { key, body })
+    return added
+  }
+
+  test('are taken out of the float, billed, and marked as paid', async () => {
+    const { open, close, origin } = pages
+    const page = await open(`/console/operator/partners/${mine.partner.id}`, { isOperator: true })
+    await page.getByRole('link', { name: 'Fees', exact: true }).click()
+    await page.getByRole('heading', { name: 'Fees of Fees and more' }).waitFor()
+    const revenue = page.getByRole('table', { name: 'Revenue' })
+    const row = revenue.getByRole('row', { name: /^GBP/ })
+    await row.getByText('£0.50').first().waitFor()
+    await expectAccessible(page)
+
+    await row.getByRole('button', { name: 'Take out' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel(/^Amount/).fill('0.51')
+    await dialog.getByLabel(/^Reference/).fill('fees 1')
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByText('Only £0.50 of collected fees is in the float').waitFor()
+    await dialog.getByLabel(/^Amount/).fill('0.30')
+    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('button', { name: 'Take out £0.30' }).click()
+    await page.getByText('£0.30 is taken out of the float').waitFor()
+    await row.getByText('£0.20').first().waitFor()
+
+    await row.getByRole('button', { name: 'Issue an invoice' }).click()
+    const invoices = page.getByRole('table', { name: 'Invoices' })
+    await invoices.getByText('£0.50').waitFor()
+    await page.goto(`${origin}/console/operator/fees/${mine.partner.id}?month=2026-03`)
+    const lines = page.getByRole('table', { name: 'Fees by day and tier' })
+    await lines.getByText('Silver').waitFor()
+    expect(await lines.getByRole('row').count()).toBe(3)
+
+    await invoices.getByText('£0.50').click()
+    await page.getByRole('button', { name: 'Mark as paid' }).click()
+    await page
+      .getByRole('dialog')
+      .getByLabel(/^Reference/)
+      .fill('transfer 7')
+    await page.getByRole('dialog').getByLabel(/^Day/).fill('2026-04-01')
+    await page.getByRole('dialog').getByRole('button', { name: 'Mark as paid' }).click()
+    await page.getByText('transfer 7').waitFor()
+    await expectAccessible(page)
+    await close(page)
+  })
+
+  test('and invoices are readable on a phone, and the journal is downloaded', async () => {
+    const { open, close, origin } = pages
+    const page = await open(`/console/operator/fees/${mine.partner.id}?month=2026-03`, { isOperator: true }, phone)
+    await page.getByText('Silver').first().waitFor()
+    expect(await fitsItsWidth(page)).toBe(true)
+    await page.goto(`${origin}/console/operator/invoices?from=2026-03-01&to=2026-04-30`)
+    await page.getByRole('heading', { name: 'Journal' }).waitFor()
+    await expect.poll(() => page.locator('.skeleton').count(), { timeout: 20_000 }).toBe(0)
+    expect(await fitsItsWidth(page)).toBe(true)
+    await expectAccessible(page)
+    const downloading = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Download the journal' }).click()
+    expect((await downloading).suggestedFilename()).toBe('journal-2026-03-01-2026-04-30.csv')
+    await close(page)
+  })
+})

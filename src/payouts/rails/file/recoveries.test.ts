@@ -86,6 +86,42 @@ describe('A batch that the bank paid after its money was given back', () => {
     expect(deductions).toContainEqual({ memberId: memberOf(sent), total: { amount: 5_050, currency: 'EUR' } })
   })
 
+  test('pays its fee with the settlement of the cycle that it is recovered in, and with no other', async () => {
+    const sent = await paidAfterGiveBack(5_000)
+    const { partner, clock, call } = scene.harness
+    const turn = async (at: string) => {
+      const [cycle] = (await call('GET', '/v1/pay/cycles?statuses=Open')).body.payCycles
+      clock.set(new Date(at))
+      while (await scene.inTx(tx => closeIfOver(tx, { partnerId: partner.id, now: clock.now() })));
+      return cycle.id
+    }
+    const settle = async (payCycleId: string) => {
+      const { deductions } = (await call('GET', `/v1/pay/cycles/${payCycleId}/deductions?take=1000`)).body
+      const body = {
+        deductions: deductions.map(({ memberId, total }: { memberId: string; total: object }) => ({
+          memberId,
+          taken: total,
+        })),
+      }
+      expect((await call('POST', `/v1/pay/cycles/${payCycleId}/settlement`, { body })).status).toBe(201)
+    }
+    const coveredIn = async () => {
+      const { rows } = await scene.harness.pool.query<{ pay_cycle_id: string; covered: string }>(
+        'select pay_cycle_id, covered::text from settlement_fees where withdrawal_id = $1 and released_at is null',
+        [sent.payments[0]?.id],
+      )
+      return rows
+    }
+    const first = await turn('2026-08-05T10:00:00.000Z')
+    await decide({ decision: 'recover' })
+    await settle(first)
+    expect(await coveredIn()).toEqual([])
+    await payRun(memberOf(sent), 6_000)
+    const second = await turn('2026-10-05T10:00:00.000Z')
+    await settle(second)
+    expect(await coveredIn()).toEqual([{ pay_cycle_id: second, covered: '50' }])
+  })
+
   test('is recovered payment by payment if the bank made some, which must explain the debit', async () => {
     const sent = await scene.sent(5_000, 6_000, 7_000)
     const [first = '', second = '', third = ''] = sent.payments.map(({ reference }) => reference)

@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -178,6 +178,64 @@ const handle = event => console.log('handled ' + event.id)
   await rm(folder, { recursive: true })
 })
 
+// The machine of a developer of Openwage may have none.
+const hasPython = spawnSync('python3', ['--version']).status === 0
+if (!hasPython) console.warn('The examples in Python are not run: python3 is not installed')
+
+test.runIf(hasPython)(
+  '"Receive webhooks": its receiver in Python takes what we sign, and refuses anything else',
+  async () => {
+    const [receiver = ''] = blocksOf(await readFile(path.join(checkout, 'docs/guides/webhooks.md'), 'utf8'), 'python')
+    // The reader's own part, and a free port instead of 3000.
+    const readersPart =
+      'seen_before = lambda id: False\nhandle = lambda event: print("handled", event["id"], flush=True)\n'
+    const onFreePort = receiver.replace(
+      'HTTPServer(("", 3000), Receiver).serve_forever()',
+      'server = HTTPServer(("127.0.0.1", 0), Receiver)\nprint(server.server_port, flush=True)\nserver.serve_forever()',
+    )
+    const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
+    const env = { ...baseEnvironment, OPENWAGE_WEBHOOK_SECRET: secret }
+    const child = spawn('python3', ['-c', readersPart + onFreePort], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+    const printed: string[] = []
+    child.stdout.setEncoding('utf8').on('data', (text: string) => printed.push(...text.trim().split('\n')))
+    await vi.waitFor(() => expect(printed).toHaveLength(1), { timeout: 20_000, interval: 50 })
+    const post = async (body: string, { age = 0 } = {}) => {
+      const sentAt = new Date(Date.now() - age * 1_000)
+      const headers = {
+        'webhook-id': 'evt_1',
+        'webhook-timestamp': String(Math.floor(sentAt.getTime() / 1_000)),
+        'webhook-signature': `v1,AAAA ${new Webhook(secret).sign('evt_1', sentAt, '{"id":"evt_1"}')}`,
+      }
+      return (await fetch(`http://127.0.0.1:${printed[0]}/openwage`, { method: 'POST', headers, body })).status
+    }
+    expect([
+      await post('{"id":"evt_1"}'),
+      await post('{"id":"evt_2"}'),
+      await post('{"id":"evt_1"}', { age: 400 }),
+    ]).toEqual([204, 400, 400])
+    expect(printed.slice(1)).toEqual(['handled evt_1'])
+    child.kill()
+    await once(child, 'close')
+  },
+)
+
+test.runIf(hasPython)(
+  '"Other languages" works as written: a withdrawal that is sent twice, and every active member once',
+  async () => {
+    const blocks = blocksOf(await readFile(path.join(checkout, 'docs/guides/other-languages.md'), 'utf8'), 'python')
+    const env = { ...baseEnvironment, OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+    const { stdout } = await promisify(execFile)('python3', ['-c', blocks.join('\n')], { env })
+    const [first, ...members] = stdout.trim().split('\n')
+    expect(first).toMatch(/^201 \/v1\/pay\/withdrawals\/w_\w+ true$/)
+    const listed = await fetch(`${service.address}/v1/members?statuses=active&take=1000`, {
+      headers: { 'x-api-key': service.key },
+    })
+    const { total } = (await listed.json()) as { total: number }
+    expect(new Set(members).size).toBe(members.length)
+    expect(members).toHaveLength(total)
+  },
+)
+
 test('"Embed withdrawals": its server answers the page with the token of a session', async () => {
   const [server = ''] = blocksOf(await readFile(path.join(checkout, 'docs/guides/embed.md'), 'utf8'), 'js')
   ran.add(server)
@@ -277,6 +335,8 @@ const notRun: Record<string, string> = {
     'Writes outside of the checkout. test/program/launch.test.ts starts the program through a link.',
   'OPENWAGE_PUBLIC_URL=https://pay.example.com': 'Settings. src/users/settings.test.ts reads them.',
   'npm install && npm start': 'Installs and runs until it is stopped. test/smoke/smoke.ts does it in a fresh copy.',
+  'curl -sS "$OPENWAGE_URL/openapi.json" -o openapi.json':
+    'Downloads the generator. npm run languages does it, and reads responses with what it generates.',
   'openwage start --api': 'Runs until it is stopped. The crash test starts both roles as processes.',
   'export DATABASE_URL=postgres://openwage_app:…@db.internal/openwage OPENWAGE_MODE=live':
     'Runs until it is stopped. Its first command is run from the guide "Go live".',

@@ -5,6 +5,8 @@ export type Session = {
   /** A length, not an instant: the clock of a phone may be wrong. */
   expiresInSeconds: number
   status: string
+  /** The partner's name. */
+  employer: string
   bankAccount: { lastFour: string } | null
 }
 export type Balance = {

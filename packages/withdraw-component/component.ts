@@ -147,6 +147,8 @@ class OpenwageWithdraw extends HTMLElement {
     if (answers instanceof Refusal) return this.#showFailure(answers)
     ;[this.#session, this.#balance] = answers
     this.#renewInTime(this.#session)
+    const detail = { employer: this.#session.employer }
+    this.dispatchEvent(new CustomEvent('openwage-session', { bubbles: true, composed: true, detail }))
     this.#showForm()
   }
 

@@ -51,6 +51,7 @@ describe('a member’s page', () => {
       scope: 'withdraw',
       expiresInSeconds: 900,
       status: 'active',
+      employer: 'Acme Couriers',
       bankAccount: { lastFour: '4958' },
     })
     expect((await page.send('GET', '/v1/me/balance')).body.available).toEqual(gbp(20_000))

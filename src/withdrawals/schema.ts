@@ -135,6 +135,7 @@ export const MemberPage = Type.Object(
       description: 'A length of time, because the clock of a page may be wrong.',
     }),
     status: MemberStatus,
+    employer: Type.String({ description: 'The partner’s name.', examples: ['Acme Couriers'] }),
     bankAccount: Type.Union([LastFour, Type.Null()], {
       description: 'Where withdrawals go; null if the member has no bank account.',
     }),

@@ -58,7 +58,8 @@ export function memberPageRoutes(app: App, context: Context): void {
         const { accountDetails, status } = await members.find(reader, { partnerId: request.partner.id, memberId })
         const bankAccount = accountDetails === null ? null : { lastFour: lastFour(accountDetails) }
         const expiresInSeconds = Math.floor((expiresAt.getTime() - request.receivedAt.getTime()) / 1_000)
-        return { status: 200, body: { scope, expiresInSeconds, status, bankAccount } }
+        const employer = request.partner.name
+        return { status: 200, body: { scope, expiresInSeconds, status, employer, bankAccount } }
       }),
   )
 

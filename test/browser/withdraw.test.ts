@@ -135,6 +135,8 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     harness.app.server.on('request', request => seen.push(`${request.url} ${request.headers.referer ?? ''}`))
     const page = await open(`${apiUrl}/m#${token}`)
     await page.getByText('£200.00', { exact: true }).first().waitFor()
+    await page.getByText('Acme Couriers').waitFor()
+    expect(await page.title()).toBe('Your pay · Acme Couriers')
     expect(page.url()).toBe(`${apiUrl}/m`)
     await expectAccessible(page)
     await page.getByRole('textbox', { name: 'Amount' }).fill('1000')

@@ -38,6 +38,14 @@ if (title !== undefined) {
   document.title = title
   document.querySelector('h1').textContent = title
 }
+// Whose page it is: a link from a text message should look like the employer's.
+element.addEventListener('openwage-session', ({ detail: { employer } }) => {
+  const header = document.querySelector('header')
+  header.querySelector('.employer').textContent = employer
+  header.querySelector('.mark').textContent = [...employer][0] ?? ''
+  header.hidden = false
+  document.title = `${document.querySelector('h1').textContent} · ${employer}`
+})
 element.token = takeToken()
 // Another link, opened in the same tab.
 addEventListener('hashchange', () => {

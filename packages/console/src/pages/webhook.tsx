@@ -11,7 +11,7 @@ import { type Column, Table } from '../components/table.tsx'
 import { HttpStatus, Id, State, Time } from '../components/values.tsx'
 import { formatNumber, inWords, plural } from '../format.ts'
 import { at } from '../places.ts'
-import { useList, useLoaded } from '../query.ts'
+import { reload, useList, useLoaded } from '../query.ts'
 
 type WebhookId = Webhook['id']
 
@@ -123,14 +123,24 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
   const columns: Column<WebhookDelivery>[] = [
     { title: 'Event', cell: ({ type }) => <code>{type}</code> },
     { title: 'State', cell: ({ state }) => <State state={state} /> },
+    { title: 'Last answer', cell: delivery => <LastAnswer webhookId={id} delivery={delivery} /> },
     { title: 'When', cell: ({ createdAt }) => <Time at={createdAt} />, isMinor: true },
     { title: 'Attempts', cell: ({ attemptCount }) => formatNumber(attemptCount), isFigure: true, isMinor: true },
+    { title: 'Next attempt', cell: ({ nextAttemptAt }) => <Time at={nextAttemptAt} />, isMinor: true },
     {
-      title: 'Details',
+      title: 'Act',
+      isTitleHidden: true,
       cell: delivery => (
-        <button type="button" class="text-button" onClick={() => setOpened(delivery)}>
-          Attempts
-        </button>
+        <div class="row-actions">
+          {!delivery.isTest && delivery.state !== 'delivered' && (
+            <ActButton look="text-button" act={() => sendNow(id, delivery)}>
+              Send now
+            </ActButton>
+          )}
+          <button type="button" class="text-button" onClick={() => setOpened(delivery)}>
+            Attempts
+          </button>
+        </div>
       ),
     },
   ]
@@ -155,6 +165,28 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
   )
 }
 
+/** Attempts take a moment, so that the list is asked for again until they have been made. */
+const reloadAfterMs = [1_000, 3_000, 8_000]
+
+async function sendNow(webhookId: WebhookId, { id }: WebhookDelivery): Promise<void> {
+  await act(() => api.webhooks.replay(webhookId, { eventId: id }), 'Sent again', 'webhook')
+  for (const afterMs of reloadAfterMs) setTimeout(() => reload('webhook'), afterMs)
+}
+
+/** The HTTP status that the last attempt got. A delivered event got a 2XX; asking for each would be fifty requests. */
+function LastAnswer({
+  webhookId,
+  delivery: { id, state, attemptCount },
+}: {
+  webhookId: WebhookId
+  delivery: WebhookDelivery
+}) {
+  const key = state === 'delivered' || attemptCount === 0 ? null : `webhook-attempts ${webhookId} ${id} ${attemptCount}`
+  const last = useLoaded(key, () => api.webhooks.getDelivery(webhookId, id)).value?.attempts.at(-1)
+  if (state === 'delivered') return <span class="quiet">2XX</span>
+  return last === undefined ? <span class="quiet">–</span> : <HttpStatus status={last.status} />
+}
+
 function Attempts({ webhookId, delivery }: { webhookId: WebhookId; delivery: WebhookDelivery }) {
   const { value, error } = useLoaded(`webhook-attempts ${webhookId} ${delivery.id}`, () =>
     api.webhooks.getDelivery(webhookId, delivery.id),
@@ -171,11 +203,7 @@ function Attempts({ webhookId, delivery }: { webhookId: WebhookId; delivery: Web
       />
       {!value.isTest && (
         <div>
-          <ActButton
-            act={() => act(() => api.webhooks.replay(webhookId, { eventId: value.id }), 'Replayed', 'webhook')}
-          >
-            Replay this event
-          </ActButton>
+          <ActButton act={() => sendNow(webhookId, delivery)}>Send now</ActButton>
         </div>
       )}
       <ol class="stack">

@@ -676,6 +676,8 @@ export type MemberPage = {
   /** A length of time, because the clock of a page may be wrong. */
   expiresInSeconds: number
   status: MemberStatus
+  /** The partner’s name. */
+  employer: string
   /** Where withdrawals go; null if the member has no bank account. */
   bankAccount: LastFour | null
 }

@@ -1,9 +1,11 @@
 import { Command, Option } from 'commander'
+import type { Reader } from '../src/database/database.ts'
 import { systemClock } from '../src/main.ts'
-import { type Currency, inWords } from '../src/money.ts'
+import { type Currency, inWords, toWire } from '../src/money.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
+import { readProposals } from '../src/payouts/rails/file/attachments.ts'
 import * as decisions from '../src/payouts/rails/file/decisions.ts'
-import { name } from './arguments.ts'
+import { minorUnits, name } from './arguments.ts'
 import { examples } from './help.ts'
 import { asOption, personOf, recordChange } from './operator.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
@@ -54,17 +56,29 @@ payoutExceptionsCommand
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts exceptions show pex_…'))
   .action(async (id: string, options) => {
-    const [found] = await withDatabase(async db => await exceptions.list(db, { id, take: 1 }))
-    if (found === undefined) throw new Error(`There is no exception ${id}; payouts exceptions list shows their ids`)
+    const { found, proposals, isBookedElsewhere } = await withDatabase(async db => {
+      const [found] = await exceptions.list(db, { id, take: 1 })
+      if (found === undefined) throw new Error(`There is no exception ${id}; payouts exceptions list shows their ids`)
+      return { found, ...(await readProposals(db, found)) }
+    })
     const { amount, currency, openedAt, closedAt, ...rest } = found
     printResult(options, {
-      value: exceptionOnWire(found),
+      value: {
+        ...exceptionOnWire(found),
+        proposals: proposals.map(({ amount: units, currency: code, ...payment }) => ({
+          ...payment,
+          amount: toWire({ amount: units, currency: code }),
+        })),
+        isBookedElsewhere,
+      },
       text: () =>
         sheet({
           ...rest,
           amount: amount === null || currency === null ? null : inWords({ amount, currency }),
           opened: openedAt.toISOString(),
           closed: closedAt?.toISOString() ?? null,
+          'its words name': proposals.map(({ reference }) => reference).join(', ') || null,
+          warning: isBookedElsewhere ? 'Another message has booked the same amount on the same day' : null,
         }),
     })
   })
@@ -91,6 +105,16 @@ payoutExceptionsCommand
     'with give-back, if the bank has debited the batch with too little: the references of the payments that it did not make; with recover and write-off of a batch: those that it made',
   )
   .option(
+    '--charge <minorUnits>',
+    'with attach and give-back: what the bank kept of a return, or took beside a payment',
+    minorUnits,
+  )
+  .addOption(
+    new Option('--charge-to <who>', 'who bears the charge')
+      .choices(['operator', 'partner'] as const)
+      .default('operator' as const),
+  )
+  .option(
     '--partner <partner>',
     'with book, and with write-off of money that left without a payment: the partner’s id, par_…',
   )
@@ -112,13 +136,14 @@ payoutExceptionsCommand
   )
   .action(async (exceptionId: string, { note, as, json, ...given }: CloseOptions) => {
     const now = systemClock()
-    const decided = decisionOf(given)
     await withTransaction(async tx => {
+      const decided = decisionOf({ ...given, currency: await currencyOf(tx, exceptionId) })
       const person = personOf(as)
       const { partnerId } = await decisions.closeException(tx, { exceptionId, person, note, now, ...decided })
       const details = {
         ...{ person, decision: decided.decision, note, reference: given.reference ?? null },
         ...(given.payments === undefined ? {} : { references: given.payments }),
+        ...(given.charge === undefined ? {} : { charge: `${given.charge}`, chargeTo: given.chargeTo }),
       }
       const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
       // An answer that names no payment belongs to no partner.
@@ -126,7 +151,10 @@ payoutExceptionsCommand
     })
     printResult(
       { json },
-      { value: { id: exceptionId, decision: decided.decision }, text: () => `${exceptionId} is closed.` },
+      {
+        value: { id: exceptionId, decision: given.decision.replace('-', '_') },
+        text: () => `${exceptionId} is closed.`,
+      },
     )
   })
 
@@ -135,6 +163,8 @@ type CloseOptions = {
   note: string
   reference?: string
   payments?: string[]
+  charge?: bigint
+  chargeTo: 'operator' | 'partner'
   partner?: string
   cycle?: string
   as?: string
@@ -145,13 +175,20 @@ function decisionOf({
   decision,
   reference,
   payments,
+  charge: units,
+  chargeTo: bornBy,
+  currency,
   partner,
   cycle,
-}: Pick<CloseOptions, 'decision' | 'reference' | 'payments' | 'partner' | 'cycle'>): decisions.Decision {
+}: Omit<CloseOptions, 'note' | 'as' | 'json'> & { currency: Currency | null }): decisions.Decision {
+  if (units !== undefined && decision !== 'attach' && decision !== 'give-back')
+    throw new Error('--charge belongs to attach and give-back')
+  if (units !== undefined && currency === null) throw new Error('The answer gives no amount, so that it has no charge')
+  const charge = units === undefined || currency === null ? undefined : { amount: { amount: units, currency }, bornBy }
   const namesPayments = decision === 'give-back' || decision === 'recover' || decision === 'write-off'
   if (payments !== undefined && !namesPayments)
     throw new Error('--payments belongs to give-back, recover and write-off')
-  if (decision === 'give-back') return { decision: 'give_back', references: payments }
+  if (decision === 'give-back') return { decision: 'give_back', references: payments, charge }
   if (decision === 'recover') return { decision, references: payments }
   if (decision === 'write-off') return { decision: 'write_off', references: payments, partnerId: partner }
   if (decision === 'ignore') return { decision }
@@ -162,7 +199,11 @@ function decisionOf({
     return { decision, partnerId: partner, reference, payCycleId: cycle }
   }
   if (reference === undefined) throw new Error('To attach an answer, name the payment with --reference')
-  return { decision, reference }
+  return { decision, reference, charge }
+}
+
+async function currencyOf(db: Reader, id: string): Promise<Currency | null> {
+  return (await exceptions.list(db, { id, take: 1 }))[0]?.currency ?? null
 }
 
 function exceptionOnWire({ amount, currency, ...exception }: exceptions.Exception) {

@@ -1,24 +1,27 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
-import { Command, Option } from 'commander'
+import { Command, InvalidArgumentError, Option } from 'commander'
 import type { Action, Details } from '../src/audit-log/audit-log.ts'
 import type { Settings } from '../src/config.ts'
 import type { Tx } from '../src/database/database.ts'
 import { isIdOf } from '../src/ids.ts'
 import { readAllRails, readFileRails, systemClock } from '../src/main.ts'
-import { inWords, toWire } from '../src/money.ts'
+import { type Currency, inWords, toWire } from '../src/money.ts'
 import { accountDayOnWire } from '../src/operators/float-schema.ts'
 import * as railHolds from '../src/payouts/rail-holds.ts'
 import * as approvals from '../src/payouts/rails/file/approvals.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
 import * as copies from '../src/payouts/rails/file/copies.ts'
+import { findPayout } from '../src/payouts/rails/file/decided-payments.ts'
 import { exportAgain, exportBatch } from '../src/payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile, listBegun, progressInWords } from '../src/payouts/rails/file/import.ts'
+import { decideOutcome, type OutcomeByHand, outcomesByHand } from '../src/payouts/rails/file/outcomes.ts'
 import * as unsentBatches from '../src/payouts/rails/file/unsent-batches.ts'
-import { name, whole } from './arguments.ts'
+import { beginsWithDay, type Day } from '../src/time.ts'
+import { minorUnits, name, whole } from './arguments.ts'
 import { inTable as balancesInTable, daysDefault } from './bank-balances.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
@@ -198,6 +201,87 @@ for (const { verb, held, action, description } of [
 }
 
 type HoldOptions = { reason?: string | null; as?: string; json?: boolean }
+
+payoutsCommand
+  .command('outcome')
+  .description(
+    'Say what became of a sent payment that no file of the bank answers. "failed" is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. "returned" needs the day and the amount of the credit.',
+  )
+  .argument('<payment>', 'the payment reference OW…, or the withdrawal’s id w_…')
+  .addOption(new Option('--outcome <outcome>', 'what became of it').choices(outcomesByHand).makeOptionMandatory())
+  .requiredOption('--note <text>', 'how you know', name({ lengthMax: 500 }))
+  .option('--booked-on <day>', 'with returned: when the bank booked the credit, for example 2026-03-31', dayOf)
+  .option('--amount <minorUnits>', 'with returned: what arrived', minorUnits)
+  .addOption(
+    new Option('--charge-to <who>', 'with returned, if less arrived than was paid: who bears the difference')
+      .choices(['operator', 'partner'] as const)
+      .default('operator' as const),
+  )
+  .addOption(asOption())
+  .option('--json', 'print JSON')
+  .addHelpText(
+    'after',
+    examples(
+      'payouts outcome OWK7Q2MZ4TB5XJ3A --outcome paid --note "seen in the portal"',
+      'payouts outcome w_… --outcome returned --booked-on 2026-03-31 --amount 9450 --note "the bank kept 5.00"',
+    ),
+  )
+  .action(async (payment: string, { outcome, note, bookedOn, amount, chargeTo, as, json }: OutcomeOptions) => {
+    const now = systemClock()
+    const { withdrawalId, reference } = await withTransaction(async tx => {
+      const { currency } = await findPayout(tx, payment)
+      const decided = outcomeOf({ outcome, bookedOn, amount, chargeTo, currency })
+      const found = await decideOutcome(tx, { payment, now, ...decided })
+      const credit = amount === undefined ? {} : { bookedOn: bookedOn ?? null, amount: toWire({ amount, currency }) }
+      const details = { person: personOf(as), note, outcome, ...credit }
+      const change = { action: 'payout.outcome', resourceId: found.withdrawalId, details } as const
+      await recordChange(tx, { partnerId: found.partnerId, change, now })
+      return found
+    })
+    printResult(
+      { json },
+      {
+        value: { reference, withdrawalId, outcome },
+        text: () => `${reference} counts as ${outcome}; the withdrawal follows within a minute.`,
+      },
+    )
+  })
+
+type OutcomeOptions = {
+  outcome: (typeof outcomesByHand)[number]
+  note: string
+  bookedOn?: Day
+  amount?: bigint
+  chargeTo: 'operator' | 'partner'
+  as?: string
+  json?: boolean
+}
+
+function outcomeOf({
+  outcome,
+  bookedOn,
+  amount,
+  chargeTo,
+  currency,
+}: Pick<OutcomeOptions, 'outcome' | 'chargeTo'> & {
+  bookedOn: Day | undefined
+  amount: bigint | undefined
+  currency: Currency
+}): OutcomeByHand {
+  if (outcome !== 'returned') {
+    if (bookedOn !== undefined || amount !== undefined) throw new Error(`A credit does not belong to ${outcome}`)
+    return { outcome }
+  }
+  if (bookedOn === undefined || amount === undefined)
+    throw new Error('For returned, give the day and amount of the credit with --booked-on and --amount')
+  return { outcome, credit: { bookedOn, amount: { amount, currency } }, chargeTo }
+}
+
+function dayOf(text: string): Day {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || !beginsWithDay(text))
+    throw new InvalidArgumentError('It must be a day such as 2026-03-31.')
+  return text
+}
 
 payoutsCommand
   .command('remove')

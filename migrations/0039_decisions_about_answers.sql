@@ -6,6 +6,8 @@ set local lock_timeout = '5s';
 alter table payout_exceptions
   -- Of a report that could not be recorded: the exception whose decision recovers the payment.
   add column recovery_id id,
+  -- What the bank says in words about money, for the operator who decides.
+  add column bank_text text check (length(bank_text) <= 1000),
   drop constraint payout_exceptions_decision_check,
   add constraint payout_exceptions_decision_check check (decision in
     ('attach', 'ignore', 'give_back', 'book', 'applied', 'recover', 'write_off'));

@@ -46,6 +46,7 @@ export const actions = [
   'rail.hold',
   'rail.release',
   'payout.remove',
+  'payout.outcome',
   'payout_batch.approve',
   'payout_batch.hold',
   'payout_batch.release',

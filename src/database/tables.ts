@@ -458,6 +458,7 @@ export type DB = {
     restriction: 'account_refused' | 'review' | null
     bookedOn: string | null
     recoveryId: string | null
+    bankText: string | null
   }
   payoutRailHolds: {
     sequence: Generated<bigint>

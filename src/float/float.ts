@@ -155,6 +155,19 @@ export async function bearCost(
   return { movementId }
 }
 
+/** Books a charge of the bank that the partner bears. */
+export async function chargePartner(
+  tx: Tx,
+  { partnerId, amount: money, now }: { partnerId: string; amount: Money; now: Date },
+): Promise<{ movementId: string }> {
+  await lockPartner(tx, partnerId)
+  const movementId = newId('floatMovement', now)
+  const transfers = [{ debit: 'written_off' as const, credit: 'float' as const, ...money }]
+  await ledger.post(tx, { partnerId, movementId, reason: 'float.charged', transfers, now })
+  await updateLowAlert(tx, { partnerId, currency: money.currency, now })
+  return { movementId }
+}
+
 const directions = {
   fund: { debit: 'float', credit: 'funding', reason: 'float.funded' },
   withdraw: { debit: 'funding', credit: 'float', reason: 'float.withdrawn' },

@@ -39,6 +39,7 @@ const recorded: Record<string, Action | { because: string }> = {
   holdPayoutBatch: 'payout_batch.hold',
   releasePayoutBatch: 'payout_batch.release',
   removePayment: 'payout.remove',
+  decidePaymentOutcome: 'payout.outcome',
   approvePayoutBatch: 'payout_batch.approve',
   exportPayoutBatch: 'payout_batch.export',
   importBankFile: 'bank_file.import',
@@ -301,6 +302,8 @@ test.each([
       raw: `head;M-${kind}\nentry;2500EUR;;E-${kind}\nend\n`,
       other: { bytes: 'of another file' },
     })
+    const said = { body: { outcome: 'paid', note }, other: { outcome: 'paid', note: 'another' } }
+    await does('decidePaymentOutcome', `POST /payouts/${references[1]}/outcome`, said)
     const [found] = (await by.call('GET', '/admin/v1/payout-exceptions', {})).body.exceptions
     await does('closePayoutException', `POST /payout-exceptions/${found.id}/close`, {
       body: { decision: 'ignore', note },

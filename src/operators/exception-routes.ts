@@ -7,9 +7,11 @@ import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
+import { fromWire, toWire } from '../money.ts'
 import * as exceptions from '../payouts/exceptions.ts'
+import { readProposals } from '../payouts/rails/file/attachments.ts'
 import * as decisions from '../payouts/rails/file/decisions.ts'
-import { Closing, Exception, Exceptions, exceptionOnWire } from './payout-schema.ts'
+import { Closing, Exception, ExceptionDetails, Exceptions, exceptionOnWire } from './payout-schema.ts'
 
 const tag = 'Payouts'
 const config = { isForOperators: true } as const
@@ -59,15 +61,20 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Get a bank answer that did not fit',
         params: ofException,
-        success: { status: 200, description: 'The exception.', schema: Exception },
+        success: { status: 200, description: 'The exception.', schema: ExceptionDetails },
         problems: ['NotFound'],
       }),
     },
     async (request, reply) =>
-      read(db, request, reply, async reader => ({
-        status: 200,
-        body: exceptionOnWire(await requireException(reader, request.params.exceptionId)),
-      })),
+      read(db, request, reply, async reader => {
+        const found = await requireException(reader, request.params.exceptionId)
+        const { proposals, isBookedElsewhere } = await readProposals(reader, found)
+        const proposed = proposals.map(({ amount, currency, ...payment }) => ({
+          ...payment,
+          amount: toWire({ amount, currency }),
+        }))
+        return { status: 200, body: { ...exceptionOnWire(found), proposals: proposed, isBookedElsewhere } }
+      }),
   )
 
   app.post(
@@ -79,7 +86,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Close a bank answer that did not fit',
         description:
-          '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered.',
+          '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered.',
         params: ofException,
         body: Closing,
         success: { status: 200, description: 'The closed exception.', schema: Exception },
@@ -102,6 +109,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
         const details = {
           ...{ person, decision: given.decision, note, reference: given.reference ?? null },
           ...(given.references === undefined ? {} : { references: given.references }),
+          ...(given.charge === undefined ? {} : { charge: given.charge }),
         }
         const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
         // An answer that names no payment belongs to no partner.
@@ -114,16 +122,23 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
 
 const fieldsOf: Record<Static<typeof Closing>['decision'], readonly string[]> = {
   ignore: [],
-  attach: ['reference'],
-  give_back: ['references'],
+  attach: ['reference', 'charge'],
+  give_back: ['references', 'charge'],
   book: ['reference', 'partnerId', 'payCycleId'],
   recover: ['references'],
   write_off: ['references', 'partnerId'],
 }
 
 /** @throws Problem `BodyValidation` if a field is missing, or does not belong to the decision */
-function decisionOf({ decision, reference, partnerId, payCycleId, references }: Omit<Static<typeof Closing>, 'note'>) {
-  const given = { reference, partnerId, payCycleId, references }
+function decisionOf({
+  decision,
+  reference,
+  partnerId,
+  payCycleId,
+  references,
+  ...rest
+}: Omit<Static<typeof Closing>, 'note'>) {
+  const given = { reference, partnerId, payCycleId, references, charge: rest.charge }
   for (const path of Object.keys(given) as (keyof typeof given)[])
     if (given[path] !== undefined && !fieldsOf[decision].includes(path))
       throw problem('BodyValidation', `${path} does not belong to ${decision}`, { path })
@@ -131,8 +146,10 @@ function decisionOf({ decision, reference, partnerId, payCycleId, references }: 
     if (value === undefined) throw problem('BodyValidation', `${decision} needs ${path}`, { path })
     return value
   }
-  if (decision === 'attach') return { decision, reference: required('reference', reference) }
-  if (decision === 'give_back' || decision === 'recover') return { decision, references }
+  const charge = rest.charge && { ...rest.charge, amount: fromWire(rest.charge.amount) }
+  if (decision === 'attach') return { decision, reference: required('reference', reference), charge }
+  if (decision === 'give_back') return { decision, references, charge }
+  if (decision === 'recover') return { decision, references }
   if (decision === 'write_off') return { decision, references, partnerId }
   if (decision === 'ignore') return { decision }
   if (payCycleId !== undefined && reference !== undefined) {

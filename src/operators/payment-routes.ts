@@ -1,13 +1,16 @@
 import { Type } from 'typebox'
+import { problem } from '../errors.ts'
 import { operation } from '../http/operation.ts'
 import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
+import { fromWire } from '../money.ts'
 import { readHistory } from '../payouts/history.ts'
+import { decideOutcome, type OutcomeByHand } from '../payouts/rails/file/outcomes.ts'
 import * as unsentBatches from '../payouts/rails/file/unsent-batches.ts'
 import { referencePattern } from '../payouts/reference.ts'
 import { line } from './partner-schema.ts'
-import { Payout, payoutOnWire, RemovedPayment } from './payout-schema.ts'
+import { PaymentOutcome, Payout, payoutOnWire, RemovedPayment } from './payout-schema.ts'
 
 const tag = 'Payouts'
 const config = { isForOperators: true } as const
@@ -73,4 +76,48 @@ export function paymentRoutes(app: App, { db }: ApiContext): void {
         return { status: 200, body: removed, resourceId: withdrawalId }
       }),
   )
+
+  app.post(
+    '/admin/v1/payouts/:payment/outcome',
+    {
+      config,
+      schema: operation({
+        id: 'decidePaymentOutcome',
+        tag,
+        summary: 'Say what became of a payment',
+        description:
+          'For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception.',
+        params: ofPayment,
+        body: PaymentOutcome,
+        success: { status: 200, description: 'The payment.', schema: Payout },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { params, body, now } = request
+        const { note, ...given } = body
+        const decided = outcomeOf(given)
+        const { partnerId, withdrawalId, reference } = await decideOutcome(tx, {
+          payment: params.payment,
+          now,
+          ...decided,
+        })
+        const details = { person: operatorOf(request).person, note, ...given }
+        const change = { action: 'payout.outcome', resourceId: withdrawalId, details } as const
+        await recordOperatorChange(tx, request, { partnerId, change, now })
+        return { status: 200, body: payoutOnWire(await readHistory(tx, reference)), resourceId: withdrawalId }
+      }),
+  )
+}
+
+/** @throws Problem `BodyValidation` if the credit is missing, or there is one of a payment that was not returned */
+function outcomeOf({ outcome, credit, chargeTo }: Omit<PaymentOutcome, 'note'>): OutcomeByHand {
+  if (outcome === 'returned') {
+    if (credit === undefined) throw problem('BodyValidation', 'returned needs the credit', { path: 'credit' })
+    return { outcome, credit: { ...credit, amount: fromWire(credit.amount) }, chargeTo }
+  }
+  for (const [path, value] of Object.entries({ credit, chargeTo }))
+    if (value !== undefined) throw problem('BodyValidation', `${path} does not belong to ${outcome}`, { path })
+  return { outcome }
 }

@@ -4,6 +4,7 @@ import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../money.ts'
 import type * as exceptions from '../payouts/exceptions.ts'
 import { answerSources, type PaymentHistory } from '../payouts/history.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
+import { outcomesByHand } from '../payouts/rails/file/outcomes.ts'
 import { referencePattern } from '../payouts/reference.ts'
 import { Instant } from '../time.ts'
 import { line } from './partner-schema.ts'
@@ -156,6 +157,28 @@ export const Payments = Type.Object(
   { title: 'BatchPayments', ...strict },
 )
 
+export const PaymentOutcome = Type.Object(
+  {
+    outcome: Type.Enum([...outcomesByHand], { type: 'string' }),
+    note: line(500, { description: 'How you know.', examples: ['the bank said so on the phone'] }),
+    credit: Type.Optional(
+      Type.Object(
+        { bookedOn: Day, amount: WireMoney },
+        { title: 'ReturnCredit', ...strict, description: 'With `returned`: the entry by which the money arrived.' },
+      ),
+    ),
+    chargeTo: Type.Optional(
+      Type.Enum(['operator', 'partner'], {
+        type: 'string',
+        default: 'operator',
+        description: 'With `returned`, if less arrived than was paid: who bears the difference.',
+      }),
+    ),
+  },
+  { title: 'PaymentOutcome', ...strict },
+)
+export type PaymentOutcome = Static<typeof PaymentOutcome>
+
 export const RemovedPayment = Type.Object(
   { partnerId: Id('partner'), withdrawalId: Id('withdrawal'), batchId: Id('payoutBatch') },
   { title: 'RemovedPayment', ...strict },
@@ -199,33 +222,56 @@ const exceptionKinds = [
   'paid_after_give_back',
 ] as const satisfies exceptions.ExceptionKind[]
 
-export const Exception = Type.Object(
+const exceptionFields = {
+  id: Id('payoutException'),
+  rail: Type.String({ examples: ['sepa'] }),
+  kind: Type.Enum([...exceptionKinds], { type: 'string', description: 'Why the answer of the bank did not fit.' }),
+  reference: TextOrNull,
+  batchId: Type.Union([Id('payoutBatch'), Type.Null()], {
+    description: 'The batch that it is about, or that has its payment.',
+  }),
+  partnerId: Type.Union([Id('partner'), Type.Null()]),
+  withdrawalId: Type.Union([Id('withdrawal'), Type.Null()]),
+  outcome: Type.Union([Type.Enum(['paid', 'failed', 'returned'], { type: 'string' }), Type.Null()], {
+    description: 'What the bank says became of the payment.',
+  }),
+  amount: Type.Union([SignedMoney, Type.Null()], { description: 'Negative if money left the account.' }),
+  bookedOn: Type.Union([Day, Type.Null()], { description: 'When the bank booked the money, if it moved any.' }),
+  bankText: Type.Union([Type.String(), Type.Null()], { description: 'What the bank says in words about the money.' }),
+  reasonCode: TextOrNull,
+  reason: Type.String(),
+  fileName: TextOrNull,
+  line: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { description: 'Of the bank’s file.' }),
+  openedAt: Instant,
+  closedAt: InstantOrNull,
+  closedBy: TextOrNull,
+  decision: TextOrNull,
+  note: TextOrNull,
+}
+
+export const Exception = Type.Object(exceptionFields, { title: 'PayoutException', ...strict })
+
+export const ExceptionDetails = Type.Object(
   {
-    id: Id('payoutException'),
-    rail: Type.String({ examples: ['sepa'] }),
-    kind: Type.Enum([...exceptionKinds], { type: 'string', description: 'Why the answer of the bank did not fit.' }),
-    reference: TextOrNull,
-    batchId: Type.Union([Id('payoutBatch'), Type.Null()], {
-      description: 'The batch that it is about, or that has its payment.',
+    ...exceptionFields,
+    proposals: Type.Array(
+      Type.Object(
+        {
+          reference: Type.String({ examples: ['OWK7Q2MZ4TB5XJ3A'] }),
+          partnerId: Id('partner'),
+          withdrawalId: Id('withdrawal'),
+          amount: WireMoney,
+          outcome,
+        },
+        { title: 'ProposedPayment', ...strict },
+      ),
+      { description: 'The payments whose references the words of the bank hold. None is attached automatically.' },
+    ),
+    isBookedElsewhere: Type.Boolean({
+      description: 'Whether another message has booked the same amount on the same day: it may be the same money.',
     }),
-    partnerId: Type.Union([Id('partner'), Type.Null()]),
-    withdrawalId: Type.Union([Id('withdrawal'), Type.Null()]),
-    outcome: Type.Union([Type.Enum(['paid', 'failed', 'returned'], { type: 'string' }), Type.Null()], {
-      description: 'What the bank says became of the payment.',
-    }),
-    amount: Type.Union([SignedMoney, Type.Null()], { description: 'Negative if money left the account.' }),
-    bookedOn: Type.Union([Day, Type.Null()], { description: 'When the bank booked the money, if it moved any.' }),
-    reasonCode: TextOrNull,
-    reason: Type.String(),
-    fileName: TextOrNull,
-    line: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { description: 'Of the bank’s file.' }),
-    openedAt: Instant,
-    closedAt: InstantOrNull,
-    closedBy: TextOrNull,
-    decision: TextOrNull,
-    note: TextOrNull,
   },
-  { title: 'PayoutException', ...strict },
+  { title: 'PayoutExceptionDetails', ...strict },
 )
 
 export const Exceptions = Type.Object(
@@ -325,6 +371,20 @@ export const Closing = Type.Object(
       Id('partner', 'With `book`, and with `write_off` of money that left without a payment: whose float.'),
     ),
     payCycleId: Type.Optional(Id('payCycle', 'With `book`: the pay cycle whose settlement the money pays.')),
+    charge: Type.Optional(
+      Type.Object(
+        {
+          amount: WireMoney,
+          bornBy: Type.Enum(['operator', 'partner'], { type: 'string', description: 'Who bears it.' }),
+        },
+        {
+          title: 'BankCharge',
+          ...strict,
+          description:
+            'With `attach` and `give_back`: what the bank kept of a return, or took beside a payment. With it, the money is exactly the payment’s.',
+        },
+      ),
+    ),
     references: Type.Optional(
       Type.Array(Type.String({ pattern: `^${referencePattern}$` }), {
         minItems: 1,

@@ -50,6 +50,8 @@ export type NewException = {
   amount?: Money | null
   /** The day on which the bank booked the money, if it moved any. */
   bookedOn?: Day | null
+  /** What the bank says in words about the money. It may hold names. */
+  bankText?: string | null
   reasonCode?: string | null
   /** For a refused report: what follows from it for the member. */
   restriction?: Restriction | null
@@ -75,6 +77,7 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
     amount: each.amount?.amount.toString(),
     currency: each.amount?.currency,
     booked_on: each.bookedOn,
+    bank_text: each.bankText == null ? null : storable(each.bankText),
     reason_code: each.reasonCode,
     restriction: each.restriction,
     recovery_id: each.recoveryId,
@@ -82,14 +85,21 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
   // One parameter, since a bank file can open thousands.
   await sql`
     insert into payout_exceptions (id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id,
-                                   outcome, amount, currency, booked_on, reason_code, restriction, recovery_id, opened_at)
+                                   outcome, amount, currency, booked_on, bank_text, reason_code, restriction, recovery_id, opened_at)
     select id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id, outcome, amount,
-           currency, booked_on, reason_code, restriction, recovery_id, ${now}
+           currency, booked_on, bank_text, reason_code, restriction, recovery_id, ${now}
       from json_to_recordset(${JSON.stringify(rows)}::json)
         as e (id text, rail text, kind text, fingerprint text, reason text, bank_file_id text, line integer, reference text,
-              partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, booked_on date,
+              partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, booked_on date, bank_text text,
               reason_code text, restriction text, recovery_id text)
         on conflict on constraint each_exception_opens_once do nothing`.execute(tx)
+}
+
+// Of a text of the bank that is kept.
+const bankTextCharsMax = 1_000
+
+function storable(text: string): string {
+  return [...text.toWellFormed().replaceAll('\0', '')].slice(0, bankTextCharsMax).join('')
 }
 
 /** How many exceptions are open, of one partner or of all. */
@@ -114,6 +124,8 @@ export type Exception = {
   currency: Currency | null
   /** The day on which the bank booked the money; null if the answer moved none. */
   bookedOn: Day | null
+  /** What the bank says in words about the money. */
+  bankText: string | null
   reasonCode: string | null
   reason: string
   fileName: string | null
@@ -126,7 +138,10 @@ export type Exception = {
 }
 
 /** What a decision about an exception needs to know of it. */
-export type Decided = Omit<Exception, 'batchId' | 'reason' | 'fileName' | 'line' | 'closedBy' | 'decision' | 'note'>
+export type Decided = Omit<
+  Exception,
+  'batchId' | 'bankText' | 'reason' | 'fileName' | 'line' | 'closedBy' | 'decision' | 'note'
+>
 
 export const exceptionStates = ['open', 'closed', 'all'] as const
 export type ExceptionState = (typeof exceptionStates)[number]
@@ -164,7 +179,7 @@ export async function listAbout(
 async function select(db: Reader, rest: ReturnType<typeof sql>): Promise<Exception[]> {
   const { rows } = await sql<Exception>`
     select e.id, e.rail, e.kind, e.reference, e.partner_id, e.withdrawal_id, e.outcome, e.amount, e.currency,
-           e.booked_on, e.reason_code,
+           e.booked_on, e.bank_text, e.reason_code,
            e.reason, f.name as file_name, e.line, e.opened_at, e.closed_at, e.closed_by, e.decision, e.note,
            coalesce((select id from payout_batches where message_id = e.reference and rail = e.rail),
                     (select batch_id from payouts where reference = e.reference and rail = e.rail)) as batch_id

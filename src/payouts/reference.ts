@@ -10,6 +10,15 @@ export function isReference(text: string): boolean {
   return form.test(text)
 }
 
+/**
+ * The references that a text may hold, written in any letter case and with any blanks and punctuation between their characters. At every
+ * position, because the characters before a reference can look like the beginning of one.
+ */
+export function referencesIn(text: string): string[] {
+  const plain = text.toUpperCase().replace(/[^A-Z0-9]/g, '')
+  return [...new Set([...plain.matchAll(new RegExp(`(?=(${referencePattern}))`, 'g'))].map(([, found = '']) => found))]
+}
+
 /** Whether a text may be the message id of a batch of ours. */
 export function isBatchReference(text: string): boolean {
   return batchForm.test(text)

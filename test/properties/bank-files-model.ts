@@ -138,6 +138,8 @@ type Exception = {
   outcome: Outcome | null
   amount: bigint | null
   code: Code
+  /** It is an entry of the account. */
+  isBooked?: boolean
   openedAt: number
   decision: string | null
 }
@@ -466,7 +468,10 @@ export class BankFilesModel {
         // ARUCS tells of returns, and books nothing.
         const entry = form === 'arucs' ? undefined : statement
         const kind = this.#hearOfPayment({ of: about, outcome, amount, code, entry })
-        open(kind, { about, outcome, amount: kind === 'paid_after_give_back' ? -amount : amount, code })
+        open(kind, {
+          ...{ about, outcome, amount: kind === 'paid_after_give_back' ? -amount : amount, code },
+          isBooked: entry !== undefined,
+        })
         break
       }
       case 'whole batch':
@@ -733,12 +738,14 @@ export class BankFilesModel {
     this.#settle(rail)
   }
 
-  #giveBack({ rail, kind, about, outcome: reported, amount, code, openedAt }: Exception): void {
+  #giveBack({ rail, kind, about, outcome: reported, amount, code, openedAt, isBooked }: Exception): void {
     if (kind === 'money_in' || kind === 'money_out') throw new Refused()
     const payment = this.withdrawals.get(about ?? '')
     const batch = this.batches.get(about ?? '')
     // The bank has debited the batch, so it made some of the payments.
     if (batch !== undefined && amount !== null) throw new Refused()
+    // Money of another amount moved, and no charge is named.
+    if (payment !== undefined && kind === 'amount' && isBooked) throw new Refused()
     const isAboutUnpaid = reported === 'paid' || kind === 'blocked' || kind === 'float' || kind === 'duplicate'
     const isPaid = payment?.outcome === 'paid' && (isAboutUnpaid || payment.endedAt > openedAt)
     if (isPaid && reported !== 'returned') throw new Refused()

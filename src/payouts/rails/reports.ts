@@ -1,5 +1,6 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
 import type { Restriction } from '../../members/restrictions.ts'
+import type { Day } from '../../time.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { type Report, type StoredReport, toReport } from '../rail.ts'
 
@@ -32,6 +33,8 @@ export type EndedPayment = {
   /** What partners and members read. */
   reason?: string | null
   restriction?: Restriction | null
+  /** The entry of the account that moved the money, if a person says so; negative if it left. */
+  booked?: { day: Day; amount: bigint } | undefined
   now: Date
 }
 
@@ -55,10 +58,13 @@ export async function addRecord(
     entryKey,
     outcome,
     reason = null,
+    booked,
     now,
   }: Omit<EndedPayment, 'reasonCode' | 'restriction'>,
 ): Promise<void> {
   await sql`
-    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, created_at)
-    values (${rail}, ${messageId}, ${entryKey}, ${reference}, ${outcome}, ${reason}, ${now})`.execute(tx)
+    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, booked_on, amount, created_at)
+    values (${rail}, ${messageId}, ${entryKey}, ${reference}, ${outcome}, ${reason}, ${booked?.day}::date, ${booked?.amount}, ${now})`.execute(
+    tx,
+  )
 }

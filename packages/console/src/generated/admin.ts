@@ -97,6 +97,13 @@ export type AuditEntry = {
 
 export type AuditEntryId = `aud_${string}`
 
+/** With `attach` and `give_back`: what the bank kept of a return, or took beside a payment. With it, the money is exactly the payment’s. */
+export type BankCharge = {
+  amount: Money
+  /** Who bears it. */
+  bornBy: 'operator' | 'partner'
+}
+
 /** The file as the bank gave it, up to 1 GiB, or a ZIP archive of such files, up to 64 MiB. */
 export type BankFile = string
 
@@ -142,6 +149,7 @@ export type ExceptionClosing = {
   partnerId?: PartnerId | undefined
   /** With `book`: the pay cycle whose settlement the money pays. */
   payCycleId?: PayCycleId | undefined
+  charge?: BankCharge | undefined
   /** With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back. */
   references?: string[] | undefined
 }
@@ -611,6 +619,15 @@ export type PaymentAnswer = {
   line: number | null
 }
 
+export type PaymentOutcome = {
+  outcome: 'paid' | 'failed' | 'returned'
+  /** How you know. */
+  note: string
+  credit?: ReturnCredit | undefined
+  /** With `returned`, if less arrived than was paid: who bears the difference. */
+  chargeTo?: 'operator' | 'partner' | undefined
+}
+
 export type PaymentRemoval = {
   /** Why; the partner and the member read it. */
   reason: string
@@ -756,6 +773,8 @@ export type PayoutException = {
   amount: SignedMoney | null
   /** When the bank booked the money, if it moved any. */
   bookedOn: string | null
+  /** What the bank says in words about the money. */
+  bankText: string | null
   reasonCode: string | null
   reason: string
   fileName: string | null
@@ -768,12 +787,54 @@ export type PayoutException = {
   note: string | null
 }
 
+export type PayoutExceptionDetails = {
+  id: PayoutExceptionId
+  rail: string
+  /** Why the answer of the bank did not fit. */
+  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'rejected' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable' | 'paid_after_give_back'
+  reference: string | null
+  /** The batch that it is about, or that has its payment. */
+  batchId: PayoutBatchId | null
+  partnerId: PartnerId | null
+  withdrawalId: WithdrawalId | null
+  /** What the bank says became of the payment. */
+  outcome: 'paid' | 'failed' | 'returned' | null
+  /** Negative if money left the account. */
+  amount: SignedMoney | null
+  /** When the bank booked the money, if it moved any. */
+  bookedOn: string | null
+  /** What the bank says in words about the money. */
+  bankText: string | null
+  reasonCode: string | null
+  reason: string
+  fileName: string | null
+  /** Of the bank’s file. */
+  line: number | null
+  openedAt: Instant
+  closedAt: Instant | null
+  closedBy: string | null
+  decision: string | null
+  note: string | null
+  /** The payments whose references the words of the bank hold. None is attached automatically. */
+  proposals: ProposedPayment[]
+  /** Whether another message has booked the same amount on the same day: it may be the same money. */
+  isBookedElsewhere: boolean
+}
+
 export type PayoutExceptionId = `pex_${string}`
 
 export type PayoutExceptions = {
   exceptions: PayoutException[]
   /** Whether there are more after the last of these. */
   hasMore: boolean
+}
+
+export type ProposedPayment = {
+  reference: string
+  partnerId: PartnerId
+  withdrawalId: WithdrawalId
+  amount: Money
+  outcome: 'paid' | 'failed' | 'returned' | null
 }
 
 export type Rail = {
@@ -813,6 +874,12 @@ export type RemovedPayment = {
   partnerId: PartnerId
   withdrawalId: WithdrawalId
   batchId: PayoutBatchId
+}
+
+/** With `returned`: the entry by which the money arrived. */
+export type ReturnCredit = {
+  bookedOn: string
+  amount: Money
 }
 
 export type Revenue = {
@@ -1030,6 +1097,7 @@ export const operations: Record<string, Operation> = {
   'releasePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/release', hasBody: true },
   'getPayout': { method: 'GET', path: '/admin/v1/payouts/{payment}' },
   'removePayment': { method: 'POST', path: '/admin/v1/payouts/{payment}/remove', hasBody: true },
+  'decidePaymentOutcome': { method: 'POST', path: '/admin/v1/payouts/{payment}/outcome', hasBody: true },
   'exportPayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/export' },
   'downloadPayoutBatch': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}/file', hasQuery: true, accepts: '*/*' },
   'listPayoutExceptions': { method: 'GET', path: '/admin/v1/payout-exceptions', hasQuery: true, entries: 'exceptions', cursor: 'id' },
@@ -1458,6 +1526,14 @@ export interface AdminOperations {
    */
   removePayment(payment: string, body: PaymentRemoval, options?: CallOptions): Call<RemovedPayment>
   /**
+   * Say what became of a payment.
+   *
+   * For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception.
+   *
+   * `POST /admin/v1/payouts/{payment}/outcome` (decidePaymentOutcome)
+   */
+  decidePaymentOutcome(payment: string, body: PaymentOutcome, options?: CallOptions): Call<Payout>
+  /**
    * Export an approved batch.
    *
    * For a bank that takes files by hand. The file is fixed and the batch counts as sent; download the file next, and bring it to the bank once.
@@ -1495,11 +1571,11 @@ export interface AdminOperations {
    *
    * `GET /admin/v1/payout-exceptions/{exceptionId}` (getPayoutException)
    */
-  getPayoutException(exceptionId: PayoutExceptionId, options?: CallOptions): Call<PayoutException>
+  getPayoutException(exceptionId: PayoutExceptionId, options?: CallOptions): Call<PayoutExceptionDetails>
   /**
    * Close a bank answer that did not fit.
    *
-   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered.
+   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered.
    *
    * `POST /admin/v1/payout-exceptions/{exceptionId}/close` (closePayoutException)
    */
@@ -1553,7 +1629,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -1576,7 +1652,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */

@@ -2,6 +2,7 @@ import { sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import type { Currency } from '../../../money.ts'
+import type { Day } from '../../../time.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import { reasonInWords } from '../reasons.ts'
 import { recordOutcome } from '../reports.ts'
@@ -23,6 +24,8 @@ export type DecidedPayment = {
   requestOpenAt: Date | null
   /** The bank's id, if it has accepted a request. */
   transferId: string | null
+  /** When the payee should have the money. */
+  expectedAt: Date | null
 }
 
 /** @param payment its reference, or the withdrawal's id. @throws Problem `NotFound` */
@@ -34,7 +37,7 @@ export async function lockPayout(tx: Tx, payment: string): Promise<DecidedPaymen
 export async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {}): Promise<DecidedPayment> {
   const { rows } = await sql<DecidedPayment>`
     select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome,
-           sent_at is not null as is_sent_alone, request_open_at, transfer_id
+           sent_at is not null as is_sent_alone, request_open_at, transfer_id, expected_at
       from payouts where reference = ${payment} or withdrawal_id = ${payment} ${locks ? sql`for update` : sql``}`.execute(
     tx,
   )
@@ -52,6 +55,7 @@ export async function end(
     outcome,
     reasonCode,
     restriction,
+    booked,
     now,
   }: {
     payout: DecidedPayment
@@ -59,6 +63,7 @@ export async function end(
     outcome: FinalOutcome
     reasonCode: string | null
     restriction: Restriction | null
+    booked?: { day: Day; amount: bigint } | undefined
     now: Date
   },
 ): Promise<void> {
@@ -69,6 +74,26 @@ export async function end(
     throw problem('Conflict', `The payment ${reference} has not been sent; take it out of its batch instead`)
   const reason = reasonInWords(reasonCode)
   const ended = { rail, reference, messageId: 'operator', entryKey: key, now }
-  await recordOutcome(tx, { ...ended, outcome, reasonCode, reason, restriction })
+  await recordOutcome(tx, { ...ended, outcome, reasonCode, reason, restriction, booked })
   await batches.settleAnswered(tx, { rail, now })
+}
+
+/** Refuses to end a payment as failed that the bank may have made, or may still make. @param reported what the bank says became of it */
+export function refuseIfPayable(
+  { reference, rail, requestOpenAt, transferId }: DecidedPayment,
+  reported: FinalOutcome | null,
+): void {
+  if (requestOpenAt !== null) {
+    throw problem(
+      'Conflict',
+      `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that. It cannot ask unless ${rail} is in OPENWAGE_RAILS, so configure the rail again if it was taken out. If requests are repeated without an answer, hold the rail ${rail} first`,
+    )
+  }
+  // Only an exception that says so shows that the transfer has ended without being paid.
+  if (transferId !== null && reported !== 'failed' && reported !== 'returned') {
+    throw problem(
+      'Conflict',
+      `The bank has accepted ${reference} and may still pay it, so its money cannot be given back. The worker asks for the outcome`,
+    )
+  }
 }

@@ -3,10 +3,12 @@ import { problem } from '../../../errors.ts'
 import { inWords } from '../../../money.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { restrictionOf } from '../reasons.ts'
+import { attach } from './attachments.ts'
 import { endUnanswered } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
-import { type DecidedPayment, end, lockPayout } from './decided-payments.ts'
+import { bearCharge, type Charge, requireCharge } from './charges.ts'
+import { type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
 import { bookMovement, bookSettlement } from './float-movements.ts'
 import { lockRail } from './rail-lock.ts'
 import { recover } from './recoveries.ts'
@@ -17,13 +19,16 @@ import { writeOff } from './write-offs.ts'
 export type Decision =
   /** Nothing follows from the answer. */
   | { decision: 'ignore' }
-  /** The answer is about this payment. */
-  | { decision: 'attach'; reference: string }
+  /**
+   * The answer is about this payment: money that arrived returns it, and money that left pays it. `charge` is what the bank kept of a
+   * return, or took beside a debit.
+   */
+  | { decision: 'attach'; reference: string; charge?: Charge | undefined }
   /**
    * The payment, or every unanswered payment of the batch, was not made: the members have the money back. If the bank has debited
-   * the batch with too little, `references` names the payments that it did not make.
+   * the batch with too little, `references` names the payments that it did not make. `charge` is what it kept of a return.
    */
-  | { decision: 'give_back'; references?: readonly string[] | undefined }
+  | { decision: 'give_back'; references?: readonly string[] | undefined; charge?: Charge | undefined }
   /** The bank made the payment, or the payments of the batch, after all: the members repay. `references` as for `give_back`. */
   | { decision: 'recover'; references?: readonly string[] | undefined }
   /** Money that left is borne by the operator. `references` as for `recover`; `partnerId` if it is about no payment. */
@@ -49,8 +54,8 @@ export async function closeException(
 ): Promise<Exception> {
   const exception = await lockException(tx, exceptionId)
   if (exception.closedAt !== null) throw problem('Conflict', 'The exception is closed already')
-  if (decided.decision === 'attach') await attach(tx, { exception, reference: decided.reference, now })
-  if (decided.decision === 'give_back') await giveBack(tx, { exception, references: decided.references, now })
+  if (decided.decision === 'attach') await attach(tx, { exception, ...decided, now })
+  if (decided.decision === 'give_back') await giveBack(tx, { exception, ...decided, now })
   if (decided.decision === 'recover') await recover(tx, { exception, references: decided.references, now })
   if (decided.decision === 'write_off') {
     const { references, partnerId } = decided
@@ -103,30 +108,21 @@ async function book(
   else await bookSettlement(tx, { ...booking, payCycleId })
 }
 
-async function attach(
-  tx: Tx,
-  { exception, reference, now }: { exception: Exception; reference: string; now: Date },
-): Promise<void> {
-  const { outcome, amount, rail, id, reasonCode } = exception
-  if (outcome === null)
-    throw problem('Conflict', 'The answer does not say that a payment was made, failed or was returned')
-  const payout = await lockPayout(tx, reference)
-  if (payout.rail !== rail || (payout.batchId === null && !payout.isSentAlone))
-    throw problem('Conflict', `${reference} was not sent through ${rail}`)
-  if (amount !== null && amount !== payout.amount)
-    throw problem('Conflict', `The answer is about another amount than the payment ${reference}`)
-  const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
-  if (!isPossible) throw problem('Conflict', `The payment ${reference} is ${payout.outcome} already`)
-  if (outcome === 'failed') refuseIfPayable(payout, exception)
-  const restriction = outcome === 'paid' ? null : restrictionOf(reasonCode)
-  await end(tx, { payout, key: id, outcome, reasonCode, restriction, now })
-}
-
 async function giveBack(
   tx: Tx,
-  { exception, references = [], now }: { exception: Exception; references?: readonly string[] | undefined; now: Date },
+  {
+    exception,
+    references = [],
+    charge,
+    now,
+  }: {
+    exception: Exception
+    references?: readonly string[] | undefined
+    charge?: Charge | undefined
+    now: Date
+  },
 ): Promise<void> {
-  const { reference, amount, reasonCode, id, rail, kind } = exception
+  const { reference, amount, reasonCode, id, rail, kind, bookedOn } = exception
   if (kind === 'money_in' || kind === 'money_out')
     throw problem('Conflict', 'Money that arrived or left is closed with book or ignore: no payment failed')
   if (reference === null) throw problem('Conflict', 'The exception names neither a payment nor a batch')
@@ -150,13 +146,19 @@ async function giveBack(
     throw problem('Conflict', 'Payments are named only if the bank has debited their batch with another sum')
   if (found.batchId !== null) return await giveBackBatch(tx, { batchId: found.batchId, rail, key: id, reasonCode, now })
   const payout = await lockPayout(tx, reference)
+  if (bookedOn !== null && kind === 'amount' && exception.outcome === 'paid')
+    throw problem('Conflict', `The bank has debited ${reference}, so its money cannot be given back; ask the bank`)
+  if (bookedOn !== null && kind === 'amount') requireCharge({ payout, outcome: 'returned', amount, charge })
   const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
   if (outcome === null) throw problem('Conflict', `The payment ${reference} is ${payout.outcome} already`)
-  if (outcome === 'failed') refuseIfPayable(payout, exception)
+  if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)
   else await refuseIfPaidSince(tx, { payout, exception })
   // What blocks a payment is not about the member.
   const restriction = kind === 'blocked' ? null : restrictionOf(reasonCode)
-  await end(tx, { payout, key: `${id} ${reference}`, outcome, reasonCode, restriction, now })
+  const { partnerId } = payout
+  if (charge !== undefined && bookedOn !== null) await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, now })
+  const booked = bookedOn === null || outcome === 'failed' ? undefined : { day: bookedOn, amount: payout.amount }
+  await end(tx, { payout, key: `${id} ${reference}`, outcome, reasonCode, restriction, booked, now })
 }
 
 /**
@@ -243,21 +245,4 @@ async function refuseIfPaidSince(
       'Conflict',
       `The bank has paid ${reference}, so its money cannot be given back; close the exception with ignore`,
     )
-}
-
-/** Refuses to end a payment as failed that the bank may have made, or may still make. */
-function refuseIfPayable({ reference, rail, requestOpenAt, transferId }: DecidedPayment, exception: Exception): void {
-  if (requestOpenAt !== null) {
-    throw problem(
-      'Conflict',
-      `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that. It cannot ask unless ${rail} is in OPENWAGE_RAILS, so configure the rail again if it was taken out. If requests are repeated without an answer, hold the rail ${rail} first`,
-    )
-  }
-  // Only an exception that says so shows that the transfer has ended without being paid.
-  if (transferId !== null && exception.outcome !== 'failed' && exception.outcome !== 'returned') {
-    throw problem(
-      'Conflict',
-      `The bank has accepted ${reference} and may still pay it, so its money cannot be given back. The worker asks for the outcome`,
-    )
-  }
 }

@@ -78,6 +78,7 @@ export async function answerPayments(
         file: { id: fileId, line },
         outcome: isBookedTwice || record.state === 'accepted' || record.state === 'pending' ? null : record.state,
         bookedOn: record.booking?.day ?? null,
+        bankText: record.booking?.texts.join(' ') || null,
         ...(isMoney && booked !== null ? { amount: { amount: booked.amount, currency: rail.currency } } : {}),
       })
     }

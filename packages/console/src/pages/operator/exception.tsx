@@ -2,12 +2,17 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { admin } from '../../admin.ts'
-import { Choice, Field, Form } from '../../components/form.tsx'
+import { amountIn, Choice, Field, Form, readFields } from '../../components/form.tsx'
 import { KeyValues, Page, Panel, PendingPage } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
-import type { ExceptionClosing, PayoutException, PayoutExceptionId } from '../../generated/admin.ts'
+import type {
+  ExceptionClosing,
+  PayoutException,
+  PayoutExceptionDetails,
+  PayoutExceptionId,
+} from '../../generated/admin.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { session } from '../../session.ts'
 import { toast } from '../../toasts.ts'
@@ -52,6 +57,23 @@ export default function ExceptionPage() {
         <div class="stack">
           <Panel title="What happened">
             <p>{value.reason}</p>
+            {value.bankText !== null && <blockquote class="bank-text">{value.bankText}</blockquote>}
+            {value.proposals.length > 0 && (
+              <p>
+                The words of the bank name{' '}
+                {value.proposals.map(({ reference, withdrawalId, partnerId: of, amount }) => (
+                  <span key={reference}>
+                    <Id id={reference} isWhole href={`/console/${of}/withdrawals/${withdrawalId}`} />{' '}
+                    <Amount money={amount} />{' '}
+                  </span>
+                ))}
+              </p>
+            )}
+            {value.isBookedElsewhere && (
+              <p class="notice">
+                Another message has booked the same amount on the same day. It may be the same money.
+              </p>
+            )}
           </Panel>
           {value.closedAt === null ? <Decide exception={value} /> : <Decided exception={value} />}
         </div>
@@ -79,7 +101,7 @@ const titles: Record<string, string> = {
 
 const decisions = {
   ignore: ['Ignore', 'Nothing follows from it.'],
-  attach: ['Attach', 'The answer is about the payment with the reference below.'],
+  attach: ['Attach', 'It is about the payment below: money that arrived returns it, money that left pays it.'],
   give_back: ['Give back', 'It was not paid: the member has the money back, and can withdraw again.'],
   recover: ['Recover', 'The bank has paid after all: the members repay, from what is available first.'],
   write_off: ['Write off', 'The operator bears the money that left; the float lacks it until it is covered.'],
@@ -89,8 +111,8 @@ type Decision = keyof typeof decisions
 
 /** What the server would not refuse outright: only money can be booked, and only what names a payment be given back. */
 function choicesFor({ kind, outcome, reference, bookedOn }: PayoutException): Decision[] {
-  if (kind === 'money_in') return ['book', 'ignore']
-  if (kind === 'money_out') return ['book', 'write_off', 'ignore']
+  if (kind === 'money_in') return ['book', 'attach', 'ignore']
+  if (kind === 'money_out') return ['book', 'attach', 'write_off', 'ignore']
   if (kind === 'paid_after_give_back')
     return ['recover', ...(bookedOn === null ? [] : (['write_off'] as const)), 'ignore']
   return [
@@ -106,12 +128,27 @@ const isDebitOfBatch = ({ kind, amount, batchId, withdrawalId }: PayoutException
 
 const isOfBatch = ({ batchId, withdrawalId }: PayoutException) => batchId !== null && withdrawalId === null
 
-function bodyOf(fields: Record<string, string>): Record<string, string | string[]> {
-  const { references, ...others } = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
-  return references === undefined ? others : { ...others, references: references.split(/[\s,;]+/).filter(Boolean) }
+function bodyOf(given: Record<string, string>, { amount }: PayoutException): ExceptionClosing {
+  const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
+  const { decision = '', note = '', references, charge, bornBy, ...others } = fields
+  const currency = amount?.currency
+  return {
+    ...others,
+    // The server says which field is missing or wrong.
+    ...{ decision: decision as ExceptionClosing['decision'], note },
+    ...(references === undefined ? {} : { references: references.split(/[\s,;]+/).filter(Boolean) }),
+    ...(charge === undefined || currency === undefined
+      ? {}
+      : {
+          charge: {
+            amount: readFields({ charge }, field => field('charge', amountIn(currency))),
+            bornBy: bornBy === 'partner' ? 'partner' : 'operator',
+          },
+        }),
+  }
 }
 
-function Decide({ exception }: { exception: PayoutException }) {
+function Decide({ exception }: { exception: PayoutExceptionDetails }) {
   const { id, partnerId } = exception
   const [decision, setDecision] = useState<Decision>()
   return (
@@ -119,8 +156,7 @@ function Decide({ exception }: { exception: PayoutException }) {
       <Form
         submit="Close the exception"
         onSubmit={async fields => {
-          // The server says which field is wrong.
-          await admin.closePayoutException(id, bodyOf(fields) as ExceptionClosing)
+          await admin.closePayoutException(id, bodyOf(fields, exception))
           toast('Closed')
           reload('operator-exception')
         }}
@@ -149,8 +185,28 @@ function Decide({ exception }: { exception: PayoutException }) {
                 name="reference"
                 problem={problemOf('reference')}
                 note="OW… or the withdrawal’s id"
+                value={exception.proposals.length === 1 ? (exception.proposals[0]?.reference ?? '') : ''}
                 isRequired
               />
+            )}
+            {(decision === 'attach' || decision === 'give_back') && exception.amount !== null && (
+              <div class="form-row">
+                <Field
+                  label={`Charge of the bank, ${exception.amount.currency}`}
+                  name="charge"
+                  problem={problemOf('charge')}
+                  note="If the amount is not exactly the payment’s"
+                />
+                <Choice
+                  label="Borne by"
+                  name="bornBy"
+                  value="operator"
+                  choices={[
+                    ['operator', 'The operator'],
+                    ['partner', 'The partner'],
+                  ]}
+                />
+              </div>
             )}
             {decision === 'give_back' && isDebitOfBatch(exception) && (
               <Field

@@ -1,0 +1,91 @@
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
+import type { Currency } from '../../../money.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import type * as exceptions from '../../exceptions.ts'
+import { referencesIn } from '../../reference.ts'
+import { restrictionOf } from '../reasons.ts'
+import { bearCharge, type Charge, requireCharge } from './charges.ts'
+import { type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
+
+/**
+ * Takes an answer as one about a payment. Money that the bank named only in words returns the payment if it arrived, and pays it if
+ * it left.
+ * @throws Problem `Conflict` if the payment cannot be it, or the amounts differ by more than the charge that is named
+ */
+export async function attach(
+  tx: Tx,
+  {
+    exception,
+    reference,
+    charge,
+    now,
+  }: { exception: exceptions.Decided; reference: string; charge?: Charge | undefined; now: Date },
+): Promise<void> {
+  const { amount, rail, id, reasonCode, bookedOn } = exception
+  const outcome = outcomeOf(exception)
+  if (outcome === null)
+    throw problem('Conflict', 'The answer does not say that a payment was made, failed or was returned')
+  const payout = await lockPayout(tx, reference)
+  if (payout.rail !== rail || (payout.batchId === null && !payout.isSentAlone))
+    throw problem('Conflict', `${reference} was not sent through ${rail}`)
+  requireCharge({ payout, outcome, amount, charge })
+  const booked =
+    bookedOn === null ? undefined : { day: bookedOn, amount: outcome === 'returned' ? payout.amount : -payout.amount }
+  // What a person said before needs no second outcome.
+  if (payout.outcome === outcome && booked !== undefined && (await isSaidByHand(tx, { payout, booked }))) return
+  const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
+  if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is ${payout.outcome} already`)
+  if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)
+  const { partnerId } = payout
+  if (charge !== undefined) await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, now })
+  const restriction = outcome === 'paid' ? null : restrictionOf(reasonCode)
+  await end(tx, { payout, key: id, outcome, reasonCode, restriction, booked, now })
+}
+
+function outcomeOf({ outcome, kind, amount, bookedOn }: exceptions.Decided): FinalOutcome | null {
+  const isMoney = kind === 'money_in' || kind === 'money_out' || kind === 'unmatched'
+  if (outcome !== null || !isMoney || amount === null || bookedOn === null) return outcome
+  return amount > 0n ? 'returned' : 'paid'
+}
+
+/** Whether an operator has said by hand that the bank booked a payment, which no answer of the bank has explained since. */
+async function isSaidByHand(
+  db: Reader,
+  { payout: { rail, reference }, booked }: { payout: DecidedPayment; booked: { day: string; amount: bigint } },
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from bank_records
+     where rail = ${rail} and reference = ${reference} and message_id = 'operator' and entry_key like 'by hand %'
+       and booked_on = ${booked.day}::date and amount = ${booked.amount}`.execute(db)
+  return rows.length > 0
+}
+
+/** A payment whose reference the words of an answer hold. */
+export type Proposal = {
+  reference: string
+  partnerId: string
+  withdrawalId: string
+  amount: bigint
+  currency: Currency
+  outcome: FinalOutcome | null
+}
+
+/** What an operator should know before attaching an answer to a payment. Nothing is attached automatically: words prove nothing. */
+export async function readProposals(
+  db: Reader,
+  { id, rail, bankText, reference, closedAt }: exceptions.Exception,
+): Promise<{ proposals: Proposal[]; isBookedElsewhere: boolean }> {
+  if (closedAt !== null) return { proposals: [], isBookedElsewhere: false }
+  const named = referencesIn([reference, bankText].filter(text => text !== null).join(' '))
+  const { rows } = await sql<Proposal>`
+    select reference, partner_id, withdrawal_id, amount, currency, outcome from payouts
+     where rail = ${rail} and reference = any(${named}::text[]) and batch_id is not null order by reference`.execute(db)
+  const { rows: alike } = await sql`
+    select from payout_exceptions e
+      join bank_records own on own.rail = e.rail and own.booked_on = e.booked_on and e.fingerprint = own.message_id || ' ' || own.entry_key
+      join bank_records other on other.rail = e.rail and other.booked_on = own.booked_on and other.amount = own.amount
+                             and other.message_id <> own.message_id
+     where e.id = ${id} limit 1`.execute(db)
+  return { proposals: rows, isBookedElsewhere: alike.length > 0 }
+}

@@ -1,0 +1,64 @@
+import { sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
+import * as float from '../../../float/float.ts'
+import { inWords, type Money } from '../../../money.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import type { DecidedPayment } from './decided-payments.ts'
+
+/** What a bank kept of a return, or took beside a payment, and who bears it. */
+export type Charge = { amount: Money; bornBy: 'operator' | 'partner' }
+
+/**
+ * Refuses money that is not exactly a payment's, less or plus the charge that the decision names.
+ * @param amount of the entry, with either sign
+ * @throws Problem `Conflict`
+ */
+export function requireCharge({
+  payout: { reference, amount: paid, currency },
+  outcome,
+  amount,
+  charge,
+}: {
+  payout: DecidedPayment
+  outcome: FinalOutcome
+  amount: bigint | null
+  charge: Charge | undefined
+}): void {
+  if (charge !== undefined && charge.amount.currency !== currency)
+    throw problem('Conflict', `The charge must be in ${currency}`)
+  const named = charge?.amount.amount ?? 0n
+  if (amount === null) {
+    if (named > 0n) throw problem('Conflict', 'The answer gives no amount, so that it has no charge')
+    return
+  }
+  const entry = amount < 0n ? -amount : amount
+  const difference = outcome === 'returned' ? paid - entry : entry - paid
+  if (difference === named && (difference === 0n || outcome !== 'failed')) return
+  const words = (units: bigint) => inWords({ amount: units, currency })
+  if (difference > 0n && outcome !== 'failed')
+    throw problem(
+      'Conflict',
+      `The bank ${outcome === 'returned' ? 'returned' : 'debited'} ${words(entry)}, and the payment ${reference} is of ${words(paid)}; name the charge of ${words(difference)}`,
+    )
+  throw problem('Conflict', `The answer is about another amount than the payment ${reference}`)
+}
+
+/** Books a charge that a bank took from the account. @param exceptionId null if the decision closes none */
+export async function bearCharge(
+  tx: Tx,
+  {
+    rail,
+    exceptionId,
+    partnerId,
+    charge: { amount, bornBy },
+    now,
+  }: { rail: string; exceptionId: string | null; partnerId: string; charge: Charge; now: Date },
+): Promise<void> {
+  const { movementId } =
+    bornBy === 'operator'
+      ? await float.bearCost(tx, { partnerId, amount, exceptionId, now })
+      : await float.chargePartner(tx, { partnerId, amount, now })
+  await sql`
+    insert into bank_records (rail, message_id, entry_key, reference, movement_id, created_at)
+    values (${rail}, 'operator', ${`charge ${movementId}`}, '', ${movementId}, ${now})`.execute(tx)
+}

@@ -1,0 +1,161 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { FileRailScene } from '../../../../test/file-rail-scene.ts'
+import * as exceptions from '../../exceptions.ts'
+import { readProposals } from './attachments.ts'
+import { closeException, type Decision } from './decisions.ts'
+import { decideOutcome, type OutcomeByHand } from './outcomes.ts'
+
+let scene: FileRailScene
+beforeAll(async () => {
+  scene = await FileRailScene.start()
+})
+afterAll(() => scene.harness.stop())
+beforeEach(() => scene.nextWeek())
+afterEach(async () => {
+  expect(await scene.disagreements()).toEqual([])
+  await scene.harness.pool.query(`
+    update payout_exceptions set closed_at = now(), closed_by = 'test', decision = 'ignore' where closed_at is null`)
+})
+
+let messages = 0
+const message = () => `head;M${++messages}`
+const eur = (amount: bigint) => ({ amount, currency: 'EUR' as const })
+
+async function decide(decided: Decision): Promise<void> {
+  const [exception] = await scene.open()
+  const now = scene.harness.clock.now()
+  await scene.inTx(tx =>
+    closeException(tx, { exceptionId: exception?.id ?? '', person: 'Ada', note: 'asked the bank', now, ...decided }),
+  )
+  await scene.run('read-rail-reports')
+}
+
+async function say(payment: string, decided: OutcomeByHand): Promise<void> {
+  await scene.inTx(tx => decideOutcome(tx, { payment, now: scene.harness.clock.now(), ...decided }))
+  await scene.run('read-rail-reports')
+}
+
+const proposalsOf = async () => {
+  const [exception] = await exceptions.list(scene.harness.db, { state: 'open', take: 1 })
+  if (exception === undefined) throw new Error('No exception is open')
+  return await readProposals(scene.harness.db, exception)
+}
+
+describe('Money that the bank names only in words', () => {
+  test('is proposed for the payment whose reference its text holds, in any letter case, and attached by a decision only', async () => {
+    const { payments } = await scene.sent(5_000)
+    const { reference = '', memberId = '' } = payments[0] ?? {}
+    await scene.answer(message(), `paid;${reference};5000EUR;;E1;2026-03-10`)
+    const words = `RETURN ${reference.slice(0, 9).toLowerCase()} ${reference.slice(9).toLowerCase()} AC04 closed`
+    await scene.answer(message(), `entry;5000EUR;;E2;2026-03-12;${words}`)
+    expect(await scene.open()).toMatchObject([{ kind: 'money_in', bankText: words }])
+    expect(await scene.statusesOf(payments)).toEqual(['paid'])
+    expect(await proposalsOf()).toMatchObject({ proposals: [{ reference, amount: 5_000n }], isBookedElsewhere: false })
+    await decide({ decision: 'attach', reference })
+    expect(await scene.statusesOf(payments)).toEqual(['returned'])
+    expect(await scene.balanceOf(memberId)).toEqual({ available: 5_050, owed: 0 })
+    // The statement that names it in the usual way repeats it.
+    await scene.answer(message(), `returned;${reference};5000EUR;AC04;E9;2026-03-12`)
+    expect(await scene.open()).toEqual([])
+  })
+
+  test('pays a payment if it left, and warns if another message has booked as much on the day', async () => {
+    const { payments } = await scene.sent(5_000)
+    const { reference = '' } = payments[0] ?? {}
+    await scene.answer(message(), `entry;-5000EUR;;E1;2026-03-11;TRANSFER ${reference}`)
+    await scene.answer(message(), `entry;-5000EUR;;E2;2026-03-11;transfer`)
+    expect(await proposalsOf()).toEqual({ proposals: [], isBookedElsewhere: true })
+    await expect(decide({ decision: 'attach', reference: 'OWAAAAAAAAAAAAAA' })).rejects.toThrow('There is no payment')
+    await decide({ decision: 'attach', reference })
+    expect(await scene.statusesOf(payments)).toEqual(['paid'])
+    await expect(decide({ decision: 'attach', reference })).rejects.toThrow('is paid already')
+  })
+
+  test('less a charge is taken with the charge that the decision names, which the operator or the partner bears', async () => {
+    for (const bornBy of ['operator', 'partner'] as const) {
+      await scene.nextWeek()
+      const { payments } = await scene.sent(5_000)
+      const { reference = '', memberId = '' } = payments[0] ?? {}
+      await scene.answer(message(), `paid;${reference};5000EUR`)
+      const before = await scene.books()
+      await scene.answer(message(), `entry;4500EUR;;${bornBy};2026-03-12;return ${reference}`)
+      await expect(decide({ decision: 'attach', reference })).rejects.toThrow('name the charge of 5.00 EUR')
+      const charge = (amount: bigint) =>
+        ({ decision: 'attach', reference, charge: { amount: eur(amount), bornBy } }) as const
+      await expect(decide(charge(499n))).rejects.toThrow('name the charge of 5.00 EUR')
+      await decide(charge(500n))
+      expect(await scene.balanceOf(memberId)).toEqual({ available: 5_050, owed: 0 })
+      const after = await scene.books()
+      expect((after.float ?? 0) - (before.float ?? 0)).toBe(4_500)
+      const bearer = bornBy === 'operator' ? 'operator_costs' : 'written_off'
+      expect((after[bearer] ?? 0) - (before[bearer] ?? 0)).toBe(500)
+    }
+  })
+
+  test('and names a payment with another amount is not given back in full', async () => {
+    const { payments } = await scene.sent(5_000)
+    const { reference = '' } = payments[0] ?? {}
+    await scene.answer(message(), `paid;${reference};5000EUR`)
+    const before = await scene.books()
+    await scene.answer(message(), `returned;${reference};4500EUR;AC04;E3;2026-03-12`)
+    await expect(decide({ decision: 'give_back' })).rejects.toThrow('name the charge of 5.00 EUR')
+    await decide({ decision: 'give_back', charge: { amount: eur(500n), bornBy: 'operator' } })
+    expect(await scene.statusesOf(payments)).toEqual(['returned'])
+    expect(((await scene.books()).float ?? 0) - (before.float ?? 0)).toBe(4_500)
+  })
+})
+
+describe('A sent payment that no file answers', () => {
+  test('is paid by hand; a file that says the same closes quietly, and another opens an exception', async () => {
+    const { payments, messageId } = await scene.sent(5_000)
+    const { reference = '', id = '' } = payments[0] ?? {}
+    await say(id, { outcome: 'paid' })
+    expect(await scene.statusesOf(payments)).toEqual(['paid'])
+    await scene.answer(message(), `entry;-5000EUR;${messageId};E1;2026-03-11`)
+    await scene.answer(message(), `paid;${reference};5000EUR`)
+    expect(await scene.open()).toEqual([])
+    await scene.answer(message(), `failed;${reference};5000EUR;AC04`)
+    expect(await scene.open()).toMatchObject([{ kind: 'contradiction' }])
+  })
+
+  test('fails by hand only once the bank cannot pay it any longer', async () => {
+    const { payments, messageId } = await scene.sent(5_000)
+    const { reference = '' } = payments[0] ?? {}
+    await expect(say(reference, { outcome: 'failed' })).rejects.toThrow('The bank may still pay')
+    scene.harness.clock.advance({ minutes: 5 * 24 * 60 })
+    await scene.answer(message(), `batch;${messageId};acknowledged`)
+    await expect(say(reference, { outcome: 'failed' })).rejects.toThrow('has accepted')
+    const tomorrow = scene.harness.clock.now().toISOString().slice(0, 10)
+    await scene.answer(message(), `balance;${tomorrow};0EUR`, `entry;-5000EUR;;E1;${tomorrow};transfer`)
+    await expect(say(reference, { outcome: 'failed' })).rejects.toThrow('may be the payment')
+    await decide({ decision: 'ignore' })
+    await say(reference, { outcome: 'failed' })
+    expect(await scene.statusesOf(payments)).toEqual(['failed'])
+    // A later debit is money that was given back.
+    await scene.answer(message(), `paid;${reference};5000EUR;;E2;2026-03-20`)
+    expect(await scene.open()).toMatchObject([{ kind: 'paid_after_give_back' }])
+  })
+
+  test('is returned by hand with the day and amount of the credit, which the statement then repeats', async () => {
+    const { payments } = await scene.sent(5_000, 6_000)
+    const [first = '', second = ''] = payments.map(({ reference }) => reference)
+    const bookedOn = scene.harness.clock.now().toISOString().slice(0, 10)
+    const credit = { bookedOn, amount: eur(5_000n) }
+    await expect(say(first, { outcome: 'returned', credit: { ...credit, bookedOn: '2026-01-01' } })).rejects.toThrow(
+      'so it cannot have come back on 2026-01-01',
+    )
+    await expect(say(first, { outcome: 'returned', credit: { ...credit, amount: eur(5_001n) } })).rejects.toThrow(
+      'another amount',
+    )
+    await say(first, { outcome: 'returned', credit })
+    await say(second, { outcome: 'returned', credit: { ...credit, amount: eur(5_900n) } })
+    expect(await scene.statusesOf(payments)).toEqual(['returned', 'returned'])
+    await scene.answer(message(), `returned;${first};5000EUR;AC04;E1;${bookedOn}`)
+    expect(await scene.open()).toEqual([])
+    await scene.answer(message(), `entry;5000EUR;;E3;${bookedOn};RETURN`)
+    await decide({ decision: 'attach', reference: first })
+    expect(await scene.open()).toEqual([])
+    await scene.answer(message(), `returned;${first};5000EUR;AC04;E4;2030-01-01`)
+    expect(await scene.open()).toMatchObject([{ kind: 'money_in' }])
+  })
+})

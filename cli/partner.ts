@@ -18,7 +18,7 @@ import {
   suspendPartner,
   updatePartner,
 } from '../src/partners/partners.ts'
-import { isCountry, isTimeZone, settingBounds } from '../src/partners/settings.ts'
+import { isCountry, isRemittanceText, isTimeZone, remittanceAdvice, settingBounds } from '../src/partners/settings.ts'
 import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
 import { day, name, whole } from './arguments.ts'
 import { examples } from './help.ts'
@@ -171,6 +171,11 @@ for (const command of [createCommand, setCommand]) {
       whole(settingBounds.reviewDays),
     )
     .option(
+      '--remittance-text <text>',
+      'what members read on their bank statement beside a SEPA payment; "" for none',
+      remittanceText,
+    )
+    .option(
       '--requests-per-second <n>',
       withDefault('sustained rate limit', 'requestsPerSecond'),
       whole(settingBounds.requestsPerSecond),
@@ -250,6 +255,11 @@ for (const { verb, action, description, change, done, unchanged } of [
         },
       )
     })
+}
+
+function remittanceText(text: string): string {
+  if (!isRemittanceText(text)) throw new InvalidArgumentError(`${remittanceAdvice}.`)
+  return text
 }
 
 function country(text: string): string {

@@ -401,6 +401,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
   },
   partners: { members: 'checks in one statement whether the member of a session is still there' },
   payouts: {
+    partners: 'fixes the remittance text of payments when they join their batch',
     withdrawal_intents: 'writes the accounts of a batch of 100,000 payments page by page',
     withdrawals: 'writes the accounts of a batch of 100,000 payments page by page',
   },

@@ -139,6 +139,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     update: [
       'batchId',
       'expectedAt',
+      'remittanceText',
       'outcome',
       'reasonCode',
       'reason',
@@ -169,6 +170,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'shortfallPolicy',
       'offboardReviewPercent',
       'reviewDays',
+      'remittanceText',
       'paused',
       'suspendedAt',
     ],

@@ -336,6 +336,7 @@ export type DB = {
     shortfallPolicy: Generated<'carry' | 'write_off'>
     offboardReviewPercent: Generated<number>
     reviewDays: Generated<number>
+    remittanceText: Generated<string>
   }
   payCycles: {
     partnerId: string
@@ -489,6 +490,7 @@ export type DB = {
     requestOpenAt: Date | null
     refusedTransfers: Generated<string[]>
     retryAt: Date | null
+    remittanceText: Generated<string>
   }
   railCursors: {
     rail: string

@@ -48,6 +48,8 @@ test('a setting that is not possible is refused with its path', async () => {
   expect(problemOf(await create({ country: 'ZZ' }))).toEqual([400, 'BodyValidation', 'settings.country'])
   expect(problemOf(await create({ timeZone: 'Europe/Atlantis' }))).toEqual([400, 'BodyValidation', 'settings.timeZone'])
   expect(problemOf(await create({ reviewDays: 0 }))).toEqual([400, 'BodyValidation', 'settings.reviewDays'])
+  for (const remittanceText of ['Löhne', ' Wages', 'a'.repeat(141), 'Wages\n', '5 €'])
+    expect(problemOf(await create({ remittanceText }))).toEqual([400, 'BodyValidation', 'settings.remittanceText'])
   expect(problemOf(await create({ cycleAnchor: '2026-02-30' }))).toEqual([
     400,
     'BodyValidation',

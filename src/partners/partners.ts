@@ -32,6 +32,8 @@ export type Partner = {
   offboardReviewPercent: number
   /** Days after which a job that waits for a review is rejected. */
   reviewDays: number
+  /** What members read beside a SEPA payment; empty if nothing. */
+  remittanceText: string
   suspendedAt: Date | null
 }
 
@@ -65,6 +67,7 @@ export const defaultSettings = {
   shortfallPolicy: 'carry',
   offboardReviewPercent: 10,
   reviewDays: 14,
+  remittanceText: '',
 } as const satisfies Required<PartnerSettings>
 
 const partnerColumns = [
@@ -83,6 +86,7 @@ const partnerColumns = [
   'shortfallPolicy',
   'offboardReviewPercent',
   'reviewDays',
+  'remittanceText',
   'suspendedAt',
 ] as const
 

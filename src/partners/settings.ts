@@ -30,6 +30,17 @@ export function isTimeZone(text: string): boolean {
   }
 }
 
+// Of `Ustrd` in pain.001.
+const remittanceCharsMax = 140
+
+/** Whether banks take a text as it is: in the characters of SEPA, without blanks around it. */
+export function isRemittanceText(text: string): boolean {
+  return text.length <= remittanceCharsMax && /^[A-Za-z0-9/?:().,'+ -]*$/.test(text) && text === text.trim()
+}
+
+export const remittanceAdvice =
+  "Use up to 140 letters without accents, digits, spaces and / - ? : ( ) . , ' +, with no space at the start or end"
+
 export function isDay(text: string): boolean {
   return /^\d{4}-\d{2}-\d{2}$/.test(text) && beginsWithDay(text)
 }
@@ -70,6 +81,12 @@ const fields = {
     'A file that would offboard more than this share of the members waits for approval.',
   ),
   reviewDays: bounded('reviewDays', 'Days after which a job that waits for approval is rejected.'),
+  remittanceText: Type.String({
+    maxLength: remittanceCharsMax,
+    description:
+      "What members read on their bank statement beside a SEPA payment; empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it.",
+    examples: ['Wages on demand'],
+  }),
 }
 
 const strict = { additionalProperties: false }
@@ -79,10 +96,16 @@ export const SomeSettings = Type.Partial(Type.Object(fields), { title: 'PartnerS
 export type SomeSettings = Static<typeof SomeSettings>
 
 /** The first setting whose value no schema can check, and what to use instead. */
-export function faultOf({ country, timeZone }: SomeSettings): { path: string; message: string } | undefined {
+export function faultOf({
+  country,
+  timeZone,
+  remittanceText,
+}: SomeSettings): { path: string; message: string } | undefined {
   if (country !== undefined && !isCountry(country))
     return { path: 'country', message: 'Use a two-letter country code, for example GB' }
   if (timeZone !== undefined && !isTimeZone(timeZone))
     return { path: 'timeZone', message: 'Use an IANA time zone, for example Europe/London' }
+  if (remittanceText !== undefined && !isRemittanceText(remittanceText))
+    return { path: 'remittanceText', message: remittanceAdvice }
   return undefined
 }

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { euroRail, FileBank } from '../../test/file-bank.ts'
 import { euAccount, goodAccount, type Harness, startHarness } from '../../test/harness.ts'
 import type { Currency } from '../money.ts'
+import { updatePartner } from '../partners/partners.ts'
 import { cutOffOf, leadTimes } from './rails/calendars/cut-off.ts'
 import { uk } from './rails/calendars/uk.ts'
 import { fileRail } from './rails/file/file-rail.ts'
@@ -37,6 +38,13 @@ beforeEach(() => {
   harness.clock.set(day)
 })
 
+async function run(task: 'submit-withdrawals' | 'send-payout-batches', { afterMinutes }: { afterMinutes: number }) {
+  const { db, clock } = harness
+  clock.advance({ minutes: afterMinutes })
+  const tasks = payoutTasks(rails.map(settings => fileRail({ db, now: clock.now, settings })))
+  await tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
+}
+
 const fuller = { prefer: 'return=representation' }
 async function quote(to: Harness, currency: Currency, accountHolder: string) {
   const account = { ...(currency === 'EUR' ? euAccount : goodAccount), accountHolder }
@@ -61,15 +69,31 @@ test.each([
   expect(intent).toEqual(quoted)
 
   await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-  const { db, clock } = harness
-  const log = pino({ level: 'silent' })
-  const tasks = payoutTasks(rails.map(settings => fileRail({ db, now: clock.now, settings })))
-  clock.advance({ minutes: 1 })
-  await tasks['submit-withdrawals']({ db, log, now: clock.now })
-  clock.advance({ minutes: 7 * 60 })
-  await tasks['send-payout-batches']({ db, log, now: clock.now })
+  await run('submit-withdrawals', { afterMinutes: 1 })
+  await run('send-payout-batches', { afterMinutes: 7 * 60 })
   const file = [...bank.outbox.values()].at(-1)
   expect(file).toContain(currency === 'EUR' ? `<Cdtr><Nm>${payeeName}</Nm></Cdtr>` : payeeName)
+})
+
+test('a payment keeps the text of its partner from the time at which it joined its batch', async () => {
+  const setText = (remittanceText: string) =>
+    harness.db
+      .transaction()
+      .execute(tx => updatePartner(tx, { partnerId: harness.partner.id, settings: { remittanceText } }))
+  const withdraw = async () => {
+    const { withdrawalIntentId } = await quote(harness, 'EUR', 'Ada')
+    await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+    await run('submit-withdrawals', { afterMinutes: 1 })
+  }
+  await setText('Wages on demand')
+  await withdraw()
+  await setText('')
+  await withdraw()
+  await setText('Another text')
+  await run('send-payout-batches', { afterMinutes: 7 * 60 })
+  const file = [...euros.outbox.values()].at(-1)
+  expect(file?.match(/<CdtTrfTxInf>/g)).toHaveLength(2)
+  expect(file?.match(/<Ustrd>[^<]*/g)).toEqual(['<Ustrd>Wages on demand'])
 })
 
 test('the published answer to a new intent does not change', async () => {

@@ -41,6 +41,12 @@ const written: { name: string; schema: string; file: AsyncIterable<string> }[] =
   { name: 'SEPA booked as a batch', file: writeSepaCreditTransfer({ isBatchBooked: true })(batchOf(orders)) },
   { name: 'SEPA booked one by one', file: writeSepaCreditTransfer({ isBatchBooked: false })(batchOf(orders)) },
   { name: 'SEPA, 5,000 payments', file: writeSepaCreditTransfer()(batchOf(Array(5_000).fill(someOrder))) },
+  {
+    name: 'SEPA salaries with a text',
+    file: writeSepaCreditTransfer({ isSalary: true })(
+      batchOf([{ ...someOrder, remittanceText: "Wages on demand, (1/2) + 'x': ?" }], { isInstant: true }),
+    ),
+  },
   { name: 'UK', file: writeUkCreditTransfer()(ukBatchOf([someUkOrder])) },
   { name: 'UK instant', file: writeUkCreditTransfer()(ukBatchOf([someUkOrder], { isInstant: true })) },
 ]
@@ -85,6 +91,7 @@ assert.deepEqual(await partsOfSample('camt.054.001.04-returns.xml'), [
   {
     type: 'head',
     head: {
+      message: 'camt.054',
       messageId: '20201124375204228763929',
       createdAt: new Date('2020-11-25T00:29:29Z'),
       account: 'CH5109000000250092291',
@@ -99,16 +106,22 @@ assert.deepEqual(await partsOfSample('camt.054.001.04-returns.xml'), [
     entryReference: '190520CH02ZZTJR1',
     reasonCodes: ['AC01'],
     reasonText: 'Kontonummer falsch',
-    booking: { day: '2020-11-24', bankReference: '190520CH02ZZTJR1' },
+    booking: {
+      ...{ day: '2020-11-24', bankReference: '190520CH02ZZTJR1', isReversal: true, isReturn: true, charges: null },
+      texts: ['Kontouebertrag', 'EndToEndId-001-03-04 RETOUR TRANSAKTION NICHT AUSFÜHRBAR Kontouebertrag'],
+    },
   },
 ])
 assert.deepEqual(await partsOfSample('pain.002.001.03-rejected.xml'), [
   {
     type: 'head',
-    head: { messageId: '20180315375204222822452', createdAt: new Date('2018-03-15T11:25:12Z'), account: null },
+    head: {
+      ...{ message: 'pain.002', messageId: '20180315375204222822452' },
+      ...{ createdAt: new Date('2018-03-15T11:25:12Z'), account: null },
+    },
   },
   {
-    ...{ type: 'batch', line: 2, messageId: 'MsgId-001', level: 'group', state: 'partly' },
+    ...{ type: 'batch', line: 2, messageId: 'MsgId-001', level: 'payment-information', state: 'partly' },
     ...{ reasonCodes: [], reasonText: null },
   },
   {

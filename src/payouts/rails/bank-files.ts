@@ -6,7 +6,13 @@ import type { Day } from '../../time.ts'
 export type Debtor = { name: string; account: BankAccount; bic?: string | undefined }
 
 /** One payment of a batch. `reference` is unique over all payouts: `OW` and 14 characters of [A-Z2-7]. */
-export type PaymentOrder = { reference: string; amount: bigint; account: BankAccount }
+export type PaymentOrder = {
+  reference: string
+  amount: bigint
+  account: BankAccount
+  /** What the payee reads beside it, where the format has room for it. */
+  remittanceText?: string | undefined
+}
 
 /** A batch as a format writes it. */
 export type BatchToWrite = {

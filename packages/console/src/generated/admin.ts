@@ -544,6 +544,8 @@ export type PartnerSettings = {
   offboardReviewPercent: number
   /** Days after which a job that waits for approval is rejected. */
   reviewDays: number
+  /** What members read on their bank statement beside a SEPA payment; empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
+  remittanceText: string
 }
 
 export type PartnerSettingsChange = {
@@ -573,6 +575,8 @@ export type PartnerSettingsChange = {
   offboardReviewPercent?: number | undefined
   /** Days after which a job that waits for approval is rejected. */
   reviewDays?: number | undefined
+  /** What members read on their bank statement beside a SEPA payment; empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
+  remittanceText?: string | undefined
 }
 
 export type PartnerState = 'open' | 'paused' | 'suspended'
@@ -1699,5 +1703,6 @@ export const defaultSettings: PartnerSettings = {
   "cycleAnchor": "2024-01-01",
   "shortfallPolicy": "carry",
   "offboardReviewPercent": 10,
-  "reviewDays": 14
+  "reviewDays": 14,
+  "remittanceText": ""
 }

@@ -85,7 +85,8 @@ export async function join(
       const some = all.slice(first, first + rail.format.paymentsMax)
       const batchId = await addToOpenBatch(tx, { rail, ...batch, payments: some, now })
       await sql`
-        update payouts set batch_id = ${batchId}, expected_at = ${endOf(rail, expectedOn)}
+        update payouts p set batch_id = ${batchId}, expected_at = ${endOf(rail, expectedOn)},
+               remittance_text = (select o.remittance_text from partners o where o.id = p.partner_id)
          where reference = any(${some.map(({ reference }) => reference)}::text[])`.execute(tx)
     }
   }
@@ -483,17 +484,17 @@ export function toWrite(db: Reader, { rail, batch }: { rail: FileRailSettings; b
 
 async function* ordersOf(db: Reader, batchId: string): AsyncGenerator<PaymentOrder> {
   for (let after = ''; ; ) {
-    const { rows } = await sql<AccountColumns & { reference: string; amount: bigint }>`
-      select p.reference, p.amount, i.account_holder, i.sort_code, i.account_number, i.iban
+    const { rows } = await sql<AccountColumns & { reference: string; amount: bigint; remittanceText: string }>`
+      select p.reference, p.amount, p.remittance_text, i.account_holder, i.sort_code, i.account_number, i.iban
         from payouts p
         join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
         join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
        where p.batch_id = ${batchId} and p.removed_at is null and p.reference > ${after}
        order by p.reference limit ${pageSize}`.execute(db)
-    for (const { reference, amount, ...columns } of rows) {
+    for (const { reference, amount, remittanceText, ...columns } of rows) {
       const account = fromColumns(columns)
       if (account === null) throw new Error(`${reference} has no account`)
-      yield { reference, amount, account }
+      yield { reference, amount, account, remittanceText: remittanceText || undefined }
     }
     const last = rows.at(-1)
     if (last === undefined || rows.length < pageSize) return

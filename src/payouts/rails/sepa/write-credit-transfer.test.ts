@@ -47,6 +47,14 @@ test('payments are marked as salaries only if the rail says so', async () => {
   ])
 })
 
+test('a payment has its text after the account, but not in pounds, where it could take the place of the reference', async () => {
+  const text = { remittanceText: "Wages: 'May' + more" }
+  const fields = fieldsOf(await write(batchOf([{ ...someOrder, ...text }, someOrder])))
+  expect(fields.filter(field => /RmtInf/.test(field))).toEqual(["PmtInf/CdtTrfTxInf/RmtInf/Ustrd: Wages: 'May' + more"])
+  const pounds = await write(ukBatchOf([{ ...someUkOrder, ...text }]), writeUkCreditTransfer())
+  expect(pounds).not.toContain('RmtInf')
+})
+
 test('a batch has its ids, sums, date, payer and payments in the fields of pain.001.001.09', async () => {
   const file = await write(batchOf([someOrder, { ...someOrder, reference: 'OW22222222222222', amount: 5n }]))
   expect(file).toMatch(

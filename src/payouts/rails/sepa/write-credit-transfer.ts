@@ -2,7 +2,7 @@ import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import { type Currency, inDecimals } from '../../../money.ts'
 import type { BatchToWrite, PaymentOrder, WriteBatch } from '../bank-files.ts'
 import { ukPaymentMax } from '../uk-payments.ts'
-import { epcName, isEpcReference } from './names.ts'
+import { epcName, epcText, isEpcReference } from './names.ts'
 import { escapeXml, inChunks } from './xml-text.ts'
 
 export type CreditTransferOptions = {
@@ -28,6 +28,8 @@ type Scheme = {
   paymentMax: bigint
   paymentType: { single: string; instant: string }
   chargeBearer: string
+  /** Whether a text for the payee is written. */
+  hasRemittance: boolean
   /** The elements of an account, without the wrapper. */
   accountId(account: BankAccount): string
   /** The elements that identify the account's bank; empty if the account says it. */
@@ -47,6 +49,7 @@ const sepa: Scheme = {
     instant: `${serviceLevel('SEPA')}<LclInstrm><Cd>INST</Cd></LclInstrm>`,
   },
   chargeBearer: 'SLEV',
+  hasRemittance: true,
   accountId(account) {
     if (!('iban' in account)) throw new Error('A SEPA payment needs an IBAN')
     if (!/^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$/.test(account.iban)) throw new Error('The IBAN is malformed')
@@ -67,6 +70,8 @@ const uk: Scheme = {
   // ISO 20022 external codes: not urgent, and urgent by a net settlement system.
   paymentType: { single: serviceLevel('NURG'), instant: serviceLevel('URNS') },
   chargeBearer: 'SHAR',
+  // A Bacs record has one reference of 18 characters, and some banks fill it with the text instead of the end-to-end id.
+  hasRemittance: false,
   accountId(account) {
     return `<Othr><Id>${ukAccount(account).accountNumber}</Id><SchmeNm><Cd>BBAN</Cd></SchmeNm></Othr>`
   },
@@ -139,18 +144,22 @@ function head(batch: BatchToWrite, scheme: Scheme, { isBatchBooked, isSalary }: 
 }
 
 // InstrId repeats the reference: some banks answer with it alone.
-function creditTransfer({ reference, amount, account }: PaymentOrder, scheme: Scheme): string {
+function creditTransfer({ reference, amount, account, remittanceText }: PaymentOrder, scheme: Scheme): string {
   if (!isEpcReference(reference)) throw new Error(`The reference ${reference} is malformed`)
   if (amount < 1n || amount > scheme.paymentMax)
     throw new Error(`Payment ${reference}: the amount ${amount} is not allowed`)
   const id = escapeXml(reference)
   const money = inDecimals({ amount, currency: scheme.currency })
   const bank = scheme.bank(account, undefined)
+  const remittance =
+    remittanceText === undefined || !scheme.hasRemittance
+      ? ''
+      : `<RmtInf><Ustrd>${escapeXml(epcText(remittanceText))}</Ustrd></RmtInf>`
   return (
     `<CdtTrfTxInf><PmtId><InstrId>${id}</InstrId><EndToEndId>${id}</EndToEndId></PmtId>` +
     `<Amt><InstdAmt Ccy="${scheme.currency}">${money}</InstdAmt></Amt>` +
     (bank === '' ? '' : `<CdtrAgt><FinInstnId>${bank}</FinInstnId></CdtrAgt>`) +
     `<Cdtr><Nm>${escapeXml(epcName(account.accountHolder))}</Nm></Cdtr>` +
-    `<CdtrAcct><Id>${scheme.accountId(account)}</Id></CdtrAcct></CdtTrfTxInf>\n`
+    `<CdtrAcct><Id>${scheme.accountId(account)}</Id></CdtrAcct>${remittance}</CdtTrfTxInf>\n`
   )
 }

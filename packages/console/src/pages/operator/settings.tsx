@@ -7,7 +7,13 @@ import { reload } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 
 type Name = keyof PartnerSettings
-type Setting<N extends Name = Name> = { group: string; label: string; unit?: string; note?: string } & (
+type Setting<N extends Name = Name> = {
+  group: string
+  label: string
+  unit?: string
+  note?: string
+  isOptional?: true
+} & (
   | { kind: 'text' | 'day' | 'number' | 'switch' | 'zone' }
   | { kind: 'choice'; choices: Record<PartnerSettings[N] & string, string> }
 )
@@ -50,6 +56,10 @@ const settings: { [N in Name]: Setting<N> } = {
     ...{ group: 'Members', kind: 'number', label: 'A list may offboard', unit: '% of the members' },
     note: 'One that would offboard more waits for approval',
   },
+  remittanceText: {
+    ...{ group: 'Withdrawals', kind: 'text', label: 'Text on bank statements', isOptional: true },
+    note: "Beside SEPA payments: letters without accents, digits, spaces and / - ? : ( ) . , ' +",
+  },
   reviewDays: { group: 'Members', kind: 'number', label: 'Reject lists awaiting approval after', unit: 'days' },
   requestsPerSecond: { group: 'Requests', kind: 'number', label: 'Sustained', unit: 'requests a second' },
   requestsBurst: { group: 'Requests', kind: 'number', label: 'In a burst', unit: 'requests' },
@@ -84,7 +94,7 @@ function SettingField({
   value: PartnerSettings[keyof PartnerSettings]
   problem: string | undefined
 }) {
-  const { name, label, unit, note } = setting
+  const { name, label, unit, note, isOptional } = setting
   if (setting.kind === 'switch') return <Check label={label} name={name} isOn={value === true} />
   if (setting.kind === 'choice')
     return <Choice label={label} name={name} value={String(value)} choices={Object.entries(setting.choices)} />
@@ -94,7 +104,7 @@ function SettingField({
       label={unit === undefined ? label : `${label}, ${unit}`}
       type={setting.kind === 'day' ? 'date' : 'text'}
       suggestions={setting.kind === 'zone' ? Intl.supportedValuesOf('timeZone') : undefined}
-      isRequired
+      isRequired={isOptional !== true}
     />
   )
 }

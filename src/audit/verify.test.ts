@@ -3,6 +3,7 @@ import { claimingAt } from '../../test/claims.ts'
 import { goodAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql, type Tx } from '../database/database.ts'
+import * as invoices from '../fees/invoices.ts'
 import * as float from '../float/float.ts'
 import { foldFloatChanges } from '../ledger/ledger.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
@@ -82,8 +83,16 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
   await pay([
     [sam, 30_000],
     [eve, 5_000],
+    [ann, 5_000],
   ])
   const held = await withdraw(sam, 2_000)
+  await withdraw(ann, 1_500)
+  const now = clock.now()
+  const taken = { partnerId, amount: { amount: 50n, currency: 'GBP' as const }, reference: 'fees', now }
+  await inTx(tx => float.withdrawRevenue(tx, taken))
+  const invoice = await inTx(tx => invoices.issue(tx, { partnerId, currency: 'GBP', now }))
+  const payment = { reference: 'transfer', paidOn: '2026-04-02' }
+  await inTx(tx => invoices.pay(tx, { partnerId, invoiceId: invoice.id, ...payment, now }))
   const intent = await ok(call('POST', '/v1/pay/withdrawals/intent', { body: { memberId: sam, amount: gbp(2_000) } }))
   const second = await db
     .selectFrom('payCycles')
@@ -104,6 +113,7 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
     ...{ partnerId, paid, failed, cancelled, returned, lateReturn, held, sam, ann, bob, dan, eve },
     ...{ payRun: payRun.id, reverted: reverted.id, closedCycle, secondCycle: second.id },
     pending: intent.withdrawalIntentId ?? '',
+    invoice: invoice.id,
   }
 }
 
@@ -113,7 +123,15 @@ async function afterTampering(change: ReturnType<typeof sql>): Promise<Record<st
   await harness.ownerDb
     .transaction()
     .execute(async tx => {
-      for (const table of ['ledger_transfers', 'withdrawals', 'withdrawal_intents', 'pay_runs', 'pay_cycles']) {
+      const tables = [
+        'ledger_transfers',
+        'withdrawals',
+        'withdrawal_intents',
+        'pay_runs',
+        'pay_cycles',
+        'settlement_fees',
+      ]
+      for (const table of [...tables, 'invoices', 'invoice_lines', 'float_references']) {
         await sql`alter table ${sql.table(table)} disable trigger user`.execute(tx)
       }
       const { numAffectedRows } = await change.execute(tx)
@@ -263,6 +281,47 @@ test('a settlement of which more is due than is posted as receivable is reported
     insert into settlement_dues (partner_id, pay_cycle_id, currency, amount, settled_at)
     select partner_id, id, 'GBP', 700, now() from pay_cycles where id = ${life.closedCycle}`)
   expect(found['settlement dues']).toBe(`due in ${life.closedCycle}: 700 GBP, not 0 GBP`)
+})
+
+test('a fee that is covered, collected or given back otherwise than booked is reported', async () => {
+  const covered = await afterTampering(
+    sql`update settlement_fees set fee = fee - 1, covered = covered - 1, due = due - 1 where withdrawal_id = ${life.paid}`,
+  )
+  expect(covered['fees of members']).toBe(`the fee of ${life.paid} in ${life.closedCycle}: 50 GBP, not 49 GBP`)
+  const released = await afterTampering(
+    sql`update settlement_fees set released_at = now() where withdrawal_id = ${life.paid}`,
+  )
+  expect(released['fees of members']).toBe(`the fee of ${life.paid} in ${life.closedCycle}: 50 GBP, not 0 GBP`)
+  expect(released['collected fees']).toMatch(/^fees covered in /)
+  const collected = await afterTampering(
+    sql`update fee_collections set collected = collected - 1 where pay_cycle_id = ${life.closedCycle}`,
+  )
+  expect(collected['collected fees']).toMatch(/^fees (that can be )?collected in /)
+  expect(collected['whose money it is']).toMatch(/^(fees|revenue) in all cycles: /)
+  const twice = await afterTampering(copyOf(sql`reason = 'fees.collected' and pay_cycle_id = ${life.closedCycle}`))
+  expect(twice['collected fees']).toMatch(/^fees collected in /)
+  expect(twice['whose money it is']).toMatch(/^(fees|revenue) in all cycles: /)
+})
+
+test('an invoice, taken revenue or a statement that differs from the books is reported', async () => {
+  const summed = await afterTampering(sql`update invoices set sum = sum + 1 where id = ${life.invoice}`)
+  expect(summed.invoices).toMatch(/^billed by ivc_.* in its postings: 51 GBP, not 50 GBP$/)
+  const unpaid = await afterTampering(
+    sql`update invoices set status = 'open', paid_on = null, paid_reference = null where id = ${life.invoice}`,
+  )
+  expect(unpaid.invoices).toBe(`paid for ${life.invoice} in its postings: 0 GBP, not 50 GBP`)
+  const billed = await afterTampering(sql`update invoice_lines set fees = fees - 1 where invoice_id = ${life.invoice}`)
+  expect(billed.invoices).toBe(`lines of ${life.invoice} in its postings: 50 GBP, not 48 GBP`)
+  const taken = await afterTampering(sql`update float_references set amount = amount - 1 where direction = 'revenue'`)
+  expect(taken['whose money it is']).toMatch(/^operator_account in all cycles: /)
+  const moved = await afterTampering(
+    sql`update withdrawals set created_at = created_at - interval '1 day' where id = ${life.paid}`,
+  )
+  expect(moved['fee statements']).toMatch(/^fees of 2026-03-\d\d in the statement: /)
+  const late = await afterTampering(
+    sql`update ledger_transfers set created_at = created_at + interval '1 day' where movement_id = ${life.paid}`,
+  )
+  expect(late.journal).toMatch(/^tr_.*: not before /)
 })
 
 test('an amount carried out of one cycle but into none is reported', async () => {

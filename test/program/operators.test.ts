@@ -277,6 +277,39 @@ test('withdrawals, members and jobs can be shown by id alone, with amounts as Mo
   }
 })
 
+test('fees are billed, stated and exported by command, and revenue is taken out only if there is any', async () => {
+  const database = await newDatabase({ hasDemo: true })
+  await (await serve(database)).stop()
+  const [{ id: partnerId }] = await json(['partner', 'list'], database)
+  const month = new Date().toISOString().slice(0, 7)
+  const issued = await json(['invoice', 'issue', partnerId, 'GBP'], database)
+  expect(issued).toMatchObject({ partnerId, status: 'open', paid: null })
+  expect(issued.lines.every(({ tier }: { tier: string }) => tier === 'Gold')).toBe(true)
+  const again = await openwage(['invoice', 'issue', partnerId, 'GBP'], database)
+  expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('No fees in GBP') })
+  const of = [partnerId, issued.id]
+  const paid = await json(['invoice', 'pay', ...of, '--reference', 'transfer 7', '--on', `${month}-01`], database)
+  expect(paid).toMatchObject({ status: 'paid', paid: { reference: 'transfer 7', on: `${month}-01` } })
+  expect(await json(['revenue', 'show', partnerId], database)).toContainEqual(
+    expect.objectContaining({ currency: 'GBP', paid: issued.sum, inFloat: gbp(0) }),
+  )
+  const taking = ['revenue', 'withdraw', partnerId, 'GBP', '1', '--reference', 'fees']
+  const refused = await openwage(taking, database)
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('Only 0.00 GBP of collected fees') })
+  expect(await json(['invoice', 'reopen', ...of, '--note', 'another partner'], database)).toMatchObject({ paid: null })
+  expect(await json(['invoice', 'void', ...of, '--note', 'wrong'], database)).toMatchObject({ status: 'void' })
+  expect(await json(['invoice', 'list', '--status', 'void'], database)).toMatchObject([{ id: issued.id }])
+  expect(await json(['invoice', 'show', ...of], database)).toMatchObject({ id: issued.id, lines: issued.lines })
+  const statement = await openwage(['revenue', 'statement', partnerId, month], database)
+  expect(statement.stdout).toMatch(/^day,tier,withdrawals,/)
+  const dayAt = (daysAgo: number) => new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10)
+  const journal = await openwage(['ledger', 'journal', '--from', dayAt(90), '--to', dayAt(0)], database)
+  expect(journal.stdout).toMatch(/^day,partner_id,reference,reason,account,debit,credit,currency\r?\n/)
+  expect(journal.stdout).toContain(`,${partnerId},`)
+  const entries = await json(['audit', '--partner', partnerId], database)
+  expect(JSON.stringify(entries)).toContain('invoice.void')
+})
+
 test('every command has an example and a --json option, and is in the guide', async () => {
   const pages = ['docs/operations/commands.md', 'docs/reference/cli.md']
   const guide = pages.map(page => readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8')).join('\n')

@@ -13,6 +13,7 @@ import * as railHolds from '../src/payouts/rail-holds.ts'
 import * as approvals from '../src/payouts/rails/file/approvals.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
 import * as batches from '../src/payouts/rails/file/batches.ts'
+import { brakeInWords, listBrakes } from '../src/payouts/rails/file/brakes.ts'
 import * as copies from '../src/payouts/rails/file/copies.ts'
 import { findPayout } from '../src/payouts/rails/file/decided-payments.ts'
 import { exportAgain, exportBatch } from '../src/payouts/rails/file/export.ts'
@@ -36,7 +37,9 @@ export const payoutsCommand = new Command('payouts')
 addPaging(
   payoutsCommand
     .command('list')
-    .description('List the batches of payments, newest first, and the rails that are held.')
+    .description(
+      'List the batches of payments, newest first, and the rails that are held or approve no batch automatically.',
+    )
     .option('--rail <rail>', 'only this rail')
     .addOption(new Option('--status <status...>', 'only these statuses').choices(batches.batchStatuses)),
   'payoutBatch',
@@ -45,18 +48,22 @@ addPaging(
   .addHelpText('after', examples('payouts list', 'payouts list --status building approved --json'))
   .action(async ({ json, rail, status, ...paging }: ListOptions) => {
     const asked = { rail, statuses: status, before: paging.before, take: paging.take + 1 }
-    const { found, held, importing } = await withDatabase(async db => ({
+    const { found, held, brakes, importing } = await withDatabase(async db => ({
       found: await batches.list(db, asked),
       held: await railHolds.list(db),
       importing: await listBegun(db, rail),
+      brakes: await listBrakes(db, { rail }),
     }))
     const { shown, hasMore, more } = pageOf(found, paging)
     printResult(
       { json },
       {
-        value: { batches: shown.map(onWire), hasMore, heldRails: held, importing },
+        value: { batches: shown.map(onWire), hasMore, heldRails: held, brakes, importing },
         text: () =>
           held.map(each => `${each.rail} is held since ${each.heldAt.toISOString()} by ${each.heldBy}.\n`).join('') +
+          brakes
+            .map(brake => `No batch of ${brake.rail} is approved automatically. ${brakeInWords(brake)}.\n`)
+            .join('') +
           importing.map(each => `${progressInWords(each)}.\n`).join('') +
           table(
             shown.map(batch => ({

@@ -11,6 +11,8 @@ create table payout_batch_copies (
   -- Null: the worker.
   person text check (length(person) between 1 and 200),
   at timestamptz not null,
+  -- At the bank.
+  day date not null,
   primary key (batch_id, number),
   constraint worker_delivers check ((kind = 'delivery') = (person is null))
 );

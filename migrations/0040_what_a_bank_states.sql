@@ -10,6 +10,8 @@ create table bank_statements (
   rail text collate "C" not null,
   account text collate "C" not null,
   day date not null,
+  -- The first day that it covers whole; the last is its day. Null unless it has a closing balance.
+  covers_from date check (covers_from <= day),
   electronic_number bigint,
   legal_number bigint,
   opening bigint,

@@ -191,6 +191,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/rails/file/attachments': ['operators', 'cli'],
   'payouts/rails/file/balances': ['operators', 'cli'],
   'payouts/rails/file/batches': ['sandbox', 'operators', 'cli'],
+  'payouts/rails/file/brakes': ['operators', 'cli'],
   'payouts/rails/file/copies': ['operators', 'cli'],
   'payouts/rails/file/decided-payments': ['cli'],
   'payouts/rails/file/decisions': ['operators', 'cli'],

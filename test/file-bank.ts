@@ -136,7 +136,13 @@ function statementOf({
   closing: Money | null
   number: string | null
 }): BankRecord {
-  return { type: 'statement', ...of, numbers: { electronic: number === null ? null : BigInt(number), legal: null } }
+  const coversFrom = of.closing === null ? null : of.day
+  return {
+    type: 'statement',
+    ...of,
+    coversFrom,
+    numbers: { electronic: number === null ? null : BigInt(number), legal: null },
+  }
 }
 
 /** A bank that takes files in memory: what was delivered, what waits in the inbox and what became of it. */

@@ -42,6 +42,10 @@ export class FileRailScene {
 
   /** Begins the day anew: each test has its own Tuesday, and thus its own batch. */
   async nextWeek(): Promise<void> {
+    // Batches of the week are approved automatically, whatever was given back before.
+    await this.harness.pool.query(
+      'update payout_batches set brake_released_at = given_back_at where given_back_at is not null and brake_released_at is null',
+    )
     await this.send([])
     const { rows } = await this.harness.pool.query(`select max(created_at) as latest from withdrawals`)
     const latest: Date | null = rows[0].latest

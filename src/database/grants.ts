@@ -87,7 +87,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'reviewReason',
     ],
   },
-  bankStatements: { insert: true, update: ['opening', 'closing', 'bankFileId'] },
+  bankStatements: { insert: true, update: ['opening', 'closing', 'coversFrom', 'bankFileId'] },
   bankFiles: {
     insert: true,
     update: [

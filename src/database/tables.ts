@@ -65,6 +65,7 @@ export type DB = {
     rail: string
     account: string
     day: string
+    coversFrom: string | null
     electronicNumber: bigint | null
     legalNumber: bigint | null
     opening: bigint | null
@@ -382,6 +383,7 @@ export type DB = {
     kind: 'delivery' | 'download' | 'export'
     person: string | null
     at: Date
+    day: string
   }
   payoutBatchEndings: {
     batchId: string

@@ -92,12 +92,12 @@ export function bankFileRoutes(
     },
     async (request, reply) => {
       const { batchId } = request.params
-      const { rail } = await batches.require(db, batchId)
+      const rail = railOf((await batches.require(db, batchId)).rail)
       const { again: isAgain = false } = request.query
-      const { name, sha256, parts } = await fileOf(db, { rail: railOf(rail), batchId })
+      const { name, sha256, parts } = await fileOf(db, { rail, batchId })
       const { person } = operatorOf(request)
       await db.transaction().execute(async tx => {
-        const copy = await recordCopy(tx, { batchId, kind: 'download', person, isAgain, now: request.now })
+        const copy = await recordCopy(tx, { batchId, rail, kind: 'download', person, isAgain, now: request.now })
         await recordOnBatch(tx, request, { action: 'payout_batch.download', details: { person, sha256, copy } })
       })
       return sendParts(request, reply, { headers: fileHeaders(name, mediaTypes.bytes), parts: parts() })

@@ -11,12 +11,13 @@ import { Id } from '../ids.ts'
 import { toWire } from '../money.ts'
 import * as approvals from '../payouts/rails/file/approvals.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
+import { listBrakes } from '../payouts/rails/file/brakes.ts'
 import * as copies from '../payouts/rails/file/copies.ts'
 import * as unsentBatches from '../payouts/rails/file/unsent-batches.ts'
 import { referencePattern } from '../payouts/reference.ts'
 import { ReasonGiven } from './partner-schema.ts'
 import { Batch, Batches, BatchStatus, batchOnWire, OfBatch, Payments } from './payout-schema.ts'
-import { railName, reasonOf } from './rail-routes.ts'
+import { brakeOnWire, railName, reasonOf } from './rail-routes.ts'
 
 const tag = 'Payouts'
 const config = { isForOperators: true } as const
@@ -190,6 +191,7 @@ async function view(db: Reader, batchId: string) {
     approvalsNeeded: approvals.approvalsNeeded,
     copies: (await copies.list(db, batchId)).map(({ kind, person, at }) => ({ kind, person, at: at.toISOString() })),
     hold: batch.held ? await holdOf(db, batchId) : null,
+    brake: batch.status === 'building' ? brakeOnWire((await listBrakes(db, { rail: batch.rail }))[0]) : null,
   }
 }
 

@@ -8,6 +8,7 @@ import { checkMode, listStates, type Mode } from '../partners/partners.ts'
 import * as exceptions from '../payouts/exceptions.ts'
 import * as railHolds from '../payouts/rail-holds.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
+import { listBrakes } from '../payouts/rails/file/brakes.ts'
 import { listBegun } from '../payouts/rails/file/import.ts'
 import { listInstant } from '../tiers/tiers.ts'
 import * as webhooks from '../webhooks/webhooks.ts'
@@ -39,6 +40,7 @@ export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Da
       ...(await batches.list(db, { statuses: ['sent', 'acknowledged'], take: limits.batchesMax })),
     ],
     heldRails: await railHolds.list(db),
+    brakes: await listBrakes(db),
     openExceptions: await exceptions.countOpen(db),
     importing: await listBegun(db),
     verification: await verifications.findLastEnded(db),

@@ -6,6 +6,7 @@ import type { Mode, PartnerState } from '../partners/partners.ts'
 import type { RailHold } from '../payouts/rail-holds.ts'
 import type { AdyenSettings } from '../payouts/rails/adyen/settings.ts'
 import type { Batch } from '../payouts/rails/file/batches.ts'
+import type { Brake } from '../payouts/rails/file/brakes.ts'
 import type { FileRailSettings } from '../payouts/rails/file/format.ts'
 import type { BegunImport } from '../payouts/rails/file/import.ts'
 import type { listInstant } from '../tiers/tiers.ts'
@@ -47,6 +48,7 @@ export type DatabaseFacts = {
   /** Batches that are not settled, newest first. */
   batches: readonly Batch[]
   heldRails: readonly RailHold[]
+  brakes: readonly Brake[]
   openExceptions: number
   /** Bank files of which a part is imported. */
   importing: readonly BegunImport[]

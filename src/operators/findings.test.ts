@@ -20,6 +20,7 @@ const database: DatabaseFacts = {
   workersAlive: 1,
   batches: [],
   heldRails: [],
+  brakes: [],
   openExceptions: 0,
   importing: [],
   verification: undefined,

@@ -364,7 +364,7 @@ test('lists have pages, and rails are listed', async () => {
     currency: 'EUR',
     kind: 'files',
     isByHand: true,
-    importing: [],
+    ...{ brake: null, importing: [] },
   }
   expect(rails).toEqual([{ ...euroFiles, hold: null }])
 })
@@ -379,7 +379,7 @@ test('a rail that is held sends nothing until it is released; only a change is i
     currency: 'EUR',
     kind: 'files',
     isByHand: true,
-    importing: [],
+    ...{ brake: null, importing: [] },
   }
   const held = await post('/rails/euro-files/hold', { reason: 'bank outage' })
   expect(held.body).toEqual({ ...euroFiles, hold: { since: now, by: operator.id, reason: 'bank outage' } })
@@ -413,7 +413,14 @@ test('a rail that was taken out of the settings while it was held is listed unti
   const { db, clock } = harness
   const now = clock.now()
   await db.transaction().execute(tx => railHolds.hold(tx, { rail: 'left-bank', person: 'Ada', now }))
-  const left = { name: 'left-bank', isConfigured: false, currency: null, kind: null, isByHand: false, importing: [] }
+  const left = {
+    name: 'left-bank',
+    isConfigured: false,
+    currency: null,
+    kind: null,
+    isByHand: false,
+    ...{ brake: null, importing: [] },
+  }
   const { rails } = (await operator.call('GET', '/rails')).body
   expect(rails[1]).toEqual({ ...left, hold: { since: now.toISOString(), by: 'Ada', reason: null } })
 

@@ -33,6 +33,28 @@ export const ImportingFile = Type.Object(
   { title: 'ImportingFile', ...strict },
 )
 
+const brake = Type.Union(
+  [
+    Type.Object(
+      {
+        batchId: Id('payoutBatch', 'The batch that was given back.'),
+        since: Instant,
+        awaits: Type.String({
+          format: 'date',
+          description: 'The day whose statement shows that the batch was not paid.',
+        }),
+        reason: Type.String({ description: 'Why batches of the rail wait for people, in words.' }),
+      },
+      { title: 'RailBrake', ...strict },
+    ),
+    Type.Null(),
+  ],
+  {
+    description:
+      'Null unless a whole batch was given back and no statement shows yet that the bank did not pay it. Until then people approve every batch of the rail.',
+  },
+)
+
 export const Rail = Type.Object(
   {
     name: Type.String({ examples: ['sepa'] }),
@@ -58,6 +80,7 @@ export const Rail = Type.Object(
       ],
       { description: 'Null unless the rail is held. Nothing is sent through a rail that is held.' },
     ),
+    brake,
   },
   { title: 'Rail', ...strict },
 )
@@ -130,6 +153,7 @@ export const Batch = Type.Object(
       ],
       { description: 'Null unless an operator holds it back.' },
     ),
+    brake,
   },
   { title: 'PayoutBatch', ...strict },
 )

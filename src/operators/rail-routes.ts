@@ -8,6 +8,7 @@ import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import * as railHolds from '../payouts/rail-holds.ts'
 import type { AdyenSettings } from '../payouts/rails/adyen/settings.ts'
+import { type Brake, brakeInWords, listBrakes } from '../payouts/rails/file/brakes.ts'
 import type { FileRailSettings } from '../payouts/rails/file/format.ts'
 import { listBegun } from '../payouts/rails/file/import.ts'
 import { ReasonGiven } from './partner-schema.ts'
@@ -85,6 +86,7 @@ export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators
             ...unconfigured(name),
             hold: null,
             importing: [],
+            brake: null,
           }
           return { status: 200, body, resourceId: name }
         }),
@@ -131,14 +133,23 @@ async function view(db: Reader, { fileRails, adyenRails }: RailsOfOperators) {
     kind: 'api',
     isByHand: false,
   }))
+  const brakes = await listBrakes(db)
   const configured = [...files, ...apis]
   const others = [...holds.keys()].filter(name => !configured.some(each => each.name === name)).map(unconfigured)
   const importing = Map.groupBy(await listBegun(db), ({ rail }) => rail)
   return [...configured, ...others].map(rail => ({
     ...rail,
     hold: holds.get(rail.name) ?? null,
+    brake: brakeOnWire(brakes.find(each => each.rail === rail.name)),
     importing: importing.get(rail.name) ?? [],
   }))
+}
+
+/** Why batches of a rail wait for people; null if nothing stops their automatic approval. */
+export function brakeOnWire(brake: Brake | undefined) {
+  if (brake === undefined) return null
+  const { batchId, since, awaits } = brake
+  return { batchId, since: since.toISOString(), awaits, reason: brakeInWords(brake) }
 }
 
 function unconfigured(name: string) {

@@ -1,10 +1,12 @@
 import pino from 'pino'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { accountReport, type Status, statusReport, wholeBatch } from '../../test/bank-xml.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { accountReport, type Entry, type Status, statusReport, wholeBatch } from '../../test/bank-xml.ts'
 import { euroRail, ownIban } from '../../test/file-bank.ts'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { verify } from '../audit/verify.ts'
+import * as approvals from '../payouts/rails/file/approvals.ts'
 import { hasSignOfCopy } from '../payouts/rails/file/batches.ts'
+import { closeException } from '../payouts/rails/file/decisions.ts'
 import { fileRail } from '../payouts/rails/file/file-rail.ts'
 import { sepaFormat } from '../payouts/rails/sepa/format.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
@@ -33,6 +35,13 @@ beforeEach(() => {
   harness.clock.set(new Date(Date.UTC(2026, 2, 10 + 7 * week++, 10)))
 })
 
+afterEach(async () => {
+  // The next test has batches of the same rail.
+  await harness.pool.query(
+    'update payout_batches set brake_released_at = given_back_at where given_back_at is not null and brake_released_at is null',
+  )
+})
+
 const tasks = () => payoutTasks([fileRail({ db: harness.db, now: harness.clock.now, settings: byHand })])
 const run = (task: keyof ReturnType<typeof tasks>) => tasks()[task](context)
 
@@ -51,8 +60,8 @@ const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawal
 const statusesOf = async ({ withdrawals }: Batch) =>
   await Promise.all(withdrawals.map(async id => (await get(id)).status))
 
-/** A batch of five payments that is approved automatically, after its cut-off. */
-async function approvedBatch(): Promise<Batch> {
+/** A batch of five payments after its cut-off, which is approved automatically unless a brake holds. */
+async function closedBatch(): Promise<Batch> {
   const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
   const members: string[] = []
   for (let count = 0; count < 5; count++)
@@ -70,7 +79,7 @@ async function approvedBatch(): Promise<Batch> {
 
 /** … whose file an operator has carried to the bank, after so many downloads. */
 async function sentBatch({ downloads = 1 } = {}): Promise<Batch> {
-  const batch = await approvedBatch()
+  const batch = await closedBatch()
   const exported = await operator.call('POST', `/payout-batches/${batch.id}/export`)
   expect(exported.status, exported.text).toBe(200)
   for (let count = 0; count < downloads; count++) await download(batch.id)
@@ -287,5 +296,87 @@ describe('FF01 after a sign that the bank took a copy is an exception:', () => {
       { reference: batch.messageId, reason: expect.stringContaining('has taken a copy') },
     ])
     expect(await statusesOf(batch)).toEqual(allOf('submitted'))
+  })
+})
+
+describe('after a batch was given back', () => {
+  const today = () => harness.clock.now().toISOString().slice(0, 10)
+  const dayBefore = () => new Date(harness.clock.now().getTime() - 86_400_000).toISOString().slice(0, 10)
+  const statementOf = (day: string, entries: Entry[] = []) =>
+    importFile(message =>
+      accountReport(message, {
+        ...{ kind: 'camt.053', iban: ownIban, entries },
+        statement: { number: week, day, opening: 100_000_000n, closing: 100_000_000n },
+      }),
+    )
+  const get = async (id: string) => (await operator.call('GET', `/payout-batches/${id}`)).body
+  const close = async (batchId: string) => {
+    await run('send-payout-batches')
+    return (await get(batchId)).status
+  }
+
+  test('batches wait for people, who see why, until the statement of the day shows that it was not paid', async () => {
+    const batch = await sentBatch()
+    const executed = today()
+    await reject(batch, { reason: 'FF01' })
+    await expectGivenBack(batch)
+    harness.clock.advance({ minutes: 20 * 60 })
+    const waiting = await closedBatch()
+    const brake = { batchId: batch.id, awaits: executed, reason: expect.stringContaining(batch.messageId) }
+    expect(await get(waiting.id)).toMatchObject({ status: 'building', needsApproval: true, brake })
+    expect((await operator.call('GET', '/rails')).body.rails).toMatchObject([{ name: 'by-hand', brake }])
+    const { attention } = (await operator.call('GET', '/status')).body
+    expect(attention).toContainEqual(expect.stringContaining('No batch of by-hand is approved automatically'))
+    expect((await operator.call('GET', '/findings')).body.findings).toContainEqual(
+      expect.objectContaining({ sentence: expect.stringContaining('No batch of by-hand is approved automatically') }),
+    )
+    // Neither a statement of another day nor a notification shows it.
+    await statementOf(new Date(Date.parse(executed) - 86_400_000).toISOString().slice(0, 10))
+    await importFile(message => accountReport(message, { kind: 'camt.054', iban: ownIban, entries: [] }))
+    expect(await close(waiting.id)).toBe('building')
+    await statementOf(executed)
+    expect(await close(waiting.id)).toBe('approved')
+    expect((await operator.call('GET', '/rails')).body.rails).toMatchObject([{ name: 'by-hand', brake: null }])
+    expect(dayBefore()).toBe(executed)
+  })
+
+  test('people can approve batches all the same', async () => {
+    const batch = await sentBatch()
+    await reject(batch, { reason: 'FF01' })
+    harness.clock.advance({ minutes: 20 * 60 })
+    const waiting = await closedBatch()
+    for (const person of ['Ada', 'Bob'])
+      await harness.db
+        .transaction()
+        .execute(tx => approvals.approve(tx, { batchId: waiting.id, person, now: harness.clock.now() }))
+    expect((await get(waiting.id)).status).toBe('approved')
+  })
+
+  test('a statement with its debit releases nothing until the debit is decided', async () => {
+    const batch = await sentBatch()
+    const executed = today()
+    await reject(batch, { reason: 'FF01' })
+    harness.clock.advance({ minutes: 20 * 60 })
+    const waiting = await closedBatch()
+    const details = wholeBatch(batch.messageId)
+    await statementOf(executed, [{ bank: 'D1', amount: 49_750n, direction: 'DBIT', bookedOn: executed, details }])
+    expect(await close(waiting.id)).toBe('building')
+    for (const { id } of await exceptionsAbout(batch))
+      await harness.pool.query(
+        `update payout_exceptions set closed_at = opened_at, closed_by = 'Ada', decision = 'ignore', note = 'n' where id = $1`,
+        [id],
+      )
+    expect(await close(waiting.id)).toBe('approved')
+  })
+
+  test('by a decision, batches wait for the statement, too', async () => {
+    const batch = await sentBatch()
+    await reject(batch, { reason: 'NARR' })
+    const [{ id: exceptionId }] = await exceptionsAbout(batch)
+    const decided = { exceptionId, person: 'Ada', note: 'the bank has no other copy', now: harness.clock.now() }
+    await harness.db.transaction().execute(tx => closeException(tx, { ...decided, decision: 'give_back' }))
+    harness.clock.advance({ minutes: 20 * 60 })
+    const waiting = await closedBatch()
+    expect((await get(waiting.id)).status).toBe('building')
   })
 })

@@ -4,6 +4,7 @@ import { type Currency, inWords, toWire } from '../money.ts'
 import { listStates, type Mode } from '../partners/partners.ts'
 import * as exceptions from '../payouts/exceptions.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
+import { brakeInWords, listBrakes } from '../payouts/rails/file/brakes.ts'
 import { listBegun, progressInWords } from '../payouts/rails/file/import.ts'
 import { readQueue } from '../task-queue.ts'
 import { countOf } from '../text.ts'
@@ -40,6 +41,7 @@ async function readFacts(db: Reader, { mode, rails, now }: Asked) {
     batchesToApprove: await batches.countWaiting(db),
     openExceptions: await exceptions.countOpen(db),
     importing: await listBegun(db),
+    brakes: await listBrakes(db),
     workers: await listWorkers(db),
     queue: await readQueue(db, now),
     payouts: await inspection.countUnfinished(db, now),
@@ -57,6 +59,7 @@ function attentionOf(
     batchesToApprove,
     openExceptions,
     importing,
+    brakes,
     workers,
     queue,
     payouts,
@@ -96,6 +99,7 @@ function attentionOf(
       ? []
       : [`${countOf(openExceptions, 'open payout exception')}; see openwage payouts exceptions list`]),
     ...importing.map(each => `${progressInWords(each)}; unless an import runs, the worker continues it`),
+    ...brakes.map(brake => `No batch of ${brake.rail} is approved automatically. ${brakeInWords(brake)}`),
     ...lowFloats.map(
       ({ partnerId, currency, free, floor }) =>
         `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} free, floor ${inWords({ amount: floor, currency })}; top it up, then run openwage float fund`,
@@ -108,8 +112,8 @@ function attentionOf(
   ]
 }
 
-/** The status with its amounts as Money objects. */
-export function statusOnWire({ now, postgres, mode, rails, workers, queue, lowFloats, ...status }: Status) {
+/** The status with its amounts as Money objects. What brakes rails is among what needs attention. */
+export function statusOnWire({ now, postgres, mode, rails, workers, queue, lowFloats, brakes: _, ...status }: Status) {
   return {
     at: now,
     database: { postgres, schema: 'up to date' },

@@ -1,6 +1,7 @@
 import type { Verification } from '../audit/verifications.ts'
 import { inWords } from '../money.ts'
 import type { Batch } from '../payouts/rails/file/batches.ts'
+import { brakeInWords } from '../payouts/rails/file/brakes.ts'
 import { progressInWords } from '../payouts/rails/file/import.ts'
 import { countOf } from '../text.ts'
 import { addDays, dayIn } from '../time.ts'
@@ -30,6 +31,12 @@ export const workChecks: readonly Check<Facts>[] = [
         warning({
           sentence: `The rail ${rail} is held since ${heldAt.toISOString()} by ${heldBy}, so nothing is sent through it`,
           command: `openwage payouts release ${rail} --as PERSON`,
+        }),
+      ),
+      ...facts.brakes.map(brake =>
+        warning({
+          sentence: `No batch of ${brake.rail} is approved automatically. ${brakeInWords(brake)}`,
+          command: 'openwage payouts list --status building',
         }),
       ),
       ...facts.batches.flatMap(batch => batchOf(batch, facts)),

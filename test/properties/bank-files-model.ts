@@ -112,6 +112,7 @@ export type Batch = {
   isAnswered: boolean
   /** The bank has shown that it took a copy. */
   isTaken: boolean
+  isGivenBack: boolean
   /** The bank has its file. */
   isDelivered: boolean
   /** When its delivery was recorded. */
@@ -315,7 +316,7 @@ export class BankFilesModel {
       ...{
         isAutomatic: false,
         approvals: new Set(),
-        ...{ claims: 0, copies: 0, isAnswered: false, isTaken: false },
+        ...{ claims: 0, copies: 0, isAnswered: false, isTaken: false, isGivenBack: false },
         isDelivered: false,
         early: null,
         sentAt: 0,
@@ -345,7 +346,9 @@ export class BankFilesModel {
         payments.some(({ net }) => net > limits.paymentMax) ||
         sum(payments) > limits.batchMax ||
         sumToday + sum(payments) > limits.dayMax
-      if (isLarge) continue
+      // No statement here has a balance, so none shows that the batch was not paid. The other bank sends no statements.
+      const hasBrake = rail === 'euros' && all.some(({ isGivenBack }) => isGivenBack)
+      if (isLarge || hasBrake) continue
       Object.assign(batch, { status: 'approved', approvedAt: this.now, isAutomatic: true })
     }
     if (!rails[rail].confirms) this.#payUnanswered(rail)
@@ -612,6 +615,7 @@ export class BankFilesModel {
     if (code === 'AM04') return open('float')
     const isOfFile = code !== null && codes.every(each => each === null || each === 'FF01')
     if (!isOfFile || batch.isTaken || batch.copies !== 1 || earlier.length > 0) return open('rejected')
+    batch.isGivenBack = true
     for (const each of payments) if (each.outcome === null) this.#end(each, 'failed')
     if (batch.status === 'approved') batch.early = 'rejected'
     else batch.status = 'rejected'
@@ -753,6 +757,7 @@ export class BankFilesModel {
     const isPossible = (each: Withdrawal) =>
       each.rail === rail && (each.outcome === null || each.outcome === 'paid') && isRecordedSent(each)
     if (all.length === 0 || !all.every(isPossible)) throw new Refused()
+    if (batch !== undefined) batch.isGivenBack = true
     for (const each of all)
       this.#end(each, each.outcome === null ? 'failed' : 'returned', payment ? restrictionOf(code) : null)
     this.#settle(rail)

@@ -97,6 +97,8 @@ export type BankRecord =
       line: number
       /** Whose end the closing balance is of. */
       day: Day
+      /** The first day that it covers whole; null unless it has a closing balance. */
+      coversFrom: Day | null
       opening: Money | null
       closing: Money | null
       numbers: { electronic: bigint | null; legal: bigint | null }

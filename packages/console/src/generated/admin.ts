@@ -702,6 +702,8 @@ export type PayoutBatch = {
   copies: PayoutBatchCopy[]
   /** Null unless an operator holds it back. */
   hold: PayoutBatchHold | null
+  /** Null unless a whole batch was given back and no statement shows yet that the bank did not pay it. Until then people approve every batch of the rail. */
+  brake: RailBrake | null
 }
 
 export type PayoutBatchCopy = {
@@ -855,6 +857,18 @@ export type Rail = {
   importing: ImportingFile[]
   /** Null unless the rail is held. Nothing is sent through a rail that is held. */
   hold: RailHold | null
+  /** Null unless a whole batch was given back and no statement shows yet that the bank did not pay it. Until then people approve every batch of the rail. */
+  brake: RailBrake | null
+}
+
+export type RailBrake = {
+  /** The batch that was given back. */
+  batchId: PayoutBatchId
+  since: Instant
+  /** The day whose statement shows that the batch was not paid. */
+  awaits: string
+  /** Why batches of the rail wait for people, in words. */
+  reason: string
 }
 
 export type RailHold = {

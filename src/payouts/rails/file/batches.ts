@@ -12,6 +12,7 @@ import { newBatchReference } from '../../reference.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
 import { endMore, endUnanswered } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
+import { listBrakes, releaseBrakes } from './brakes.ts'
 import * as copies from './copies.ts'
 import { debtorOf } from './debtors.ts'
 import type { FileRailSettings } from './format.ts'
@@ -180,9 +181,12 @@ export async function claimForRequests(
 
 /**
  * Closes the batches whose cut-off has come: no payment joins them any longer. Cancels the empty ones, and approves those that
- * need no person.
+ * need no person: none while a brake holds.
  */
-export async function closeDue(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<void> {
+export async function closeDue(
+  tx: Tx,
+  { rail, now }: { rail: ApprovingRail | FileRailSettings; now: Date },
+): Promise<void> {
   await lockRail(tx, { rail: rail.name, for: 'batches' })
   await sql`
     update payout_batches set closed_at = ${now}
@@ -192,7 +196,9 @@ export async function closeDue(tx: Tx, { rail, now }: { rail: ApprovingRail; now
      where rail = ${rail.name} and status in ('building', 'approved') and closed_at is not null and payment_count = 0`.execute(
     tx,
   )
-  await approveWithinLimits(tx, { rail, now })
+  const settings = 'format' in rail && rail.format.readsStatements ? rail : undefined
+  await releaseBrakes(tx, { rail: rail.name, settings, now })
+  if ((await listBrakes(tx, { rail: rail.name })).length === 0) await approveWithinLimits(tx, { rail, now })
 }
 
 async function approveWithinLimits(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<void> {
@@ -350,7 +356,8 @@ export async function claimForSending(
   const batch = claimed && (await find(tx, batchId))
   if (claimed === undefined || batch === undefined) return undefined
   const { fileName, isFixed } = claimed
-  const copy = leaves === undefined ? null : await copies.record(tx, { batchId, ...leaves, now })
+  const copy =
+    leaves === undefined ? null : await copies.record(tx, { batchId, ...leaves, timeZone: rail.timeZone, now })
   const isLate = dayIn(rail.timeZone, now) > dayIn(rail.timeZone, batch.cutOffAt)
   if (isFixed || !isLate) return { ...batch, fileName, missed: null, copy }
   const { cutOffAt, valueDate, expectedOn } = rail.schedule(now, batch.isInstant)

@@ -1,4 +1,5 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { dayIn } from '../../../time.ts'
 
 // Each time that the file of a batch left, or may have left, is a copy: an attempt to deliver it, even one that was killed, an
 // export into a folder, a download.
@@ -8,13 +9,14 @@ export type CopyKind = 'delivery' | 'export' | 'download'
 /** @property person null for the worker, which delivers */
 export type Copy = { number: number; kind: CopyKind; person: string | null; at: Date }
 
-export type NewCopy = { batchId: string; kind: CopyKind; person: string | null; now: Date }
+/** @property timeZone the bank's, which decides the day */
+export type NewCopy = { batchId: string; kind: CopyKind; person: string | null; timeZone: string; now: Date }
 
 /** Records that the file of a batch is about to leave. The caller holds the lock of the batch. @returns the number of the copy */
-export async function record(tx: Tx, { batchId, kind, person, now }: NewCopy): Promise<number> {
+export async function record(tx: Tx, { batchId, kind, person, timeZone, now }: NewCopy): Promise<number> {
   const { rows } = await sql<{ number: number }>`
-    insert into payout_batch_copies (batch_id, number, kind, person, at)
-    select ${batchId}, coalesce(max(number), 0) + 1, ${kind}, ${person}::text, ${now}
+    insert into payout_batch_copies (batch_id, number, kind, person, at, day)
+    select ${batchId}, coalesce(max(number), 0) + 1, ${kind}, ${person}::text, ${now}, ${dayIn(timeZone, now)}::date
       from payout_batch_copies where batch_id = ${batchId}
     returning number`.execute(tx)
   return rows[0]?.number ?? 0

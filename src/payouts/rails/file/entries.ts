@@ -135,12 +135,13 @@ export async function keepStatement(
   { rail, fileId }: Context,
   { head, record }: { head: BankFileHead; record: Extract<BankRecord, { type: 'statement' }> },
 ): Promise<void> {
-  const { day, opening, closing, numbers } = record
+  const { day, coversFrom, opening, closing, numbers } = record
   await sql`
-    insert into bank_statements as s (rail, account, day, electronic_number, legal_number, opening, closing, currency, bank_file_id)
-    values (${rail.name}, ${head.account ?? ''}, ${day}::date, ${numbers.electronic}, ${numbers.legal}, ${opening?.amount ?? null},
+    insert into bank_statements as s (rail, account, day, covers_from, electronic_number, legal_number, opening, closing, currency, bank_file_id)
+    values (${rail.name}, ${head.account ?? ''}, ${day}::date, ${coversFrom}::date, ${numbers.electronic}, ${numbers.legal}, ${opening?.amount ?? null},
             ${closing?.amount ?? null}, ${rail.currency}, ${fileId})
         on conflict on constraint one_statement_per_day_and_number
         do update set opening = coalesce(excluded.opening, s.opening), closing = coalesce(excluded.closing, s.closing),
+                      covers_from = coalesce(excluded.covers_from, s.covers_from),
                       bank_file_id = excluded.bank_file_id`.execute(tx)
 }

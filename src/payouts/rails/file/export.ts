@@ -123,7 +123,16 @@ async function lockExport(tx: Tx, batchId: string): Promise<void> {
  */
 export async function recordCopy(
   tx: Tx,
-  { batchId, isAgain, ...copy }: Omit<copies.NewCopy, 'kind'> & { kind: 'export' | 'download'; isAgain: boolean },
+  {
+    batchId,
+    rail,
+    isAgain,
+    ...copy
+  }: Omit<copies.NewCopy, 'kind' | 'timeZone'> & {
+    rail: FileRailSettings
+    kind: 'export' | 'download'
+    isAgain: boolean
+  },
 ): Promise<number> {
   await sql`select from payout_batches where id = ${batchId} for update`.execute(tx)
   const earlier = await copies.list(tx, batchId)
@@ -133,7 +142,7 @@ export async function recordCopy(
       `The file has left already: ${copies.inWords(earlier)}. If the bank gets it twice, it may pay all members twice; ask for it ` +
         'again only if the bank does not have it',
     )
-  return await copies.record(tx, { batchId, ...copy })
+  return await copies.record(tx, { batchId, timeZone: rail.timeZone, ...copy })
 }
 
 /**
@@ -151,7 +160,7 @@ export async function exportAgain(
   }: { rail: FileRailSettings; batchId: string; folder: string; person: string; record: RecordExport },
 ): Promise<SentFile & { path: string; isNew: boolean }> {
   const { name, sha256, valueDate, parts } = await fileOf(db, { rail, batchId })
-  const copy = { batchId, kind: 'export', person, isAgain: true } as const
+  const copy = { batchId, rail, kind: 'export', person, isAgain: true } as const
   const number = await db.transaction().execute(async tx => {
     await record(tx, { sha256 })
     return await recordCopy(tx, { ...copy, now: now() })

@@ -362,7 +362,10 @@ describe('a statement', () => {
         ...[balance('CLBD', ofPage), balance('CLBD'), balance('CLAV', { amount: '3.00' })],
       ]
       expect(await recordsOf(statementOf(balances.join('')))).toEqual([
-        { type: 'statement', day: '2026-03-03', opening: eur(-900n), closing: eur(-705n), numbers: unnumbered },
+        {
+          ...{ type: 'statement', day: '2026-03-03', coversFrom: '2026-03-03' },
+          ...{ opening: eur(-900n), closing: eur(-705n), numbers: unnumbered },
+        },
       ])
     },
   )
@@ -371,7 +374,10 @@ describe('a statement', () => {
     const numbers = '<ElctrncSeqNb>12</ElctrncSeqNb><LglSeqNb>3</LglSeqNb><CreDtTm>2026-03-04T05:00:00</CreDtTm>'
     const file = statementOf('').replace(account, `${numbers}${account}`)
     expect(await recordsOf(file)).toEqual([
-      { type: 'statement', day: '2026-03-04', opening: null, closing: null, numbers: { electronic: 12n, legal: 3n } },
+      {
+        ...{ type: 'statement', day: '2026-03-04', coversFrom: null },
+        ...{ opening: null, closing: null, numbers: { electronic: 12n, legal: 3n } },
+      },
     ])
     const notification = file.replaceAll('Stmt>', 'Ntfctn>').replaceAll('BkToCstmrNtfctn', 'BkToCstmrDbtCdtNtfctn')
     expect(await recordsOf(notification)).toEqual([])
@@ -406,6 +412,21 @@ describe('a file of account reports', () => {
       { type: 'entry', booking: { day: '2026-03-03' } },
       // The balance still says of which day the statement is.
       { type: 'entry', booking: { day: '2026-03-02' } },
+      { type: 'statement', day: '2026-03-02', coversFrom: '2026-03-02', closing: null },
+    ])
+  })
+
+  test.each([
+    ['2026-02-27T00:00:00', '2026-02-27'],
+    ['2026-02-27T18:00:00', '2026-02-28'],
+    ['2026-03-02T18:00:00', '2026-03-02'],
+  ])('covers the days of its period, whole days only: from %s on %s', async (begins, coversFrom) => {
+    const period = `<FrToDt><FrDtTm>${begins}</FrDtTm><ToDtTm>2026-03-02T23:59:59</ToDtTm></FrToDt>`
+    const balance =
+      '<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">7.05</Amt><CdtDbtInd>CRDT</CdtDbtInd>' +
+      '<Dt><Dt>2026-03-02</Dt></Dt></Bal>'
+    expect(await recordsOf(statements(statement(first, balance).replace('<Acct>', `${period}<Acct>`)))).toMatchObject([
+      { type: 'statement', day: '2026-03-02', coversFrom },
     ])
   })
 

@@ -98,10 +98,11 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
     const numbers = { electronic: numberOf(unit, 'ElctrncSeqNb'), legal: numberOf(unit, 'LglSeqNb') }
     const day = dayOfStatement(unit)
     const balances = { opening, closing }
-    const isEmpty = Object.values({ ...balances, ...numbers }).every(value => value === null)
+    const coversFrom = closedOn === undefined ? null : firstDayOf(unit, closedOn)
+    const isEmpty = Object.values({ ...balances, ...numbers, coversFrom }).every(value => value === null)
     // Notifications have numbers, too, which count something else.
     if (message === 'camt.053' && day !== undefined && !isEmpty)
-      emit({ type: 'statement', line: unit.line, day, ...balances, numbers })
+      emit({ type: 'statement', line: unit.line, day, coversFrom, ...balances, numbers })
     account = closedOn = undefined
     opening = closing = null
   }
@@ -349,6 +350,15 @@ function referenceOf(unit: Unit): string | null {
 function numberOf(unit: Unit, field: string): bigint | null {
   const text = unit.get(field)
   return text !== undefined && /^\d{1,18}$/.test(text) ? BigInt(text) : null
+}
+
+/** The first day that a statement covers whole: some begin within a day. Without a period, it covers the day of its balance. */
+function firstDayOf(unit: Unit, closedOn: Day): Day {
+  const begins = unit.get('FrToDt/FrDtTm')
+  const day = dayAmong(unit, ['FrToDt/FrDtTm'])
+  if (begins === undefined || day === undefined) return closedOn
+  const first = /^.{10}(T00:00|$)/.test(begins) ? day : addDays(day, 1)
+  return first < closedOn ? first : closedOn
 }
 
 function isCreditOf(unit: Unit): boolean {

@@ -1,4 +1,4 @@
-import { constants, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { constants, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import path from 'node:path'
 import { InvalidArgumentError } from 'commander'
@@ -77,6 +77,26 @@ export async function removeProfile(name: string): Promise<boolean> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
     throw error
+  }
+}
+
+/**
+ * The secret with which `webhooks listen` signs for a profile. It is made once and kept, so that a receiver need not be given
+ * another one after each start.
+ */
+export async function listeningSecret(name: string, create: () => string): Promise<string> {
+  const file = path.join(folder(), `${name}.webhook-secret`)
+  const read = async () => (await readFile(file, 'utf8')).trim()
+  const kept = await read().catch(() => '')
+  if (kept !== '') return kept
+  const secret = create()
+  try {
+    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+    await writeFile(file, `${secret}\n`, { mode: 0o600, flag: 'wx' })
+    return secret
+  } catch {
+    // Another start was faster, or the folder cannot be written: then the secret is of this start alone.
+    return (await read().catch(() => '')) || secret
   }
 }
 

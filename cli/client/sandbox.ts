@@ -62,7 +62,11 @@ subcommand('seed', 'Start again with a scenario. Deletes everything that the par
 subcommand('reset', 'Delete everything that the partner has, and set the clock back. Settings, tiers and keys stay.')
   .addHelpText('after', examples('sandbox reset'))
   .action(async (options: Options) => {
-    report(options, await (await connect(options)).sandbox.reset(), 'The sandbox is empty.')
+    report(
+      options,
+      await (await connect(options)).sandbox.reset(),
+      'The sandbox is empty. Fill it again with openwage sandbox seed mid_cycle.',
+    )
   })
 
 for (const [verb, description] of [

@@ -11,6 +11,7 @@ import { type Address, addConnectionOptions, connect } from './connection.ts'
 import { endOfFeed, readAfter } from './event-feed.ts'
 import { oneEventType, typesOption } from './event-type.ts'
 import { lineOf, printFeed } from './events.ts'
+import { defaultProfile, listeningSecret } from './profiles.ts'
 import { type Trigger, triggers } from './webhook-triggers.ts'
 
 const limits = {
@@ -29,11 +30,17 @@ addConnectionOptions(webhooksCommand.command('listen'))
   .description('Print each event as it happens and, with --forward, send it to a URL, signed like a delivery.')
   .option('--forward <url>', 'where to send each event, for example http://127.0.0.1:3000/hook', receiverAddress)
   .addOption(typesOption())
-  .option('--secret <secret>', 'the secret that signs, whsec_… (default: a new one, which is printed)', secretOf)
+  .option(
+    '--secret <secret>',
+    'the secret that signs, whsec_… (default: one that is kept for the profile, and printed)',
+    secretOf,
+  )
   .option('--json', 'print each event as a line of JSON')
   .addHelpText('after', examples('webhooks listen', 'webhooks listen --forward http://127.0.0.1:3000/hook'))
-  .action(async ({ forward, types, secret = newSecret(), json, ...address }: Listen) => {
+  .action(async ({ forward, types, secret: given, json, ...address }: Listen) => {
     const openwage = await connect(address)
+    const kept = async () => await listeningSecret(address.profile ?? defaultProfile, newSecret)
+    const secret = given ?? (forward === undefined ? '' : await kept())
     const after = await endOfFeed(openwage)
     const forwarding = forward === undefined ? '' : ` Forwarding to ${forward}, signed with ${secret}.`
     writeErrorLine(`Listening.${forwarding} Press Ctrl-C to stop.`)

@@ -58,7 +58,7 @@ button:focus-visible { outline: 3px solid color-mix(in srgb, var(--accent) 55%, 
 dl { display: grid; grid-template-columns: auto 1fr; align-items: baseline; gap: .75rem 1rem; font-variant-numeric: tabular-nums }
 dt { color: var(--muted) }
 dd { text-align: end }
-dl .total { font-weight: 600; color: var(--text); border-top: 1px solid var(--border); padding-top: .75rem; margin-inline-end: -1rem }
+dl .total { align-self: stretch; line-height: 1.75rem; font-weight: 600; color: var(--text); border-top: 1px solid var(--border); padding-top: .75rem; margin-inline-end: -1rem }
 dl dd.total { margin: 0; font-size: 1.125rem }
 ol { list-style: none; padding: 0; display: flex; flex-direction: column }
 li { position: relative; padding: 0 0 1.25rem 1.875rem }

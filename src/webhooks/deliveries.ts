@@ -32,6 +32,8 @@ export type Delivery = {
   attemptCount: number
   createdAt: Date
   lastAttemptAt: Date | null
+  /** The HTTP status of the last attempt; null if there was no attempt or no response. */
+  lastStatus: number | null
   /** The earliest time of the next attempt; null if none is planned. */
   nextAttemptAt: Date | null
 }
@@ -39,6 +41,9 @@ export type Delivery = {
 // A disabled endpoint gets no scheduled attempts, and a paused one none until the pause ends.
 const deliveryColumns = sql`
   d.event_id as id, d.type, d.state, d.sample is not null as is_test, d.attempt_count, d.created_at, d.last_attempt_at,
+  (select a.status from webhook_attempts a
+    where a.partner_id = d.partner_id and a.endpoint_id = d.endpoint_id and a.event_id = d.event_id
+    order by a.number desc limit 1) as last_status,
   case when d.replay_at is not null or (d.due_at is not null and w.enabled)
        then greatest(least(d.replay_at, case when w.enabled then d.due_at end), w.blocked_until) end as next_attempt_at`
 

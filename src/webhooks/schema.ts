@@ -163,6 +163,9 @@ const delivery = {
   attemptCount: Type.Integer({ minimum: 0 }),
   createdAt: Instant,
   lastAttemptAt: Type.Union([Instant, Type.Null()]),
+  lastStatus: Type.Union([Type.Integer(), Type.Null()], {
+    description: 'Of the last attempt; null without a response.',
+  }),
   nextAttemptAt: Type.Union([Instant, Type.Null()], { description: 'Null if no attempt is planned.' }),
 }
 export const WebhookDelivery = Type.Object(delivery, { title: 'WebhookDelivery', ...strict })

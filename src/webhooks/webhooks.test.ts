@@ -82,7 +82,7 @@ describe('a delivery', () => {
       })
       expect(request.body).not.toMatch(/Sam|Okafor|66374958|089999|@/)
       expect(await succeed('GET', `/v1/webhooks/${id}/deliveries/${event.id}`)).toMatchObject({
-        ...{ id: event.id, state: 'delivered', attemptCount: 1, nextAttemptAt: null },
+        ...{ id: event.id, state: 'delivered', attemptCount: 1, lastStatus: 200, nextAttemptAt: null },
         attempts: [{ number: 1, reason: 'schedule', status: 200, error: null, response: 'thanks' }],
       })
     }
@@ -128,7 +128,7 @@ describe('a delivery', () => {
       expect(receiver.received).toHaveLength(before + 1)
     }
     const { attempts, ...failed } = await read()
-    expect(failed).toMatchObject({ state: 'failed', attemptCount: 10, nextAttemptAt: null })
+    expect(failed).toMatchObject({ state: 'failed', attemptCount: 10, lastStatus: 500, nextAttemptAt: null })
     expect(attempts).toHaveLength(10)
     expect(attempts[0]).toMatchObject({ status: 500, error: 'status', response: 'x'.repeat(16_384) })
     expect(new Set(receivedIds())).toEqual(new Set([event]))

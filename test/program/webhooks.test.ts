@@ -1,4 +1,7 @@
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { triggers } from '../../cli/client/webhook-triggers.ts'
 import { eventTypes } from '../../src/events/catalogue.ts'
@@ -36,7 +39,9 @@ test('a running sandbox delivers to an endpoint on the same machine, and withdra
 
 test('listen prints each event and forwards it, signed with the secret that it prints', async () => {
   const receiver = await startReceiver()
-  const listening = launch(['webhooks', 'listen', '--json', '--forward', receiver.url], settings)
+  const config = await mkdtemp(path.join(tmpdir(), 'openwage-listen-'))
+  const kept = { ...settings, XDG_CONFIG_HOME: config }
+  const listening = launch(['webhooks', 'listen', '--json', '--forward', receiver.url], kept)
   const printed = { stdout: '', stderr: '' }
   for (const stream of ['stdout', 'stderr'] as const) {
     listening[stream]?.on('data', (text: string) => {
@@ -56,6 +61,16 @@ test('listen prints each event and forwards it, signed with the secret that it p
   await expect.poll(() => printed.stderr, wait).toContain('→ 200')
   listening.kill('SIGTERM')
   await once(listening, 'exit')
+  // The next start signs with the same secret.
+  const again = launch(['webhooks', 'listen', '--forward', receiver.url], kept)
+  let said = ''
+  again.stderr?.on('data', (text: string) => {
+    said += text
+  })
+  await expect.poll(() => said, wait).toContain(`signed with ${secret}.`)
+  again.kill('SIGTERM')
+  await once(again, 'exit')
+  await rm(config, { recursive: true })
   await receiver.stop()
 })
 

@@ -45,7 +45,7 @@ ${places.map(
 ${Object.entries(requestBody?.content ?? {}).map(
   ([mediaType, { schema }]) => html`<h3>Body: ${mediaType}</h3>${renderWhole(schema, document)}`,
 )}
-<h2 id="answers">Answers</h2>
+<h2 id="responses">Responses</h2>
 ${Object.entries(responses).map(([status, answer]) => renderAnswer(status, answer, document))}`
 }
 

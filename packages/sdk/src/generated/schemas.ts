@@ -1617,6 +1617,8 @@ export type WebhookDelivery = {
   attemptCount: number
   createdAt: Instant
   lastAttemptAt: Instant | null
+  /** Of the last attempt; null without a response. */
+  lastStatus: number | null
   /** Null if no attempt is planned. */
   nextAttemptAt: Instant | null
 }
@@ -1631,6 +1633,8 @@ export type WebhookDeliveryDetails = {
   attemptCount: number
   createdAt: Instant
   lastAttemptAt: Instant | null
+  /** Of the last attempt; null without a response. */
+  lastStatus: number | null
   /** Null if no attempt is planned. */
   nextAttemptAt: Instant | null
   /** Oldest first; only the last 100, if there are more. */

@@ -71,7 +71,7 @@ export async function measureBankFiles(
   )
   const file = (name: string) => path.join(folder, name)
   await save(file('payments.csv'), rowsOf(payments))
-  const report = { ...bankMessage, answers: answersOf(payments, 'failed') }
+  const report = { ...bankMessage, answers: answersOf(payments, 'failed or paid') }
   await save(file('pain.002'), writeStatusReport(report))
   await save(file('camt.054'), writeNotification({ ...report, answers: answersOf(payments, 'paid') }))
   await save(
@@ -101,7 +101,7 @@ export async function measureBankFiles(
     await measure('pain.002 read', 'pain.002', copyInMs, () => readAll(file('pain.002'), payments))
     await measure('camt.054 read', 'camt.054', copyInMs, () => readAll(file('camt.054'), payments))
     for (const [step, name, outcome] of [
-      ['pain.002 applied', 'pain.002', 'failed'],
+      ['pain.002 applied', 'pain.002', 'any'],
       ['camt.054 applied', 'camt.054', 'paid'],
       ['returns applied', 'returns', 'returned'],
       ['foreign entries applied', 'foreign', null],
@@ -193,6 +193,7 @@ async function seedBatch(databaseUrl: string): Promise<void> {
                                   payment_count, control_total, created_at, closed_at, sending_at, sent_at)
       select 'bat_1', '${bankMessage.batchMessageId}', 'sepa', 'EUR', 'default', '${valueDate}', false, now(), 'sent',
              count(*), sum(amount), now(), now(), now(), now() from payments;
+      insert into payout_batch_copies (batch_id, number, kind, at) values ('bat_1', 1, 'delivery', now());
       insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at, batch_id)
       select 'par_1', 'w_' || reference, reference, 'sepa', amount, 'EUR', now(), 'bat_1' from payments`)
     await client.query(
@@ -211,7 +212,7 @@ async function requireOutcomes(
   const { rows } = await withClient(databaseUrl, client =>
     client.query<{ count: number }>(
       `select count(*)::integer as count from bank_records r join payouts p on p.reference = r.reference
-        where p.outcome = '${outcome}' and r.outcome = p.outcome and r.bank_file_id is not null`,
+        where '${outcome}' in (p.outcome, 'any') and r.outcome = p.outcome and r.bank_file_id is not null`,
     ),
   )
   if (rows[0]?.count !== payments) throw new Error(`${rows[0]?.count} of ${payments} payments are ${outcome}`)
@@ -299,11 +300,12 @@ async function* paymentsOf(count: number): AsyncGenerator<PaymentOrder> {
   for (let number = 0; number < count; number++) yield paymentOf(number)
 }
 
-async function* answersOf(count: number, state: 'paid' | 'failed' | 'returned'): AsyncGenerator<Answer> {
-  const reason = { reasonCode: state === 'paid' ? null : 'AC04', reasonText: null }
+// A bank that rejects all payments of a batch rejects the batch, which is another measurement.
+async function* answersOf(count: number, all: 'paid' | 'failed or paid' | 'returned'): AsyncGenerator<Answer> {
   for (let number = 0; number < count; number++) {
     const { reference, amount } = paymentOf(number)
-    yield { reference, amount, state, ...reason }
+    const state = all === 'failed or paid' ? (number % 2 === 0 ? 'failed' : 'paid') : all
+    yield { reference, amount, state, reasonCode: state === 'paid' ? null : 'AC04', reasonText: null }
   }
 }
 

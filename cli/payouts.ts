@@ -372,7 +372,7 @@ type ExportOptions = { folder: string; firstFileNotSent?: boolean; again?: boole
 payoutsCommand
   .command('import')
   .description(
-    'Import a file of a bank, or a ZIP archive of such files: all of it, or nothing. Importing a file again changes nothing.',
+    'Import a file of a bank, or a ZIP archive of such files: all of it, or nothing. Importing a file again changes nothing, or continues an import that was interrupted.',
   )
   .argument('<rail>', 'the rail’s name in OPENWAGE_RAILS')
   .argument('<file>', 'the bank’s file')

@@ -116,7 +116,7 @@ export function bankFileRoutes(
           tag,
           summary: 'Import a file of a bank',
           description:
-            'All of it, or nothing. Of a statement with several accounts, those of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key.',
+            'All of it, or nothing. Of a statement with several accounts, those of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key; it continues an import that was interrupted.',
           params: Type.Object({ rail: railName }),
           query: Type.Object(
             { name: line(255, { description: 'Name of the file.', examples: ['pain002.xml'] }) },

@@ -1685,7 +1685,7 @@ export interface AdminOperations {
   /**
    * Import a file of a bank.
    *
-   * All of it, or nothing. Of a statement with several accounts, those of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key.
+   * All of it, or nothing. Of a statement with several accounts, those of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key; it continues an import that was interrupted.
    *
    * Errors: FileContentError.
    *

@@ -1,12 +1,17 @@
 import { inWords } from '../src/money.ts'
+import type { Difference } from '../src/payouts/exceptions.ts'
 import type { AccountDay } from '../src/payouts/rails/file/balances.ts'
 import { table } from './print.ts'
 
 /** How many days of each account are shown if the command does not say. */
 export const daysDefault = 7
 
-export function inTable(balances: AccountDay[]): string {
-  return table(
+/** How many sentences follow the table. */
+export const differencesMax = 20
+
+/** @param options.differences what is open of the comparison */
+export function inTable(balances: AccountDay[], { differences = [] }: { differences?: Difference[] } = {}): string {
+  const rows = table(
     balances.map(({ account, debtors, day, currency, bank, book, uncovered }) => {
       const words = (amount: bigint) => inWords({ amount, currency })
       return {
@@ -20,4 +25,6 @@ export function inTable(balances: AccountDay[]): string {
       }
     }),
   )
+  const stated = differences.map(({ id, reason }) => `! ${reason} (${id})`)
+  return [rows, ...stated].join('\n')
 }

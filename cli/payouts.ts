@@ -9,6 +9,7 @@ import { isIdOf } from '../src/ids.ts'
 import { readAllRails, readFileRails, systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import { accountDayOnWire } from '../src/operators/float-schema.ts'
+import * as exceptions from '../src/payouts/exceptions.ts'
 import * as railHolds from '../src/payouts/rail-holds.ts'
 import * as approvals from '../src/payouts/rails/file/approvals.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
@@ -23,7 +24,7 @@ import { decideOutcome, type OutcomeByHand, outcomesByHand } from '../src/payout
 import * as unsentBatches from '../src/payouts/rails/file/unsent-batches.ts'
 import { beginsWithDay, type Day } from '../src/time.ts'
 import { minorUnits, name, whole } from './arguments.ts'
-import { inTable as balancesInTable, daysDefault } from './bank-balances.ts'
+import { inTable as balancesInTable, daysDefault, differencesMax } from './bank-balances.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { asOption, loginOf, personOf, recordChange } from './operator.ts'
@@ -426,13 +427,18 @@ payoutsCommand
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts balances', 'payouts balances --rail sepa --days 31 --json'))
   .action(async ({ rail, days, json }: { rail?: string; days: number; json?: boolean }) => {
-    const balances = await withDatabase(async (db, settings) => {
+    const { balances, differences } = await withDatabase(async (db, settings) => {
       const rails = rail === undefined ? await readFileRails(settings) : [await findRail(settings, rail)]
-      return (await Promise.all(rails.map(each => listBalances(db, each, { daysMax: days })))).flat()
+      const listed = await Promise.all(rails.map(each => listBalances(db, each, { daysMax: days })))
+      const asked = { rails: rails.map(({ name }) => name), take: differencesMax }
+      return { balances: listed.flat(), differences: await exceptions.listDifferences(db, asked) }
     })
     printResult(
       { json },
-      { value: { balances: balances.map(accountDayOnWire) }, text: () => balancesInTable(balances) },
+      {
+        value: { balances: balances.map(accountDayOnWire), differences },
+        text: () => balancesInTable(balances, { differences }),
+      },
     )
   })
 

@@ -1,5 +1,5 @@
 -- A statement is kept as a whole: with the balance at its beginning and its numbers, so that a statement that never arrived is
--- noticed. Until now only the balance at the end of a day was kept.
+-- noticed. Until now only the balance at the end of a day was kept. What the statements do not add up to is an exception.
 
 set local lock_timeout = '5s';
 
@@ -20,3 +20,17 @@ create table bank_statements (
   bank_file_id id not null references bank_files,
   constraint one_statement_per_day_and_number unique nulls not distinct (rail, account, day, electronic_number, legal_number)
 );
+
+-- When the accounts of a rail were last compared with the books.
+create table bank_reconciliations (
+  rail text collate "C" primary key,
+  at timestamptz not null
+);
+
+alter table payout_exceptions
+  -- The account that the bank's file is about, as the bank names it.
+  add column account text collate "C",
+  drop constraint payout_exceptions_kind_check,
+  add constraint payout_exceptions_kind_check check (kind in
+    ('unmatched', 'amount', 'contradiction', 'paid_after_give_back', 'duplicate', 'rejected', 'refused', 'money_in', 'money_out', 'float',
+     'blocked', 'unreadable', 'statement_gap', 'opening_balance', 'bank_balance'));

@@ -9,6 +9,7 @@ export type TaskName =
   | 'read-rail-reports'
   | 'send-payout-batches'
   | 'read-bank-files'
+  | 'reconcile-bank-accounts'
   | 'expire-intents'
   | 'make-pay-runs-available'
   | 'close-pay-cycles'

@@ -98,6 +98,7 @@ const unscoped: ReadonlySet<TaskName> = new Set([
   'add-up-withdrawals',
   'send-payout-batches',
   'read-bank-files',
+  'reconcile-bank-accounts',
   'number-event-feeds',
   'forget-requests',
   'forget-member-sessions',

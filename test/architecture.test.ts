@@ -303,6 +303,7 @@ const owners: Record<string, string> = {
   payout_exceptions: 'payouts',
   bank_files: 'payouts',
   bank_records: 'payouts',
+  bank_reconciliations: 'payouts',
   bank_statements: 'payouts',
   simulated_bank_payments: 'payouts',
   simulated_bank_reports: 'payouts',
@@ -402,7 +403,9 @@ const tableReads: Record<string, { [table: string]: string }> = {
   },
   partners: { members: 'checks in one statement whether the member of a session is still there' },
   payouts: {
-    partners: 'fixes the remittance text of payments when they join their batch',
+    ledger_transfers: 'asks in one statement which recent transfers of an account the bank has booked',
+    partners:
+      'fixes the remittance text of payments when they join their batch, and goes through recent transfers by partner',
     withdrawal_intents: 'writes the accounts of a batch of 100,000 payments page by page',
     withdrawals: 'writes the accounts of a batch of 100,000 payments page by page',
   },

@@ -87,6 +87,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'reviewReason',
     ],
   },
+  bankReconciliations: { insert: true, update: ['at'] },
   bankStatements: { insert: true, update: ['opening', 'closing', 'coversFrom', 'bankFileId'] },
   bankFiles: {
     insert: true,
@@ -133,7 +134,10 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     ],
   },
   payoutBatchCopies: { insert: true, delete: true },
-  payoutExceptions: { insert: true, update: ['kind', 'reason', 'closedAt', 'closedBy', 'decision', 'note'] },
+  payoutExceptions: {
+    insert: true,
+    update: ['kind', 'reason', 'amount', 'bookedOn', 'closedAt', 'closedBy', 'decision', 'note'],
+  },
   payouts: {
     insert: true,
     update: [

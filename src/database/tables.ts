@@ -42,6 +42,10 @@ export type DB = {
     skippedAccounts: Generated<string[]>
     appliedCount: Generated<number>
   }
+  bankReconciliations: {
+    rail: string
+    at: Date
+  }
   bankRecords: {
     sequence: Generated<bigint>
     rail: string
@@ -431,15 +435,18 @@ export type DB = {
     rail: string
     kind:
       | 'amount'
+      | 'bank_balance'
       | 'blocked'
       | 'contradiction'
       | 'duplicate'
       | 'float'
       | 'money_in'
       | 'money_out'
+      | 'opening_balance'
       | 'paid_after_give_back'
       | 'refused'
       | 'rejected'
+      | 'statement_gap'
       | 'unmatched'
       | 'unreadable'
     bankFileId: string | null
@@ -462,6 +469,7 @@ export type DB = {
     bookedOn: string | null
     recoveryId: string | null
     bankText: string | null
+    account: string | null
   }
   payoutRailHolds: {
     sequence: Generated<bigint>

@@ -15,6 +15,7 @@ import * as webhooks from '../webhooks/webhooks.ts'
 import { listWorkers } from '../workers/heartbeats.ts'
 
 const limits = {
+  differencesMax: 20,
   // Newest first. A rail closes one or two batches a day, so this is more than a month in which none was settled.
   batchesMax: 200,
 }
@@ -43,6 +44,7 @@ export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Da
     brakes: await listBrakes(db),
     openExceptions: await exceptions.countOpen(db),
     importing: await listBegun(db),
+    differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),
     verification: await verifications.findLastEnded(db),
   }
 }

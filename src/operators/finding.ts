@@ -3,6 +3,7 @@ import type { Archiving } from '../database/durability.ts'
 import type * as float from '../float/float.ts'
 import type { listValidKeys } from '../partners/api-keys.ts'
 import type { Mode, PartnerState } from '../partners/partners.ts'
+import type { Difference } from '../payouts/exceptions.ts'
 import type { RailHold } from '../payouts/rail-holds.ts'
 import type { AdyenSettings } from '../payouts/rails/adyen/settings.ts'
 import type { Batch } from '../payouts/rails/file/batches.ts'
@@ -52,6 +53,8 @@ export type DatabaseFacts = {
   openExceptions: number
   /** Bank files of which a part is imported. */
   importing: readonly BegunImport[]
+  /** What the bank’s statements do not add up to. */
+  differences: readonly Difference[]
   /** The last verification of the books by the worker that has ended. */
   verification: Verification | undefined
 }

@@ -23,6 +23,7 @@ const database: DatabaseFacts = {
   brakes: [],
   openExceptions: 0,
   importing: [],
+  differences: [],
   verification: undefined,
 }
 const batch: Batch = {
@@ -158,6 +159,13 @@ test('a bank file of which a part is imported is a warning with its progress', (
   expect(said('bank files', { importing })).toEqual([
     'warning: 12000 of 200000 records of the bank file camt053.xml are imported on sepa; unless an import runs, the worker continues it',
   ])
+})
+
+test('what the statements of a bank do not add up to is said for each account', () => {
+  const reason = 'Statement 12 of the account …6199 is missing, between those of 2026-11-18 and 2026-11-20'
+  expect(
+    said('bank accounts', { differences: [{ id: 'pex_1', rail: 'sepa', kind: 'statement_gap', reason }] }),
+  ).toEqual([`warning: ${reason}`])
 })
 
 test('a rail of an API is missing a secret that cannot be used, and should receive notifications', () => {

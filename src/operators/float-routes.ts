@@ -9,10 +9,11 @@ import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { CurrencyCode, fromWire, SignedMoney, toWire, WireMoney } from '../money.ts'
 import { findState } from '../partners/partners.ts'
+import * as exceptions from '../payouts/exceptions.ts'
 import { listBalances } from '../payouts/rails/file/balances.ts'
 import type { FileRailSettings } from '../payouts/rails/file/format.ts'
 import * as dues from '../settlements/dues.ts'
-import { AccountDays, accountDayOnWire, dueOnWire, Floats, floatOnWire } from './float-schema.ts'
+import { AccountDays, AccountDifferences, accountDayOnWire, dueOnWire, Floats, floatOnWire } from './float-schema.ts'
 import { line } from './partner-schema.ts'
 
 const tag = 'Float'
@@ -25,6 +26,7 @@ const limits = {
   daysDefault: 31,
   // A year, to compare with an annual statement.
   daysMax: 366,
+  differencesMax: 100,
 }
 
 const days = Type.Optional(
@@ -242,7 +244,10 @@ export function floatRoutes(
         success: {
           status: 200,
           description: 'All accounts.',
-          schema: Type.Object({ accountDays: AccountDays }, { title: 'AccountDays', ...strict }),
+          schema: Type.Object(
+            { accountDays: AccountDays, differences: AccountDifferences },
+            { title: 'AccountDays', ...strict },
+          ),
         },
       }),
     },
@@ -250,7 +255,9 @@ export function floatRoutes(
       read(db, request, reply, async reader => {
         const { rail, days: daysMax = limits.daysDefault } = request.query
         const rails = fileRails.filter(({ name }) => rail === undefined || name === rail)
-        return { status: 200, body: { accountDays: await accountDaysOf(reader, rails, { daysMax }) } }
+        const asked = { rails: rails.map(({ name }) => name), take: limits.differencesMax }
+        const differences = await exceptions.listDifferences(reader, asked)
+        return { status: 200, body: { accountDays: await accountDaysOf(reader, rails, { daysMax }), differences } }
       }),
   )
 

@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import type * as float from '../float/float.ts'
 import { Id } from '../ids.ts'
 import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../money.ts'
+import * as exceptions from '../payouts/exceptions.ts'
 import type { AccountDay } from '../payouts/rails/file/balances.ts'
 import * as dues from '../settlements/dues.ts'
 import { Instant } from '../time.ts'
@@ -54,6 +55,20 @@ export const AccountDays = Type.Array(
     { title: 'AccountDay', ...strict },
   ),
   { description: 'By account, newest day first.' },
+)
+
+/** What is open of the comparison of an account. */
+export const AccountDifferences = Type.Array(
+  Type.Object(
+    {
+      id: Id('payoutException'),
+      rail: Type.String({ examples: ['sepa'] }),
+      kind: Type.Enum([...exceptions.reconciliationKinds], { type: 'string' }),
+      reason: Type.String(),
+    },
+    { title: 'AccountDifference', ...strict },
+  ),
+  { description: 'What the statements of the accounts do not add up to: the open exceptions about it, oldest first.' },
 )
 
 export const Floats = Type.Object(

@@ -5,6 +5,7 @@ import { Id } from '../ids.ts'
 import { CurrencyCode, SignedMoney, WireMoney } from '../money.ts'
 import { csvLines } from '../tabular/tabular.ts'
 import { Instant } from '../time.ts'
+import { AccountDifferences } from './float-schema.ts'
 import { ImportingFile } from './payout-schema.ts'
 import { type Status as FoundStatus, statusOnWire } from './status.ts'
 
@@ -52,6 +53,7 @@ export const Status = Type.Object(
     batchesToApprove: count,
     openExceptions: count,
     importing: Type.Array(ImportingFile, { description: 'Bank files of which a part is imported.' }),
+    differences: AccountDifferences,
     payouts: Type.Object({ held: Unfinished, submitted: Unfinished }, { title: 'StatusPayouts', ...strict }),
     lowFloats: Type.Array(
       Type.Object(

@@ -244,6 +244,9 @@ const exceptionKinds = [
   'blocked',
   'unreadable',
   'paid_after_give_back',
+  'statement_gap',
+  'opening_balance',
+  'bank_balance',
 ] as const satisfies exceptions.ExceptionKind[]
 
 const exceptionFields = {

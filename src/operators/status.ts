@@ -15,6 +15,8 @@ import { readStops, type Stop, stopInWords } from './partner-view.ts'
 const limits = {
   // A running worker picks up due tasks within a second or two.
   queueAgeMsMax: 2 * 60_000,
+  // One account that is not looked after must not hide everything else.
+  differencesMax: 5,
 }
 
 type Asked = { mode: Mode; rails: readonly { name: string; currency: Currency }[]; now: Date }
@@ -42,6 +44,7 @@ async function readFacts(db: Reader, { mode, rails, now }: Asked) {
     openExceptions: await exceptions.countOpen(db),
     importing: await listBegun(db),
     brakes: await listBrakes(db),
+    differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),
     workers: await listWorkers(db),
     queue: await readQueue(db, now),
     payouts: await inspection.countUnfinished(db, now),
@@ -60,6 +63,7 @@ function attentionOf(
     openExceptions,
     importing,
     brakes,
+    differences,
     workers,
     queue,
     payouts,
@@ -100,6 +104,7 @@ function attentionOf(
       : [`${countOf(openExceptions, 'open payout exception')}; see openwage payouts exceptions list`]),
     ...importing.map(each => `${progressInWords(each)}; unless an import runs, the worker continues it`),
     ...brakes.map(brake => `No batch of ${brake.rail} is approved automatically. ${brakeInWords(brake)}`),
+    ...differences.map(({ id, reason }) => `${reason}; see openwage payouts exceptions show ${id}`),
     ...lowFloats.map(
       ({ partnerId, currency, free, floor }) =>
         `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} free, floor ${inWords({ amount: floor, currency })}; top it up, then run openwage float fund`,

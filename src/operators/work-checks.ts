@@ -68,6 +68,14 @@ export const workChecks: readonly Check<Facts>[] = [
     fine: () => 'No bank file is imported in part',
   },
   {
+    name: 'bank accounts',
+    find: ({ differences }) =>
+      differences.map(({ id, reason }) =>
+        warning({ sentence: reason, command: `openwage payouts exceptions show ${id}` }),
+      ),
+    fine: () => 'The bank’s statements add up, as far as they have arrived',
+  },
+  {
     name: 'books',
     find: ({ verification, now }) => booksOf(verification, now),
     fine: ({ verification }) => `The books agreed on ${verification?.endedAt?.toISOString()}`,

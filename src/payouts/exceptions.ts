@@ -32,6 +32,19 @@ export type ExceptionKind =
   | 'blocked'
   /** It cannot be read. */
   | 'unreadable'
+  /** A bank's statement is missing between two others, by their numbers. */
+  | 'statement_gap'
+  /** A statement opens with another balance than the one before it closed with. */
+  | 'opening_balance'
+  /** The bank's balance is not what the books and everything open explain. */
+  | 'bank_balance'
+
+/** The exceptions that no answer opens, but a comparison of all statements with each other and the books. */
+export const reconciliationKinds = [
+  'statement_gap',
+  'opening_balance',
+  'bank_balance',
+] as const satisfies ExceptionKind[]
 
 /** An answer to open an exception for. */
 export type NewException = {
@@ -46,6 +59,8 @@ export type NewException = {
   payout?: { partnerId: string; withdrawalId: string } | undefined
   /** Whose money it may be, if it is about no payment. */
   partnerId?: string | undefined
+  /** The account that the bank's file is about, as the bank names it. */
+  account?: string | null
   outcome?: FinalOutcome | null
   amount?: Money | null
   /** The day on which the bank booked the money, if it moved any. */
@@ -76,6 +91,7 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
     outcome: each.outcome,
     amount: each.amount?.amount.toString(),
     currency: each.amount?.currency,
+    account: each.account,
     booked_on: each.bookedOn,
     bank_text: each.bankText == null ? null : storable(each.bankText),
     reason_code: each.reasonCode,
@@ -85,12 +101,12 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
   // One parameter, since a bank file can open thousands.
   await sql`
     insert into payout_exceptions (id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id,
-                                   outcome, amount, currency, booked_on, bank_text, reason_code, restriction, recovery_id, opened_at)
+                                   outcome, amount, currency, account, booked_on, bank_text, reason_code, restriction, recovery_id, opened_at)
     select id, rail, kind, fingerprint, reason, bank_file_id, line, reference, partner_id, withdrawal_id, outcome, amount,
-           currency, booked_on, bank_text, reason_code, restriction, recovery_id, ${now}
+           currency, account, booked_on, bank_text, reason_code, restriction, recovery_id, ${now}
       from json_to_recordset(${JSON.stringify(rows)}::json)
         as e (id text, rail text, kind text, fingerprint text, reason text, bank_file_id text, line integer, reference text,
-              partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, booked_on date, bank_text text,
+              partner_id text, withdrawal_id text, outcome text, amount bigint, currency text, account text, booked_on date, bank_text text,
               reason_code text, restriction text, recovery_id text)
         on conflict on constraint each_exception_opens_once do nothing`.execute(tx)
 }
@@ -102,12 +118,53 @@ function storable(text: string): string {
   return [...text.toWellFormed().replaceAll('\0', '')].slice(0, bankTextCharsMax).join('')
 }
 
+/**
+ * Opens exceptions of some kinds, restates the open ones that still hold, and closes those that no longer do. The caller holds the
+ * lock of the rail's records.
+ * @param options.found all that hold now
+ */
+export async function keepStanding(
+  tx: Tx,
+  {
+    rail,
+    kinds,
+    found,
+    now,
+  }: { rail: string; kinds: readonly ExceptionKind[]; found: readonly NewException[]; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
+     where rail = ${rail} and closed_at is null and kind = any(${[...kinds]}::text[])
+       and fingerprint <> all(${found.map(({ fingerprint }) => fingerprint)}::text[])`.execute(tx)
+  for (const { fingerprint, reason, amount, bookedOn } of found)
+    await sql`
+      update payout_exceptions set reason = ${reason}, amount = ${amount?.amount ?? null}, booked_on = ${bookedOn ?? null}::date
+       where rail = ${rail} and fingerprint = ${fingerprint} and closed_at is null and reason <> ${reason}`.execute(tx)
+  await open(tx, [...found], now)
+}
+
 /** How many exceptions are open, of one partner or of all. */
 export async function countOpen(db: Reader, { partnerId }: { partnerId?: string } = {}): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count from payout_exceptions
      where closed_at is null ${partnerId === undefined ? sql`` : sql`and partner_id = ${partnerId}`}`.execute(db)
   return rows[0]?.count ?? 0
+}
+
+/** What is open of the comparison of bank accounts, oldest first. */
+export type Difference = Pick<Exception, 'id' | 'rail' | 'reason'> & { kind: (typeof reconciliationKinds)[number] }
+
+/** @param options.rails only of these */
+export async function listDifferences(
+  db: Reader,
+  { rails, take }: { rails?: readonly string[]; take: number },
+): Promise<Difference[]> {
+  const { rows } = await sql<Difference>`
+    select id, rail, kind, reason from payout_exceptions
+     where closed_at is null and kind = any(${[...reconciliationKinds]}::text[])
+           ${rails === undefined ? sql`` : sql`and rail = any(${[...rails]}::text[])`}
+     order by id limit ${take}`.execute(db)
+  return rows
 }
 
 export type Exception = {

@@ -27,6 +27,7 @@ export type Rail = {
   readonly files?: {
     send(context: Omit<TaskContext, 'scope'>): Promise<void>
     receive(context: Omit<TaskContext, 'scope'>): Promise<void>
+    reconcile(context: Omit<TaskContext, 'scope'>): Promise<void>
   }
   /** For a rail whose payments may wait for approval and then go one by one: lets those be submitted that wait no longer. */
   releaseApproved?(context: Omit<TaskContext, 'scope'>): Promise<void>

@@ -47,6 +47,13 @@ export function payoutTasks(rails: readonly Rail[]) {
         return false
       })
     },
+    // Safe to run twice: the differences are computed anew, and each is one exception.
+    async 'reconcile-bank-accounts'(context) {
+      await inTurns(context, async (_, rail) => {
+        await rail.files?.reconcile(context)
+        return false
+      })
+    },
   } satisfies Partial<Tasks>
 
   async function inTurns(

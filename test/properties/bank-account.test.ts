@@ -525,7 +525,7 @@ type ExceptionRow = { id: string; fingerprint: string; kind: string; decision: s
 
 /** The sums of all selections of some amounts, starting with that of none. */
 function sumsOf(amounts: readonly bigint[]): bigint[] {
-  return amounts.reduce((sums, amount) => [...sums, ...sums.map(sum => sum + amount)], [0n])
+  return amounts.reduce((sums, amount) => sums.concat(sums.map(sum => sum + amount)), [0n])
 }
 
 /** Chooses the newest, the one before it, and so on. */

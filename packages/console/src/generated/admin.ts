@@ -24,6 +24,15 @@ export type AccountDay = {
 export type AccountDays = {
   /** By account, newest day first. */
   accountDays: AccountDay[]
+  /** What the statements of the accounts do not add up to: the open exceptions about it, oldest first. */
+  differences: AccountDifference[]
+}
+
+export type AccountDifference = {
+  id: PayoutExceptionId
+  rail: string
+  kind: 'statement_gap' | 'opening_balance' | 'bank_balance'
+  reason: string
 }
 
 export type AffectedMembers = {
@@ -767,7 +776,7 @@ export type PayoutException = {
   id: PayoutExceptionId
   rail: string
   /** Why the answer of the bank did not fit. */
-  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'rejected' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable' | 'paid_after_give_back'
+  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'rejected' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable' | 'paid_after_give_back' | 'statement_gap' | 'opening_balance' | 'bank_balance'
   reference: string | null
   /** The batch that it is about, or that has its payment. */
   batchId: PayoutBatchId | null
@@ -797,7 +806,7 @@ export type PayoutExceptionDetails = {
   id: PayoutExceptionId
   rail: string
   /** Why the answer of the bank did not fit. */
-  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'rejected' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable' | 'paid_after_give_back'
+  kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'rejected' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable' | 'paid_after_give_back' | 'statement_gap' | 'opening_balance' | 'bank_balance'
   reference: string | null
   /** The batch that it is about, or that has its payment. */
   batchId: PayoutBatchId | null
@@ -968,6 +977,8 @@ export type Status = {
   openExceptions: number
   /** Bank files of which a part is imported. */
   importing: ImportingFile[]
+  /** What the statements of the accounts do not add up to: the open exceptions about it, oldest first. */
+  differences: AccountDifference[]
   payouts: StatusPayouts
   lowFloats: LowFloat[]
   partners: number

@@ -61,7 +61,8 @@ export async function listBalances(
   return compared
 }
 
-function partnersOn({ debtors: all }: FileRailSettings, debtors: string[]): ledger.PartnerSet {
+/** The partners that an account pays for. */
+export function partnersOn({ debtors: all }: FileRailSettings, debtors: string[]): ledger.PartnerSet {
   if (!debtors.includes('default')) return { only: debtors }
   return { except: Object.keys(all).filter(key => !debtors.includes(key)) }
 }

@@ -125,7 +125,7 @@ function exceptionOf({ rail, fileId }: Context, { head, record }: { head: BankFi
   const { line, reference, amount, booking } = record
   return {
     ...{ rail: rail.name, file: { id: fileId, line }, fingerprint: fingerprintOf(head, record) },
-    ...{ reference, amount, bookedOn: booking.day, bankText: booking.texts.join(' ') || null },
+    ...{ reference, amount, account: head.account, bookedOn: booking.day, bankText: booking.texts.join(' ') || null },
   }
 }
 

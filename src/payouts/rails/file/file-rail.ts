@@ -9,6 +9,7 @@ import * as batches from './batches.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
 import { receiveBankFiles } from './receive.ts'
+import { reconcile } from './reconciliation.ts'
 import { sendBatches } from './send.ts'
 
 /**
@@ -31,6 +32,7 @@ export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: 
     files: {
       send: context => sendBatches(context, settings),
       receive: context => receiveBankFiles(context, settings),
+      reconcile: context => reconcile(context, settings),
     },
 
     async submit(payments) {

@@ -77,6 +77,7 @@ export async function answerPayments(
             : fingerprintOf(head, record),
         file: { id: fileId, line },
         outcome: isBookedTwice || record.state === 'accepted' || record.state === 'pending' ? null : record.state,
+        account: head.account,
         bookedOn: record.booking?.day ?? null,
         bankText: record.booking?.texts.join(' ') || null,
         ...(isMoney && booked !== null ? { amount: { amount: booked.amount, currency: rail.currency } } : {}),

@@ -97,6 +97,9 @@ const titles: Record<string, string> = {
   float: 'The paying account lacked money',
   blocked: 'Something holds payments back',
   unreadable: 'An answer that cannot be read',
+  statement_gap: 'A statement is missing',
+  opening_balance: 'A statement does not continue the one before',
+  bank_balance: 'The bank’s balance is not what the books explain',
 }
 
 const decisions = {

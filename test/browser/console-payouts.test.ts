@@ -231,7 +231,14 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     const [download] = await Promise.all([other.waitForEvent('download'), link.click()])
     expect(download.suggestedFilename()).toBe(`${messageId}.xml`)
     const bytes = await bytesOf(download)
-    expect(bytes.toString()).toBe((await operator.call('GET', `/payout-batches/${id}/file`)).text)
+    expect(bytes.toString()).toBe((await operator.call('GET', `/payout-batches/${id}/file?again=true`)).text)
+    // The page asks before the file leaves again.
+    await other.getByRole('button', { name: 'Download the file again' }).click()
+    await other.getByText('A bank that gets a file twice may pay all members twice').waitFor()
+    await expectAccessible(other)
+    const again = other.getByRole('link', { name: 'The bank does not have it: download' })
+    const [copy] = await Promise.all([other.waitForEvent('download'), again.click()])
+    expect((await bytesOf(copy)).toString()).toBe(bytes.toString())
     const { fileSha256 } = (await operator.call('GET', `/payout-batches/${id}`)).body
     expect(createHash('sha256').update(bytes).digest('hex')).toBe(fileSha256)
     expect(
@@ -315,7 +322,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     const link = page.getByRole('link', { name: 'Download the file' })
     const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
     const file = (await bytesOf(download)).toString()
-    expect(file).toBe((await operator.call('GET', `/payout-batches/${id}/file`)).text)
+    expect(file).toBe((await operator.call('GET', `/payout-batches/${id}/file?again=true`)).text)
     for (const { reference } of payments) expect(file).toContain(reference)
 
     await page.goto(`${origin}/console/operator/batches`)

@@ -6,7 +6,7 @@ import { admin } from '../../admin.ts'
 import { ActButton } from '../../components/act-button.tsx'
 import { ExportButton } from '../../components/export.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { Figure, KeyValues, Page, Panel, PendingPage, type Step, Timeline } from '../../components/layout.tsx'
+import { Drawer, Figure, KeyValues, Page, Panel, PendingPage, type Step, Timeline } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
 import { ReasonDrawer } from '../../components/reason.tsx'
 import { Empty } from '../../components/states.tsx'
@@ -99,6 +99,11 @@ function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
           The rail {rail.name} is held <HeldBy hold={rail.hold} />
         </p>
       )}
+      {needsApproval && batch.brake !== null && (
+        <p class="notice below-s">
+          {batch.brake.reason} (<a href={`/console/operator/batches/${batch.brake.batchId}`}>that batch</a>)
+        </p>
+      )}
       {needsApproval && hasApproved(batch) && (
         <p class="notice below-s">You have approved this batch. Another person must approve it, too.</p>
       )}
@@ -120,12 +125,7 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
   const isByHand = rail?.isByHand === true
   return (
     <>
-      {isByHand && fileSha256 !== null && (
-        <a class="button" href={`/admin/v1/payout-batches/${id}/file`} download>
-          <Icon name="download" />
-          Download the file
-        </a>
-      )}
+      {fileSha256 !== null && <Download batch={batch} />}
       {unsent(status) && (
         <button type="button" class="button" onClick={() => setIsAsking(true)}>
           {held ? 'Release' : 'Hold'}
@@ -169,6 +169,56 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
     </>
   )
 }
+
+/** A file goes to the bank once, so the page asks before it is downloaded again. */
+function Download({ batch: { id, copies } }: { batch: PayoutBatch }) {
+  const [isAsking, setIsAsking] = useState(false)
+  const file = `/admin/v1/payout-batches/${id}/file`
+  // The download is recorded when it begins, which no event tells.
+  const reloadSoon = () => setTimeout(() => reload(changes), reloadMs)
+  if (copies.length === 0) {
+    return (
+      <a class="button" href={file} download onClick={reloadSoon}>
+        <Icon name="download" />
+        Download the file
+      </a>
+    )
+  }
+  return (
+    <>
+      <button type="button" class="button" onClick={() => setIsAsking(true)}>
+        <Icon name="download" />
+        Download the file again
+      </button>
+      <Drawer title="Download the file again" isOpen={isAsking} onClose={() => setIsAsking(false)}>
+        <p>
+          A bank that gets a file twice may pay all members twice. Download it again only if the bank does not have it.
+        </p>
+        <ul>
+          {copies.map(({ kind, person, at }) => (
+            <li key={at}>
+              {copyVerbs[kind]} by {person === null ? 'the worker' : <Person who={person} />}, <Time at={at} />
+            </li>
+          ))}
+        </ul>
+        <a
+          class="button button-main"
+          href={`${file}?again=true`}
+          download
+          onClick={() => {
+            setIsAsking(false)
+            reloadSoon()
+          }}
+        >
+          The bank does not have it: download
+        </a>
+      </Drawer>
+    </>
+  )
+}
+
+const reloadMs = 1_500
+const copyVerbs = { delivery: 'Delivered', export: 'Exported', download: 'Downloaded' } as const
 
 function approvalInWords({ status, approvals, approvalsNeeded }: PayoutBatch): string {
   return status === 'approved'

@@ -39,7 +39,8 @@ ${examples('doctor', 'doctor --json')}`,
 
 async function readSettingsFacts(settings: Settings, now: Date): Promise<SettingsFacts> {
   // A fault of the file is a finding, so that the rest is checked too.
-  const facts = { now, mode: settings.OPENWAGE_MODE, railsFile: settings.OPENWAGE_RAILS }
+  const { OPENWAGE_MODE: mode, OPENWAGE_RAILS: railsFile, OPENWAGE_PUBLIC_URL: publicUrl } = settings
+  const facts = { now, mode, railsFile, publicUrl }
   try {
     const { files, adyen } = await readAllRails(settings)
     const adyenRails = adyen.map(async rail => ({ ...rail, faults: await faultsOfSecrets(rail) }))

@@ -215,7 +215,11 @@ export async function run(
             rails,
             fileRails: configured.files,
             adyenRails: configured.adyen,
-            installation: { railsFile: settings.OPENWAGE_RAILS, isEmbedded: settings.DATABASE_URL === '' },
+            installation: {
+              railsFile: settings.OPENWAGE_RAILS,
+              publicUrl: settings.OPENWAGE_PUBLIC_URL,
+              isEmbedded: settings.DATABASE_URL === '',
+            },
             notifications: await receiversOf(configured.adyen, { db, log, now }),
           },
         )

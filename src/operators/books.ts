@@ -11,6 +11,7 @@ import * as batches from '../payouts/rails/file/batches.ts'
 import { listBrakes } from '../payouts/rails/file/brakes.ts'
 import { listBegun } from '../payouts/rails/file/import.ts'
 import { listInstant } from '../tiers/tiers.ts'
+import { countOperators } from '../users/users.ts'
 import * as webhooks from '../webhooks/webhooks.ts'
 import { listWorkers } from '../workers/heartbeats.ts'
 
@@ -35,6 +36,7 @@ export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Da
     keys: await listValidKeys(db, { mode, now }),
     endpoints: await webhooks.listHealth(db),
     workersAlive: (await listWorkers(db)).filter(({ isAlive }) => isAlive).length,
+    operators: await countOperators(db),
     // Apart, so that many sent ones, as of an API, hide none that waits.
     batches: [
       ...(await batches.list(db, { statuses: ['building', 'approved'], take: limits.batchesMax })),

@@ -27,6 +27,8 @@ export type SettingsFacts = {
   mode: Mode
   /** The path in OPENWAGE_RAILS; empty if it is not set. */
   railsFile: string
+  /** Where people and partners reach the service; empty if it is not set. */
+  publicUrl: string
   /** Why the file cannot be used, or the rails in it. */
   rails: string | readonly FileRailSettings[]
   /** The rails of Adyen’s API, and why secrets of each cannot be used. */
@@ -46,6 +48,8 @@ export type DatabaseFacts = {
   keys: Awaited<ReturnType<typeof listValidKeys>>
   endpoints: Awaited<ReturnType<typeof listHealth>>
   workersAlive: number
+  /** Operators who can sign in to the console. */
+  operators: number
   /** Batches that are not settled, newest first. */
   batches: readonly Batch[]
   heldRails: readonly RailHold[]

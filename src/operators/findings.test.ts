@@ -7,7 +7,10 @@ import type { DatabaseFacts, SettingsFacts } from './finding.ts'
 import { diagnose } from './findings.ts'
 
 const now = new Date('2026-11-20T10:00:00Z')
-const settings: SettingsFacts = { now, mode: 'live', railsFile: '/rails.json', rails: [euroRail()], adyenRails: [] }
+const settings: SettingsFacts = {
+  ...{ now, mode: 'live', railsFile: '/rails.json', publicUrl: 'https://pay.example.com' },
+  ...{ rails: [euroRail()], adyenRails: [] },
+}
 const database: DatabaseFacts = {
   isEmbedded: false,
   excess: undefined,
@@ -18,6 +21,7 @@ const database: DatabaseFacts = {
   keys: [],
   endpoints: [],
   workersAlive: 1,
+  operators: 2,
   batches: [],
   heldRails: [],
   brakes: [],
@@ -71,6 +75,16 @@ test('a calendar is a warning 89 days before its end, and is missing after it', 
   ])
   expect(said('calendars', { rails: [euroRail({ calendar: null })] })).toEqual(['ok: No rail needs banking days'])
   expect(target.validUntil).toBe('2099-12-31')
+})
+
+test('fewer than two operators, an address without TLS, and a check that has nothing to say', () => {
+  expect(said('operators', {})).toEqual(['ok: 2 operators can sign in to the console'])
+  expect(said('operators', { operators: 1 })[0]).toMatch(/^warning: One operator can sign in/)
+  expect(said('operators', { operators: 0 })[0]).toMatch(/^warning: No operator can sign in/)
+  expect(said('TLS', {})).toEqual(['ok: People and partners reach the service at https://pay.example.com'])
+  expect(said('TLS', { publicUrl: 'http://pay.example.com' })[0]).toMatch(/^warning: .* without TLS/)
+  expect(said('TLS', { publicUrl: '' })[0]).toMatch(/^warning: OPENWAGE_PUBLIC_URL is not set/)
+  expect(said('rails', { rails: [] })).toEqual([])
 })
 
 test('a rail that cannot read returns is a warning', () => {

@@ -28,7 +28,8 @@ const levels = ['missing', 'warning', 'hint', 'ok'] as const
 
 function run<Needed>({ name, find, fine }: Check<Needed>, facts: Needed): Finding[] {
   const found = find(facts)
-  const all: Found[] = found.length > 0 ? found : [{ level: 'ok', sentence: fine(facts), command: null }]
+  const sentence = found.length > 0 ? '' : fine(facts)
+  const all: Found[] = sentence === '' ? found : [{ level: 'ok', sentence, command: null }]
   return all.map(each => ({ check: name, ...each }))
 }
 

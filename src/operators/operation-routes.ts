@@ -37,6 +37,8 @@ const config = { isForOperators: true } as const
 export type Installation = {
   /** The path in OPENWAGE_RAILS; empty if it is not set. */
   railsFile: string
+  /** Empty if it is not set. */
+  publicUrl: string
   isEmbedded: boolean
 }
 
@@ -82,7 +84,7 @@ const newestFirst =
 export function operationRoutes(
   app: App,
   { db, mode, now }: ApiContext,
-  { fileRails, adyenRails, railsFile, isEmbedded }: RailsOfOperators & Installation,
+  { fileRails, adyenRails, railsFile, publicUrl, isEmbedded }: RailsOfOperators & Installation,
 ): void {
   app.get(
     '/admin/v1/status',
@@ -122,7 +124,14 @@ export function operationRoutes(
       read(db, request, reply, async reader => {
         const at = request.receivedAt
         const faults = adyenRails.map(async rail => ({ ...rail, faults: await faultsOfSecrets(rail) }))
-        const settings = { now: at, mode, railsFile, rails: fileRails, adyenRails: await Promise.all(faults) }
+        const settings = {
+          now: at,
+          mode,
+          railsFile,
+          publicUrl,
+          rails: fileRails,
+          adyenRails: await Promise.all(faults),
+        }
         const findings = diagnose(settings, { isEmbedded, ...(await readBooks(reader, { mode, now: at })) })
         const state = findings.some(({ level }) => level === 'missing') ? 'notReady' : 'ready'
         return { status: 200, body: { state, at: at.toISOString(), findings } }

@@ -30,6 +30,22 @@ export const serverChecks: readonly Check<Facts>[] = [
           ],
     fine: () => 'The program’s database role has no more rights than it needs',
   },
+  {
+    name: 'operators',
+    find: ({ operators }) =>
+      operators > 1
+        ? []
+        : [
+            warning({
+              sentence:
+                operators === 0
+                  ? 'No operator can sign in to the console; approving a payout batch there takes two'
+                  : 'One operator can sign in to the console; approving a payout batch there takes two',
+              command: 'openwage admin create EMAIL --invite',
+            }),
+          ],
+    fine: ({ operators }) => `${operators} operators can sign in to the console`,
+  },
   { name: 'backups', find: ({ archiving }) => backupsOf(archiving), fine: backupsInWords },
 ]
 

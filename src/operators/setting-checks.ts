@@ -22,10 +22,26 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
             missing({
               sentence:
                 'OPENWAGE_MODE is sandbox; live mode needs a separate database, because a database keeps its mode',
-              command: 'export OPENWAGE_MODE=live',
+              command: 'export OPENWAGE_MODE=live DATABASE_URL=postgres://openwage_app:PASSWORD@HOST/NEW_DATABASE',
             }),
           ],
     fine: () => 'OPENWAGE_MODE is live',
+  },
+  {
+    name: 'TLS',
+    find: ({ publicUrl }) =>
+      publicUrl.startsWith('https://')
+        ? []
+        : [
+            warning({
+              sentence:
+                publicUrl === ''
+                  ? 'OPENWAGE_PUBLIC_URL is not set; passwords and API keys must reach the service through TLS, by the address that people use'
+                  : `OPENWAGE_PUBLIC_URL is ${publicUrl}, without TLS: passwords and API keys can be read on the way`,
+              command: 'export OPENWAGE_PUBLIC_URL=https://HOST',
+            }),
+          ],
+    fine: ({ publicUrl }) => `People and partners reach the service at ${publicUrl}`,
   },
   {
     name: 'rails',
@@ -111,7 +127,7 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
         .map(({ name }) =>
           hint({
             sentence: `The rail ${name} has no limits for automatic approval, so two people approve every batch`,
-            command: 'openwage payouts list --status building',
+            command: 'openwage payouts approve BATCH --as PERSON',
           }),
         ),
     fine: facts =>

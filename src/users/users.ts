@@ -1,5 +1,5 @@
 import * as auditLog from '../audit-log/audit-log.ts'
-import type { Reader, Tx } from '../database/database.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import type { Role } from './roles.ts'
 
@@ -157,4 +157,11 @@ export async function listAuthors(
     kind: actorKind,
     name: names.get(actor) ?? null,
   }))
+}
+
+/** The operators who can sign in. */
+export async function countOperators(db: Reader): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from users where is_operator and disabled_at is null`.execute(db)
+  return rows[0]?.count ?? 0
 }

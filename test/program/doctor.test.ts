@@ -53,7 +53,7 @@ async function json(args: string[], settings: Environment) {
 }
 
 test('each missing thing is named with its command, and is fine once it is done', async () => {
-  const bare = { ...database, OPENWAGE_MODE: 'live' }
+  const bare = { ...database, OPENWAGE_MODE: 'live', OPENWAGE_PUBLIC_URL: 'https://pay.example.com' }
   const first = await diagnosis(bare)
   expect(first).toMatchObject({ code: 1, state: 'notReady' })
   const missing = first.findings.filter(({ level }) => level === 'missing')
@@ -127,6 +127,17 @@ test('each missing thing is named with its command, and is fine once it is done'
   ])
   await api('PATCH', `/v1/webhooks/${webhookId}`, { enabled: true })
   expect(await said('webhooks', settings)).toEqual(['ok: Every partner has webhook endpoints, and all work'])
+
+  expect(await said('TLS', { ...settings, OPENWAGE_PUBLIC_URL: '' })).toEqual([
+    expect.stringContaining('warning: OPENWAGE_PUBLIC_URL is not set'),
+  ])
+  expect(await said('operators', settings)).toEqual([expect.stringContaining('warning: No operator can sign in')])
+  for (const name of ['ada', 'bob'])
+    await tamper(
+      database,
+      `insert into users (id, email, name, is_operator, created_at)
+       values ('usr_${name}', '${name}@example.com', '${name}', true, now())`,
+    )
 
   const done = await openwage(['doctor'], settings)
   expect(done).toMatchObject({

@@ -32,16 +32,22 @@ export async function cover(
 ): Promise<void> {
   if (memberIds.length === 0) return
   await sql`
-    with standing as (
-      select distinct w.id, w.member_id, w.currency, w.fee
+    -- Materialized, because the planner would otherwise read all withdrawals of the partner for each piece of the members.
+    with charged as materialized (
+      select t.movement_id, max(t.id) as last_id
         from ledger_transfers t
-        join withdrawals w on w.partner_id = t.partner_id and w.id = t.movement_id
        where t.partner_id = ${partnerId} and t.pay_cycle_id = ${payCycleId} and t.member_id = any(${memberIds}::text[])
-         and t.credit = 'fees' and t.debit <> 'partner_fees' and w.status in ('held', 'submitted', 'paid')
+         and t.credit = 'fees' and t.debit <> 'partner_fees'
+       group by t.movement_id
+    ), standing as (
+      select w.id, w.member_id, w.currency, w.fee
+        from charged c
+        join withdrawals w on w.partner_id = ${partnerId} and w.id = c.movement_id
+       where w.status in ('held', 'submitted', 'paid')
          -- A payment that is made after all is charged again, in a later cycle.
          and not exists (select from ledger_transfers again
-                          where again.partner_id = t.partner_id and again.movement_id = t.movement_id and again.credit = 'fees'
-                            and again.pay_cycle_id <> t.pay_cycle_id and again.id > t.id)
+                          where again.partner_id = ${partnerId} and again.movement_id = c.movement_id and again.credit = 'fees'
+                            and again.pay_cycle_id <> ${payCycleId} and again.id > c.last_id)
     ), due as (
       select id, member_id, currency, fee, fee as due,
              coalesce((select max(s.part) from settlement_fees s

@@ -28,6 +28,7 @@ test('every column with an id of ours has the same collation', async () => {
     'kysely_migration_lock.id',
     'member_job_rows.worker_id',
     'members.worker_id',
+    'payout_batch_endings.message_id',
     'worker_heartbeats.worker_id',
   ])
 })

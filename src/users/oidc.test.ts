@@ -324,5 +324,5 @@ test('the sign-in page explains every fault that the browser is sent back with',
 
 test('the page to sign in learns whether there is a provider', async () => {
   const asked = await new Browser(byGroup).call('GET', '/console/v1/sign-in')
-  expect(asked.body).toEqual({ hasPassword: true, hasOidc: true })
+  expect(asked.body).toEqual({ hasPassword: true, hasOidc: true, needsSetUp: false })
 })

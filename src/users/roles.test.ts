@@ -16,10 +16,14 @@ test('of the operators’ API, users of a partner are let into operations alone 
   expect(ofPartner).toEqual(expect.arrayContaining(Object.keys(accessOfPartners)))
 })
 
-// They read a file and keep nothing; a partner's server sends the rows itself.
-const ofTheConsole = ['checkPayRunFile', 'checkSettlementFile', 'readSheetRows']
+const ofTheConsole = [
+  // They read a file and keep nothing; a partner's server sends the rows itself.
+  ...['checkPayRunFile', 'checkSettlementFile', 'readSheetRows'],
+  // They serve pages about people, which no partner's server shows.
+  ...['getAuthors', 'getMemberSupport', 'getPayRunSummaries'],
+]
 
-test('the table of roles names every operation that needs a role: those with an API key, and the console’s checks of files', () => {
+test('the table of roles names every operation that needs a role: those with an API key, and those of the console', () => {
   const { paths }: { paths: Paths } = JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'))
   const withKey = Object.values(paths).flatMap(methods =>
     Object.values(methods).flatMap(({ operationId, security }) => (security === undefined ? [operationId] : [])),

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { postingRules } from '../audit/verify.ts'
-import { transfersOnEntering } from './bookings.ts'
+import { transfersOnEntering, transfersOnRecovering } from './bookings.ts'
 import { returnsFunds, statuses, type WithdrawalStatus } from './lifecycle.ts'
 
 const booked = { memberId: 'mem_a', currency: 'GBP' as const, netAmount: 4_900n, fee: 100n, employerFee: 0n }
@@ -75,14 +75,43 @@ test('however a withdrawal is refunded, its transfers add up to zero', () => {
   )
 })
 
+test('a recovery takes what is available first, net before fee, and the member owes the rest of net and fee', () => {
+  fc.assert(
+    fc.property(anyWithdrawal, fc.bigInt({ min: 0n, max: 15_000n }), (withdrawal, available) => {
+      const gross = withdrawal.netAmount + withdrawal.fee
+      const taken = available < gross ? available : gross
+      const transfers = transfersOnRecovering(withdrawal, { taken, payCycleId: 'pc_a' })
+      const sum = (names: { debit?: string; credit?: string }) =>
+        transfers
+          .filter(each =>
+            Object.entries(names).every(([side, account]) => each[side as 'debit' | 'credit'] === account),
+          )
+          .reduce((total, { amount }) => total + amount, 0n)
+      expect(sum({ debit: 'member_available' })).toBe(taken)
+      expect(sum({ debit: 'member_owed' })).toBe(gross - taken)
+      expect(sum({ credit: 'float' })).toBe(withdrawal.netAmount)
+      expect(sum({ credit: 'fees' })).toBe(withdrawal.fee + withdrawal.employerFee)
+      if (sum({ debit: 'member_owed', credit: 'float' }) > 0n)
+        expect(sum({ debit: 'member_available', credit: 'fees' })).toBe(0n)
+    }),
+  )
+})
+
 test('the posting rules that verify checks are exactly the transfers of the states', () => {
-  const all = statuses.flatMap(status =>
+  const entering = statuses.flatMap(status =>
     [booked, employerPays].flatMap(withdrawal =>
-      transfersOnEntering(status, withdrawal, 'pc_a').map(
-        ({ debit, credit }) => `withdrawal.${status} ${debit} ${credit}`,
-      ),
+      transfersOnEntering(status, withdrawal, 'pc_a').map(transfer => ({ reason: status, ...transfer })),
     ),
   )
+  const recovering = [booked, employerPays].flatMap(withdrawal =>
+    [0n, withdrawal.netAmount + withdrawal.fee].flatMap(taken =>
+      transfersOnRecovering(withdrawal, { taken, payCycleId: 'pc_a' }).map(transfer => ({
+        reason: 'recovered',
+        ...transfer,
+      })),
+    ),
+  )
+  const all = [...entering, ...recovering].map(({ reason, debit, credit }) => `withdrawal.${reason} ${debit} ${credit}`)
   const verified = postingRules.filter(([reason]) => reason.startsWith('withdrawal.')).map(rule => rule.join(' '))
   expect([...new Set(all)].sort()).toEqual(verified.sort())
 })

@@ -561,12 +561,12 @@ describe('an outcome', () => {
     expect([await statusOf(id), await statusOf(another)]).toEqual(['submitted', 'submitted'])
   })
 
-  test('that contradicts an earlier one is an exception', async () => {
+  test('that says a failed payment was made is an exception', async () => {
     setUp.service.decide(() => [{ status: 'failed', reason: 'counterpartyAccountClosed' }, { status: 'booked' }])
     const { id, reference } = await submitted()
     await settle()
     expect(await statusOf(id)).toBe('failed')
-    expect(await openExceptions()).toMatchObject([{ kind: 'contradiction', reference, outcome: 'paid' }])
+    expect(await openExceptions()).toMatchObject([{ kind: 'paid_after_give_back', reference, outcome: 'paid' }])
   })
 })
 

@@ -313,7 +313,14 @@ async function applyStaged(connection: Reader, { db, rail, fileId, now }: OneFil
   if (!(await listBegun(connection, rail.name)).some(each => each.fileId === fileId)) return
   const rejected = await readRejected(connection, fileId)
   const context = { rail, fileId, rejected: new Set(rejected.map(({ id }) => id)), now }
-  const read = (after?: Staged) => readStaged(db, { fileId, after, countMax: chunkSize })
+  const read = async (after?: Staged) =>
+    await db.transaction().execute(async tx => {
+      // Without statistics of rows that were staged a moment ago, the planner would sort all of them for each page.
+      await sql`select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`.execute(
+        tx,
+      )
+      return await readStaged(tx, { fileId, after, countMax: chunkSize })
+    })
   const endRest = () => batches.endRest(connection, { rail: rail.name, now })
   await endRest()
   let staged = await read()

@@ -200,7 +200,7 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await page.getByRole('button', { name: 'Show what changes' }).click()
     await page.getByRole('button', { name: 'Fund £700.00' }).waitFor()
     await page.keyboard.press('Control+k')
-    await page.getByPlaceholder('A page, an id').fill(pages.harness.partner.id)
+    await page.getByPlaceholder('A page, an action, an id').fill(pages.harness.partner.id)
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: pages.harness.partner.name }).waitFor()
     expect(await page.getByRole('button', { name: 'Fund £700.00' }).count()).toBe(0)

@@ -3,11 +3,13 @@ import type { Reader } from '../src/database/database.ts'
 import { systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
+import { withdrawProposal } from '../src/payouts/proposals.ts'
 import { readProposals } from '../src/payouts/rails/file/attachments.ts'
-import * as decisions from '../src/payouts/rails/file/decisions.ts'
+import type * as decisions from '../src/payouts/rails/file/decisions.ts'
+import { decide } from '../src/payouts/rails/file/decisions-of-two.ts'
 import { minorUnits, name } from './arguments.ts'
 import { examples } from './help.ts'
-import { asOption, personOf, recordChange } from './operator.ts'
+import { asOption, loginOf, personOf, recordChange } from './operator.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
 import { printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
@@ -136,26 +138,49 @@ payoutExceptionsCommand
   )
   .action(async (exceptionId: string, { note, as, json, ...given }: CloseOptions) => {
     const now = systemClock()
-    await withTransaction(async tx => {
+    const done = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
       const decided = decisionOf({ ...given, currency: await currencyOf(tx, exceptionId) })
       const person = personOf(as)
-      const { partnerId } = await decisions.closeException(tx, { exceptionId, person, note, now, ...decided })
+      const by = { person, login: loginOf(), mayShareLogin: OPENWAGE_APPROVAL_LOGINS === 'any' }
+      const { exception, done } = await decide(tx, { exceptionId, by, note, now, ...decided })
+      const { partnerId } = exception
       const details = {
         ...{ person, decision: decided.decision, note, reference: given.reference ?? null },
         ...(given.payments === undefined ? {} : { references: given.payments }),
+        ...(done === 'closed' ? {} : { isProposed: true }),
         ...(given.charge === undefined ? {} : { charge: `${given.charge}`, chargeTo: given.chargeTo }),
       }
       const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
       // An answer that names no payment belongs to no partner.
       await recordChange(tx, { partnerId, change, now })
+      return done
     })
     printResult(
       { json },
       {
-        value: { id: exceptionId, decision: given.decision.replace('-', '_') },
+        value: { id: exceptionId, decision: given.decision.replace('-', '_'), isClosed: done === 'closed' },
         text: () => `${exceptionId} is closed.`,
       },
     )
+  })
+
+payoutExceptionsCommand
+  .command('withdraw')
+  .description('Withdraw a decision that takes two people and that one has made.')
+  .argument('<exception>', 'the exception’s id, pex_…')
+  .addOption(asOption())
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts exceptions withdraw pex_…'))
+  .action(async (exceptionId: string, { as, json }: { as?: string; json?: boolean }) => {
+    const now = systemClock()
+    await withTransaction(async tx => {
+      const [found] = await exceptions.list(tx, { id: exceptionId, take: 1 })
+      const { decision, person } = await withdrawProposal(tx, exceptionId)
+      const details = { person: personOf(as), decision, proposedBy: person }
+      const change = { action: 'payout_exception.withdraw', resourceId: exceptionId, details } as const
+      await recordChange(tx, { partnerId: found?.partnerId ?? null, change, now })
+    })
+    printResult({ json }, { value: { id: exceptionId }, text: () => `The decision about ${exceptionId} is withdrawn.` })
   })
 
 type CloseOptions = {

@@ -17,10 +17,11 @@ import * as batches from '../src/payouts/rails/file/batches.ts'
 import { brakeInWords, listBrakes } from '../src/payouts/rails/file/brakes.ts'
 import * as copies from '../src/payouts/rails/file/copies.ts'
 import { findPayout } from '../src/payouts/rails/file/decided-payments.ts'
+import { decideOutcomeOfTwo } from '../src/payouts/rails/file/decisions-of-two.ts'
 import { exportAgain, exportBatch } from '../src/payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile, listBegun, progressInWords } from '../src/payouts/rails/file/import.ts'
-import { decideOutcome, type OutcomeByHand, outcomesByHand } from '../src/payouts/rails/file/outcomes.ts'
+import { type OutcomeByHand, outcomesByHand } from '../src/payouts/rails/file/outcomes.ts'
 import * as unsentBatches from '../src/payouts/rails/file/unsent-batches.ts'
 import { beginsWithDay, type Day } from '../src/time.ts'
 import { minorUnits, name, whole } from './arguments.ts'
@@ -236,12 +237,16 @@ payoutsCommand
   )
   .action(async (payment: string, { outcome, note, bookedOn, amount, chargeTo, as, json }: OutcomeOptions) => {
     const now = systemClock()
-    const { withdrawalId, reference } = await withTransaction(async tx => {
+    const { withdrawalId, reference, done } = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
       const { currency } = await findPayout(tx, payment)
       const decided = outcomeOf({ outcome, bookedOn, amount, chargeTo, currency })
-      const found = await decideOutcome(tx, { payment, now, ...decided })
+      const by = { person: personOf(as), login: loginOf(), mayShareLogin: OPENWAGE_APPROVAL_LOGINS === 'any' }
+      const found = await decideOutcomeOfTwo(tx, { payment, by, note, now, ...decided })
       const credit = amount === undefined ? {} : { bookedOn: bookedOn ?? null, amount: toWire({ amount, currency }) }
-      const details = { person: personOf(as), note, outcome, ...credit }
+      const details = {
+        ...{ person: personOf(as), note, outcome, ...credit },
+        ...(found.done === 'decided' ? {} : { isProposed: true }),
+      }
       const change = { action: 'payout.outcome', resourceId: found.withdrawalId, details } as const
       await recordChange(tx, { partnerId: found.partnerId, change, now })
       return found
@@ -250,7 +255,10 @@ payoutsCommand
       { json },
       {
         value: { reference, withdrawalId, outcome },
-        text: () => `${reference} counts as ${outcome}; the withdrawal follows within a minute.`,
+        text: () =>
+          done === 'decided'
+            ? `${reference} counts as ${outcome}; the withdrawal follows within a minute.`
+            : `It is proposed that ${reference} is ${outcome}; another person must give the same command.`,
       },
     )
   })

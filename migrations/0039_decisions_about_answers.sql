@@ -84,3 +84,16 @@ create index ledger_transfers_of_operator_costs on ledger_transfers (partner_id,
 alter table float_references
   drop constraint float_references_direction_check,
   add constraint float_references_direction_check check (direction in ('fund', 'withdraw', 'cover'));
+
+-- A decision that takes two people, which one has made: another confirms exactly this one, or it is withdrawn. The audit log keeps both.
+create table payout_proposals (
+  -- The exception, or the reference of the payment.
+  subject text collate "C" primary key,
+  -- As text, so that the confirmation compares it as it is.
+  decision text not null,
+  note text not null,
+  person text not null check (length(person) between 1 and 200),
+  -- The login at the operating system; null for a user of the console.
+  login text collate "C" check (length(login) between 1 and 200),
+  proposed_at timestamptz not null
+);

@@ -54,6 +54,7 @@ export const actions = [
   'payout_batch.download',
   'bank_file.import',
   'payout_exception.close',
+  'payout_exception.withdraw',
   'webhook.create',
   'webhook.update',
   'webhook.rotate',

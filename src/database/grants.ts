@@ -138,6 +138,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     insert: true,
     update: ['kind', 'reason', 'amount', 'bookedOn', 'closedAt', 'closedBy', 'decision', 'note'],
   },
+  payoutProposals: { insert: true, delete: true },
   payouts: {
     insert: true,
     update: [

@@ -471,6 +471,14 @@ export type DB = {
     bankText: string | null
     account: string | null
   }
+  payoutProposals: {
+    subject: string
+    decision: string
+    note: string
+    person: string
+    login: string | null
+    proposedAt: Date
+  }
   payoutRailHolds: {
     sequence: Generated<bigint>
     rail: string

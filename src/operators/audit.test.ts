@@ -44,6 +44,7 @@ const recorded: Record<string, Action | { because: string }> = {
   exportPayoutBatch: 'payout_batch.export',
   importBankFile: 'bank_file.import',
   closePayoutException: 'payout_exception.close',
+  withdrawPayoutDecision: 'payout_exception.withdraw',
   verifyLedger: 'ledger.verify',
 }
 
@@ -299,11 +300,17 @@ test.each([
       await does('approvePayoutBatch', `POST /payout-batches/${batchId}/approve`, {}, ofUser(each))
     await does('exportPayoutBatch', `POST /payout-batches/${batchId}/export`)
     await does('importBankFile', 'POST /rails/euro-files/files?name=statement.txt', {
-      raw: `head;M-${kind}\nentry;2500EUR;;E-${kind}\nend\n`,
+      raw: `head;M-${kind}\nentry;-2500EUR;;E-${kind}\nend\n`,
       other: { bytes: 'of another file' },
     })
     const said = { body: { outcome: 'paid', note }, other: { outcome: 'paid', note: 'another' } }
-    await does('decidePaymentOutcome', `POST /payouts/${references[1]}/outcome`, said)
+    // Two people approved the payment, so two decide.
+    for (const each of [user, second])
+      await does('decidePaymentOutcome', `POST /payouts/${references[1]}/outcome`, said, ofUser(each))
+    const [left] = (await by.call('GET', '/admin/v1/payout-exceptions', {})).body.exceptions
+    const writeOff = { body: { decision: 'write_off', partnerId, note }, other: { decision: 'ignore', note } }
+    await does('closePayoutException', `POST /payout-exceptions/${left.id}/close`, writeOff, ofUser(user))
+    await does('withdrawPayoutDecision', `POST /payout-exceptions/${left.id}/withdraw`)
     const [found] = (await by.call('GET', '/admin/v1/payout-exceptions', {})).body.exceptions
     await does('closePayoutException', `POST /payout-exceptions/${found.id}/close`, {
       body: { decision: 'ignore', note },

@@ -9,9 +9,10 @@ import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { fromWire, toWire } from '../money.ts'
 import * as exceptions from '../payouts/exceptions.ts'
+import { listProposals, withdrawProposal } from '../payouts/proposals.ts'
 import { readProposals } from '../payouts/rails/file/attachments.ts'
-import * as decisions from '../payouts/rails/file/decisions.ts'
-import { Closing, Exception, ExceptionDetails, Exceptions, exceptionOnWire } from './payout-schema.ts'
+import { decide } from '../payouts/rails/file/decisions-of-two.ts'
+import { Closing, Exception, ExceptionDetails, Exceptions, exceptionOnWire, proposalOnWire } from './payout-schema.ts'
 
 const tag = 'Payouts'
 const config = { isForOperators: true } as const
@@ -73,7 +74,9 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
           ...payment,
           amount: toWire({ amount, currency }),
         }))
-        return { status: 200, body: { ...exceptionOnWire(found), proposals: proposed, isBookedElsewhere } }
+        const [proposal] = await listProposals(reader, [found.id])
+        const more = { proposal: proposalOnWire(proposal), proposals: proposed, isBookedElsewhere }
+        return { status: 200, body: { ...exceptionOnWire(found), ...more } }
       }),
   )
 
@@ -86,7 +89,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Close a bank answer that did not fit',
         description:
-          '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered.',
+          '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.',
         params: ofException,
         body: Closing,
         success: { status: 200, description: 'The closed exception.', schema: Exception },
@@ -98,24 +101,51 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
         const { exceptionId } = request.params
         const { note, ...given } = request.body
         const { now } = request
-        const { person } = operatorOf(request)
-        const { partnerId } = await decisions.closeException(tx, {
-          exceptionId,
-          person,
-          note,
-          now,
+        const { kind, person } = operatorOf(request)
+        const decided = await decide(tx, {
+          ...{ exceptionId, by: { person, isKey: kind === 'operator_key' }, note, now },
           ...decisionOf(given),
         })
+        const { done } = decided
         const details = {
           ...{ person, decision: given.decision, note, reference: given.reference ?? null },
           ...(given.references === undefined ? {} : { references: given.references }),
           ...(given.charge === undefined ? {} : { charge: given.charge }),
+          ...(done === 'closed' ? {} : { isProposed: true }),
         }
         const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
         // An answer that names no payment belongs to no partner.
-        await recordOperatorChange(tx, request, { partnerId, change, now })
+        const { partnerId } = decided.exception
+        if (done !== 'repeated') await recordOperatorChange(tx, request, { partnerId, change, now })
         const body = exceptionOnWire(await requireException(tx, exceptionId))
         return { status: 200, body, resourceId: exceptionId }
+      }),
+  )
+
+  app.post(
+    '/admin/v1/payout-exceptions/:exceptionId/withdraw',
+    {
+      config,
+      schema: operation({
+        id: 'withdrawPayoutDecision',
+        tag,
+        summary: 'Withdraw a proposed decision',
+        description: 'A decision that takes two people, and that one has made.',
+        params: ofException,
+        success: { status: 200, description: 'The exception.', schema: Exception },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { exceptionId } = request.params
+        const { now } = request
+        const { partnerId, ...found } = await requireException(tx, exceptionId)
+        const { decision, person } = await withdrawProposal(tx, exceptionId)
+        const details = { person: operatorOf(request).person, decision, proposedBy: person }
+        const change = { action: 'payout_exception.withdraw', resourceId: exceptionId, details } as const
+        await recordOperatorChange(tx, request, { partnerId, change, now })
+        return { status: 200, body: exceptionOnWire({ partnerId, ...found }), resourceId: exceptionId }
       }),
   )
 }

@@ -6,7 +6,8 @@ import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { fromWire } from '../money.ts'
 import { readHistory } from '../payouts/history.ts'
-import { decideOutcome, type OutcomeByHand } from '../payouts/rails/file/outcomes.ts'
+import { decideOutcomeOfTwo } from '../payouts/rails/file/decisions-of-two.ts'
+import type { OutcomeByHand } from '../payouts/rails/file/outcomes.ts'
 import * as unsentBatches from '../payouts/rails/file/unsent-batches.ts'
 import { referencePattern } from '../payouts/reference.ts'
 import { line } from './partner-schema.ts'
@@ -86,7 +87,7 @@ export function paymentRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Say what became of a payment',
         description:
-          'For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception.',
+          'For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception. If two people had to approve the payment, the first request proposes the outcome, and the same request of another person carries it out.',
         params: ofPayment,
         body: PaymentOutcome,
         success: { status: 200, description: 'The payment.', schema: Payout },
@@ -98,14 +99,13 @@ export function paymentRoutes(app: App, { db }: ApiContext): void {
         const { params, body, now } = request
         const { note, ...given } = body
         const decided = outcomeOf(given)
-        const { partnerId, withdrawalId, reference } = await decideOutcome(tx, {
-          payment: params.payment,
-          now,
-          ...decided,
-        })
-        const details = { person: operatorOf(request).person, note, ...given }
+        const { kind, person } = operatorOf(request)
+        const by = { person, isKey: kind === 'operator_key' }
+        const asked = { payment: params.payment, by, note, now, ...decided }
+        const { partnerId, withdrawalId, reference, done } = await decideOutcomeOfTwo(tx, asked)
+        const details = { person, note, ...given, ...(done === 'decided' ? {} : { isProposed: true }) }
         const change = { action: 'payout.outcome', resourceId: withdrawalId, details } as const
-        await recordOperatorChange(tx, request, { partnerId, change, now })
+        if (done !== 'repeated') await recordOperatorChange(tx, request, { partnerId, change, now })
         return { status: 200, body: payoutOnWire(await readHistory(tx, reference)), resourceId: withdrawalId }
       }),
   )

@@ -3,6 +3,7 @@ import { Id } from '../ids.ts'
 import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../money.ts'
 import type * as exceptions from '../payouts/exceptions.ts'
 import { answerSources, type PaymentHistory } from '../payouts/history.ts'
+import type { Proposal } from '../payouts/proposals.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
 import { outcomesByHand } from '../payouts/rails/file/outcomes.ts'
 import { referencePattern } from '../payouts/reference.ts'
@@ -278,9 +279,33 @@ const exceptionFields = {
 
 export const Exception = Type.Object(exceptionFields, { title: 'PayoutException', ...strict })
 
+const ProposedDecision = Type.Union(
+  [
+    Type.Object(
+      {
+        decision: Type.String({ description: 'The decision and its fields, as JSON.' }),
+        note: Type.String(),
+        person: Type.String({ description: 'Who proposed it. Another person confirms it by the same request.' }),
+        proposedAt: Instant,
+      },
+      { title: 'ProposedDecision', ...strict },
+    ),
+    Type.Null(),
+  ],
+  { description: 'A decision that takes two people, and that one has made.' },
+)
+
+/** A proposed decision as it is sent. */
+export function proposalOnWire(proposal: Proposal | undefined) {
+  if (proposal === undefined) return null
+  const { decision, note, person, proposedAt } = proposal
+  return { decision, note, person, proposedAt: proposedAt.toISOString() }
+}
+
 export const ExceptionDetails = Type.Object(
   {
     ...exceptionFields,
+    proposal: ProposedDecision,
     proposals: Type.Array(
       Type.Object(
         {

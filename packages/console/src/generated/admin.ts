@@ -830,6 +830,8 @@ export type PayoutExceptionDetails = {
   closedBy: string | null
   decision: string | null
   note: string | null
+  /** A decision that takes two people, and that one has made. */
+  proposal: ProposedDecision | null
   /** The payments whose references the words of the bank hold. None is attached automatically. */
   proposals: ProposedPayment[]
   /** Whether another message has booked the same amount on the same day: it may be the same money. */
@@ -842,6 +844,15 @@ export type PayoutExceptions = {
   exceptions: PayoutException[]
   /** Whether there are more after the last of these. */
   hasMore: boolean
+}
+
+export type ProposedDecision = {
+  /** The decision and its fields, as JSON. */
+  decision: string
+  note: string
+  /** Who proposed it. Another person confirms it by the same request. */
+  person: string
+  proposedAt: Instant
 }
 
 export type ProposedPayment = {
@@ -1132,6 +1143,7 @@ export const operations: Record<string, Operation> = {
   'listPayoutExceptions': { method: 'GET', path: '/admin/v1/payout-exceptions', hasQuery: true, entries: 'exceptions', cursor: 'id' },
   'getPayoutException': { method: 'GET', path: '/admin/v1/payout-exceptions/{exceptionId}' },
   'closePayoutException': { method: 'POST', path: '/admin/v1/payout-exceptions/{exceptionId}/close', hasBody: true },
+  'withdrawPayoutDecision': { method: 'POST', path: '/admin/v1/payout-exceptions/{exceptionId}/withdraw' },
   'getStatus': { method: 'GET', path: '/admin/v1/status' },
   'getFindings': { method: 'GET', path: '/admin/v1/findings' },
   'verifyLedger': { method: 'POST', path: '/admin/v1/ledger-verifications' },
@@ -1557,7 +1569,7 @@ export interface AdminOperations {
   /**
    * Say what became of a payment.
    *
-   * For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception.
+   * For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception. If two people had to approve the payment, the first request proposes the outcome, and the same request of another person carries it out.
    *
    * `POST /admin/v1/payouts/{payment}/outcome` (decidePaymentOutcome)
    */
@@ -1604,11 +1616,19 @@ export interface AdminOperations {
   /**
    * Close a bank answer that did not fit.
    *
-   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered.
+   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.
    *
    * `POST /admin/v1/payout-exceptions/{exceptionId}/close` (closePayoutException)
    */
   closePayoutException(exceptionId: PayoutExceptionId, body: ExceptionClosing, options?: CallOptions): Call<PayoutException>
+  /**
+   * Withdraw a proposed decision.
+   *
+   * A decision that takes two people, and that one has made.
+   *
+   * `POST /admin/v1/payout-exceptions/{exceptionId}/withdraw` (withdrawPayoutDecision)
+   */
+  withdrawPayoutDecision(exceptionId: PayoutExceptionId, options?: CallOptions): Call<PayoutException>
   /**
    * Get the health of the service.
    *
@@ -1658,7 +1678,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -1681,7 +1701,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */

@@ -39,7 +39,7 @@ export type Decision =
 type Exception = exceptions.Decided
 
 /**
- * Closes an exception by a decision. Money is booked at once; withdrawals follow with the next reports of the rail.
+ * Closes an exception by a decision, for which the caller has asked two people where it takes two. Money is booked at once; withdrawals follow with the next reports of the rail.
  * @returns the exception, and the partner whose float was booked
  */
 export async function closeException(
@@ -69,7 +69,7 @@ export async function closeException(
 }
 
 /** Locks the rail before its exception, in the order of importers, which close exceptions too. */
-async function lockException(tx: Tx, exceptionId: string): Promise<Exception> {
+export async function lockException(tx: Tx, exceptionId: string): Promise<Exception> {
   const unlocked = await tx
     .selectFrom('payoutExceptions')
     .select('rail')

@@ -1,0 +1,63 @@
+import type { Reader, Tx } from '../database/database.ts'
+import { problem } from '../errors.ts'
+import { type Decider, hasDecided, refuseUnlessAnother } from './two-people.ts'
+
+/** A decision that takes two people, as the first has made it. */
+export type Proposal = {
+  subject: string
+  /** The decision with its fields, as JSON. */
+  decision: string
+  note: string
+  person: string
+  login: string | null
+  proposedAt: Date
+}
+
+/**
+ * Proposes a decision, or confirms the same one that another person has proposed. The caller holds a lock on the subject, and carries
+ * a confirmed decision out in the same transaction.
+ * @param subject an exception, or a payment
+ * @param decision with all fields that matter; the note may differ
+ * @throws Problem `Conflict` if another decision is proposed, or the person cannot count as another one
+ */
+export async function proposeOrConfirm(
+  tx: Tx,
+  { subject, decision, note, by, now }: { subject: string; decision: object; note: string; by: Decider; now: Date },
+): Promise<'proposed' | 'repeated' | 'confirmed'> {
+  const text = JSON.stringify(decision, (_, value) => (typeof value === 'bigint' ? value.toString() : value))
+  const [proposed] = await listProposals(tx, [subject])
+  if (proposed === undefined) {
+    const { person, login = null } = by
+    const values = { subject, decision: text, note, person, login, proposedAt: now }
+    await tx.insertInto('payoutProposals').values(values).execute()
+    return 'proposed'
+  }
+  if (proposed.decision !== text)
+    throw problem('Conflict', `${proposed.person} has proposed another decision; confirm or withdraw that one first`)
+  if (hasDecided([proposed], by)) return 'repeated'
+  refuseUnlessAnother([proposed], { verb: 'confirm the decision', by })
+  await tx.deleteFrom('payoutProposals').where('subject', '=', subject).execute()
+  return 'confirmed'
+}
+
+/** Withdraws a proposed decision. @throws Problem `NotFound` if none is proposed */
+export async function withdrawProposal(tx: Tx, subject: string): Promise<Proposal> {
+  const withdrawn = await tx
+    .deleteFrom('payoutProposals')
+    .where('subject', '=', subject)
+    .returningAll()
+    .executeTakeFirst()
+  if (withdrawn === undefined) throw problem('NotFound', `No decision about ${subject} is proposed`)
+  return withdrawn
+}
+
+/** The decisions that are proposed about some subjects. */
+export async function listProposals(db: Reader, subjects: readonly string[]): Promise<Proposal[]> {
+  if (subjects.length === 0) return []
+  return await db
+    .selectFrom('payoutProposals')
+    .select(['subject', 'decision', 'note', 'person', 'login', 'proposedAt'])
+    .where('subject', 'in', subjects)
+    .orderBy('subject')
+    .execute()
+}

@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { FileRailScene } from '../../../../test/file-rail-scene.ts'
+import { listProposals, withdrawProposal } from '../../proposals.ts'
+import type { Decision } from './decisions.ts'
+import { decide } from './decisions-of-two.ts'
+
+let scene: FileRailScene
+beforeAll(async () => {
+  scene = await FileRailScene.start()
+})
+afterAll(() => scene.harness.stop())
+beforeEach(() => scene.nextWeek())
+
+let messages = 0
+async function debited(): Promise<string> {
+  messages += 1
+  await scene.answer(`head;M${messages}`, `entry;-300EUR;charge;E${messages};2026-03-11`)
+  return (await scene.open()).at(-1)?.id ?? ''
+}
+
+type Who = { person: string; login?: string | null; isKey?: boolean }
+const close = async (exceptionId: string, by: Who, decided: Decision) =>
+  (await scene.inTx(tx => decide(tx, { exceptionId, by, note: 'gone', now: scene.harness.clock.now(), ...decided })))
+    .done
+
+test('a write-off takes two people who decide exactly the same; one of them, a key and a command do not count', async () => {
+  const id = await debited()
+  const partnerId = scene.harness.partner.id
+  const writeOff = { decision: 'write_off', partnerId } as const
+  await expect(close(id, { person: 'opk_1', isKey: true }, writeOff)).rejects.toThrow('an operator key cannot')
+  expect(await close(id, { person: 'Ada' }, writeOff)).toBe('proposed')
+  expect(await close(id, { person: 'ada ' }, writeOff)).toBe('repeated')
+  expect(await listProposals(scene.harness.db, [id])).toMatchObject([{ subject: id, person: 'Ada', note: 'gone' }])
+  const other = { ...writeOff, partnerId: scene.harness.other.partner.id }
+  await expect(close(id, { person: 'Grace' }, other)).rejects.toThrow('Ada has proposed another decision')
+  await expect(close(id, { person: 'Grace', login: '1000@host' }, writeOff)).rejects.toThrow('in the console, too')
+  expect((await scene.open()).map(each => each.id)).toContain(id)
+  expect(await close(id, { person: 'Grace' }, writeOff)).toBe('closed')
+  expect((await scene.open()).map(each => each.id)).not.toContain(id)
+  expect(await listProposals(scene.harness.db, [id])).toEqual([])
+  expect(await scene.disagreements()).toEqual([])
+})
+
+test('a proposed decision can be withdrawn, and then another one be made', async () => {
+  const id = await debited()
+  const writeOff = { decision: 'write_off', partnerId: scene.harness.partner.id } as const
+  await close(id, { person: 'Ada' }, writeOff)
+  await scene.inTx(tx => withdrawProposal(tx, id))
+  await expect(scene.inTx(tx => withdrawProposal(tx, id))).rejects.toThrow('No decision about')
+  expect(await close(id, { person: 'Grace' }, { decision: 'ignore' })).toBe('closed')
+})
+
+test('of two people who confirm at the same time one carries it out, and giving back a batch takes two', async () => {
+  const { payments, messageId } = await scene.sent(5_000)
+  await scene.answer(`head;M${++messages}`, `batch;${messageId};rejected;DU01`)
+  const id = (await scene.open()).at(-1)?.id ?? ''
+  const giveBack = { decision: 'give_back' } as const
+  expect(await close(id, { person: 'Ada' }, giveBack)).toBe('proposed')
+  const done = await Promise.allSettled([
+    close(id, { person: 'Grace' }, giveBack),
+    close(id, { person: 'Eve' }, giveBack),
+  ])
+  expect(done.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+  await scene.run('read-rail-reports')
+  expect(await scene.statusesOf(payments)).toEqual(['failed'])
+})

@@ -1,0 +1,82 @@
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
+import type * as exceptions from '../../exceptions.ts'
+import { proposeOrConfirm } from '../../proposals.ts'
+import type { Decider } from '../../two-people.ts'
+import { findPayout } from './decided-payments.ts'
+import { closeException, type Decision, lockException } from './decisions.ts'
+import { decideOutcome, type OutcomeByHand } from './outcomes.ts'
+import { lockRail } from './rail-lock.ts'
+
+// Two people give back a batch, write off, and decide about a payment that two people had to approve.
+
+/** `person`: null for an operator key, which one person can have two of. */
+type By = Omit<Decider, 'person'> & { person: string; isKey?: boolean }
+
+/**
+ * Closes an exception, or proposes to, if the decision takes two people and this is the first.
+ * @returns the exception, and what was done: `repeated` if the same person had proposed it
+ * @throws Problem `Forbidden` if an operator key makes a decision that takes two people
+ */
+export async function decide(
+  tx: Tx,
+  { exceptionId, by, note, now, ...decided }: { exceptionId: string; by: By; note: string; now: Date } & Decision,
+): Promise<{ exception: exceptions.Decided; done: 'closed' | 'proposed' | 'repeated' }> {
+  const exception = await lockException(tx, exceptionId)
+  if (exception.closedAt === null && (await takesTwo(tx, { exception, decided }))) {
+    const done = await askTwo(tx, { subject: exceptionId, decision: decided, by, note, now })
+    if (done !== 'confirmed') return { exception, done }
+  }
+  const closed = await closeException(tx, { exceptionId, person: by.person, note, now, ...decided })
+  await sql`delete from payout_proposals where subject = ${exceptionId}`.execute(tx)
+  return { exception: closed, done: 'closed' }
+}
+
+/** Says what became of a payment, or proposes to, as `decide`. */
+export async function decideOutcomeOfTwo(
+  tx: Tx,
+  { payment, by, note, now, ...decided }: { payment: string; by: By; note: string; now: Date } & OutcomeByHand,
+): Promise<{ partnerId: string; withdrawalId: string; reference: string; done: 'decided' | 'proposed' | 'repeated' }> {
+  const { rail, reference, partnerId, withdrawalId } = await findPayout(tx, payment)
+  await lockRail(tx, { rail, for: 'records' })
+  if (await wasApprovedByTwo(tx, [reference])) {
+    const done = await askTwo(tx, { subject: reference, decision: decided, by, note, now })
+    if (done !== 'confirmed') return { partnerId, withdrawalId, reference, done }
+  }
+  return { ...(await decideOutcome(tx, { payment, now, ...decided })), done: 'decided' }
+}
+
+async function askTwo(
+  tx: Tx,
+  asked: { subject: string; decision: object; by: By; note: string; now: Date },
+): Promise<'proposed' | 'repeated' | 'confirmed'> {
+  if (asked.by.isKey)
+    throw problem('Forbidden', 'Two people must decide this, in the console or by command; an operator key cannot')
+  return await proposeOrConfirm(tx, asked)
+}
+
+async function takesTwo(
+  db: Reader,
+  { exception: { rail, reference }, decided }: { exception: exceptions.Decided; decided: Decision },
+): Promise<boolean> {
+  if (decided.decision === 'ignore' || decided.decision === 'book') return false
+  if (decided.decision === 'write_off') return true
+  if (decided.decision === 'attach') return await wasApprovedByTwo(db, [decided.reference])
+  const batch = await db
+    .selectFrom('payoutBatches')
+    .select('approvedAutomatically')
+    .where('rail', '=', rail)
+    .where('messageId', '=', reference ?? '')
+    .executeTakeFirst()
+  if (batch === undefined) return await wasApprovedByTwo(db, [reference ?? ''])
+  return decided.decision === 'give_back' || !batch.approvedAutomatically
+}
+
+/** Whether a payment is in a batch that was above the limits for automatic approval. */
+async function wasApprovedByTwo(db: Reader, payments: readonly string[]): Promise<boolean> {
+  const { rows } = await sql`
+    select from payouts p join payout_batches b on b.id = p.batch_id
+     where (p.reference = any(${[...payments]}::text[]) or p.withdrawal_id = any(${[...payments]}::text[]))
+       and not b.approved_automatically limit 1`.execute(db)
+  return rows.length > 0
+}

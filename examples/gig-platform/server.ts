@@ -20,6 +20,9 @@ const rider = await riderByEmail(RIDER)
 const page = (name: string) => readFileSync(new URL(name, import.meta.url))
 const files: Record<string, { type: string; content: Buffer }> = {
   '/': { type: 'text/html; charset=utf-8', content: page('page.html') },
+  // The same by the component, which brings its own form and follows the withdrawal.
+  '/embedded': { type: 'text/html; charset=utf-8', content: embedded() },
+  '/embedded.js': { type: 'text/javascript; charset=utf-8', content: page('embedded.js') },
   '/page.js': { type: 'text/javascript; charset=utf-8', content: page('page.js') },
   '/page.css': { type: 'text/css; charset=utf-8', content: page('page.css') },
 }
@@ -39,7 +42,9 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
   const session = sessionOf(request, response)
   const file = files[pathname]
   if (request.method === 'GET' && file !== undefined) {
-    response.writeHead(200, { 'content-type': file.type, 'content-security-policy': "default-src 'self'" })
+    // The component's script and its requests come from the service.
+    const policy = `default-src 'self'; script-src 'self' ${OPENWAGE_URL}; connect-src 'self' ${OPENWAGE_URL}`
+    response.writeHead(200, { 'content-type': file.type, 'content-security-policy': policy })
     response.end(file.content)
   } else if (request.method === 'GET' && pathname === '/pay') {
     send(response, 200, await payOf(session.rider))
@@ -47,6 +52,8 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' }).write(': open\n\n')
     session.streams.add(response)
     response.on('close', () => session.streams.delete(response))
+  } else if (request.method === 'POST' && pathname === '/member-sessions') {
+    send(response, 201, await memberSession(session.rider))
   } else if (request.method === 'POST' && pathname === '/quotes') {
     send(response, 201, await quote(session, await json(request)))
   } else if (request.method === 'POST' && pathname === '/withdrawals') {
@@ -62,6 +69,12 @@ async function payOf({ memberId, name }: Rider) {
   const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
   const { withdrawals } = await openwage.withdrawals.list({ memberId, statuses: [...statuses], take: 5 })
   return { name, balance, withdrawals }
+}
+
+/** A token with which the component, on this origin only, acts for the rider. The API key stays here. */
+async function memberSession({ memberId }: Rider) {
+  const { token } = await openwage.memberSessions.create({ memberId, scope: 'withdraw', origin: address })
+  return { token }
 }
 
 /** Asks what a withdrawal would cost. The quote is good for 15 minutes, and nothing moves. */
@@ -95,6 +108,10 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
     if (rider.memberId !== event.data.memberId) continue
     for (const stream of streams) stream.write(`data: ${event.type}\n\n`)
   }
+}
+
+function embedded(): Buffer {
+  return Buffer.from(page('embedded.html').toString().replaceAll('OPENWAGE_URL', OPENWAGE_URL))
 }
 
 async function riderByEmail(email: string): Promise<Rider> {

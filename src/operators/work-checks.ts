@@ -62,7 +62,7 @@ export const workChecks: readonly Check<Facts>[] = [
       importing.map(each =>
         warning({
           sentence: `${progressInWords(each)}; unless an import runs, the worker continues it`,
-          command: 'npx openwage status',
+          command: 'openwage status',
         }),
       ),
     fine: () => 'No bank file is imported in part',

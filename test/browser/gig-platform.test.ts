@@ -65,6 +65,28 @@ describe.skipIf(executablePath === undefined)('the example of a gig platform', (
     })
   })
 
+  test('lets a rider withdraw by the component on its second page', async () => {
+    const page = await browser.newPage({ viewport: { width: 360, height: 740 }, locale: 'en-GB' })
+    await page.goto(`${url}embedded`)
+    await page.getByRole('textbox', { name: 'Amount' }).fill('30.00')
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByRole('heading', { name: 'Check your withdrawal' }).waitFor()
+    if (screenshots)
+      await page.locator('openwage-withdraw').screenshot({ path: `${screenshots}/gig-platform-embedded.png` })
+    // The rule above the total is straight.
+    const total = page.locator('openwage-withdraw dl .total')
+    const tops = await total.evaluateAll(parts => parts.map(part => part.getBoundingClientRect().top))
+    expect(tops).toHaveLength(2)
+    expect(tops[0]).toBe(tops[1])
+    await page.getByRole('button', { name: 'Withdraw £30.00' }).click()
+    await page.getByText('Accepted').waitFor()
+    await page.getByRole('link', { name: 'The same with a form of the platform' }).click()
+    await expect
+      .poll(() => page.locator('#withdrawals li').first().textContent())
+      .toMatch(/^£30\.00 · (held|submitted|paid)$/)
+    await page.close()
+  })
+
   test('lets a rider see the balance, ask for a quote and withdraw, and shows what a webhook reports', async () => {
     const page = await browser.newPage({ viewport: { width: 360, height: 740 }, locale: 'en-GB' })
     await page.goto(url)

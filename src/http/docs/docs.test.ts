@@ -85,6 +85,12 @@ describe('the pages', () => {
     for (const [address, body] of htmlPages()) expect(body, address).not.toContain('Do not edit')
   })
 
+  test('the picture of a guide is in its page', () => {
+    expect(pages.get('/docs/guides/embed')).toMatch(
+      /<img src="data:image\/png;base64,iVBOR[^"]+" alt="The component shows a quote/,
+    )
+  })
+
   test('a browser runs no inline scripts and applies no inline styles', async () => {
     const { headers } = await get('/docs')
     const policy = String(headers['content-security-policy'])

@@ -31,7 +31,13 @@ export function findGuides(publicUrl?: string): Guide[] {
 
 export async function readGuide(guide: Guide, guides: Guide[]): Promise<Html> {
   const isGuide = (name: string) => guides.some(each => each.file === name)
-  return renderGuide(await readText(guide), { file: guide.file, isGuide })
+  return renderGuide(await readText(guide), { file: guide.file, isGuide, readImage })
+}
+
+/** A picture is inlined: the pages load nothing else. */
+function readImage(file: string): string | undefined {
+  if (!/^[\w-]+\.png$/.test(file)) return undefined
+  return `data:image/png;base64,${readFileSync(new URL(file, folder)).toString('base64')}`
 }
 
 /**

@@ -6,11 +6,16 @@ import { escapeHtml, Html } from './html.ts'
  * Renders a guide as HTML. Links between guides work in the repository's web view, where they name files, and on the
  * served pages, where they name addresses.
  * @param file the guide's path below docs/, which its links are relative to
+ * @param readImage the address of a picture below docs/; without one, its text is shown
  * @param isGuide whether a path below docs/ is a guide; a link to any other file of the repository becomes plain text
  */
 export function renderGuide(
   text: string,
-  { file, isGuide }: { file: string; isGuide: (file: string) => boolean },
+  {
+    file,
+    isGuide,
+    readImage = () => undefined,
+  }: { file: string; isGuide: (file: string) => boolean; readImage?: (file: string) => string | undefined },
 ): Html {
   const slugs = new Slugs()
   const marked = new Marked({
@@ -27,6 +32,10 @@ export function renderGuide(
       tablerow: ({ text: cells }) => {
         const id = slugs.row(cells)
         return `<tr${id === undefined ? '' : ` id="${escapeHtml(id)}"`}>\n${cells}</tr>\n`
+      },
+      image: ({ href, text: alt }) => {
+        const picture = readImage(path.posix.join(path.posix.dirname(file), href))
+        return picture === undefined ? escapeHtml(alt) : `<img src="${picture}" alt="${escapeHtml(alt)}">`
       },
       html: ({ text: raw }) => escapeHtml(raw),
     },

@@ -114,11 +114,12 @@ function command(): fc.Arbitrary<Command> {
   const is = <T>(...values: T[]) => fc.constantFrom(...values)
   const which = fc.nat({ max: 3 })
   const reasons: Pick<Rejection, 'code' | 'text'>[] = [
-    ...['DU01', 'AM05', 'FF01', 'AM10', 'AM04'].map(code => ({
+    ...['DU01', 'AM05', 'TM01', 'DT01', 'FF01', 'AM10', 'AM04', 'MS03', undefined].map(code => ({
       code,
       text: undefined,
     })),
     { code: 'NARR', text: 'DUPLICATE FILE: message id already processed' },
+    { code: 'NARR', text: 'see your contract' },
   ]
   const weighted: [number, fc.Arbitrary<Command>][] = [
     [

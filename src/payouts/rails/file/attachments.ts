@@ -33,7 +33,8 @@ export async function attach(
   const booked =
     bookedOn === null ? undefined : { day: bookedOn, amount: outcome === 'returned' ? payout.amount : -payout.amount }
   // What a person said before needs no second outcome.
-  if (payout.outcome === outcome && booked !== undefined && (await isSaidByHand(tx, { payout, booked }))) return
+  if (payout.outcome === outcome && booked !== undefined && (await explainOutcome(tx, { id, payout, booked, now })))
+    return
   const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
   if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is ${payout.outcome} already`)
   if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)
@@ -49,15 +50,26 @@ function outcomeOf({ outcome, kind, amount, bookedOn }: exceptions.Decided): Fin
   return amount > 0n ? 'returned' : 'paid'
 }
 
-/** Whether an operator has said by hand that the bank booked a payment, which no answer of the bank has explained since. */
-async function isSaidByHand(
-  db: Reader,
-  { payout: { rail, reference }, booked }: { payout: DecidedPayment; booked: { day: string; amount: bigint } },
+/** Takes an answer as the booking that an operator has told by hand, unless another answer was taken so. @returns whether it is */
+async function explainOutcome(
+  tx: Tx,
+  {
+    id,
+    payout: { rail, reference },
+    booked,
+    now,
+  }: { id: string; payout: DecidedPayment; booked: { day: string; amount: bigint }; now: Date },
 ): Promise<boolean> {
   const { rows } = await sql`
-    select from bank_records
+    insert into bank_records (rail, message_id, entry_key, reference, created_at)
+    select rail, 'operator', ${id} || ' explains ' || entry_key, reference, ${now} from bank_records said
      where rail = ${rail} and reference = ${reference} and message_id = 'operator' and entry_key like 'by hand %'
-       and booked_on = ${booked.day}::date and amount = ${booked.amount}`.execute(db)
+       and booked_on = ${booked.day}::date and amount = ${booked.amount}
+       and not exists (select from bank_records r
+                        where r.rail = said.rail and r.reference = said.reference and r.message_id = 'operator'
+                          and r.entry_key like '% explains ' || said.entry_key)
+     order by sequence limit 1
+    returning 1`.execute(tx)
   return rows.length > 0
 }
 

@@ -1,4 +1,4 @@
-import { sql, type Tx } from '../../../database/database.ts'
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type { BankFileHead } from '../bank-files.ts'
@@ -125,6 +125,35 @@ export async function recoverPayments(
            'The bank has paid after all', ${now}
       from recovered order by reference
     returning reference`.execute(tx)
+  return rows.map(({ reference }) => reference)
+}
+
+/** Keeps which payments the operator bears, so that the same money is not recovered by an answer that only told of it. */
+export async function keepWrittenOff(
+  tx: Tx,
+  {
+    rail,
+    exceptionId,
+    references,
+    now,
+  }: { rail: string; exceptionId: string; references: readonly string[]; now: Date },
+): Promise<void> {
+  await sql`
+    insert into bank_records (rail, message_id, entry_key, reference, reason, created_at)
+    select ${rail}, 'operator', 'written off ' || ${exceptionId} || ' ' || reference, reference, 'The operator bears it', ${now}
+      from unnest(${[...references]}::text[]) as w (reference)`.execute(tx)
+}
+
+/** Those of some payments that the operator bears, in order. */
+export async function listWrittenOff(
+  db: Reader,
+  { rail, references }: { rail: string; references: readonly string[] },
+): Promise<string[]> {
+  const { rows } = await sql<{ reference: string }>`
+    select distinct reference from bank_records
+     where rail = ${rail} and reference = any(${[...references]}::text[]) and message_id = 'operator'
+       and entry_key like 'written off %'
+     order by reference`.execute(db)
   return rows.map(({ reference }) => reference)
 }
 

@@ -27,6 +27,11 @@ export function requireCharge({
   if (charge !== undefined && charge.amount.currency !== currency)
     throw problem('Conflict', `The charge must be in ${currency}`)
   const named = charge?.amount.amount ?? 0n
+  if (named >= paid)
+    throw problem(
+      'Conflict',
+      `A charge is less than its payment, and the payment ${reference} is of ${inWords({ amount: paid, currency })}`,
+    )
   if (amount === null) {
     if (named > 0n) throw problem('Conflict', 'The answer gives no amount, so that it has no charge')
     return

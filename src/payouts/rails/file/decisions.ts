@@ -4,7 +4,7 @@ import { inWords } from '../../../money.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { restrictionOf } from '../reasons.ts'
 import { attach } from './attachments.ts'
-import { endUnanswered } from './bank-records.ts'
+import { endUnanswered, listWrittenOff } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
@@ -33,7 +33,10 @@ export type Decision =
   | { decision: 'recover'; references?: readonly string[] | undefined }
   /** Money that left is borne by the operator. `references` as for `recover`; `partnerId` if it is about no payment. */
   | { decision: 'write_off'; references?: readonly string[] | undefined; partnerId?: string | undefined }
-  /** The money is a movement of the partner's float: the settlement of a pay cycle, or other money under a reference. */
+  /**
+   * The money is a movement of the partner's float: the settlement of a pay cycle, or other money under a reference. The return of a
+   * payment that was written off covers what the operator bore.
+   */
   | { decision: 'book'; partnerId: string; reference?: string | undefined; payCycleId?: string | undefined }
 
 type Exception = exceptions.Decided
@@ -88,7 +91,7 @@ export async function lockException(tx: Tx, exceptionId: string): Promise<Except
 async function book(
   tx: Tx,
   {
-    exception: { id, rail, kind, reference: ofEntry, amount, currency },
+    exception,
     partnerId,
     reference,
     payCycleId,
@@ -101,11 +104,31 @@ async function book(
     now: Date
   },
 ): Promise<void> {
-  if ((kind !== 'money_in' && kind !== 'money_out') || amount === null || currency === null)
+  const { id, rail, kind, reference: ofEntry, amount, currency } = exception
+  const isLate = await isLateReturn(tx, exception)
+  if ((kind !== 'money_in' && kind !== 'money_out' && !isLate) || amount === null || currency === null)
     throw problem('Conflict', 'Only money that arrived or left without a payment can be booked')
-  const booking = { id, rail, reference: ofEntry, amount: { amount, currency }, partnerId, now }
+  if (isLate && partnerId !== exception.partnerId)
+    throw problem('Conflict', `The money is that of the payment's partner, ${exception.partnerId}`)
+  const isBorne = isLate && (await listWrittenOff(tx, { rail, references: [ofEntry ?? ''] })).length > 0
+  const booking = {
+    id,
+    rail,
+    reference: ofEntry,
+    amount: { amount, currency },
+    partnerId,
+    isCover: isBorne && reference === undefined,
+    now,
+  }
   if (payCycleId === undefined) await bookMovement(tx, booking, reference)
   else await bookSettlement(tx, { ...booking, payCycleId })
+}
+
+/** Whether money of a payment came back that the member has already: what the bank debited of it is borne, or was ignored. */
+async function isLateReturn(tx: Tx, { rail, kind, outcome, bookedOn, reference }: Exception): Promise<boolean> {
+  if (kind !== 'contradiction' || outcome !== 'returned' || bookedOn === null || reference === null) return false
+  const payout = await lockPayout(tx, reference)
+  return payout.rail === rail && payout.outcome === 'failed'
 }
 
 async function giveBack(

@@ -124,12 +124,13 @@ type Booking = { id: string; rail: string; reference: string | null; amount: Mon
 /**
  * Books the money of an exception as a movement of a partner's float, or recognises the movement that was recorded for it.
  * @param booking.id the exception's
+ * @param booking.isCover unless a movement was recorded: the money covers what the operator bore
  * @param given the movement's reference; otherwise that of the entry if such a movement was recorded, or else the exception's id
  * @throws Error if the movement belongs to another entry, or for any reason of `float.fund` and `float.withdraw`
  */
 export async function bookMovement(
   tx: Tx,
-  { id, rail, reference: ofEntry, amount: money, partnerId, now }: Booking,
+  { id, rail, reference: ofEntry, amount: money, partnerId, isCover = false, now }: Booking & { isCover?: boolean },
   given: string | undefined,
 ): Promise<void> {
   const known = given ?? ofEntry
@@ -143,7 +144,12 @@ export async function bookMovement(
   const { movementId } =
     amount < 0n
       ? await float.withdraw(tx, { partnerId, amount: { amount: -amount, currency }, reference, now })
-      : await (free?.direction === 'cover' ? float.cover : float.fund)(tx, { partnerId, amount: money, reference, now })
+      : await ((free === undefined ? isCover : free.direction === 'cover') ? float.cover : float.fund)(tx, {
+          partnerId,
+          amount: money,
+          reference,
+          now,
+        })
   await keepMovement(tx, { id, rail, reference, movementId, now })
 }
 

@@ -92,6 +92,16 @@ describe('Money that the bank names only in words', () => {
     }
   })
 
+  test('is not attached with a charge as large as the payment: that is other money', async () => {
+    const { payments } = await scene.sent(5_000)
+    const { reference = '' } = payments[0] ?? {}
+    await scene.answer(message(), `entry;-10000EUR;;E1;2026-03-11;${reference}`)
+    const charge = { amount: eur(5_000n), bornBy: 'operator' } as const
+    await expect(decide({ decision: 'attach', reference, charge })).rejects.toThrow('A charge is less than its payment')
+    const credit = { bookedOn: scene.harness.clock.now().toISOString().slice(0, 10), amount: eur(0n) }
+    await expect(say(reference, { outcome: 'returned', credit })).rejects.toThrow('A charge is less than its payment')
+  })
+
   test('and names a payment with another amount is not given back in full', async () => {
     const { payments } = await scene.sent(5_000)
     const { reference = '' } = payments[0] ?? {}
@@ -155,6 +165,10 @@ describe('A sent payment that no file answers', () => {
     await scene.answer(message(), `entry;5000EUR;;E3;${bookedOn};RETURN`)
     await decide({ decision: 'attach', reference: first })
     expect(await scene.open()).toEqual([])
+    // One credit is told by hand, so another entry is other money.
+    await scene.answer(message(), `entry;5000EUR;;E5;${bookedOn};RETURN`)
+    await expect(decide({ decision: 'attach', reference: first })).rejects.toThrow('is returned already')
+    await decide({ decision: 'ignore' })
     await scene.answer(message(), `returned;${first};5000EUR;AC04;E4;2030-01-01`)
     expect(await scene.open()).toMatchObject([{ kind: 'money_in' }])
   })

@@ -255,6 +255,29 @@ describe('At the operator’s cost', () => {
     expect(await scene.books()).toEqual({ ...before })
   })
 
+  test('what is written off is not recovered, too, by an answer without money, and its return covers it', async () => {
+    const sent = await scene.sent(5_000)
+    const { reference = '' } = sent.payments[0] ?? {}
+    const { partner, other } = scene.harness
+    const before = await scene.books()
+    await scene.answer(message(), `batch;${sent.messageId};rejected;FF01`)
+    await scene.answer(message(), `batch;${sent.messageId};acknowledged`)
+    await scene.answer(message(), `paid;${reference};5000EUR`)
+    await scene.answer(message(), `entry;-5000EUR;${sent.messageId};E1;2026-03-11`)
+    await decide({ decision: 'write_off' }, 2)
+    for (const index of [0, 1])
+      await expect(decide({ decision: 'recover' }, index)).rejects.toThrow(`The debit of ${reference} is written off`)
+    for (const _ of [0, 1]) await decide({ decision: 'ignore' })
+    await scene.answer(message(), `returned;${reference};5000EUR;AC04;E2;2026-03-12`)
+    expect(await scene.open()).toMatchObject([{ kind: 'contradiction', outcome: 'returned', amount: 5_000n }])
+    await expect(decide({ decision: 'book', partnerId: other.partner.id })).rejects.toThrow(partner.id)
+    await decide({ decision: 'book', partnerId: partner.id })
+    expect(await scene.statusesOf(sent.payments)).toEqual(['failed'])
+    const after = await scene.books()
+    for (const account of ['float', 'operator_costs', 'funding']) expect(after[account]).toBe(before[account])
+    expect(await scene.open()).toEqual([])
+  })
+
   test('money that left without a payment is written off for a partner, once', async () => {
     await scene.sent(5_000)
     await scene.answer(message(), 'entry;-300EUR;charge;E1;2026-03-11')
@@ -264,5 +287,28 @@ describe('At the operator’s cost', () => {
     expect((await scene.books()).operator_costs).toBe((before.operator_costs ?? 0) + 300)
     await scene.answer(message(), 'entry;300EUR;gift;E2;2026-03-11')
     await expect(decide({ decision: 'write_off' })).rejects.toThrow('Only money that left the account is written off')
+  })
+
+  test('what the bank debits besides what is recovered is money that left, and can be borne', async () => {
+    const { payments, messageId } = await scene.sent(5_000)
+    const { reference = '' } = payments[0] ?? {}
+    await scene.answer(message(), `failed;${reference};5000EUR;AC04`)
+    for (const [bank, day] of [
+      ['E1', '2026-03-11'],
+      ['E2', '2026-03-12'],
+    ])
+      await scene.answer(message(), `paid;${reference};5000EUR;;${bank};${day}`)
+    await scene.answer(message(), `entry;-5000EUR;${messageId};E3;2026-03-12`)
+    const before = await scene.books()
+    await decide({ decision: 'recover' })
+    expect(await scene.open()).toMatchObject([
+      { kind: 'money_out', reference, amount: -5_000n },
+      { kind: 'money_out', reference: messageId, amount: -5_000n },
+    ])
+    await decide({ decision: 'write_off', partnerId: scene.harness.partner.id })
+    await decide({ decision: 'write_off', partnerId: scene.harness.partner.id })
+    const after = await scene.books()
+    expect((after.float ?? 0) - (before.float ?? 0)).toBe(-15_000)
+    expect((after.operator_costs ?? 0) - (before.operator_costs ?? 0)).toBe(10_000)
   })
 })

@@ -2,7 +2,7 @@ import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import { type Currency, inWords } from '../../../money.ts'
 import type * as exceptions from '../../exceptions.ts'
-import { recoverPayments } from './bank-records.ts'
+import { listWrittenOff, recoverPayments } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { lockPayout } from './decided-payments.ts'
@@ -27,6 +27,7 @@ export async function recover(
 ): Promise<void> {
   const { id, rail, bookedOn } = exception
   const { batchId, payments } = await lockGivenBack(tx, { exception, references })
+  if (bookedOn === null) await refuseIfWrittenOff(tx, { rail, references: payments.map(({ reference }) => reference) })
   const recovered = await recoverPayments(tx, {
     ...{ rail, exceptionId: id, references: payments.map(({ reference }) => reference), now },
   })
@@ -37,6 +38,7 @@ export async function recover(
     await refuseUnlessClosed(tx, exception)
   }
   await closeAcceptances(tx, { exception, recovered, now })
+  await restateOthers(tx, { exception, recovered })
   await batches.settleAnswered(tx, { rail, now })
 }
 
@@ -82,6 +84,19 @@ export async function lockGivenBack(
       )
   }
   return { batchId, payments }
+}
+
+/** Refuses what an acceptance or status says of payments whose debit the operator bears: it tells of the same money. */
+async function refuseIfWrittenOff(
+  db: Reader,
+  payments: { rail: string; references: readonly string[] },
+): Promise<void> {
+  const [found] = await listWrittenOff(db, payments)
+  if (found !== undefined)
+    throw problem(
+      'Conflict',
+      `The debit of ${found} is written off, so it cannot be recovered, too; close the exception with ignore`,
+    )
 }
 
 async function findBatch(
@@ -174,3 +189,24 @@ async function closeAcceptances(
     tx,
   )
 }
+
+/** Debits that are left of payments, or a batch, of which nothing is given back any longer: either told twice, or money that left twice. */
+async function restateOthers(
+  tx: Tx,
+  { exception: { id, rail }, recovered }: { exception: exceptions.Decided; recovered: readonly string[] },
+): Promise<void> {
+  await sql`
+    update payout_exceptions e set kind = 'money_out', reason = ${debitedBesides}
+     where e.rail = ${rail} and e.closed_at is null and e.kind = 'paid_after_give_back' and e.booked_on is not null and e.id <> ${id}
+       and (e.reference = any(${[...recovered]}::text[])
+            or exists (select from payout_batches b
+                        where b.rail = e.rail and b.message_id = e.reference
+                          and exists (select from payouts p where p.batch_id = b.id and p.reference = any(${[...recovered]}::text[]))
+                          and not exists (select from payouts p
+                                           where p.batch_id = b.id and p.outcome = 'failed' and p.removed_at is null)))`.execute(
+    tx,
+  )
+}
+
+const debitedBesides =
+  'The bank debited this besides another debit that was recovered; ignore it if both are the same money, otherwise ask the bank to give it back'

@@ -3,6 +3,7 @@ import { problem } from '../../../errors.ts'
 import * as float from '../../../float/float.ts'
 import { inWords } from '../../../money.ts'
 import type * as exceptions from '../../exceptions.ts'
+import { keepWrittenOff } from './bank-records.ts'
 import { lockGivenBack } from './recoveries.ts'
 
 /**
@@ -28,13 +29,17 @@ export async function writeOff(
   if (amount === null || currency === null || amount >= 0n || bookedOn === null)
     throw problem('Conflict', 'Only money that left the account is written off')
   const costs = new Map<string, bigint>()
+  const writtenOff: string[] = []
   if (kind === 'money_out') {
     const whose = partnerId ?? exception.partnerId
     if (whose === null) throw problem('Conflict', 'Name the partner whose float the money left')
     costs.set(whose, -amount)
   } else {
     const { payments } = await lockGivenBack(tx, { exception, references })
-    for (const payment of payments) costs.set(payment.partnerId, (costs.get(payment.partnerId) ?? 0n) + payment.amount)
+    for (const payment of payments) {
+      costs.set(payment.partnerId, (costs.get(payment.partnerId) ?? 0n) + payment.amount)
+      writtenOff.push(payment.reference)
+    }
     const total = payments.reduce((sum, payment) => sum + payment.amount, 0n)
     if (total !== -amount)
       throw problem(
@@ -49,4 +54,5 @@ export async function writeOff(
       insert into bank_records (rail, message_id, entry_key, reference, movement_id, created_at)
       values (${rail}, 'operator', ${`${id} ${whose}`}, ${reference ?? ''}, ${movementId}, ${now})`.execute(tx)
   }
+  await keepWrittenOff(tx, { rail, exceptionId: id, references: writtenOff, now })
 }

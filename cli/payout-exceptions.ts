@@ -159,7 +159,10 @@ payoutExceptionsCommand
       { json },
       {
         value: { id: exceptionId, decision: given.decision.replace('-', '_'), isClosed: done === 'closed' },
-        text: () => `${exceptionId} is closed.`,
+        text: () =>
+          done === 'closed'
+            ? `${exceptionId} is closed.`
+            : `The decision about ${exceptionId} is proposed; another person must give the same command.`,
       },
     )
   })

@@ -283,7 +283,8 @@ test('an exception is listed, shown and closed by a decision with its fields, an
   const [found] = (await operator.call('GET', '/payout-exceptions')).body.exceptions
   expect(found).toMatchObject({ kind: 'money_in', amount: { amount: 2_500, currency: 'EUR' }, fileName: 'unknown.txt' })
   const at = `/payout-exceptions/${found.id}`
-  expect((await operator.call('GET', at)).body).toEqual(found)
+  const details = { proposal: null, proposals: [], isBookedElsewhere: false }
+  expect((await operator.call('GET', at)).body).toEqual({ ...found, ...details })
   const close = (body: object) => post(`${at}/close`, { note: 'opening transfer', ...body })
   expect(problemOf(await close({ decision: 'book' }))).toEqual([400, 'BodyValidation', 'partnerId'])
   expect(problemOf(await close({ decision: 'ignore', reference: 'x' }))).toEqual([400, 'BodyValidation', 'reference'])
@@ -299,7 +300,7 @@ test('an exception is listed, shown and closed by a decision with its fields, an
   expect(await actionsOn(found.id)).toEqual([['payout_exception.close', operator.id]])
 })
 
-test('a debit of too little is closed by naming the payments that the bank did not make', async () => {
+test('two people close a debit of too little by naming the payments that the bank did not make', async () => {
   const { id, payments } = await approved(5_000, 6_000)
   await post(`/payout-batches/${id}/export`)
   const { messageId } = (await operator.call('GET', `/payout-batches/${id}`)).body
@@ -313,14 +314,20 @@ test('a debit of too little is closed by naming the payments that the bank did n
       ({ reference, amount }: { reference: string; amount: { amount: number } }) => [amount.amount, reference],
     ),
   )
-  const close = (of: number) => {
-    const body = { decision: 'give_back', references: [amounts.get(of)], note: 'by phone' }
-    return post(`/payout-exceptions/${found.id}/close`, body)
-  }
+  const at = `/payout-exceptions/${found.id}`
+  const body = (of: number) => ({ decision: 'give_back', references: [amounts.get(of)], note: 'by phone' })
+  const close = async (of: number, user = users[0]) =>
+    (await user?.call('POST', `/admin/v1${at}/close`, { body: body(of), partner: null })) as Answer
+  expect(problemOf(await post(`${at}/close`, body(6_000)))).toEqual([403, 'Forbidden', undefined])
   expect(problemOf(await close(5_000))).toEqual([409, 'Conflict', undefined])
-  expect((await close(6_000)).body).toMatchObject({ decision: 'give_back', closedBy: operator.id })
+  expect((await close(6_000)).body).toMatchObject({ decision: null, closedAt: null })
+  const [first, second] = users.map(({ user }) => user.id)
+  expect((await operator.call('GET', at)).body.proposal).toMatchObject({ person: first })
+  expect((await close(6_000, users[1])).body).toMatchObject({ decision: 'give_back', closedBy: second })
+  const details = { references: [amounts.get(6_000)] }
   expect(await list(harness.db, { filter: { resourceId: found.id }, take: 10 })).toMatchObject([
-    { action: 'payout_exception.close', details: { references: [amounts.get(6_000)] } },
+    { action: 'payout_exception.close', actor: second, details },
+    { action: 'payout_exception.close', actor: first, details: { ...details, isProposed: true } },
   ])
   await run('read-rail-reports')
   const statuses = await Promise.all(

@@ -346,6 +346,8 @@ const notRun: Record<string, string> = {
     'The PostgreSQL of the tests has no pg_dump. test/program/restore.test.ts checks what a dump has to keep.',
   'pg_dump --format=custom --file=openwage.dump -h /tmp/openwage-… -U openwage_owner openwage':
     'The PostgreSQL of the tests has no pg_dump.',
+  'openwage payouts outcome OW… --outcome paid --note "seen in the portal"':
+    'Needs sent payments that no file answers. test/program/payouts.test.ts gives both commands for such payments.',
   'openwage status > /tmp/openwage-status || mail -s "Openwage needs attention" ops@example.com < /tmp/openwage-status':
     'Sends mail. test/program/commands.test.ts checks the exit codes of status.',
 }

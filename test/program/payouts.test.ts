@@ -8,6 +8,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { lockByName } from '../../src/database/named-locks.ts'
 import { readFileRails } from '../../src/main.ts'
+import * as copies from '../../src/payouts/rails/file/copies.ts'
 import { fileRail } from '../../src/payouts/rails/file/file-rail.ts'
 import { writeStatusReport } from '../../src/payouts/rails/sepa/write-answers.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
@@ -178,8 +179,13 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   ])
   expect(await diagnosed('exceptions')).toBe('1 answer of a bank did not fit and needs a decision')
   const close = ['payouts', 'exceptions', 'close', exceptions[0].id, '--note', 'The bank paid nothing', '--decision']
-  expect(await refusal([...close, 'attach', '--reference', references[1]])).toMatch(/another amount/)
-  await json([...close, 'give-back'])
+  expect(await refusal([...close, 'attach', '--reference', references[1]])).toMatch(/name the charge of 1.00 EUR/)
+  // Two people approved the payment, so two decide about it.
+  const giveBack = [...close, 'give-back', '--as']
+  expect(await json([...giveBack, 'Ada'])).toMatchObject({ isClosed: false })
+  expect(await refusal([...giveBack, 'Grace'])).toMatch(/from another login/)
+  const confirmed = await openwage([...giveBack, 'Grace'], { ...settings, OPENWAGE_APPROVAL_LOGINS: 'any' })
+  expect(confirmed.stdout).toBe(`${exceptions[0].id} is closed.\n`)
   expect(await refusal([...close, 'ignore'])).toMatch(/closed already/)
   await run('read-rail-reports')
   expect((await get(second)).status).toBe('failed')
@@ -205,8 +211,55 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect(actions.toReversed()).toEqual([
     ...Array(5).fill('payout_batch.approve'),
     ...['payout.remove', 'payout_batch.approve', 'payout_batch.hold', 'payout_batch.release', 'payout_batch.hold'],
-    ...['payout_batch.release', 'payout_batch.export', 'payout_exception.close'],
+    ...['payout_batch.release', 'payout_batch.export', 'payout_exception.close', 'payout_exception.close'],
   ])
+  expect((await openwage(['ledger', 'verify'], settings)).code).toBe(0)
+})
+
+test('a payment that no file answers is paid, and then returned, by the word of the two people that it took', async () => {
+  const { db, clock } = harness
+  const [configured] = await readFileRails(settings)
+  if (configured === undefined) throw new Error('The rail is missing')
+  const tasks = payoutTasks([fileRail({ db, now: clock.now, settings: configured })])
+  const run = (task: keyof typeof tasks) => tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
+  const withdrawalId = await withdraw(5_000)
+  clock.advance({ minutes: 1 })
+  await run('submit-withdrawals')
+  clock.advance({ days: 1 })
+  await run('send-payout-batches')
+  const [{ id }] = (await json(['payouts', 'list', '--status', 'building'])).batches
+  const byTwo = async (args: string[]) => {
+    const first = await openwage([...args, '--as', 'Ada'], settings)
+    const second = await openwage([...args, '--as', 'Grace'], { ...settings, OPENWAGE_APPROVAL_LOGINS: 'any' })
+    expect([first.stderr, second.stderr]).toEqual(['', ''])
+    return [first.stdout, second.stdout]
+  }
+  await byTwo(['payouts', 'approve', id])
+  const { path: file, valueDate } = await json(['payouts', 'export', id, '--folder', folder])
+  // A second copy is written only if the operator says that the bank does not have the first.
+  expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(
+    /The file has left already: exported by .+ at .+; add --again only if the bank does not have it/,
+  )
+  const missing = path.join(folder, 'missing')
+  expect(await refusal(['payouts', 'export', id, '--folder', missing, '--again'])).toMatch(/ENOENT/)
+  const other = mkdtempSync(path.join(folder, 'again-'))
+  const again = await json(['payouts', 'export', id, '--folder', other, '--again'])
+  expect(readFileSync(again.path)).toEqual(readFileSync(file))
+  // The attempt that wrote nothing does not count.
+  expect((await copies.list(db, id)).map(({ kind }) => kind)).toEqual(['export', 'export'])
+
+  const reference = (await get(withdrawalId)).paymentReference
+  const outcome = ['payouts', 'outcome', reference, '--note', 'seen in the portal', '--outcome']
+  expect(await byTwo([...outcome, 'paid'])).toEqual([
+    `It is proposed that ${reference} is paid; another person must give the same command.\n`,
+    `${reference} counts as paid; the withdrawal follows within a minute.\n`,
+  ])
+  await run('read-rail-reports')
+  expect((await get(withdrawalId)).status).toBe('paid')
+  expect(await refusal([...outcome, 'returned'])).toMatch(/give the day and amount of the credit/)
+  await byTwo([...outcome, 'returned', '--booked-on', valueDate, '--amount', '4950'])
+  await run('read-rail-reports')
+  expect((await get(withdrawalId)).status).toBe('returned')
   expect((await openwage(['ledger', 'verify'], settings)).code).toBe(0)
 })
 

@@ -50,6 +50,14 @@ test('a proposed decision can be withdrawn, and then another one be made', async
   expect(await close(id, { person: 'Grace' }, { decision: 'ignore' })).toBe('closed')
 })
 
+test('a decision that cannot be carried out is refused to the first person, and nothing is proposed', async () => {
+  const id = await debited()
+  await expect(close(id, { person: 'Ada' }, { decision: 'give_back' })).rejects.toThrow('Money that arrived or left')
+  const writeOff = { decision: 'write_off' } as const
+  await expect(close(id, { person: 'Ada' }, writeOff)).rejects.toThrow('partner')
+  expect(await listProposals(scene.harness.db, [id])).toEqual([])
+})
+
 test('of two people who confirm at the same time one carries it out, and giving back a batch takes two', async () => {
   const { payments, messageId } = await scene.sent(5_000)
   await scene.answer(`head;M${++messages}`, `batch;${messageId};rejected;DU01`)

@@ -23,11 +23,12 @@ export async function decide(
   { exceptionId, by, note, now, ...decided }: { exceptionId: string; by: By; note: string; now: Date } & Decision,
 ): Promise<{ exception: exceptions.Decided; done: 'closed' | 'proposed' | 'repeated' }> {
   const exception = await lockException(tx, exceptionId)
+  const carryOut = () => closeException(tx, { exceptionId, person: by.person, note, now, ...decided })
   if (exception.closedAt === null && (await takesTwo(tx, { exception, decided }))) {
-    const done = await askTwo(tx, { subject: exceptionId, decision: decided, by, note, now })
+    const done = await askTwo(tx, { subject: exceptionId, decision: decided, by, note, now, carryOut })
     if (done !== 'confirmed') return { exception, done }
   }
-  const closed = await closeException(tx, { exceptionId, person: by.person, note, now, ...decided })
+  const closed = await carryOut()
   await sql`delete from payout_proposals where subject = ${exceptionId}`.execute(tx)
   return { exception: closed, done: 'closed' }
 }
@@ -39,20 +40,31 @@ export async function decideOutcomeOfTwo(
 ): Promise<{ partnerId: string; withdrawalId: string; reference: string; done: 'decided' | 'proposed' | 'repeated' }> {
   const { rail, reference, partnerId, withdrawalId } = await findPayout(tx, payment)
   await lockRail(tx, { rail, for: 'records' })
+  const carryOut = () => decideOutcome(tx, { payment, now, ...decided })
   if (await wasApprovedByTwo(tx, [reference])) {
-    const done = await askTwo(tx, { subject: reference, decision: decided, by, note, now })
+    const done = await askTwo(tx, { subject: reference, decision: decided, by, note, now, carryOut })
     if (done !== 'confirmed') return { partnerId, withdrawalId, reference, done }
   }
-  return { ...(await decideOutcome(tx, { payment, now, ...decided })), done: 'decided' }
+  return { ...(await carryOut()), done: 'decided' }
 }
 
+/** A decision that cannot be carried out is refused to the first person, so it is tried before it is proposed. */
 async function askTwo(
   tx: Tx,
-  asked: { subject: string; decision: object; by: By; note: string; now: Date },
+  {
+    carryOut,
+    ...asked
+  }: { subject: string; decision: object; by: By; note: string; now: Date; carryOut: () => Promise<unknown> },
 ): Promise<'proposed' | 'repeated' | 'confirmed'> {
   if (asked.by.isKey)
     throw problem('Forbidden', 'Two people must decide this, in the console or by command; an operator key cannot')
-  return await proposeOrConfirm(tx, asked)
+  const done = await proposeOrConfirm(tx, asked)
+  if (done === 'proposed') {
+    await sql`savepoint proposed`.execute(tx)
+    await carryOut()
+    await sql`rollback to savepoint proposed`.execute(tx)
+  }
+  return done
 }
 
 async function takesTwo(

@@ -43,6 +43,14 @@ test.each([
   'The file was previously submitted',
   'Duplikat',
   'see DU01',
+  'Datei wurde bereits angenommen',
+  'El fichero ya fue procesado',
+  'Distinta già presentata',
+  'Plik został już przetworzony',
+  'Bestand is reeds verwerkt',
+  'Resubmission of file not allowed',
+  'Repeated message id',
+  'MsgId exists: message exists',
 ])('the words %j are about a duplicate, whatever the code', reasonText => {
   for (const reasonCodes of [[], ['NARR'], ['AC04'], ['FF01']])
     expect(nextStepOf({ reasonCodes, reasonText })).toBe('decide')
@@ -53,6 +61,8 @@ test.each([
   'Kontonummer falsch',
   'Account already closed',
   'Konto ist bereits aufgelöst',
+  'Rekening is reeds opgeheven',
+  'Conto già estinto',
   'Empfänger unbekannt, nicht verarbeitet',
   'The control sum is wrong',
   'Sent after the cut-off',

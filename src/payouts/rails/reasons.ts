@@ -95,9 +95,11 @@ const duplicateWords: readonly RegExp[] = [
   /dupli[ck]a|dub+lett/,
   // Double, doublon; Doppeleinreichung, doppelt; dubbel; dobbelt; doble, doppio.
   /\b(doubl|doppel|doppi|dubbel|dobbelt|doble)/,
-  /\b(not unique|nicht eindeutig|second copy|zweite einreichung|mehrfach)/,
+  /\b(not unique|nicht eindeutig|second copy|zweite einreichung|mehrfach|repeated|re ?submission|wiederhol)/,
+  // "Reeds verwerkt", "ya fue procesado", "gia presentata", "juz przetworzony".
+  /\b(reeds (aangeboden|bekend|ingediend|ontvangen|uitgevoerd|verwerkt)|gia (elabor|esegu|invi|present|ricev|trasmess)|ya (fue|ha sido|existe)|juz (otrzym|przetworz|przyj)|(id|file|message) exists)/,
   // "Message id already processed", "Datei wurde bereits am 12.03. eingereicht".
-  /\b(already|previously|bereits|schon|deja)\b[^,;:!?]{0,40}?\b(accept|book|execut|exist|import|known|paid|present|process|receiv|sent|submit|us(ed|ing)|ausgefuhrt|bekannt|eingegangen|eingereicht|empfangen|erhalten|gebucht|ubermittelt|verarbeitet|verwendet|vorhanden|execute|recu|traite)/,
+  /\b(already|previously|bereits|schon|deja)\b[^,;:!?]{0,40}?\b(accept|book|execut|exist|import|known|paid|present|process|receiv|sent|submit|us(ed|ing)|angenommen|ausgefuhrt|bekannt|eingegangen|eingereicht|empfangen|erhalten|gebucht|ubermittelt|verarbeitet|verwendet|vorhanden|execute|recu|traite)/,
 ]
 
 /** What follows for the member once the money is given back; null if nothing does. */

@@ -150,3 +150,16 @@ describe('A return that the bank takes back', () => {
     }
   })
 })
+
+test('A batch whose debit arrived in words only is not given back when the bank rejects it', async () => {
+  for (const debit of [11_000, 6_000]) {
+    await scene.nextWeek()
+    const { payments, messageId } = await scene.sent(5_000, 6_000)
+    await scene.answer(`head;${message()}`, `entry;-${debit}EUR;;W${debit};2026-03-11;Sammler`)
+    await scene.answer(`head;${message()}`, `batch;${messageId};rejected;FF01`)
+    expect(await scene.statusesOf(payments)).toEqual(['submitted', 'submitted'])
+    expect(await scene.open()).toMatchObject([{ kind: 'money_out' }, { kind: 'rejected', reference: messageId }])
+    await scene.harness.pool.query(`
+      update payout_exceptions set closed_at = now(), closed_by = 'test', decision = 'ignore' where closed_at is null`)
+  }
+})

@@ -166,6 +166,9 @@ async function doubtOf(
   const ask = 'ask it whether it pays another copy'
   if (await batches.hasSignOfCopy(tx, batchId))
     return `The bank rejects the batch, of whose file it has taken a copy; ${ask}`
+  const debit = await findDebit(tx, batchId)
+  if (debit !== undefined)
+    return `The bank rejects the batch, but the debit of the exception ${debit} may be that of the batch or a payment of it; ${ask}`
   if (isRejectedAgain) return `The bank rejects the batch again; ${ask}`
   const { length: count } = await copies.list(tx, batchId)
   if (count === 0) return `The bank rejects the batch, though no copy of its file has left; ${ask}`
@@ -175,6 +178,18 @@ async function doubtOf(
   if (!rejections.every(isOfFile))
     return `The bank rejects the batch for a reason that another copy of the file need not have; ${ask}`
   return null
+}
+
+/** Money that left, waits for a decision, and may have paid the batch or a payment of it. @returns the exception */
+async function findDebit(db: Reader, batchId: string): Promise<string | undefined> {
+  const { rows } = await sql<{ id: string }>`
+    select e.id from payout_exceptions e join payout_batches b on b.rail = e.rail
+     where b.id = ${batchId} and e.closed_at is null and e.kind = 'money_out' and e.booked_on is not null
+       and (-e.amount = b.control_total
+            or -e.amount = (select sum(p.amount) from payouts p where p.batch_id = b.id and p.outcome is null)
+            or exists (select from payouts p where p.batch_id = b.id and p.outcome is null and p.amount = -e.amount))
+     order by e.id limit 1`.execute(db)
+  return rows[0]?.id
 }
 
 /** Whether a rejection is about what the file holds, which is so in every copy. */

@@ -1,12 +1,15 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
-import type { Currency } from '../../../money.ts'
+import { type Currency, inWords } from '../../../money.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { referencesIn } from '../../reference.ts'
 import { restrictionOf } from '../reasons.ts'
+import { endUnanswered } from './bank-records.ts'
+import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
+import { findBatch } from './recoveries.ts'
 
 /**
  * Takes an answer as one about a payment. Money that the bank named only in words returns the payment if it arrived, and pays it if
@@ -23,6 +26,10 @@ export async function attach(
   }: { exception: exceptions.Decided; reference: string; charge?: Charge | undefined; now: Date },
 ): Promise<void> {
   const { amount, rail, id, reasonCode, bookedOn } = exception
+  if (exception.kind === 'amount' && reference === exception.reference) {
+    const batch = await findBatch(tx, { rail, messageId: reference })
+    if (batch !== undefined) return await attachToBatch(tx, { exception, batchId: batch.id, charge, now })
+  }
   const outcome = outcomeOf(exception)
   if (outcome === null)
     throw problem('Conflict', 'The answer does not say that a payment was made, failed or was returned')
@@ -42,6 +49,51 @@ export async function attach(
   if (charge !== undefined) await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, now })
   const restriction = outcome === 'paid' ? null : restrictionOf(reasonCode)
   await end(tx, { payout, key: id, outcome, reasonCode, restriction, booked, now })
+}
+
+/** Takes the debit of a batch, which is its payments and a charge, as its payment. */
+async function attachToBatch(
+  tx: Tx,
+  {
+    exception: { id, rail, amount },
+    batchId,
+    charge,
+    now,
+  }: { exception: exceptions.Decided; batchId: string; charge: Charge | undefined; now: Date },
+): Promise<void> {
+  const { messageId, controlTotal, currency } = await batches.lock(tx, batchId)
+  const { rows } = await sql<{ failed: bigint; isBooked: boolean; first: string | null; partners: number }>`
+    select coalesce(sum(p.amount) filter (where p.outcome = 'failed'), 0)::bigint as failed,
+           count(distinct p.partner_id)::integer as partners, min(p.partner_id) as first,
+           coalesce(bool_or(exists (select from bank_records r
+                                     where r.rail = p.rail and r.reference = p.reference and r.booked_on is not null and r.amount < 0)), false)
+           or exists (select from bank_records r
+                       where r.rail = ${rail} and r.reference = ${messageId} and r.booked_on is not null
+                         and -r.amount = ${controlTotal} - coalesce(sum(p.amount) filter (where p.outcome = 'failed'), 0))
+           or exists (select from payout_exceptions e
+                       where e.rail = ${rail} and e.reference = ${messageId} and e.booked_on is not null
+                         and e.decision in ('attach', 'applied')) as is_booked
+      from payouts p where p.batch_id = ${batchId} and p.removed_at is null`.execute(tx)
+  const { failed = 0n, isBooked = false, first = null, partners = 0 } = rows[0] ?? {}
+  if (isBooked)
+    throw problem('Conflict', `The bank has debited ${messageId} before; write this off, or have the bank give it back`)
+  const excess = -(amount ?? 0n) - (controlTotal - failed)
+  const words = inWords({ amount: excess, currency })
+  if (excess <= 0n || first === null)
+    throw problem(
+      'Conflict',
+      `The bank debited less than the payments of ${messageId}; give_back those that it did not make`,
+    )
+  if (charge?.amount.amount !== excess || charge.amount.currency !== currency)
+    throw problem(
+      'Conflict',
+      `The bank debited ${words} more than the payments of ${messageId}; name the charge of ${words}`,
+    )
+  if (charge.bornBy === 'partner' && partners > 1)
+    throw problem('Conflict', `${messageId} has payments of several partners, so the operator bears the charge`)
+  await endUnanswered(tx, { source: { rail, messageId: 'operator', keyPrefix: id }, batchId, outcome: 'paid', now })
+  await bearCharge(tx, { rail, exceptionId: id, partnerId: first, charge, now })
+  await batches.settleAnswered(tx, { rail, now })
 }
 
 function outcomeOf({ outcome, kind, amount, bookedOn }: exceptions.Decided): FinalOutcome | null {

@@ -88,7 +88,8 @@ async function takesTwo(
 async function wasApprovedByTwo(db: Reader, payments: readonly string[]): Promise<boolean> {
   const { rows } = await sql`
     select from payouts p join payout_batches b on b.id = p.batch_id
-     where (p.reference = any(${[...payments]}::text[]) or p.withdrawal_id = any(${[...payments]}::text[]))
+     where (p.reference = any(${[...payments]}::text[]) or p.withdrawal_id = any(${[...payments]}::text[])
+            or b.message_id = any(${[...payments]}::text[]))
        and not b.approved_automatically limit 1`.execute(db)
   return rows.length > 0
 }

@@ -10,9 +10,10 @@ import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
 import { bookMovement, bookSettlement } from './float-movements.ts'
+import { refuseIfOurs } from './ignored.ts'
 import { lockRail } from './rail-lock.ts'
 import { recover } from './recoveries.ts'
-import { writeOff } from './write-offs.ts'
+import { debitOf, writeOff } from './write-offs.ts'
 
 // What operators decide about answers of banks that did not fit.
 
@@ -57,6 +58,7 @@ export async function closeException(
 ): Promise<Exception> {
   const exception = await lockException(tx, exceptionId)
   if (exception.closedAt !== null) throw problem('Conflict', 'The exception is closed already')
+  if (decided.decision === 'ignore') await refuseIfOurs(tx, exception)
   if (decided.decision === 'attach') await attach(tx, { exception, ...decided, now })
   if (decided.decision === 'give_back') await giveBack(tx, { exception, ...decided, now })
   if (decided.decision === 'recover') await recover(tx, { exception, references: decided.references, now })
@@ -104,11 +106,13 @@ async function book(
     now: Date
   },
 ): Promise<void> {
-  const { id, rail, kind, reference: ofEntry, amount, currency } = exception
+  const { id, rail, kind, reference: ofEntry, amount, currency, bookedOn } = exception
   const isLate = await isLateReturn(tx, exception)
-  if ((kind !== 'money_in' && kind !== 'money_out' && !isLate) || amount === null || currency === null)
+  // Money that came back for a payment, which no decision about the payment explains.
+  const isCredit = bookedOn !== null && debitOf(exception) === null && (kind === 'amount' || kind === 'contradiction')
+  if ((kind !== 'money_in' && kind !== 'money_out' && !isCredit) || amount === null || currency === null)
     throw problem('Conflict', 'Only money that arrived or left without a payment can be booked')
-  if (isLate && partnerId !== exception.partnerId)
+  if (isCredit && partnerId !== exception.partnerId)
     throw problem('Conflict', `The money is that of the payment's partner, ${exception.partnerId}`)
   const isBorne = isLate && (await listWrittenOff(tx, { rail, references: [ofEntry ?? ''] })).length > 0
   const booking = {
@@ -172,7 +176,10 @@ async function giveBack(
   if (bookedOn !== null && kind === 'amount' && exception.outcome === 'paid')
     throw problem('Conflict', `The bank has debited ${reference}, so its money cannot be given back; ask the bank`)
   if (bookedOn !== null && kind === 'amount') requireCharge({ payout, outcome: 'returned', amount, charge })
-  const outcome = payout.outcome === null ? 'failed' : payout.outcome === 'paid' ? 'returned' : null
+  // A booked return shows that the payment was made, though nothing has said so.
+  const isReturn = bookedOn !== null && exception.outcome === 'returned'
+  const unanswered = isReturn ? 'returned' : 'failed'
+  const outcome = payout.outcome === null ? unanswered : payout.outcome === 'paid' ? 'returned' : null
   if (outcome === null) throw problem('Conflict', `The payment ${reference} is ${payout.outcome} already`)
   if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)
   else await refuseIfPaidSince(tx, { payout, exception })

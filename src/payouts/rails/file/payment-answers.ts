@@ -70,7 +70,7 @@ export async function answerPayments(
       const isBookedTwice = kind === 'money_in' || kind === 'money_out'
       const isMoney = isBookedTwice || kind === 'paid_after_give_back'
       opened.push({
-        ...{ rail: rail.name, kind, reason: matched.reason, reference, amount, reasonCode, payout },
+        ...{ rail: rail.name, kind, reason: matched.reason, reference, reasonCode, payout },
         fingerprint:
           kind === 'paid_after_give_back' && booked === null
             ? acceptanceOf(reference, record.state)
@@ -80,7 +80,8 @@ export async function answerPayments(
         account: head.account,
         bookedOn: record.booking?.day ?? null,
         bankText: record.booking?.texts.join(' ') || null,
-        ...(isMoney && booked !== null ? { amount: { amount: booked.amount, currency: rail.currency } } : {}),
+        amount:
+          booked !== null && (isMoney || amount === null) ? { amount: booked.amount, currency: rail.currency } : amount,
       })
     }
     kept.push({ record, reference, outcome: matched.result === 'changed' ? matched.outcome : null, reason, booked })

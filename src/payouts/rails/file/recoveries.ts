@@ -99,7 +99,8 @@ async function refuseIfWrittenOff(
     )
 }
 
-async function findBatch(
+/** A batch of a rail, by the id under which its file went to the bank. */
+export async function findBatch(
   db: Reader,
   { rail, messageId }: { rail: string; messageId: string },
 ): Promise<{ id: string } | undefined> {

@@ -1,9 +1,10 @@
-import { sql, type Tx } from '../../../database/database.ts'
+import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import * as float from '../../../float/float.ts'
 import { inWords } from '../../../money.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { keepWrittenOff } from './bank-records.ts'
+import { lockPayout } from './decided-payments.ts'
 import { lockGivenBack } from './recoveries.ts'
 
 /**
@@ -25,15 +26,20 @@ export async function writeOff(
     now: Date
   },
 ): Promise<void> {
-  const { id, rail, kind, amount, currency, bookedOn, reference } = exception
-  if (amount === null || currency === null || amount >= 0n || bookedOn === null)
-    throw problem('Conflict', 'Only money that left the account is written off')
+  const { id, rail, kind, currency, reference } = exception
+  const left = debitOf(exception)
+  if (left === null || currency === null) throw problem('Conflict', 'Only money that left the account is written off')
   const costs = new Map<string, bigint>()
   const writtenOff: string[] = []
-  if (kind === 'money_out') {
-    const whose = partnerId ?? exception.partnerId
+  // A debit that nothing given back explains is written off whole.
+  const isWhole =
+    kind !== 'paid_after_give_back' || partnerId !== undefined || (await isOtherDebit(tx, { exception, debit: left }))
+  if (isWhole) {
+    if (references !== undefined && references.length > 0)
+      throw problem('Conflict', 'Payments are named only if what was given back of a batch is written off')
+    const whose = partnerId ?? exception.partnerId ?? (await onlyPartnerOf(tx, exception))
     if (whose === null) throw problem('Conflict', 'Name the partner whose float the money left')
-    costs.set(whose, -amount)
+    costs.set(whose, left)
   } else {
     const { payments } = await lockGivenBack(tx, { exception, references })
     for (const payment of payments) {
@@ -41,10 +47,10 @@ export async function writeOff(
       writtenOff.push(payment.reference)
     }
     const total = payments.reduce((sum, payment) => sum + payment.amount, 0n)
-    if (total !== -amount)
+    if (total !== left)
       throw problem(
         'Conflict',
-        `The bank debited ${inWords({ amount: -amount, currency })}, of which ${inWords({ amount: total, currency })} were given back; recover the payments, so that the others are paid`,
+        `The bank debited ${inWords({ amount: left, currency })}, of which ${inWords({ amount: total, currency })} were given back; recover the payments, so that the others are paid, or name the partner whose float bears all of it`,
       )
   }
   for (const [whose, units] of [...costs].sort(([a], [b]) => (a < b ? -1 : 1))) {
@@ -55,4 +61,32 @@ export async function writeOff(
       values (${rail}, 'operator', ${`${id} ${whose}`}, ${reference ?? ''}, ${movementId}, ${now})`.execute(tx)
   }
   await keepWrittenOff(tx, { rail, exceptionId: id, references: writtenOff, now })
+}
+
+/** What left the account by a booked entry; null if none did. The entry of a payment of another amount has no sign. */
+export function debitOf({ amount, outcome, bookedOn }: exceptions.Decided): bigint | null {
+  if (amount === null || bookedOn === null) return null
+  if (amount < 0n) return -amount
+  return outcome === 'paid' ? amount : null
+}
+
+/** Whether a debit of a single payment is not that of its money that was given back. */
+async function isOtherDebit(
+  tx: Tx,
+  { exception: { partnerId, reference }, debit }: { exception: exceptions.Decided; debit: bigint },
+): Promise<boolean> {
+  if (partnerId === null || reference === null) return false
+  const { amount, outcome } = await lockPayout(tx, reference)
+  return amount !== debit || (outcome !== 'failed' && outcome !== 'returned')
+}
+
+/** The partner of a batch; null if it has payments of several. */
+async function onlyPartnerOf(
+  db: Reader,
+  { rail, reference }: Pick<exceptions.Decided, 'rail' | 'reference'>,
+): Promise<string | null> {
+  const { rows } = await sql<{ partnerId: string }>`
+    select distinct p.partner_id from payouts p join payout_batches b on b.id = p.batch_id
+     where b.rail = ${rail} and b.message_id = ${reference} limit 2`.execute(db)
+  return rows.length === 1 ? (rows[0]?.partnerId ?? null) : null
 }

@@ -114,16 +114,21 @@ const decisions = {
 } as const
 type Decision = keyof typeof decisions
 
-/** What the server would not refuse outright: only money can be booked, and only what names a payment be given back. */
-function choicesFor({ kind, outcome, reference, bookedOn }: PayoutException): Decision[] {
+/** What the server would not refuse outright: money that the bank has booked for us is not ignored. */
+function choicesFor(exception: PayoutException): Decision[] {
+  const { kind, outcome, reference, bookedOn, amount } = exception
   if (kind === 'money_in') return ['book', 'attach', 'ignore']
   if (kind === 'money_out') return ['book', 'attach', 'write_off', 'ignore']
-  if (kind === 'paid_after_give_back')
-    return ['recover', ...(bookedOn === null ? [] : (['write_off'] as const)), 'ignore']
+  if (kind === 'paid_after_give_back') return ['recover', bookedOn === null ? 'ignore' : 'write_off']
+  const isBooked =
+    bookedOn !== null && amount !== null && (exception.batchId !== null || exception.withdrawalId !== null)
+  const isDebit = isBooked && (outcome === 'paid' || amount.amount < 0)
   return [
-    ...(outcome === null ? [] : (['attach'] as const)),
+    ...(outcome === null && !isDebitOfBatch(exception) ? [] : (['attach'] as const)),
     ...(reference === null ? [] : (['give_back'] as const)),
-    'ignore',
+    ...(isDebit ? (['write_off'] as const) : []),
+    ...(isBooked && !isDebit && (kind === 'amount' || kind === 'contradiction') ? (['book'] as const) : []),
+    ...(isBooked && kind !== 'bank_balance' ? [] : (['ignore'] as const)),
   ]
 }
 
@@ -186,7 +191,7 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
             )}
             {decision === 'attach' && (
               <Field
-                label="Reference of the payment"
+                label="Reference of the payment or batch"
                 name="reference"
                 problem={problemOf('reference')}
                 note="OW… or the withdrawal’s id"
@@ -230,7 +235,7 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
                 note="OW…, separated by spaces. Leave empty for all whose money was given back"
               />
             )}
-            {decision === 'write_off' && exception.kind === 'money_out' && (
+            {decision === 'write_off' && exception.withdrawalId === null && (
               <PartnerField partnerId={partnerId} problemOf={problemOf} />
             )}
             {decision === 'book' && <BookFields partnerId={partnerId} problemOf={problemOf} />}

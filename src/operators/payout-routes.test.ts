@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type ConsoleUser, signIn } from '../../test/console.ts'
-import { euroRail } from '../../test/file-bank.ts'
+import { euroRail, FileBank } from '../../test/file-bank.ts'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
 import { openwageHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
@@ -173,6 +173,25 @@ test('the file of an approved batch is exported and downloaded once; a second co
     'payout_batch.download',
     'payout_batch.download',
   ])
+})
+
+test('the file of a batch that the worker delivered is downloaded only if a second copy is asked for', async () => {
+  const bank = new FileBank()
+  const { id } = await batchOf(5_000)
+  for (const user of users) await approve(id, user)
+  const { db, clock } = harness
+  const rails = [fileRail({ db, now: clock.now, settings: { ...rail, delivery: async () => bank } })]
+  await payoutTasks(rails)['send-payout-batches']({ db, log: pino({ level: 'silent' }), now: clock.now })
+  const at = `/payout-batches/${id}`
+  const deliveredAt = clock.now().toISOString()
+  const delivery = { kind: 'delivery', person: null, at: deliveredAt }
+  expect((await operator.call('GET', at)).body).toMatchObject({ status: 'sent', copies: [delivery] })
+  const refused = await operator.call('GET', `${at}/file`)
+  expect(problemOf(refused)).toEqual([409, 'Conflict', undefined])
+  expect(refused.body.issues[0].message).toContain(`delivered by the worker at ${deliveredAt}`)
+  expect((await operator.call('GET', `${at}/file?again=true`)).status).toBe(200)
+  const download = { kind: 'download', person: operator.id, at: deliveredAt }
+  expect((await operator.call('GET', at)).body.copies).toMatchObject([delivery, download])
 })
 
 test('a batch whose export cannot be recorded in the audit log does not count as sent', async () => {

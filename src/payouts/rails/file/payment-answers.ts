@@ -42,6 +42,7 @@ export async function answerPayments(
   const firstAnswered = new Set(rows.map(row => row.firstAnswered).filter(id => id !== null))
   await batches.recordAnswered(tx, { batchIds: [...firstAnswered], now })
   const bookings = await bookingsOf(tx, { rail: rail.name, records })
+  const outstanding = await countDuplicates(tx, { rail: rail.name, records })
   const kept: Kept[] = []
   const changed = new Map<string, { outcome: FinalOutcome; code: string | null; reason: string | null }>()
   const opened: exceptions.NewException[] = []
@@ -57,7 +58,7 @@ export async function answerPayments(
     const isOfWhole = isRejection && !payout?.isRemoved && !isAboutPayee(record) && !isMismatch(answer)
     const found: Match = isOfWhole ? { result: 'known' } : answer
     const booked = bookedOf(record, { head, payout })
-    const matched = booked === null ? found : matchBooking(found, { payout, booked, bookings, record })
+    const matched = booked === null ? found : matchBooking(found, { payout, booked, bookings, record, outstanding })
     if (booked !== null) bookings.set(reference, [...(bookings.get(reference) ?? []), booked])
     const reason = reasonInWords(reasonCode)
     if (matched.result === 'changed' && payout !== undefined) {
@@ -67,6 +68,8 @@ export async function answerPayments(
     }
     if (matched.result === 'exception') {
       const { kind } = matched
+      if (kind === 'money_out') outstanding.set(reference, (outstanding.get(reference) ?? 0) + 1)
+      if (kind === 'money_in') outstanding.set(reference, (outstanding.get(reference) ?? 0) - 1)
       const isBookedTwice = kind === 'money_in' || kind === 'money_out'
       const isMoney = isBookedTwice || kind === 'paid_after_give_back'
       opened.push({
@@ -135,10 +138,22 @@ function matchBooking(
     booked,
     bookings,
     record,
-  }: { payout: PayoutRow | undefined; booked: Booked; bookings: Map<string, Booked[]>; record: PaymentRecord },
+    outstanding,
+  }: {
+    payout: PayoutRow | undefined
+    booked: Booked
+    bookings: Map<string, Booked[]>
+    record: PaymentRecord
+    outstanding: ReadonlyMap<string, number>
+  },
 ): Match {
-  if (found.result === 'changed') return found
   const known = bookings.get(booked.reference) ?? []
+  if (found.result === 'changed') {
+    if (found.outcome !== 'returned') return found
+    // An earlier message reported the credit, which was left to an operator.
+    if (isReportedAgain(booked, known)) return { result: 'known' }
+    return (outstanding.get(booked.reference) ?? 0) > 0 ? duplicateReturned : found
+  }
   // The statement of the day repeats the notice.
   if (found.result === 'exception') return isReportedAgain(booked, known) ? { result: 'known' } : found
   if (payout?.outcome === 'returned' && booked.amount < 0n && !isReportedAgain(booked, known)) {
@@ -146,6 +161,35 @@ function matchBooking(
     if (isReversal || isAfterReturn(booked, known)) return paidAfterReturn(isReversal)
   }
   return isBookedAnew(booked, bookings) ? bookedTwice(booked) : found
+}
+
+/**
+ * How many debits too many the bank has booked of some payments, or of their batches, that no credit has been left to an operator for:
+ * the next credit may give such a debit back. A debit that was attached to another payment is none.
+ */
+async function countDuplicates(
+  tx: Tx,
+  { rail, records }: { rail: string; records: PaymentRecord[] },
+): Promise<Map<string, number>> {
+  const references = records.flatMap(({ booking, state, reference }) =>
+    booking !== undefined && state === 'returned' ? [reference] : [],
+  )
+  if (references.length === 0) return new Map()
+  const { rows } = await sql<{ reference: string; count: number }>`
+    select p.reference, sum(case e.kind when 'money_out' then 1 else -1 end)::integer as count
+      from payouts p left join payout_batches b on b.id = p.batch_id
+      join payout_exceptions e on e.rail = p.rail and (e.reference = p.reference or (e.reference = b.message_id and e.kind = 'money_out'))
+     where p.rail = ${rail} and p.reference = any(${references}::text[]) and e.kind in ('money_out', 'money_in')
+       and e.decision is distinct from 'attach' and e.decision is distinct from 'applied'
+     group by p.reference`.execute(tx)
+  return new Map(rows.map(({ reference, count }) => [reference, count]))
+}
+
+const duplicateReturned: Match = {
+  result: 'exception',
+  kind: 'money_in',
+  reason:
+    'The bank debited the payment twice, and gives one debit back: the second one, or the payment itself. Ask it; attach this only if the payee has not kept the money',
 }
 
 function paidAfterReturn(isReversal: boolean): Match {

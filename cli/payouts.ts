@@ -31,6 +31,7 @@ import { openLog } from './log.ts'
 import { asOption, loginOf, personOf, recordChange } from './operator.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
 import { payoutExceptionsCommand } from './payout-exceptions.ts'
+import { closeAllCommand, payoutRulesCommand } from './payout-rules.ts'
 import { countOf, printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
@@ -450,7 +451,9 @@ payoutsCommand
     )
   })
 
+payoutExceptionsCommand.addCommand(closeAllCommand)
 payoutsCommand.addCommand(payoutExceptionsCommand)
+payoutsCommand.addCommand(payoutRulesCommand)
 
 /** Records a change of a batch for each partner that has payments in it. */
 async function recordOnBatch(

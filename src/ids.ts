@@ -26,6 +26,7 @@ const idPrefixes = {
   payoutBatch: 'bat',
   bankFile: 'bf',
   payoutException: 'pex',
+  payoutRule: 'pxr',
   user: 'usr',
   userSession: 'uss',
   invitation: 'inv',

@@ -93,7 +93,7 @@ test('the documents contain the operations under test', () => {
   expect(byPath.length).toBeGreaterThanOrEqual(20)
   expect(byPathOfOperators.length).toBeGreaterThanOrEqual(30)
   expect(new Set(byPathOfOperators.map(({ prefix }) => prefix))).toEqual(
-    new Set(['par_', 'key_', 'bat_', 'pex_', 'lv_', 'ivc_']),
+    new Set(['par_', 'key_', 'bat_', 'pex_', 'pxr_', 'lv_', 'ivc_']),
   )
   expect(new Set(byPath.map(({ prefix }) => prefix))).toEqual(
     new Set(['mem_', 'wi_', 'w_', 'pc_', 'pr_', 'maj_', 'we_', 'evt_', 'req_', 'bat_']),

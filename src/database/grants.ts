@@ -136,8 +136,20 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   payoutBatchCopies: { insert: true, delete: true },
   payoutExceptions: {
     insert: true,
-    update: ['kind', 'reason', 'amount', 'bookedOn', 'closedAt', 'closedBy', 'decision', 'note'],
+    update: [
+      'kind',
+      'reason',
+      'amount',
+      'bookedOn',
+      'closedAt',
+      'closedBy',
+      'decision',
+      'note',
+      'closedByText',
+      'ruleId',
+    ],
   },
+  payoutRules: { insert: true, update: ['status', 'confirmedBy', 'confirmedAt', 'endedAt'] },
   payoutProposals: { insert: true, delete: true },
   payouts: {
     insert: true,

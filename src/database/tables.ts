@@ -470,6 +470,8 @@ export type DB = {
     recoveryId: string | null
     bankText: string | null
     account: string | null
+    closedByText: string | null
+    ruleId: string | null
   }
   payoutProposals: {
     subject: string
@@ -486,6 +488,18 @@ export type DB = {
     heldBy: string
     releasedAt: Date | null
     releasedBy: string | null
+  }
+  payoutRules: {
+    id: string
+    rail: string
+    text: string
+    note: string
+    status: 'active' | 'ended' | 'paused' | 'proposed'
+    proposedBy: string
+    proposedAt: Date
+    confirmedBy: string | null
+    confirmedAt: Date | null
+    endedAt: Date | null
   }
   payouts: {
     partnerId: string

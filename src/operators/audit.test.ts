@@ -45,6 +45,11 @@ const recorded: Record<string, Action | { because: string }> = {
   importBankFile: 'bank_file.import',
   closePayoutException: 'payout_exception.close',
   withdrawPayoutDecision: 'payout_exception.withdraw',
+  closePayoutExceptionsByText: 'payout_exception.close_all',
+  createPayoutRule: 'payout_rule.create',
+  pausePayoutRule: 'payout_rule.pause',
+  resumePayoutRule: 'payout_rule.resume',
+  endPayoutRule: 'payout_rule.end',
   verifyLedger: 'ledger.verify',
 }
 
@@ -300,13 +305,28 @@ test.each([
       await does('approvePayoutBatch', `POST /payout-batches/${batchId}/approve`, {}, ofUser(each))
     await does('exportPayoutBatch', `POST /payout-batches/${batchId}/export`)
     await does('importBankFile', 'POST /rails/euro-files/files?name=statement.txt', {
-      raw: `head;M-${kind}\nentry;-2500EUR;;E-${kind}\nend\n`,
+      raw: `head;M-${kind}\nentry;-2500EUR;;E-${kind}\nentry;-77EUR;;F-${kind};;Fee of ${kind}\nend\n`,
       other: { bytes: 'of another file' },
     })
     const said = { body: { outcome: 'paid', note }, other: { outcome: 'paid', note: 'another' } }
     // Two people approved the payment, so two decide.
     for (const each of [user, second])
       await does('decidePaymentOutcome', `POST /payouts/${references[1]}/outcome`, said, ofUser(each))
+    const feeOf = { rail: 'euro-files', text: `fee of ${kind}`, note }
+    const query = new URLSearchParams({ rail: feeOf.rail, text: feeOf.text })
+    const { fingerprint } = (await by.call('GET', `/admin/v1/payout-exceptions/by-text?${query}`, {})).body
+    const closing = { body: { ...feeOf, fingerprint }, other: { ...feeOf, note: 'another', fingerprint } }
+    const { details: closed } = await does(
+      'closePayoutExceptionsByText',
+      'POST /payout-exceptions/by-text/close',
+      closing,
+    )
+    expect(closed).toMatchObject({ count: 1, sums: [{ direction: 'out', count: 1, sum: eur(77) }] })
+    const rule = { body: feeOf, other: { ...feeOf, note: 'another' } }
+    for (const each of [user, second]) await does('createPayoutRule', 'POST /payout-rules', rule, ofUser(each))
+    const [{ id: ruleId }] = (await by.call('GET', '/admin/v1/payout-rules', {})).body.rules
+    for (const verb of ['pause', 'resume', 'end'])
+      await does(`${verb}PayoutRule`, `POST /payout-rules/${ruleId}/${verb}`, {}, ofUser(user))
     const [left] = (await by.call('GET', '/admin/v1/payout-exceptions', {})).body.exceptions
     const writeOff = { body: { decision: 'write_off', partnerId, note }, other: { decision: 'ignore', note } }
     await does('closePayoutException', `POST /payout-exceptions/${left.id}/close`, writeOff, ofUser(user))

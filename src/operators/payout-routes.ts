@@ -2,6 +2,7 @@ import type { ApiContext, App } from '../http/server.ts'
 import { bankFileRoutes } from './bank-file-routes.ts'
 import { batchRoutes } from './batch-routes.ts'
 import { exceptionRoutes } from './exception-routes.ts'
+import { notOursRoutes } from './not-ours-routes.ts'
 import { paymentRoutes } from './payment-routes.ts'
 import type { RailsOfOperators } from './rail-routes.ts'
 
@@ -11,4 +12,5 @@ export function payoutRoutes(app: App, context: ApiContext, rails: Pick<RailsOfO
   paymentRoutes(app, context)
   bankFileRoutes(app, context, rails)
   exceptionRoutes(app, context)
+  notOursRoutes(app, context, rails)
 }

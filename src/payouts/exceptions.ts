@@ -111,8 +111,8 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
         on conflict on constraint each_exception_opens_once do nothing`.execute(tx)
 }
 
-// Of a text of the bank that is kept.
-const bankTextCharsMax = 1_000
+/** Of a text of the bank that is kept. */
+export const bankTextCharsMax = 1_000
 
 function storable(text: string): string {
   return [...text.toWellFormed().replaceAll('\0', '')].slice(0, bankTextCharsMax).join('')

@@ -15,8 +15,17 @@ export function isReference(text: string): boolean {
  * position, because the characters before a reference can look like the beginning of one.
  */
 export function referencesIn(text: string): string[] {
+  return formsIn(text, referencePattern)
+}
+
+/** The message ids of batches that a text may hold, written in any way. */
+export function batchReferencesIn(text: string): string[] {
+  return formsIn(text, batchPattern)
+}
+
+function formsIn(text: string, pattern: string): string[] {
   const plain = text.toUpperCase().replace(/[^A-Z0-9]/g, '')
-  return [...new Set([...plain.matchAll(new RegExp(`(?=(${referencePattern}))`, 'g'))].map(([, found = '']) => found))]
+  return [...new Set([...plain.matchAll(new RegExp(`(?=(${pattern}))`, 'g'))].map(([, found = '']) => found))]
 }
 
 /** Whether a text may be the message id of a batch of ours. */
@@ -24,7 +33,8 @@ export function isBatchReference(text: string): boolean {
   return batchForm.test(text)
 }
 
-const batchForm = /^OWB[A-Z2-7]{14}$/
+const batchPattern = 'OWB[A-Z2-7]{14}'
+const batchForm = new RegExp(`^${batchPattern}$`)
 
 /** Generates the message id of a batch. */
 export function newBatchReference(): string {

@@ -135,6 +135,16 @@ export type BatchPayments = {
   hasMore: boolean
 }
 
+export type ClosingByText = {
+  rail: string
+  /** Contained in what the bank says in words, in any letter case and with any blanks. */
+  text: string
+  /** Why they are not ours. Nothing personal. */
+  note: string
+  /** Of the preview. */
+  fingerprint: string
+}
+
 /** ISO 4217 code. */
 export type Currency = 'AED' | 'AFN' | 'ALL' | 'AMD' | 'ANG' | 'AOA' | 'ARS' | 'AUD' | 'AWG' | 'AZN' | 'BAM' | 'BBD' | 'BDT' | 'BGN' | 'BHD' | 'BIF' | 'BMD' | 'BND' | 'BOB' | 'BOV' | 'BRL' | 'BSD' | 'BTN' | 'BWP' | 'BYN' | 'BZD' | 'CAD' | 'CDF' | 'CHE' | 'CHF' | 'CHW' | 'CLF' | 'CLP' | 'CNY' | 'COP' | 'COU' | 'CRC' | 'CUC' | 'CUP' | 'CVE' | 'CZK' | 'DJF' | 'DKK' | 'DOP' | 'DZD' | 'EGP' | 'ERN' | 'ETB' | 'EUR' | 'FJD' | 'FKP' | 'GBP' | 'GEL' | 'GHS' | 'GIP' | 'GMD' | 'GNF' | 'GTQ' | 'GYD' | 'HKD' | 'HNL' | 'HRK' | 'HTG' | 'HUF' | 'IDR' | 'ILS' | 'INR' | 'IQD' | 'IRR' | 'ISK' | 'JMD' | 'JOD' | 'JPY' | 'KES' | 'KGS' | 'KHR' | 'KMF' | 'KPW' | 'KRW' | 'KWD' | 'KYD' | 'KZT' | 'LAK' | 'LBP' | 'LKR' | 'LRD' | 'LSL' | 'LYD' | 'MAD' | 'MDL' | 'MGA' | 'MKD' | 'MMK' | 'MNT' | 'MOP' | 'MRU' | 'MUR' | 'MVR' | 'MWK' | 'MXN' | 'MXV' | 'MYR' | 'MZN' | 'NAD' | 'NGN' | 'NIO' | 'NOK' | 'NPR' | 'NZD' | 'OMR' | 'PAB' | 'PEN' | 'PGK' | 'PHP' | 'PKR' | 'PLN' | 'PYG' | 'QAR' | 'RON' | 'RSD' | 'RUB' | 'RWF' | 'SAR' | 'SBD' | 'SCR' | 'SDG' | 'SEK' | 'SGD' | 'SHP' | 'SLL' | 'SOS' | 'SRD' | 'SSP' | 'STN' | 'SVC' | 'SYP' | 'SZL' | 'THB' | 'TJS' | 'TMT' | 'TND' | 'TOP' | 'TRY' | 'TTD' | 'TWD' | 'TZS' | 'UAH' | 'UGX' | 'USD' | 'USN' | 'UYI' | 'UYU' | 'UYW' | 'UZS' | 'VES' | 'VND' | 'VUV' | 'WST' | 'XAF' | 'XAG' | 'XAU' | 'XBA' | 'XBB' | 'XBC' | 'XBD' | 'XCD' | 'XDR' | 'XOF' | 'XPD' | 'XPF' | 'XPT' | 'XSU' | 'XTS' | 'XUA' | 'XXX' | 'YER' | 'ZAR' | 'ZMW' | 'ZWL'
 
@@ -161,6 +171,33 @@ export type ExceptionClosing = {
   charge?: BankCharge | undefined
   /** With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back. */
   references?: string[] | undefined
+}
+
+export type ExceptionSum = {
+  /** Whether the money arrived or left. */
+  direction: 'in' | 'out'
+  count: number
+  sum: Money
+}
+
+export type ExceptionsByText = {
+  /** Of what is closed, by currency and direction. */
+  sums: ExceptionSum[]
+  /** How many are closed. */
+  count: number
+  /** How many more have the text, but stay open: they may be about something of ours. */
+  keptCount: number
+  /** Names what would be closed; closing asks for it. */
+  fingerprint: string
+}
+
+export type ExceptionsClosed = {
+  /** Of what is closed, by currency and direction. */
+  sums: ExceptionSum[]
+  /** How many are closed. */
+  count: number
+  /** How many more have the text, but stay open: they may be about something of ours. */
+  keptCount: number
 }
 
 export type ExportedFile = {
@@ -452,6 +489,14 @@ export type NewInvoice = {
 export type NewPartner = {
   name: string
   settings?: PartnerSettingsChange | undefined
+}
+
+export type NewPayoutRule = {
+  rail: string
+  /** Contained in what the bank says in words, in any letter case and with any blanks. */
+  text: string
+  /** Why they are not ours. Nothing personal. */
+  note: string
 }
 
 export type NewTierTerms = {
@@ -846,6 +891,31 @@ export type PayoutExceptions = {
   hasMore: boolean
 }
 
+export type PayoutRule = {
+  id: PayoutRuleId
+  rail: string
+  /** In lower case, with single blanks. */
+  text: string
+  note: string
+  /** `proposed`: it closes nothing until another person makes the same rule. */
+  status: 'proposed' | 'active' | 'paused' | 'ended'
+  proposedBy: string
+  proposedAt: Instant
+  confirmedBy: string | null
+  confirmedAt: Instant | null
+  endedAt: Instant | null
+  /** How many exceptions it has closed. */
+  closedCount: number
+}
+
+export type PayoutRuleId = `pxr_${string}`
+
+export type PayoutRules = {
+  rules: PayoutRule[]
+  /** Whether there are older ones. */
+  hasMore: boolean
+}
+
 export type ProposedDecision = {
   /** The decision and its fields, as JSON. */
   decision: string
@@ -1144,6 +1214,13 @@ export const operations: Record<string, Operation> = {
   'getPayoutException': { method: 'GET', path: '/admin/v1/payout-exceptions/{exceptionId}' },
   'closePayoutException': { method: 'POST', path: '/admin/v1/payout-exceptions/{exceptionId}/close', hasBody: true },
   'withdrawPayoutDecision': { method: 'POST', path: '/admin/v1/payout-exceptions/{exceptionId}/withdraw' },
+  'previewPayoutExceptions': { method: 'GET', path: '/admin/v1/payout-exceptions/by-text', hasQuery: true },
+  'closePayoutExceptionsByText': { method: 'POST', path: '/admin/v1/payout-exceptions/by-text/close', hasBody: true },
+  'listPayoutRules': { method: 'GET', path: '/admin/v1/payout-rules', hasQuery: true, entries: 'rules', cursor: 'id' },
+  'createPayoutRule': { method: 'POST', path: '/admin/v1/payout-rules', hasBody: true },
+  'pausePayoutRule': { method: 'POST', path: '/admin/v1/payout-rules/{ruleId}/pause' },
+  'resumePayoutRule': { method: 'POST', path: '/admin/v1/payout-rules/{ruleId}/resume' },
+  'endPayoutRule': { method: 'POST', path: '/admin/v1/payout-rules/{ruleId}/end' },
   'getStatus': { method: 'GET', path: '/admin/v1/status' },
   'getFindings': { method: 'GET', path: '/admin/v1/findings' },
   'verifyLedger': { method: 'POST', path: '/admin/v1/ledger-verifications' },
@@ -1630,6 +1707,71 @@ export interface AdminOperations {
    */
   withdrawPayoutDecision(exceptionId: PayoutExceptionId, options?: CallOptions): Call<PayoutException>
   /**
+   * Preview closing all exceptions with a text.
+   *
+   * About `money_in`, `money_out` and `unmatched` only. What holds a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement, stays open.
+   *
+   * `GET /admin/v1/payout-exceptions/by-text` (previewPayoutExceptions)
+   */
+  previewPayoutExceptions(query: {
+    rail: string
+    /** Contained in what the bank says in words, in any letter case and with any blanks. */
+    text: string
+  }, options?: CallOptions): Call<ExceptionsByText>
+  /**
+   * Close all exceptions with a text.
+   *
+   * Each is closed with `ignore`, after a preview. Refused with 409 if what would be closed has changed since. About `money_in`, `money_out` and `unmatched` only. What holds a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement, stays open.
+   *
+   * `POST /admin/v1/payout-exceptions/by-text/close` (closePayoutExceptionsByText)
+   */
+  closePayoutExceptionsByText(body: ClosingByText, options?: CallOptions): Call<ExceptionsClosed>
+  /**
+   * List the rules that close exceptions.
+   *
+   * Newest first, also those that have ended.
+   *
+   * `GET /admin/v1/payout-rules` (listPayoutRules)
+   */
+  listPayoutRules(query?: {
+    /** The id of the last rule of this page, to get the next page. */
+    after?: PayoutRuleId | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<PayoutRules, PayoutRule>
+  /**
+   * Make a rule that closes exceptions.
+   *
+   * New entries with the text are closed with `ignore` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. What is open already is closed by `closePayoutExceptionsByText`. About `money_in`, `money_out` and `unmatched` only. What holds a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement, stays open.
+   *
+   * `POST /admin/v1/payout-rules` (createPayoutRule)
+   */
+  createPayoutRule(body: NewPayoutRule, options?: CallOptions): Call<PayoutRule>
+  /**
+   * Pause a rule.
+   *
+   * What it has closed stays closed. It closes nothing until it is resumed. Idempotent.
+   *
+   * `POST /admin/v1/payout-rules/{ruleId}/pause` (pausePayoutRule)
+   */
+  pausePayoutRule(ruleId: PayoutRuleId, options?: CallOptions): Call<PayoutRule>
+  /**
+   * Resume a paused rule.
+   *
+   * What it has closed stays closed. An operator key is refused. Idempotent.
+   *
+   * `POST /admin/v1/payout-rules/{ruleId}/resume` (resumePayoutRule)
+   */
+  resumePayoutRule(ruleId: PayoutRuleId, options?: CallOptions): Call<PayoutRule>
+  /**
+   * End a rule.
+   *
+   * What it has closed stays closed. Also one that is proposed. Idempotent.
+   *
+   * `POST /admin/v1/payout-rules/{ruleId}/end` (endPayoutRule)
+   */
+  endPayoutRule(ruleId: PayoutRuleId, options?: CallOptions): Call<PayoutRule>
+  /**
    * Get the health of the service.
    *
    * Workers, queue, payouts, floats and partners, and what needs attention.
@@ -1678,7 +1820,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -1701,7 +1843,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */

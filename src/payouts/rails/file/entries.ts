@@ -10,6 +10,7 @@ import * as batches from './batches.ts'
 import { AlikeBookings, type Booked, isReportedAgain, listBooked } from './bookings.ts'
 import { Explanations, type OtherMoney } from './float-movements.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
+import { applyRules } from './rules.ts'
 
 export type EntryRecord = Keyed<Extract<BankRecord, { type: 'entry' }>>
 
@@ -109,6 +110,7 @@ async function bookOtherMoney(
   }
   await keepRecords(tx, context, { head, kept })
   await exceptions.open(tx, opened, now)
+  await applyRules(tx, { rail: rail.name, fingerprints: opened.map(({ fingerprint }) => fingerprint), now })
 }
 
 /** An entry that is no payment of ours, as far as something may explain it. */

@@ -8,6 +8,7 @@ import * as batches from './batches.ts'
 import { type Booked, isAfterReturn, isBookedAnew, isReportedAgain, listBooked } from './bookings.ts'
 import { type KnownPayout, type Match, match } from './matching.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
+import { applyRules } from './rules.ts'
 
 export type PaymentRecord = Keyed<Extract<BankRecord, { type: 'payment' }>>
 
@@ -101,6 +102,7 @@ export async function answerPayments(
        where p.reference = c.reference`.execute(tx)
   }
   await exceptions.open(tx, opened, now)
+  await applyRules(tx, { rail: rail.name, fingerprints: opened.map(({ fingerprint }) => fingerprint), now })
   await batches.recordSignOfCopy(tx, { batchIds: [...taken], now })
 }
 

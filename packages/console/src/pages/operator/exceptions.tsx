@@ -10,6 +10,7 @@ import { inWords } from '../../format.ts'
 import type { PayoutException } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
+import { CloseByText, Rules } from './not-ours.tsx'
 
 const states = ['open', 'closed', 'all'] as const
 
@@ -77,6 +78,8 @@ export default function ExceptionsPage() {
           }
         />
       </Panel>
+      <CloseByText />
+      <Rules />
     </Page>
   )
 }

@@ -16,4 +16,4 @@ create trigger events_append_only before update on events
     or (old.partner_id, old.id, old.type, old.resource_id, old.sequence, old.data, old.created_at)
        is distinct from (new.partner_id, new.id, new.type, new.resource_id, new.sequence, new.data, new.created_at)
   )
-  execute function refuse_change();
+  execute function refuse_change('events');

@@ -156,6 +156,16 @@ test.each(['ledger_transfers', 'tier_versions', 'events'])('not even the owner c
   await expect(asOwner(`truncate ${table} cascade`)).rejects.toMatchObject({ constraint: 'append_only' })
 })
 
+// Without its argument, the trigger function fails with an error about its own message.
+test('every trigger that keeps a table append-only names the table in its error', async () => {
+  const { rows } = await harness.pool.query<{ trigger: string }>(
+    `select tgname as trigger from pg_trigger
+      where tgfoid = 'refuse_change'::regproc
+        and tgargs <> tgrelid::regclass::text::bytea || '\\x00'::bytea`,
+  )
+  expect(rows).toEqual([])
+})
+
 test('the rights of the app role are declared for every table', async () => {
   const { rows } = await harness.pool.query<{ name: string }>(
     `select relname as name from pg_class

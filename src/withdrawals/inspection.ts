@@ -103,7 +103,7 @@ export type WithdrawalEligibility = {
   cause: RefusalCause | null
 } & Pick<MemberFacts, 'withdrawalsToday' | 'withdrawalsThisCycle' | 'accountRefused' | 'reviewReason'>
 
-export type RefusalCause =
+type RefusalCause =
   | 'installation'
   | 'partner'
   | 'float'

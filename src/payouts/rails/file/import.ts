@@ -256,7 +256,7 @@ type OneFile = { rail: FileRailSettings; fileId: string; now: Date }
  * Applies a staged file, once no other file of the rail is being applied. Safe to run twice, also concurrently.
  * @throws Problem `Conflict` if that takes too long
  */
-export async function applyInTurn(db: Db, file: OneFile): Promise<void> {
+async function applyInTurn(db: Db, file: OneFile): Promise<void> {
   const began = performance.now()
   while (!(await applyIfFree(db, file))) {
     if (performance.now() - began > turnMsMax)

@@ -61,11 +61,11 @@ export async function issue(
   const today = dayIn(timeZone, now)
   const lastDay = month === undefined ? today : daysOf(month).last
   if (month !== undefined && lastDay >= today)
-    throw problem('Conflict', `${month} is not over yet; leave out the month`)
+    throw problem('Conflict', `${month} is not over yet; leave out the month to bill all fees until now`)
   const lines = await listUnbilled(tx, { partnerId, currency, timeZone, lastDay })
   const sum = lines.reduce((total, { fees, feesGivenBack }) => total + fees - feesGivenBack, 0n)
   const [first] = lines
-  if (first === undefined) throw problem('Conflict', `No fees in ${currency} until ${lastDay} are to be billed`)
+  if (first === undefined) throw problem('Conflict', `No fees in ${currency} are left to bill until ${lastDay}`)
   if (sum <= 0n) {
     const credit = inWords({ amount: -sum, currency })
     throw problem(
@@ -118,16 +118,14 @@ async function listUnbilled(
     tx,
   )
   const unbilled = new Map<string, InvoiceLine>()
-  const add = (sign: 1 | -1, { day, tier, ...counted }: InvoiceLine) => {
+  const add = (sign: 1 | -1, { day, tier, ...line }: InvoiceLine) => {
     const key = `${day} ${tier}`
-    const so = unbilled.get(key) ?? { day, tier, withdrawals: 0, fees: 0n, givenBack: 0, feesGivenBack: 0n }
-    unbilled.set(key, {
-      ...so,
-      withdrawals: so.withdrawals + sign * counted.withdrawals,
-      fees: so.fees + BigInt(sign) * counted.fees,
-      givenBack: so.givenBack + sign * counted.givenBack,
-      feesGivenBack: so.feesGivenBack + BigInt(sign) * counted.feesGivenBack,
-    })
+    const sum = unbilled.get(key) ?? { day, tier, withdrawals: 0, fees: 0n, givenBack: 0, feesGivenBack: 0n }
+    sum.withdrawals += sign * line.withdrawals
+    sum.fees += BigInt(sign) * line.fees
+    sum.givenBack += sign * line.givenBack
+    sum.feesGivenBack += BigInt(sign) * line.feesGivenBack
+    unbilled.set(key, sum)
   }
   for (const { day, tier, employerFees: fees, employerFeesGivenBack: feesGivenBack, ...line } of charged) {
     if (line.currency !== currency || (fees === 0n && feesGivenBack === 0n)) continue
@@ -156,7 +154,8 @@ export async function pay(
   if (invoice.status === 'paid' && invoice.paidReference === reference && invoice.paidOn === paidOn)
     return { invoice, isChanged: false }
   requireStatus(invoice, 'open')
-  if (paidOn > dayIn(timeZone, now)) throw problem('UnprocessableEntity', `${paidOn} is still to come`)
+  if (paidOn > dayIn(timeZone, now))
+    throw problem('UnprocessableEntity', `${paidOn} is in the future; give the day on which the money arrived`)
   const paid = { ...invoice, status: 'paid', paidReference: reference, paidOn } as const
   await save(tx, paid)
   await book(tx, paid, { reason: 'invoice.paid', now })
@@ -164,7 +163,7 @@ export async function pay(
 }
 
 /**
- * Takes back that an invoice was paid: its fees are not revenue any longer.
+ * Reopens an invoice that was marked as paid by mistake: its fees are no longer revenue.
  * @throws Problem `NotFound`; `Conflict` if it is not paid
  */
 export async function reopen(tx: Tx, { partnerId, invoiceId, now }: OfInvoice & { now: Date }): Promise<Invoice> {
@@ -196,10 +195,10 @@ export async function makeVoid(tx: Tx, { partnerId, invoiceId, now }: OfInvoice 
     .executeTakeFirst()
   if (later !== undefined)
     throw problem('Conflict', `Invoice ${numberInWords(later)} follows this one; make it void first`)
-  const nothing = { ...invoice, status: 'void' } as const
-  await save(tx, nothing)
-  await book(tx, nothing, { reason: 'invoice.voided', now })
-  return nothing
+  const voided = { ...invoice, status: 'void' } as const
+  await save(tx, voided)
+  await book(tx, voided, { reason: 'invoice.voided', now })
+  return voided
 }
 
 const postings = {

@@ -8,9 +8,9 @@ export type Revenue = {
   arriving: bigint
   /** Fees of members that have become revenue, less those booked back. */
   collected: bigint
-  /** What of it the operator has taken out of the float. */
+  /** How much of the collected fees the operator has taken out of the float. */
   withdrawn: bigint
-  /** What is still in the float. Less than zero if fees were booked back after they were taken out. */
+  /** How much of them is still in the float. Less than zero if fees were booked back after they were taken out. */
   inFloat: bigint
   /** Employers' fees that open invoices bill, and those that were paid. */
   invoiced: bigint
@@ -35,7 +35,7 @@ export async function readRevenue(db: Reader, partnerId: string): Promise<Revenu
   return rows
 }
 
-/** What the operator can take out of the float as revenue, if so much is free. */
+/** The revenue that is still in the float. The operator can take it out as far as that much of the float is free. */
 export async function inFloatOf(
   db: Reader,
   { partnerId, currency }: { partnerId: string; currency: Currency },

@@ -37,6 +37,9 @@ export function instantsOf(timeZone: string, { first, last }: { first: Day; last
   return { from: startOfDay(timeZone, first), to: startOfDay(timeZone, addDays(last, 1)) }
 }
 
+// The condition of the index ledger_transfers_of_fees: transfers `t` of fees other than the charges of withdrawals.
+const changesFees = sql`(t.debit = 'fees' or (t.credit = 'fees' and t.reason <> 'withdrawal.held'))`
+
 type Span = { partnerId: string; timeZone: string; from: Date; to: Date }
 
 /** The fees of a month, by day and tier, and their sums, by the partner's time zone. */
@@ -48,8 +51,8 @@ export async function readStatement(
   const lines = await listLines(db, span)
   const { rows } = await sql<{ currency: Currency; collected: bigint }>`
     select currency, sum(case when credit = 'revenue' then amount else -amount end)::bigint as collected
-      from ledger_transfers
-     where (debit = 'fees' or (credit = 'fees' and reason <> 'withdrawal.held'))
+      from ledger_transfers t
+     where ${changesFees}
        and partner_id = ${partnerId} and id >= ${firstId('transfer', span.from)} and id < ${firstId('transfer', span.to)}
        and reason in ('fees.collected', 'fees.booked_back')
      group by currency`.execute(db)
@@ -128,7 +131,7 @@ export function feesByDay({
               from ledger_transfers t
               join withdrawals w on w.partner_id = t.partner_id and w.id = t.movement_id
               join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
-             where (t.debit = 'fees' or (t.credit = 'fees' and t.reason <> 'withdrawal.held'))
+             where ${changesFees}
                and 'revenue' not in (t.debit, t.credit) and ${ofTransfers}) each_fee
      group by partner_id, day, tier, currency`
 }

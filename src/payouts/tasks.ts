@@ -246,7 +246,7 @@ async function recordOne(
   const found = await findByReference(db, reference)
   if (found === undefined) {
     log.error({ rail: rail.name, reference, outcome }, 'the bank reports a payment that is not ours')
-    await openException('unmatched', `The bank reports a payment as ${outcome} that is not ours`)
+    await openException('unmatched', `The bank reports a payment that is not ours as ${outcome}`)
     return undefined
   }
   const { partnerId, withdrawalId } = found

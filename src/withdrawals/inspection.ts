@@ -103,16 +103,7 @@ export type WithdrawalEligibility = {
   cause: RefusalCause | null
 } & Pick<MemberFacts, 'withdrawalsToday' | 'withdrawalsThisCycle' | 'accountRefused' | 'reviewReason'>
 
-type RefusalCause =
-  | 'installation'
-  | 'partner'
-  | 'float'
-  | 'cycle'
-  | 'member'
-  | 'review'
-  | 'limit'
-  | 'account'
-  | 'funds'
+type RefusalCause = 'installation' | 'partner' | 'float' | 'cycle' | 'member' | 'review' | 'limit' | 'account' | 'funds'
 
 /** Decides an intent for the lowest amount. Undefined if there is no such member. */
 export async function findEligibility(

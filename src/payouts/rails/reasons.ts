@@ -29,7 +29,7 @@ export function nextStepOf(given: GivenReasons): NextStep {
   return namesDuplicate(given) ? 'decide' : reasonOf(gravestOf(given.reasonCodes)).next
 }
 
-/** The code of an answer that decides, of which there may be several; null if it has none. */
+/** The code that decides among all codes of an answer; null if there is none. */
 export function gravestOf(codes: readonly string[]): string | null {
   return codes.toSorted((one, other) => gravityOf(one) - gravityOf(other))[0] ?? null
 }
@@ -42,18 +42,18 @@ const gravities: readonly NextStep[] = [
   'give_back',
 ]
 
-// Codes that say that the bank does not say why. Another code beside them is the reason.
-const empty: ReadonlySet<string> = new Set(['MS02', 'MS03', 'NARR'])
+// Codes for an unstated reason. Another code beside them is the reason.
+const unstated: ReadonlySet<string> = new Set(['MS02', 'MS03', 'NARR'])
 
 /** 0 for the gravest. */
 function gravityOf(code: string): number {
   const { next, isKnown } = reasonOf(code)
-  return isKnown && !empty.has(code) ? gravities.indexOf(next) : gravities.length
+  return isKnown && !unstated.has(code) ? gravities.indexOf(next) : gravities.length
 }
 
 /**
- * Whether a payment was rejected for a reason that is about its payee, which every copy of the payment has. Other reasons may be those
- * of a second copy, while the bank pays the first.
+ * Whether a payment was rejected for a reason about its payee, so that every copy of the payment is rejected. For any other reason, the
+ * bank may reject a second copy and pay the first.
  */
 export function isAboutPayee(given: GivenReasons): boolean {
   const code = gravestOf(given.reasonCodes)
@@ -74,8 +74,8 @@ const othersAboutPayee: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Whether the bank takes what it answers for a duplicate of something that it may have executed. Banks that have no code for it say
- * so in words, so all codes and texts are searched. A word too many costs a decision, a missing one pays twice.
+ * Whether an answer calls a payment or batch a duplicate. Some banks have no code for duplicates and say so in words, so all codes and
+ * texts are searched. A word too many costs a decision; a missing word pays twice.
  */
 export function namesDuplicate({ reasonCodes, reasonText }: GivenReasons): boolean {
   if (reasonCodes.some(code => reasonOf(code).next === 'decide')) return true

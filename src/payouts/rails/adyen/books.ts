@@ -144,7 +144,7 @@ async function recordTransfer(
   if (payout === undefined || reference === null) {
     // A transfer that was made by hand from the same account matters once money moves.
     if (state === 'paid' || state === 'returned')
-      await openException('unmatched', `The bank reports a payment as ${state} that is not ours`)
+      await openException('unmatched', `The bank reports a payment that is not ours as ${state}`)
     return
   }
   const isRefusedBefore = payout.refusedTransfers.includes(id)

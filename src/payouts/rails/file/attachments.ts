@@ -8,7 +8,7 @@ import { restrictionOf } from '../reasons.ts'
 import { endUnanswered } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
-import { type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
+import { byHandPrefix, type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
 import { findBatch } from './recoveries.ts'
 
 /**
@@ -115,7 +115,7 @@ async function explainOutcome(
   const { rows } = await sql`
     insert into bank_records (rail, message_id, entry_key, reference, created_at)
     select rail, 'operator', ${id} || ' explains ' || entry_key, reference, ${now} from bank_records said
-     where rail = ${rail} and reference = ${reference} and message_id = 'operator' and entry_key like 'by hand %'
+     where rail = ${rail} and reference = ${reference} and message_id = 'operator' and starts_with(entry_key, ${byHandPrefix})
        and booked_on = ${booked.day}::date and amount = ${booked.amount}
        and not exists (select from bank_records r
                         where r.rail = said.rail and r.reference = said.reference and r.message_id = 'operator'

@@ -157,6 +157,26 @@ export async function listWrittenOff(
   return rows.map(({ reference }) => reference)
 }
 
+/**
+ * Records that an operator's decision explains money of the bank by a movement.
+ * @param key unique over all decisions
+ * @param reference of the payment, batch or entry; empty if there is none
+ */
+export async function recordMovement(
+  tx: Tx,
+  {
+    rail,
+    key,
+    reference,
+    movementId,
+    now,
+  }: { rail: string; key: string; reference: string; movementId: string; now: Date },
+): Promise<void> {
+  await sql`
+    insert into bank_records (rail, message_id, entry_key, reference, movement_id, created_at)
+    values (${rail}, 'operator', ${key}, ${reference}, ${movementId}, ${now})`.execute(tx)
+}
+
 /** A record that is kept, so that it counts once. With an outcome, it is reported. */
 export type Kept = {
   record: Keyed

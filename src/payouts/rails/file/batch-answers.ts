@@ -1,10 +1,9 @@
 import { sql, type Tx } from '../../../database/database.ts'
 import type { Currency } from '../../../money.ts'
-import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord } from '../bank-files.ts'
 import { gravestOf } from '../reasons.ts'
-import { endUnanswered, keepRecords } from './bank-records.ts'
+import { keepRecords } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
 
@@ -90,25 +89,10 @@ export async function markBatch(
     .execute()
 }
 
-/** Ends the unanswered payments of a batch by a record about all of it. */
-export async function endAll(
-  tx: Tx,
-  { rail, fileId, now }: Context,
-  {
-    head,
-    record,
-    ...ended
-  }: { head: BankFileHead; record: Keyed; batchId: string; outcome: FinalOutcome; reasonCode: string | null },
-): Promise<void> {
-  const file = { id: fileId, line: record.line }
-  const source = { rail: rail.name, messageId: head.messageId, keyPrefix: record.key, file }
-  await endUnanswered(tx, { source, ...ended, now })
-}
-
 // Results of a check of a payee's name, the best first. RVCM and RVNC are about a whole message.
 const nameChecks = ['RCVC', 'RVNA', 'RVNC', 'RVMC', 'RVCM', 'RVNM']
 
-/** A check of a name is no answer about the payment. The worst one is kept with the batch. */
+/** A check of a name says nothing about the payment. The worst one is kept with the batch. */
 export async function checkName(
   tx: Tx,
   { rail }: Context,

@@ -1,8 +1,9 @@
-import { sql, type Tx } from '../../../database/database.ts'
+import type { Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import * as float from '../../../float/float.ts'
 import { inWords, type Money } from '../../../money.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import { recordMovement } from './bank-records.ts'
 import type { DecidedPayment } from './decided-payments.ts'
 
 /** What a bank kept of a return, or took beside a payment, and who bears it. */
@@ -63,7 +64,5 @@ export async function bearCharge(
     bornBy === 'operator'
       ? await float.bearCost(tx, { partnerId, amount, exceptionId, now })
       : await float.chargePartner(tx, { partnerId, amount, now })
-  await sql`
-    insert into bank_records (rail, message_id, entry_key, reference, movement_id, created_at)
-    values (${rail}, 'operator', ${`charge ${movementId}`}, '', ${movementId}, ${now})`.execute(tx)
+  await recordMovement(tx, { rail, key: `charge ${movementId}`, reference: '', movementId, now })
 }

@@ -46,6 +46,9 @@ export async function findPayout(tx: Tx, payment: string, { lock: locks = false 
   return payout
 }
 
+/** How the keys of records begin by which an operator says what became of a payment, without an answer of the bank. */
+export const byHandPrefix = 'by hand '
+
 /** Records what became of a payment by a decision. @throws Problem `Conflict` if it has not been sent */
 export async function end(
   tx: Tx,

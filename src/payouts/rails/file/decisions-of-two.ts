@@ -10,8 +10,8 @@ import { lockRail } from './rail-lock.ts'
 
 // Two people give back a batch, write off, and decide about a payment that two people had to approve.
 
-/** `person`: null for an operator key, which one person can have two of. */
-type By = Omit<Decider, 'person'> & { person: string; isKey?: boolean }
+/** @property isKey for an operator key: one person can have two, so keys make no decision that takes two people */
+type By = Decider & { isKey?: boolean }
 
 /**
  * Closes an exception, or proposes to, if the decision takes two people and this is the first.
@@ -33,7 +33,7 @@ export async function decide(
   return { exception: closed, done: 'closed' }
 }
 
-/** Says what became of a payment, or proposes to, as `decide`. */
+/** Says what became of a payment, or proposes to, like `decide`. */
 export async function decideOutcomeOfTwo(
   tx: Tx,
   { payment, by, note, now, ...decided }: { payment: string; by: By; note: string; now: Date } & OutcomeByHand,

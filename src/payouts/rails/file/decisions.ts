@@ -44,7 +44,7 @@ type Exception = exceptions.Decided
 
 /**
  * Closes an exception by a decision, for which the caller has asked two people where it takes two. Money is booked at once; withdrawals follow with the next reports of the rail.
- * @returns the exception, and the partner whose float was booked
+ * @returns the exception; its partner is the one whose float was booked, if one was
  */
 export async function closeException(
   tx: Tx,
@@ -217,7 +217,7 @@ async function giveBackSome(
   for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
   const other = payouts.find(payout => payout.batchId !== batchId || payout.outcome !== null)
   if (other !== undefined)
-    throw problem('Conflict', `${other.reference} is no unanswered payment of the batch ${messageId}`)
+    throw problem('Conflict', `${other.reference} is not an unanswered payment of the batch ${messageId}`)
   const named = payouts.reduce((sum, payout) => sum + payout.amount, 0n)
   if (named !== missing)
     throw problem(

@@ -3,8 +3,8 @@ import { sql, type Tx } from '../../../database/database.ts'
 import { inWords } from '../../../money.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord } from '../bank-files.ts'
-import { type Kept, keepRecords } from './bank-records.ts'
-import { type BatchRow, endAll, isGivenBack, lockAnswered } from './batch-answers.ts'
+import { endUnanswered, type Kept, keepRecords } from './bank-records.ts'
+import { type BatchRow, isGivenBack, lockAnswered } from './batch-answers.ts'
 import { debitedTwice } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { AlikeBookings, type Booked, isReportedAgain, listBooked } from './bookings.ts'
@@ -15,7 +15,7 @@ import { applyRules } from './rules.ts'
 export type EntryRecord = Keyed<Extract<BankRecord, { type: 'entry' }>>
 
 /**
- * Books entries of the account that are no single payments of ours: batches that were booked as a whole, movements of floats that
+ * Books entries of the account that are not single payments of ours: batches that were booked as a whole, movements of floats that
  * the operator has recorded, and other money.
  */
 export async function bookEntries(
@@ -62,7 +62,9 @@ async function bookBatch(
     return await openException('amount', 'The bank booked a batch with another amount than its payments add up to')
   }
   if (earlier.length > 0 && !isRepeated) return await openException('money_out', debitedTwice)
-  return await endAll(tx, context, { head, record, batchId: batch.id, outcome: 'paid', reasonCode: null })
+  const file = { id: context.fileId, line: record.line }
+  const source = { rail: rail.name, messageId: head.messageId, keyPrefix: record.key, file }
+  await endUnanswered(tx, { source, batchId: batch.id, outcome: 'paid', now })
 }
 
 function debitedAfterGiveBack(batch: BatchRow, debit: bigint): string {
@@ -113,7 +115,7 @@ async function bookOtherMoney(
   await applyRules(tx, { rail: rail.name, fingerprints: opened.map(({ fingerprint }) => fingerprint), now })
 }
 
-/** An entry that is no payment of ours, as far as something may explain it. */
+/** The parts of an entry that may explain it. */
 export function otherMoneyOf({ account }: BankFileHead, { reference, booking, amount }: EntryRecord): OtherMoney {
   return { texts: [...(reference === null ? [] : [reference]), ...booking.texts], amount, account }
 }

@@ -134,7 +134,7 @@ export async function recordCopy(
     isAgain: boolean
   },
 ): Promise<number> {
-  await sql`select from payout_batches where id = ${batchId} for update`.execute(tx)
+  await batches.lock(tx, batchId)
   const earlier = await copies.list(tx, batchId)
   if (earlier.length > 0 && !isAgain)
     throw problem(

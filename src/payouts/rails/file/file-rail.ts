@@ -84,7 +84,7 @@ async function submit(
   for (const payment of payments) {
     const { partnerId, reference, amount, account, speed } = payment
     const row = known.get(reference)
-    if (row === undefined) throw new Error(`${reference} is no payout of the rail ${settings.name}`)
+    if (row === undefined) throw new Error(`unknown payout ${reference} on rail ${settings.name}`)
     if (row.amount !== amount.amount || row.currency !== amount.currency)
       throw new Error(`${reference} was reused with ${inWords(amount)}`)
     const { outcome, reason, restriction } = row

@@ -3,6 +3,7 @@ import { problem } from '../../../errors.ts'
 import * as float from '../../../float/float.ts'
 import { inWords, type Money } from '../../../money.ts'
 import * as dues from '../../../settlements/dues.ts'
+import { recordMovement } from './bank-records.ts'
 import { type Booked, isUndecidedElsewhere } from './bookings.ts'
 import { isAccountOf } from './debtors.ts'
 import type { FileRailSettings } from './format.ts'
@@ -10,7 +11,7 @@ import type { FileRailSettings } from './format.ts'
 // Money that reaches or leaves an account of a rail without a payment is a movement of a partner's float. Callers hold the
 // lock of the rail's records, and keep the movement with the entry, so that each movement explains one entry.
 
-/** An entry that is no payment of ours. */
+/** An entry that is not a payment of ours. */
 export type OtherMoney = {
   /** What the bank says about it. */
   texts: readonly string[]
@@ -150,7 +151,7 @@ export async function bookMovement(
           reference,
           now,
         })
-  await keepMovement(tx, { id, rail, reference, movementId, now })
+  await recordMovement(tx, { rail, key: id, reference, movementId, now })
 }
 
 /**
@@ -162,22 +163,7 @@ export async function bookSettlement(
   { id, rail, amount, partnerId, payCycleId, now }: Omit<Booking, 'reference'> & { payCycleId: string },
 ): Promise<void> {
   const { movementId } = await dues.receive(tx, { partnerId, payCycleId, amount, isByHand: false, now })
-  await keepMovement(tx, { id, rail, reference: dues.referenceOf(payCycleId), movementId, now })
-}
-
-async function keepMovement(
-  tx: Tx,
-  {
-    id,
-    rail,
-    reference,
-    movementId,
-    now,
-  }: Pick<Booking, 'id' | 'rail' | 'now'> & Pick<float.Recorded, 'reference' | 'movementId'>,
-): Promise<void> {
-  await sql`
-    insert into bank_records (rail, message_id, entry_key, reference, movement_id, created_at)
-    values (${rail}, 'operator', ${id}, ${reference}, ${movementId}, ${now})`.execute(tx)
+  await recordMovement(tx, { rail, key: id, reference: dues.referenceOf(payCycleId), movementId, now })
 }
 
 /** Those of some movements that explain no entry yet. */

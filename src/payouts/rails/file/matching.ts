@@ -27,10 +27,10 @@ export type Match =
 
 /** Decides what an answer means for a payout; undefined if the reference is not ours. */
 export function match(payout: KnownPayout | undefined, { state, amount, booking, ...reasons }: Answer): Match {
-  if (payout === undefined) return exception('unmatched', `The bank reports a payment as ${state} that is not ours`)
+  if (payout === undefined) return exception('unmatched', `The bank reports a payment that is not ours as ${state}`)
   const { outcome, isRemoved, isSent } = payout
   if (!isSent || isRemoved) {
-    return exception('contradiction', `The bank reports a payment as ${state} that was not sent to it`)
+    return exception('contradiction', `The bank reports a payment that we did not send as ${state}`)
   }
   if (outcome === 'failed' && (state === 'accepted' || state === 'paid'))
     return exception('paid_after_give_back', `${accepted(state, booking !== undefined)}, ${butGivenBack}`)
@@ -80,5 +80,5 @@ function exception(kind: ExceptionKind, reason: string): Match {
 }
 
 function contradiction(state: PaymentState, outcome: FinalOutcome): Match {
-  return exception('contradiction', `The bank reports a payment as ${state} that it had reported as ${outcome}`)
+  return exception('contradiction', `The bank reports a payment as ${state}, after it had reported it as ${outcome}`)
 }

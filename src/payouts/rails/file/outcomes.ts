@@ -5,7 +5,7 @@ import type { Day } from '../../../time.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
-import { type DecidedPayment, end, findPayout, lockPayout, refuseIfPayable } from './decided-payments.ts'
+import { byHandPrefix, type DecidedPayment, end, findPayout, lockPayout, refuseIfPayable } from './decided-payments.ts'
 import { lockRail } from './rail-lock.ts'
 
 /** What became of a payment, as the operator knows it: from the bank's portal, or on the phone. */
@@ -38,7 +38,7 @@ export async function decideOutcome(
     await refuseIfExpected(tx, { payout, batch, now })
   }
   const booked = outcome === 'returned' ? await bookCredit(tx, { payout, batch, ...decided, now }) : undefined
-  const key = `by hand ${payout.reference} ${outcome} ${now.toISOString()}`
+  const key = `${byHandPrefix}${payout.reference} ${outcome} ${now.toISOString()}`
   await end(tx, { payout, key, outcome, reasonCode: null, restriction: null, booked, now })
   const { partnerId, withdrawalId, reference } = payout
   return { partnerId, withdrawalId, reference }

@@ -6,8 +6,8 @@ import type { FileRailSettings } from './format.ts'
 import { applyIfFree, importBankFile, listBegun } from './import.ts'
 
 /**
- * Imports the files in the inbox of a rail, after those whose import was interrupted. It may be killed at any point and run again, also concurrently: a file that was
- * imported but not moved is recognised by its checksum.
+ * Continues interrupted imports of a rail, then imports the files in its inbox. It may be killed at any point and run again, also
+ * concurrently: a file that was imported but not moved is recognised by its checksum.
  */
 export async function receiveBankFiles({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
   const failures: unknown[] = []

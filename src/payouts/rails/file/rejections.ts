@@ -163,20 +163,20 @@ async function doubtOf(
     isRejectedAgain,
   }: { batchId: string; rejections: readonly Rejection[]; isRejectedAgain: boolean },
 ): Promise<string | null> {
-  const ask = 'ask it whether it pays another copy'
+  const ask = 'ask the bank whether it pays another copy'
   if (await batches.hasSignOfCopy(tx, batchId))
-    return `The bank rejects the batch, of whose file it has taken a copy; ${ask}`
+    return `The bank rejects the batch, but has taken a copy of its file; ${ask}`
   const debit = await findDebit(tx, batchId)
   if (debit !== undefined)
     return `The bank rejects the batch, but the debit of the exception ${debit} may be that of the batch or a payment of it; ${ask}`
   if (isRejectedAgain) return `The bank rejects the batch again; ${ask}`
   const { length: count } = await copies.list(tx, batchId)
   if (count === 0) return `The bank rejects the batch, though no copy of its file has left; ${ask}`
-  if (count > 1) return `The bank rejects the batch, whose file may have left ${count} times; ${ask}`
+  if (count > 1) return `The bank rejects the batch, but its file may have left ${count} times; ${ask}`
   if (!rejections.some(({ reasonCodes }) => reasonCodes.length > 0))
-    return `The bank rejects the batch without a reason that is a code; ${ask}`
+    return `The bank rejects the batch without a reason code; ${ask}`
   if (!rejections.every(isOfFile))
-    return `The bank rejects the batch for a reason that another copy of the file need not have; ${ask}`
+    return `The bank rejects the batch for a reason that may not apply to another copy of the file; ${ask}`
   return null
 }
 
@@ -192,7 +192,7 @@ async function findDebit(db: Reader, batchId: string): Promise<string | undefine
   return rows[0]?.id
 }
 
-/** Whether a rejection is about what the file holds, which is so in every copy. */
+/** Whether a rejection is about the content of the file, which is the same in every copy. */
 function isOfFile({ level, reasonCodes, hasText }: Rejection): boolean {
   if (reasonCodes.length === 0) return !hasText
   return reasonCodes.every(

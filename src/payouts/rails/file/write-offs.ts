@@ -3,7 +3,7 @@ import { problem } from '../../../errors.ts'
 import * as float from '../../../float/float.ts'
 import { inWords } from '../../../money.ts'
 import type * as exceptions from '../../exceptions.ts'
-import { keepWrittenOff } from './bank-records.ts'
+import { keepWrittenOff, recordMovement } from './bank-records.ts'
 import { lockPayout } from './decided-payments.ts'
 import { lockGivenBack } from './recoveries.ts'
 
@@ -56,9 +56,7 @@ export async function writeOff(
   for (const [whose, units] of [...costs].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const cost = { partnerId: whose, amount: { amount: units, currency }, exceptionId: id, now }
     const { movementId } = await float.bearCost(tx, cost)
-    await sql`
-      insert into bank_records (rail, message_id, entry_key, reference, movement_id, created_at)
-      values (${rail}, 'operator', ${`${id} ${whose}`}, ${reference ?? ''}, ${movementId}, ${now})`.execute(tx)
+    await recordMovement(tx, { rail, key: `${id} ${whose}`, reference: reference ?? '', movementId, now })
   }
   await keepWrittenOff(tx, { rail, exceptionId: id, references: writtenOff, now })
 }

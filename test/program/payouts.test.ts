@@ -12,6 +12,7 @@ import * as copies from '../../src/payouts/rails/file/copies.ts'
 import { fileRail } from '../../src/payouts/rails/file/file-rail.ts'
 import { writeStatusReport } from '../../src/payouts/rails/sepa/write-answers.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
+import { accountReport } from '../bank-xml.ts'
 import { type Harness, locatedId, startHarness } from '../harness.ts'
 import { type Environment, openwage } from './program.ts'
 
@@ -316,6 +317,51 @@ test('the bank’s balance stands against the books, and money that arrived is b
   ])
   expect((await openwage(['float', 'show', partner], settings)).stdout).toContain('partners without an own account')
   expect((await openwage(['ledger', 'verify'], settings)).code).toBe(0)
+})
+
+test('entries that are not ours are closed by a text after a preview, and new ones by a rule of two people', async () => {
+  const file = (id: string, amounts: bigint[]) =>
+    railsFile(
+      `${id}.xml`,
+      accountReport(
+        { id, at: harness.clock.now() },
+        {
+          ...{ kind: 'camt.053', iban: account.iban },
+          entries: amounts.map((amount, index) => ({
+            ...{ bank: `${id}-${index}`, direction: 'DBIT', amount, bookedOn: '2026-03-17', details: '' },
+            text: 'Account fee MARCH',
+          })),
+        },
+      ),
+    )
+  await json(['payouts', 'import', 'sepa', file('FEES-1', [701n, 702n])])
+  const given = ['--rail', 'sepa', '--text', 'account fee']
+  const close = ['payouts', 'exceptions', 'close-all', ...given]
+  const preview = await json(close)
+  expect(preview).toMatchObject({ count: 2, sums: [{ direction: 'out', count: 2, currency: 'EUR', sum: 1_403 }] })
+  expect(await refusal([...close, '--fingerprint', 'other', '--note', 'fees'])).toContain(
+    'have changed since the preview',
+  )
+  expect(await json([...close, '--fingerprint', preview.fingerprint, '--note', 'fees'])).toMatchObject({ count: 2 })
+
+  const shared = { ...settings, OPENWAGE_APPROVAL_LOGINS: 'any' }
+  const create = ['payouts', 'rules', 'create', ...given, '--note', 'fees', '--as']
+  expect((await openwage([...create, 'Ada'], shared)).stdout).toContain(
+    'is proposed; another person makes the same rule',
+  )
+  expect((await openwage([...create, 'Grace'], shared)).stdout).toContain('is active.')
+  await json(['payouts', 'import', 'sepa', file('FEES-2', [703n])])
+  const { rules } = await json(['payouts', 'rules', 'list'])
+  expect(rules).toMatchObject([{ text: 'account fee', status: 'active', closedCount: 1 }])
+  for (const [verb, status] of [
+    ['pause', 'paused'],
+    ['resume', 'active'],
+    ['end', 'ended'],
+  ] as const)
+    expect(await json(['payouts', 'rules', verb, rules[0].id])).toMatchObject({ status })
+  expect(
+    await refusal(['payouts', 'rules', 'create', '--rail', 'none', '--text', 'account fee', '--note', 'fees']),
+  ).toContain('There is no rail of files none')
 })
 
 test('every fault of OPENWAGE_RAILS is named in one message, and nothing starts', async () => {

@@ -1203,12 +1203,20 @@ describe('a booking', () => {
       ['money_out', reference],
       ['money_out', reference],
     ])
+    // While the second and third debit are undecided, the first two credits may reverse them.
     await answer('head;S3', `returned;${reference};5000EUR;AC04;E4;2026-03-12`)
     await answer('head;S4', `returned;${reference};5000EUR;AC04;E4;2026-03-12`)
-    expect((await kinds()).length).toBe(2)
     await answer('head;S5', `returned;${reference};5000EUR;AC04;E5;2026-03-13`)
-    expect((await kinds()).at(-1)).toEqual(['money_in', reference])
+    expect((await kinds()).slice(2)).toEqual([
+      ['money_in', reference],
+      ['money_in', reference],
+    ])
+    expect(await statusOf(id)).toBe('paid')
+    await answer('head;S6', `returned;${reference};5000EUR;AC04;E6;2026-03-13`)
+    expect((await kinds()).length).toBe(4)
     expect(await statusOf(id)).toBe('returned')
+    await answer('head;S7', `returned;${reference};5000EUR;AC04;E7;2026-03-14`)
+    expect((await kinds()).at(-1)).toEqual(['money_in', reference])
     // The member keeps what was paid once and must not have it twice.
     const { id: exceptionId } = await harness.db
       .selectFrom('payoutExceptions')

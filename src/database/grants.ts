@@ -150,7 +150,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     ],
   },
   payoutRules: { insert: true, update: ['status', 'confirmedBy', 'confirmedAt', 'endedAt'] },
-  payoutProposals: { insert: true, delete: true },
+  payoutProposals: { insert: true, update: ['confirmedBy', 'confirmedLogin', 'confirmedIn'], delete: true },
   payouts: {
     insert: true,
     update: [

@@ -480,6 +480,9 @@ export type DB = {
     person: string
     login: string | null
     proposedAt: Date
+    confirmedBy: string | null
+    confirmedLogin: string | null
+    confirmedIn: string | null
   }
   payoutRailHolds: {
     sequence: Generated<bigint>

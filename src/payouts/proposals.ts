@@ -1,4 +1,4 @@
-import type { Reader, Tx } from '../database/database.ts'
+import { type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import { type Decider, hasDecided, refuseUnlessAnother } from './two-people.ts'
 
@@ -36,8 +36,18 @@ export async function proposeOrConfirm(
     throw problem('Conflict', `${proposed.person} has proposed another decision; confirm or withdraw that one first`)
   if (hasDecided([proposed], by)) return 'repeated'
   refuseUnlessAnother([proposed], { verb: 'confirm the decision', by })
-  await tx.deleteFrom('payoutProposals').where('subject', '=', subject).execute()
+  await confirm(tx, { subject, by })
   return 'confirmed'
+}
+
+/** Records who confirms a proposal. The database refuses the decision unless its transaction does. */
+export async function confirm(
+  tx: Tx,
+  { subject, by: { person, login = null } }: { subject: string; by: Decider },
+): Promise<void> {
+  await sql`
+    update payout_proposals set confirmed_by = ${person}, confirmed_login = ${login}, confirmed_in = pg_current_xact_id()
+     where subject = ${subject} and confirmed_in is null`.execute(tx)
 }
 
 /** Withdraws a proposed decision. @throws Problem `NotFound` if none is proposed */
@@ -45,19 +55,21 @@ export async function withdrawProposal(tx: Tx, subject: string): Promise<Proposa
   const withdrawn = await tx
     .deleteFrom('payoutProposals')
     .where('subject', '=', subject)
-    .returningAll()
+    .where('confirmedIn', 'is', null)
+    .returning(['subject', 'decision', 'note', 'person', 'login', 'proposedAt'])
     .executeTakeFirst()
   if (withdrawn === undefined) throw problem('NotFound', `No decision about ${subject} is proposed`)
   return withdrawn
 }
 
-/** The decisions that are proposed about some subjects. */
+/** The decisions that are proposed about some subjects, and not confirmed. */
 export async function listProposals(db: Reader, subjects: readonly string[]): Promise<Proposal[]> {
   if (subjects.length === 0) return []
   return await db
     .selectFrom('payoutProposals')
     .select(['subject', 'decision', 'note', 'person', 'login', 'proposedAt'])
     .where('subject', 'in', subjects)
+    .where('confirmedIn', 'is', null)
     .orderBy('subject')
     .execute()
 }

@@ -277,7 +277,11 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       ['zeros.bin', Buffer.alloc(1_048_576), 'Nothing of the file was booked'],
       ['dtd.xml', report.replace('?>', '?><!DOCTYPE Document [<!ENTITY x "y">]>'), 'A DOCTYPE is not allowed'],
       ['half.xml', report.slice(0, -30), 'The XML is broken'],
-      ['pain001.xml', report.replaceAll('CstmrPmtStsRpt', 'CstmrCdtTrfInitn'), 'send pain.002, camt.053 or camt.054'],
+      [
+        'pain001.xml',
+        report.replaceAll('CstmrPmtStsRpt', 'CstmrCdtTrfInitn'),
+        'send pain.002, camt.052, camt.053 or camt.054',
+      ],
       ['empty.xml', '', 'Nothing of the file was booked'],
     ]
     for (const [name, text, why] of refused) await dropped(page, { to: 'sepa', name, text }, why)
@@ -385,8 +389,8 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       await expectAccessible(page)
     }
     const choose = (name: string) => page.getByRole('radio', { name }).check()
-    await decide('Money out', ['Book', 'Ignore'], () => choose('Ignore'))
-    await decide('Money in', ['Book', 'Ignore'], async () => {
+    await decide('Money out', ['Book', 'Attach', 'Write off', 'Ignore'], () => choose('Ignore'))
+    await decide('Money in', ['Book', 'Attach', 'Ignore'], async () => {
       await choose('Book')
       await page.getByRole('combobox', { name: 'Whose float' }).selectOption({ label: harness.partner.name })
       await page.getByRole('textbox', { name: 'Reference of the movement' }).fill('opening transfer')

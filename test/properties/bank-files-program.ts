@@ -9,11 +9,10 @@ import { cutOffOf, leadTimes } from '../../src/payouts/rails/calendars/cut-off.t
 import { uk } from '../../src/payouts/rails/calendars/uk.ts'
 import { type Delivery, NotDelivered } from '../../src/payouts/rails/delivery/delivery.ts'
 import { approve } from '../../src/payouts/rails/file/approvals.ts'
-import { type Decision as ClosingDecision, closeException } from '../../src/payouts/rails/file/decisions.ts'
+import type { Decision as ClosingDecision } from '../../src/payouts/rails/file/decisions.ts'
 import { fileRail } from '../../src/payouts/rails/file/file-rail.ts'
 import type { FileRailSettings } from '../../src/payouts/rails/file/format.ts'
 import { remove, setHeld } from '../../src/payouts/rails/file/unsent-batches.ts'
-
 import { sepaFormat } from '../../src/payouts/rails/sepa/format.ts'
 import { stateWithoutAdvice } from '../../src/payouts/rails/standard18/entry-day.ts'
 import { standard18Format } from '../../src/payouts/rails/standard18/format.ts'
@@ -27,6 +26,7 @@ import {
   transaction,
   wholeBatch,
 } from '../bank-xml.ts'
+import { closeException } from '../decided-by-two.ts'
 import { euroRail, FileBank, ownIban } from '../file-bank.ts'
 import { euAccount, goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
 import {

@@ -3,12 +3,12 @@ import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { refusal, someCounterparty } from '../../../../test/adyen/service.ts'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
+import { closeException } from '../../../../test/decided-by-two.ts'
 import { extent } from '../../../../test/long.ts'
 import { preparePayments } from '../../../../test/prepared-payments.ts'
 import { verify } from '../../../audit/verify.ts'
 import { sql } from '../../../database/database.ts'
 import { payoutTasks } from '../../tasks.ts'
-import { closeException } from '../file/decisions.ts'
 
 // 11:00 in Berlin, on a Tuesday.
 const tuesday = new Date('2026-03-10T10:00:00.000Z')

@@ -2,12 +2,12 @@ import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { refusal } from '../../../../test/adyen/service.ts'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
+import { closeException } from '../../../../test/decided-by-two.ts'
 import { verify } from '../../../audit/verify.ts'
 import * as railHolds from '../../rail-holds.ts'
 import { payoutTasks } from '../../tasks.ts'
 import * as approvals from '../file/approvals.ts'
 import * as batches from '../file/batches.ts'
-import { closeException } from '../file/decisions.ts'
 import { remove, setHeld } from '../file/unsent-batches.ts'
 
 // 11:00 in Berlin, on a Tuesday.

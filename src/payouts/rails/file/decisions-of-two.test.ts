@@ -72,3 +72,43 @@ test('of two people who confirm at the same time one carries it out, and giving 
   await scene.run('read-rail-reports')
   expect(await scene.statusesOf(payments)).toEqual(['failed'])
 })
+
+test('the database refuses a decision that takes two people unless its transaction confirms exactly this one', async () => {
+  const { pool } = scene.harness
+  const closeBySql = (id: string, decision: string, by = 'Ada') =>
+    pool.query(
+      `update payout_exceptions set closed_at = now(), closed_by = $3, decision = $2, note = 'n' where id = $1`,
+      [...[id, decision, by]],
+    )
+  const refusal = { constraint: 'decided_by_two_people' }
+  const debit = await debited()
+  await expect(closeBySql(debit, 'write_off')).rejects.toMatchObject(refusal)
+  await expect(closeBySql(debit, 'write_off', 'system')).rejects.toMatchObject(refusal)
+  const { messageId, payments, batchId } = await scene.sent(5_000)
+  await scene.answer(`head;M${++messages}`, `batch;${messageId};rejected;DU01`)
+  const rejection = (await scene.open()).at(-1)?.id ?? ''
+  await expect(closeBySql(rejection, 'give_back')).rejects.toMatchObject(refusal)
+
+  // Proposed is not confirmed, by the same person least of all.
+  await close(debit, { person: 'Ada' }, { decision: 'write_off', partnerId: scene.harness.partner.id })
+  await expect(closeBySql(debit, 'write_off')).rejects.toMatchObject(refusal)
+  const confirm = (person: string, login: string | null = null) =>
+    pool.query(
+      `update payout_proposals set confirmed_by = $2, confirmed_login = $3, confirmed_in = pg_current_xact_id() where subject = $1`,
+      [debit, person, login],
+    )
+  for (const by of [['ＡＤＡ '], ['ada (1000@host)'], ['Grace', '1000@host']] as [string, string?][])
+    await expect(confirm(...by)).rejects.toMatchObject({ constraint: 'confirmed_by_another_person' })
+  // What was confirmed by an earlier transaction was carried out by it.
+  await confirm('Grace')
+  await expect(closeBySql(debit, 'write_off')).rejects.toMatchObject(refusal)
+  await closeBySql(debit, 'ignore')
+
+  await pool.query('update payout_batches set approved_automatically = false where id = $1', [batchId])
+  const byHand = pool.query(
+    `insert into bank_records (rail, message_id, entry_key, reference, outcome, created_at)
+     values ($1, 'operator', 'by hand x', $2, 'failed', now())`,
+    [scene.settings.name, payments[0]?.reference],
+  )
+  await expect(byHand).rejects.toMatchObject(refusal)
+})

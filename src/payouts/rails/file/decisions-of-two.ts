@@ -1,7 +1,7 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import type * as exceptions from '../../exceptions.ts'
-import { proposeOrConfirm } from '../../proposals.ts'
+import { confirm, proposeOrConfirm } from '../../proposals.ts'
 import type { Decider } from '../../two-people.ts'
 import { findPayout } from './decided-payments.ts'
 import { closeException, type Decision, lockException } from './decisions.ts'
@@ -29,7 +29,7 @@ export async function decide(
     if (done !== 'confirmed') return { exception, done }
   }
   const closed = await carryOut()
-  await sql`delete from payout_proposals where subject = ${exceptionId}`.execute(tx)
+  await sql`delete from payout_proposals where subject = ${exceptionId} and confirmed_in is null`.execute(tx)
   return { exception: closed, done: 'closed' }
 }
 
@@ -61,6 +61,10 @@ async function askTwo(
   const done = await proposeOrConfirm(tx, asked)
   if (done === 'proposed') {
     await sql`savepoint proposed`.execute(tx)
+    await confirm(tx, {
+      subject: asked.subject,
+      by: { ...asked.by, person: `a second person, not ${asked.by.person}` },
+    })
     await carryOut()
     await sql`rollback to savepoint proposed`.execute(tx)
   }

@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { closeException, decideOutcome } from '../../../../test/decided-by-two.ts'
 import { FileRailScene } from '../../../../test/file-rail-scene.ts'
 import * as exceptions from '../../exceptions.ts'
 import { readProposals } from './attachments.ts'
-import { closeException, type Decision } from './decisions.ts'
-import { decideOutcome, type OutcomeByHand } from './outcomes.ts'
+import type { Decision } from './decisions.ts'
+import type { OutcomeByHand } from './outcomes.ts'
 
 let scene: FileRailScene
 beforeAll(async () => {

@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { closeException } from '../../../../test/decided-by-two.ts'
 import { FileRailScene, type SentPayment } from '../../../../test/file-rail-scene.ts'
 import { closeIfOver } from '../../../closing/closing.ts'
 import * as float from '../../../float/float.ts'
 import { listBalances } from './balances.ts'
-import { closeException, type Decision } from './decisions.ts'
+import type { Decision } from './decisions.ts'
 
 let scene: FileRailScene
 beforeAll(async () => {

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { closeException } from '../../../../test/decided-by-two.ts'
 import { FileRailScene } from '../../../../test/file-rail-scene.ts'
-import { closeException, type Decision } from './decisions.ts'
+import type { Decision } from './decisions.ts'
 
 let scene: FileRailScene
 beforeAll(async () => {

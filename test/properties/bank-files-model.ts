@@ -472,13 +472,14 @@ export class BankFilesModel {
         const entry = form === 'arucs' ? undefined : statement
         const kind = this.#hearOfPayment({ of: about, outcome, amount, code, entry })
         open(kind, {
-          ...{ about, outcome, amount: kind === 'paid_after_give_back' ? -amount : amount, code },
+          ...{ about, amount: kind === 'paid_after_give_back' ? -amount : amount, code },
+          outcome: kind === 'money_in' ? null : outcome,
           isBooked: entry !== undefined,
         })
         break
       }
       case 'whole batch':
-        open(this.#hearOfWhole(statement), { about: statement.of, amount: -statement.amount })
+        open(this.#hearOfWhole(statement), { about: statement.of, amount: -statement.amount, isBooked: true })
         break
       case 'money': {
         const { reference: about, amount } = statement
@@ -538,7 +539,22 @@ export class BankFilesModel {
     const returns = entries.filter(({ isReturn }) => isReturn)
     const isAfterReturn = returns.length > 0 && returns.every(each => each.bookedOn < (entry?.bookedOn ?? ''))
     if (before === 'returned' && outcome === 'paid' && isAfterReturn) return 'paid_after_give_back'
+    if (entry !== undefined && before === 'paid' && outcome === 'returned') {
+      // The same credit in another message, or one that may give a second debit back.
+      if (entries.some(({ bank }) => bank === entry.bank)) return undefined
+      if (code !== 'AM05' && code !== 'AM04' && this.#countDuplicates(payment) > 0) return 'money_in'
+    }
     return this.#endedBy(payment, outcome, code)
+  }
+
+  /** Debits too many of a payment or its batch, less the credits that were left to an operator. */
+  #countDuplicates({ name, batch }: Withdrawal): number {
+    return this.exceptions
+      .filter(({ decision }) => decision !== 'attach' && decision !== 'applied')
+      .reduce((count, { kind, about }) => {
+        if (kind === 'money_out' && (about === name || about === batch?.name)) return count + 1
+        return kind === 'money_in' && about === name ? count - 1 : count
+      }, 0)
   }
 
   #endedBy(payment: Withdrawal, outcome: Outcome | null, code: Code): Exception['kind'] | undefined {
@@ -725,10 +741,18 @@ export class BankFilesModel {
   #decide(key: string, by: Decision): void {
     const exception = this.exceptions.find(each => each.decision === null && keyOf(each) === key)
     if (exception === undefined) throw new Refused()
+    if (by.decision === 'ignore') this.#refuseIfOurs(exception)
     if (by.decision === 'attach') this.#attach(exception, by.to)
     if (by.decision === 'give_back') this.#giveBack(exception)
     if (by.decision === 'book') this.#book(exception, by)
     exception.decision = by.decision
+  }
+
+  /** What the bank has booked for a payment or batch of ours must not be left out of the books. */
+  #refuseIfOurs({ rail, kind, about, isBooked }: Exception): void {
+    if (!isBooked || kind === 'money_in' || kind === 'money_out' || kind === 'unmatched') return
+    const ours = this.withdrawals.get(about ?? '') ?? this.batches.get(about ?? '')
+    if (ours?.rail === rail) throw new Refused()
   }
 
   #attach({ rail, outcome, amount, code }: Exception, to: string): void {

@@ -51,7 +51,7 @@ const Preview = Type.Object(
 )
 const Closed = Type.Object(matching, { title: 'ExceptionsClosed', ...strict })
 
-export const PayoutRule = Type.Object(
+const PayoutRule = Type.Object(
   {
     id: Id('payoutRule'),
     rail: railName,

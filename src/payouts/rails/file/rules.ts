@@ -10,7 +10,7 @@ import { lockRail } from './rail-lock.ts'
 
 /** `proposed`: one person has made it, and it closes nothing. */
 export const ruleStatuses = ['proposed', 'active', 'paused', 'ended'] as const
-export type RuleStatus = (typeof ruleStatuses)[number]
+type RuleStatus = (typeof ruleStatuses)[number]
 
 export type Rule = {
   id: string
@@ -66,7 +66,6 @@ const changes = {
   resume: { from: ['paused'], to: 'active' },
   end: { from: ['proposed', 'active', 'paused'], to: 'ended' },
 } as const satisfies Record<string, { from: readonly RuleStatus[]; to: RuleStatus }>
-export const ruleChanges = ['pause', 'resume', 'end'] as const
 export type RuleChange = keyof typeof changes
 
 /**

@@ -1,4 +1,4 @@
-import { sql, type Tx } from './database.ts'
+import { type Db, type Reader, sql, type Tx } from './database.ts'
 
 /**
  * What transactions take turns at where there may be no row to lock. A space is followed by the id of what is locked. Never
@@ -19,6 +19,8 @@ type LockSpace =
   | 'export of'
   /** One file of a bank that is being staged. */
   | 'bank file'
+  /** Applying bank files of one rail. Payouts never take it. */
+  | 'import of bank files'
   /** One purpose of one rail of files. */
   | 'payout rail'
   /** Verifying the books. */
@@ -36,4 +38,29 @@ export async function lockByNameIfFree(tx: Tx, space: LockSpace, of: string): Pr
   const { rows } = await sql<{ isMine: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended(${`${space} ${of}`}, 0)) as is_mine`.execute(tx)
   return rows[0]?.isMine === true
+}
+
+/**
+ * Works under a lock that is free, over as many transactions as it takes. The lock ends with the connection, so a killed process
+ * leaves nothing to expire.
+ * @param work gets the connection that holds the lock
+ * @returns whether the lock was free
+ */
+export async function holdByNameIfFree(
+  db: Db,
+  space: LockSpace,
+  of: string,
+  work: (connection: Reader) => Promise<void>,
+): Promise<boolean> {
+  return await db.connection().execute(async connection => {
+    const lock = sql`hashtextextended(${`${space} ${of}`}, 0)`
+    const { rows } = await sql<{ isMine: boolean }>`select pg_try_advisory_lock(${lock}) as is_mine`.execute(connection)
+    if (rows[0]?.isMine !== true) return false
+    try {
+      await work(connection)
+    } finally {
+      await sql`select pg_advisory_unlock(${lock})`.execute(connection)
+    }
+    return true
+  })
 }

@@ -4,17 +4,25 @@ import { euroRail, FileBank } from '../../../../test/file-bank.ts'
 import { type Harness, startHarness } from '../../../../test/harness.ts'
 import { preparePayments } from '../../../../test/prepared-payments.ts'
 import { sql } from '../../../database/database.ts'
+import { holdByNameIfFree } from '../../../database/named-locks.ts'
+import { list } from '../../exceptions.ts'
 import type { Payment, Rail } from '../../rail.ts'
 import { payoutTasks } from '../../tasks.ts'
+import { type BatchStatus, batchStatuses } from './batches.ts'
+import { closeException } from './decisions.ts'
+import { markExported } from './export.ts'
 import { fileRail } from './file-rail.ts'
 import type { FileRailSettings } from './format.ts'
-import { importBankFile, listBegun, type RecordImport } from './import.ts'
+import { applyIfFree, importBankFile, listBegun, type RecordImport } from './import.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
 // 11:00 in Berlin, on a Tuesday.
 const tuesday = new Date('2026-03-10T10:00:00.000Z')
 const tuesdayEvening = new Date('2026-03-10T17:00:00.000Z')
+const wednesdayEvening = new Date('2026-03-11T17:00:00.000Z')
+
+const uk = { accountHolder: 'Ada Okafor', sortCode: '200000', accountNumber: '55779911' }
 
 let harness: Harness
 let bank: FileBank
@@ -34,8 +42,8 @@ beforeEach(() => {
   rail = fileRail({ db: harness.db, now: harness.clock.now, settings })
 })
 
-const run = (task: keyof ReturnType<typeof payoutTasks>) =>
-  payoutTasks([rail])[task]({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+const run = (task: keyof ReturnType<typeof payoutTasks>, of = rail) =>
+  payoutTasks([of])[task]({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
 
 /** Payments of one batch that is at the bank. */
 async function sent(count: number): Promise<{ payments: Payment[]; messageId: string }> {
@@ -58,20 +66,24 @@ async function preparedForOther(count: number): Promise<Payment[]> {
   return await preparePayments({ ...harness, partner, call, addMember }, { rail: settings.name, count })
 }
 
-const batch = () =>
+const batch = (among: readonly BatchStatus[] = batchStatuses) =>
   harness.db
     .selectFrom('payoutBatches')
-    .select(['messageId', 'status', 'controlTotal'])
+    .select(['id', 'messageId', 'status', 'controlTotal'])
     .where('rail', '=', settings.name)
+    .where('status', 'in', among)
     .executeTakeFirstOrThrow()
 
-async function importLines(lines: string[], { record }: { record?: RecordImport } = {}) {
+async function importLines(
+  lines: string[],
+  { record, of = settings }: { record?: RecordImport; of?: FileRailSettings } = {},
+) {
   const content = Buffer.from([...lines, 'end'].join('\n'))
   const bytes = async function* () {
     yield content
   }
   const file = { name: 'file.txt', size: content.length, bytes, record, now: harness.clock.now() }
-  return await importBankFile(harness.db, { rail: settings, ...file })
+  return await importBankFile(harness.db, { rail: of, ...file })
 }
 
 const foreign = (count: number, message: string) => [
@@ -131,7 +143,6 @@ test('a file whose last record is broken books nothing, and leaves nothing behin
 test('a payout beside an import waits for one chunk at most', async () => {
   const records = 6_000
   const payments = await preparePayments(harness, { rail: settings.name, count: 200 })
-  const uk = { accountHolder: 'Ada Okafor', sortCode: '200000', accountNumber: '55779911' }
   const importing = importLines(foreign(records, 'M1'))
   let isOver = false
   const ended = importing.finally(() => {
@@ -148,6 +159,47 @@ test('a payout beside an import waits for one chunk at most', async () => {
   expect(await ended).toMatchObject({ result: 'imported', records })
   // Several payments were recorded between chunks, not only before the first and after the last.
   expect(new Set(seen.filter(applied => applied > 0 && applied < records)).size).toBeGreaterThan(1)
+})
+
+test('an import waits for another one of its rail, and payouts wait for neither', async () => {
+  const { messageId } = await sent(2)
+  await importLines(['head;M0', 'entry;700EUR;INVOICE;E0'])
+  const bringing = await preparePayments(harness, { rail: settings.name, count: 2 })
+  const submitting = bringing.map((payment, index) => ({ ...payment, account: index === 0 ? payment.account : uk }))
+  const free = () => holdByNameIfFree(harness.db, 'import of bank files', settings.name, async () => undefined)
+  let waiting: ReturnType<typeof importLines> | undefined
+  // What every import of the rail holds while it applies a file.
+  const isHeld = await holdByNameIfFree(harness.db, 'import of bank files', settings.name, async () => {
+    waiting = importLines(['head;M1', `batch;${messageId};acknowledged`, 'entry;800EUR;INVOICE;E1'])
+    waiting.catch(() => undefined)
+    const find = () => listBegun(harness.db, settings.name)
+    const [begun] = await vi.waitUntil(async () => ((await find()).length > 0 ? await find() : undefined), 60_000)
+    expect(await applyIfFree(harness.db, { rail: settings, fileId: begun?.fileId ?? '', now: tuesday })).toBe(false)
+
+    // One joins a batch, and the format cannot write the other, which is recorded under the lock of the rail's records.
+    const reports = await rail.submit(submitting, AbortSignal.timeout(60_000))
+    expect(reports.map(({ outcome }) => outcome)).toEqual(['pending', 'failed'])
+    await preparePayments(harness, { rail: settings.name, count: 1 })
+    const byHand = { ...settings, delivery: null }
+    harness.clock.set(wednesdayEvening)
+    await run('send-payout-batches', fileRail({ db: harness.db, now: harness.clock.now, settings: byHand }))
+    const { id: batchId } = await batch(['approved'])
+    const now = harness.clock.now()
+    const exported = harness.db.transaction().execute(tx => markExported(tx, { rail: byHand, batchId, now }))
+    expect(await exported).toBeDefined()
+    expect((await rail.reports(null, 100, AbortSignal.timeout(60_000))).reports).toHaveLength(1)
+    const [open] = await list(harness.db, { state: 'open', take: 1 })
+    const decision = { decision: 'ignore', exceptionId: open?.id ?? '', person: 'Ada', note: 'Rent', now } as const
+    await harness.db.transaction().execute(tx => closeException(tx, decision))
+    const other = { ...settings, name: `${settings.name}-other` }
+    expect(await importLines(foreign(1, 'M1'), { of: other })).toMatchObject({ result: 'imported' })
+
+    expect(await listBegun(harness.db, settings.name)).toMatchObject([{ applied: 0 }])
+    expect(await free()).toBe(false)
+  })
+  expect(isHeld).toBe(true)
+  expect(await waiting).toMatchObject({ result: 'imported', records: 2 })
+  expect(await free()).toBe(true)
 })
 
 test('files of one rail that are imported at once are applied one after the other, each record once', async () => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Db, type Reader, sql, type Tx } from '../../../database/database.ts'
-import { lockByName } from '../../../database/named-locks.ts'
+import { holdByNameIfFree, lockByName } from '../../../database/named-locks.ts'
 import { problem } from '../../../errors.ts'
 import { newId } from '../../../ids.ts'
 import type { Money } from '../../../money.ts'
@@ -294,17 +294,9 @@ export function progressInWords({ rail, name, records, applied }: BegunImport): 
 
 /** Applies a staged file. @returns false if another file of the rail is being applied */
 export async function applyIfFree(db: Db, file: OneFile): Promise<boolean> {
-  return await db.connection().execute(async connection => {
-    const lock = sql`hashtextextended(${`import of bank files ${file.rail.name}`}, 0)`
-    const { rows } = await sql<{ isMine: boolean }>`select pg_try_advisory_lock(${lock}) as is_mine`.execute(connection)
-    if (rows[0]?.isMine !== true) return false
-    try {
-      await applyStaged(connection, { ...file, db })
-    } finally {
-      await sql`select pg_advisory_unlock(${lock})`.execute(connection)
-    }
-    return true
-  })
+  return await holdByNameIfFree(db, 'import of bank files', file.rail.name, connection =>
+    applyStaged(connection, { ...file, db }),
+  )
 }
 
 /** @param file.db other connections than the one on which the file is applied */

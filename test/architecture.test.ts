@@ -218,6 +218,7 @@ const sideDoors: Record<string, string[]> = {
   'tiers/rules': ['payouts', 'sandbox', 'withdrawals', 'operators', 'cli'],
   'tiers/schema': ['withdrawals', 'operators'],
   'users/accounts': ['http', 'cli'],
+  'users/browsers': ['http'],
   'users/demo-operator': ['cli'],
   'users/identities': ['http', 'cli'],
   'users/invitations': ['http', 'cli'],

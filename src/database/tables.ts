@@ -137,6 +137,7 @@ export type DB = {
     one: Generated<boolean>
     mode: 'live' | 'sandbox'
     createdAt: Date
+    browserKey: Generated<Buffer>
   }
   installationAuditLog: {
     id: string
@@ -677,7 +678,7 @@ export type DB = {
     createdAt: Date
   }
   userBrowsers: {
-    hash: Buffer
+    tokenHash: Buffer
     userId: string
     lastUsedAt: Date
   }

@@ -9,6 +9,9 @@ type CookieName = { secure: string; loopback: string }
 /** Holds the token of a user's session. */
 export const sessionCookie: CookieName = { secure: '__Host-openwage', loopback: 'openwage-console' }
 
+/** Holds the token of a browser in which a user has signed in before. */
+export const browserCookie: CookieName = { secure: '__Host-openwage-browser', loopback: 'openwage-browser' }
+
 /** Whether the browser reached this server over https, as far as it knows. */
 export function isSecure(request: FastifyRequest, publicUrl: string | undefined): boolean {
   return publicUrl === undefined ? request.protocol === 'https' : publicUrl.startsWith('https:')

@@ -3,14 +3,15 @@ import type { Db } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
-import { findPartner, type Mode, type Partner } from '../partners/partners.ts'
+import { findPartner, type Mode, type Partner, readBrowserKey } from '../partners/partners.ts'
 import { hashOf } from '../secrets.ts'
 import { hasOperator } from '../users/accounts.ts'
+import { isBrowserOfAnyone, isBrowserToken } from '../users/browsers.ts'
 import { accessOfPartners, mayCall, type Role, type Standing } from '../users/roles.ts'
 import { findSession, type SignedIn } from '../users/sessions.ts'
 import { rolesWith } from '../users/users.ts'
 import { followClock } from './admission.ts'
-import { readCookie, sessionCookie } from './cookies.ts'
+import { browserCookie, readCookie, sessionCookie } from './cookies.ts'
 import { networkOf, RateLimiter, rateLimitHeaders, requireAllowed } from './rate-limit.ts'
 import { ownOrigin } from './session-admission.ts'
 
@@ -21,6 +22,8 @@ const limits = {
   unknownTokens: { perSecond: 5, burst: 50 },
   // Requests without a session from one network: an office whose people all sign in at nine.
   strangers: { perSecond: 5, burst: 100 },
+  // The same from one browser in which a user has signed in before. A sign-in through a provider takes two.
+  perKnownBrowser: { perSecond: 1, burst: 30 },
   // Sessions that were in use lately, of all users.
   knownMax: 10_000,
 }
@@ -45,7 +48,8 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
   /**
    * Admits a request to sign in, or with a one-time link. A `visitor` navigates here from another site, so that the route checks itself
-   * that the browser has asked for it.
+   * that the browser has asked for it. The limit is that of the network, but a known browser has its own first: others in its network
+   * must not lock it out.
    * @throws Problem `Forbidden`, `RateLimitExceeded`, `ServiceUnavailable`
    */
   admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void>
@@ -57,6 +61,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   // their network, or behind the same proxy, have used up.
   const known = new Set<string>()
   let isClaimed = false
+  let browserKey: Buffer | undefined
   return {
     admitUser,
     admitUserTo,
@@ -71,9 +76,10 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     const network = `unknown tokens of ${networkOf(request.ip)}`
     const token = readCookie(request, sessionCookie, publicUrl)
     const name = token === undefined ? '' : hashOf(token).toString('hex')
-    const wasKnown = known.delete(name)
-    if (!wasKnown) requireAllowed(rateLimiter.peek(network, limits.unknownTokens, request.receivedAt))
+    if (!known.has(name) && !(await isAdmittedAsBrowser(request)))
+      requireAllowed(rateLimiter.peek(network, limits.unknownTokens, request.receivedAt))
     const found = await findUserOfRequest(db, request, { mode, publicUrl })
+    known.delete(name)
     if (found === undefined) {
       if (token !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
       throw refused()
@@ -108,8 +114,23 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   async function admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void> {
     if (who !== 'visitor') requireOwnPage(request, publicUrl)
     const network = `strangers of ${networkOf(request.ip)}`
-    requireAllowed(rateLimiter.take(network, limits.strangers, request.receivedAt))
+    if (!(await isAdmittedAsBrowser(request)))
+      requireAllowed(rateLimiter.take(network, limits.strangers, request.receivedAt))
     if (who === 'stranger') await requireClaimed()
+  }
+
+  /**
+   * Whether the request is from a known browser that is within its own limit. A forged token costs no lookup, and a genuine one at most
+   * as many as the limit allows, known or not. The limit is per network too, so that a thief elsewhere does not use the owner's up.
+   */
+  async function isAdmittedAsBrowser(request: FastifyRequest): Promise<boolean> {
+    const token = readCookie(request, browserCookie, publicUrl)
+    if (token === undefined) return false
+    browserKey ??= await readBrowserKey(db)
+    if (!isBrowserToken(token, browserKey)) return false
+    const name = `browser ${hashOf(token).toString('hex')} of ${networkOf(request.ip)}`
+    const { allowed } = rateLimiter.take(name, limits.perKnownBrowser, request.receivedAt)
+    return allowed && (await isBrowserOfAnyone(db, { token, now: request.receivedAt }))
   }
 
   /** @throws Problem `ServiceUnavailable` on a live installation without an operator */

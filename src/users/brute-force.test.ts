@@ -1,5 +1,5 @@
 import pino from 'pino'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Browser, ownOrigin, signIn } from '../../test/console.ts'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { buildApp } from '../app.ts'
@@ -42,7 +42,7 @@ test('the right password signs in with a new token, whatever cookie the browser 
   expect([answer.status, answer.body.user?.email]).toEqual([200, user.email])
   expect(answer.setCookies).toEqual([
     expect.stringMatching(/^openwage-console=owc_test_[0-9A-Za-z]{49}; Path=\/; HttpOnly; SameSite=Strict$/),
-    expect.stringMatching(/^openwage-browser=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=7776000$/),
+    expect.stringMatching(/^openwage-browser=[\w-]{65}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=7776000$/),
   ])
   expect((await browser.call('GET', '/console/v1/session')).status).toBe(200)
 })
@@ -152,6 +152,118 @@ test('an attacker who fails on purpose does not lock a person out of a browser t
   expect((await attempt(thief, user.email, password)).status).toBe(429)
   harness.clock.advance({ minutes: 1 })
   expect((await attempt(elsewhere(), user.email, password)).status).toBe(200)
+})
+
+describe('a flood of sign-ins from a network', () => {
+  const address = '127.9.0.1'
+  const here = () => new Browser(harness, { address })
+  const cookie = 'openwage-browser'
+  /** A browser elsewhere in which the user signs in, moved to the network of the flood. */
+  const known = async (user: { email: string }) => {
+    const own = elsewhere()
+    expect((await attempt(own, user.email, password)).status).toBe(200)
+    const moved = here()
+    moved.cookies.set(cookie, own.cookies.get(cookie) ?? '')
+    return moved
+  }
+  /** Unknown links, because they cost no hash. */
+  const knock = (browser: Browser) =>
+    browser.call('POST', '/console/v1/sign-in/link', { body: { token: `owl_test_${'0'.repeat(49)}` } })
+  const flood = async (browserOf: () => Browser = here) => {
+    const found = await statuses(101, () => knock(browserOf()))
+    expect([found.slice(0, 100).includes(429), found[100]]).toEqual([false, 429])
+  }
+
+  test('is refused with retry-after, and a person in a known browser there signs in at once and works on', async () => {
+    const { user } = await signIn(harness, { roles: ['viewer'], password })
+    const own = await known(user)
+    await flood()
+    const stranger = await attempt(here(), user.email, password)
+    expect([stranger.status, stranger.headers['retry-after']]).toEqual([429, '1'])
+    // Unknown sessions use up the limit of lookups too.
+    for (let guess = 0; guess < 50; guess++) {
+      const guesser = here()
+      guesser.cookies.set('openwage-console', `owc_test_${guess}`)
+      await guesser.call('GET', '/console/v1/session')
+    }
+    expect((await attempt(own, user.email, password)).status).toBe(200)
+    expect((await own.call('GET', '/console/v1/session')).status).toBe(200)
+    harness.clock.advance({ seconds: 1 })
+    expect((await attempt(here(), user.email, password)).status).toBe(200)
+  })
+
+  test('gains nothing from forged tokens of browsers', async () => {
+    const { user } = await signIn(harness, { roles: ['viewer'], password })
+    const own = await known(user)
+    const genuine = own.cookies.get(cookie) ?? ''
+    let count = 0
+    const forged = () => {
+      const browser = here()
+      count += 1
+      browser.cookies.set(cookie, `${String(count).padStart(43, 'A')}${genuine.slice(43)}`)
+      return browser
+    }
+    await flood(forged)
+    for (const token of [
+      '',
+      'A',
+      genuine.slice(0, -1),
+      `${genuine}A`,
+      `${genuine.slice(0, -2)}${genuine.endsWith('AA') ? 'BB' : 'AA'}`,
+    ]) {
+      const browser = here()
+      browser.cookies.set(cookie, token)
+      expect((await knock(browser)).status, token).toBe(429)
+    }
+    expect((await attempt(own, user.email, password)).status).toBe(200)
+  })
+
+  test('from a stolen browser token has a limit as well, and leaves the owner elsewhere theirs', async () => {
+    const { user } = await signIn(harness, { roles: ['viewer'], password })
+    const own = await known(user)
+    await flood()
+    const stolen = await statuses(31, () => knock(own))
+    expect([stolen.slice(0, 30).includes(429), stolen[30]]).toEqual([false, 429])
+    const owner = elsewhere()
+    owner.cookies.set(cookie, own.cookies.get(cookie) ?? '')
+    expect((await statuses(30, () => knock(owner))).includes(429)).toBe(false)
+    expect((await attempt(owner, user.email, password)).status).toBe(200)
+  })
+
+  test('also limits a browser that was not used for 90 days or whose user is disabled', async () => {
+    const { user } = await signIn(harness, { roles: ['viewer'], password })
+    const disabled = await signIn(harness, { roles: ['viewer'], password })
+    const own = await known(user)
+    const dismissed = await known(disabled.user)
+    harness.clock.advance({ days: 89 })
+    await flood()
+    expect((await knock(own)).status).toBe(401)
+    expect((await knock(dismissed)).status).toBe(401)
+    const set = { disabledAt: harness.clock.now() }
+    await harness.db.updateTable('users').set(set).where('id', '=', disabled.user.id).execute()
+    expect((await knock(dismissed)).status).toBe(429)
+    harness.clock.advance({ days: 1 })
+    await flood()
+    expect((await knock(own)).status).toBe(429)
+  })
+
+  test('makes no browser known, whatever token its requests bring', async () => {
+    const { user } = await signIn(harness, { roles: ['viewer'], password })
+    const browsers = () =>
+      harness.db.selectFrom('userBrowsers').select('userId').where('userId', '=', user.id).execute()
+    for (const token of ['A'.repeat(65), 'A'.repeat(43)]) {
+      const browser = elsewhere()
+      browser.cookies.set(cookie, token)
+      const refused = await attempt(browser, user.email, wrong)
+      expect([refused.status, refused.setCookies, (await browsers()).length]).toEqual([401, [], 0])
+    }
+    // Nor does a sign-in keep a token that this service has not signed.
+    const planted = elsewhere()
+    planted.cookies.set(cookie, 'A'.repeat(65))
+    expect((await attempt(planted, user.email, password)).status).toBe(200)
+    expect(planted.cookies.get(cookie)).not.toBe('A'.repeat(65))
+    expect(await browsers()).toHaveLength(1)
+  })
 })
 
 test('one network that tries many accounts is delayed, and its successes do not clear the others’ failures', async () => {

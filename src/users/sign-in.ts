@@ -1,9 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import type { Mode } from '../partners/partners.ts'
-import { hashOf } from '../secrets.ts'
+import { isBrowserOf, rememberBrowser } from './browsers.ts'
 import { hashPassword, isOutdated, isPassword } from './passwords.ts'
 import { createSession, type SignedIn, type SignInMethod } from './sessions.ts'
 import { admitAttempt, type Counter, counterOf, forgive } from './throttle.ts'
@@ -53,7 +52,7 @@ export async function signInByPassword(
   },
 ): Promise<NewSession> {
   const { id: userId, passwordHash } = (await findAccount(db, email)) ?? { id: noUser, passwordHash: null }
-  const isKnown = await isKnownBrowser(db, { userId, from })
+  const isKnown = await isBrowserOf(db, { userId, token: from.browserToken, now })
   const counters = isKnown ? [browserCounter(userId, from)] : strangerCounters(email, from)
   await admitAttempt(db, counters, now)
   if (!(await isPassword(password, passwordHash))) {
@@ -105,7 +104,7 @@ export async function openSession(
   if (user === undefined) throw refused()
   const { address, userAgent } = from
   const { session, token } = await createSession(tx, { userId, mode, method, address, userAgent, now })
-  const browserToken = await rememberBrowser(tx, { userId, from, now })
+  const browserToken = await rememberBrowser(tx, { userId, token: from.browserToken, now })
   await auditLog.record(tx, {
     partnerId: null,
     actor: actorOfUser(userId, from),
@@ -195,58 +194,6 @@ function browserCounter(userId: string, { browserToken = '' }: Origin): Counter 
   return counterOf('browser', userId, browserToken)
 }
 
-// A person has a handful of browsers.
-const browsersMax = 20
-/** How long a browser stays known without a sign-in. */
-const browserLifeMs = 90 * 86_400_000
-
-async function isKnownBrowser(db: Reader, { userId, from }: { userId: string; from: Origin }): Promise<boolean> {
-  if (from.browserToken === undefined) return false
-  const row = await db
-    .selectFrom('userBrowsers')
-    .select('userId')
-    .where('hash', '=', browserHash(userId, from.browserToken))
-    .where('userId', '=', userId)
-    .executeTakeFirst()
-  return row !== undefined
-}
-
-async function rememberBrowser(
-  tx: Tx,
-  { userId, from, now }: { userId: string; from: Origin; now: Date },
-): Promise<string> {
-  const isKnown = await isKnownBrowser(tx, { userId, from })
-  // Several people may share a browser, and its token.
-  const token = from.browserToken ?? randomBytes(32).toString('base64url')
-  const hash = browserHash(userId, token)
-  if (isKnown) {
-    await sql`update user_browsers set last_used_at = ${now} where hash = ${hash}`.execute(tx)
-    return token
-  }
-  await tx.insertInto('userBrowsers').values({ hash, userId, lastUsedAt: now }).execute()
-  await sql`
-    delete from user_browsers where user_id = ${userId} and hash in (
-      select hash from user_browsers where user_id = ${userId} order by last_used_at desc, hash offset ${browsersMax})`.execute(
-    tx,
-  )
-  return token
-}
-
-function browserHash(userId: string, token: string): Buffer {
-  return hashOf(`${userId} ${token}`)
-}
-
 function refused() {
   return problem('SignInRefused', 'The e-mail address or the password is wrong')
-}
-
-/** Deletes browsers that have gone unused for long, at most `countMax`. @returns how many there were */
-export async function forgetBrowsers(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
-  const { rows } = await sql`
-    delete from user_browsers b
-     using (select hash from user_browsers where last_used_at <= ${new Date(now.getTime() - browserLifeMs)}
-             order by last_used_at limit ${countMax}) old
-     where b.hash = old.hash
-    returning 1`.execute(db)
-  return rows.length
 }

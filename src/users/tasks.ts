@@ -1,9 +1,9 @@
 import type { Db } from '../database/database.ts'
 import type { Tasks } from '../tasks.ts'
+import { forgetBrowsers } from './browsers.ts'
 import { forgetInvitations } from './invitations.ts'
 import { forgetLinks } from './links.ts'
 import { forgetSessions } from './sessions.ts'
-import { forgetBrowsers } from './sign-in.ts'
 import { forgetFailures } from './throttle.ts'
 
 // A chunk holds its locks for a few milliseconds, so that no request waits.

@@ -1,25 +1,19 @@
 import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problem } from '../../errors.ts'
+import { browserLifeMs } from '../../users/browsers.ts'
 import type { NewSession, Origin } from '../../users/sign-in.ts'
-import { isSecure, readCookie, sessionCookie, setCookie } from '../cookies.ts'
+import { browserCookie, isSecure, readCookie, sessionCookie, setCookie } from '../cookies.ts'
 import { networkOf } from '../rate-limit.ts'
-
-// As long as the database knows the browser.
-const browserCookieSeconds = 90 * 86_400
-
-const browserCookie = { secure: '__Host-openwage-browser', loopback: 'openwage-browser' }
 
 /** Where a request of the console comes from. */
 export function originOf(request: FastifyRequest, publicUrl: string | undefined): Origin {
-  const browserToken = readCookie(request, browserCookie, publicUrl)
   return {
     address: request.ip,
     network: networkOf(request.ip),
     requestId: request.id,
     userAgent: request.headers['user-agent'],
-    // Made by `openSession`; anything else is no token.
-    browserToken: browserToken !== undefined && /^[\w-]{43}$/.test(browserToken) ? browserToken : undefined,
+    browserToken: readCookie(request, browserCookie, publicUrl),
   }
 }
 
@@ -30,7 +24,14 @@ export function setSessionCookie(
   { token, browserToken, publicUrl }: Pick<NewSession, 'token' | 'browserToken'> & { publicUrl: string | undefined },
 ): void {
   setCookie(request, reply, { name: sessionCookie, value: token, publicUrl })
-  setCookie(request, reply, { name: browserCookie, value: browserToken, seconds: browserCookieSeconds, publicUrl })
+  setCookie(request, reply, {
+    name: browserCookie,
+    value: browserToken,
+    seconds: browserLifeMs / 1_000,
+    // Sent with the navigation back from an OpenID provider, which would otherwise be limited like a stranger's. It opens nothing.
+    sameSite: 'Lax',
+    publicUrl,
+  })
 }
 
 export function removeSessionCookie(request: FastifyRequest, reply: FastifyReply, publicUrl: string | undefined): void {

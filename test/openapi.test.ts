@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { expect, test } from 'vitest'
+import { withPartsInPlace } from '../src/http/shared-parts.ts'
 
 type Schema = { properties: Record<string, { enum: string[] }> }
 type Discriminated = {
@@ -75,6 +76,22 @@ test('an error, a header or a parameter that operations have in common is declar
   const spelledOut = inPlace.filter(part => !('$ref' in part)).map(part => JSON.stringify(part))
   expect(spelledOut.length).toBeGreaterThan(20)
   expect(new Set(spelledOut).size).toBe(spelledOut.length)
+})
+
+test('the headers of every response are declared once, and a tool that puts shared parts back finds them everywhere', () => {
+  const common = ['x-request-id', 'ratelimit-policy', 'ratelimit']
+  expect(Object.keys(document['x-response-headers'])).toEqual(common)
+  // For a client that does not read the extension.
+  expect(Object.keys(document.components.responses.AnyOperation.headers)).toEqual(expect.arrayContaining(common))
+  const answersOf = ({ paths }: typeof document) =>
+    Object.values<Record<string, Operation>>(paths)
+      .flatMap(Object.values)
+      .flatMap(({ responses }: Operation) => Object.values(responses)) as { headers?: object; $ref?: string }[]
+  for (const { headers = {} } of answersOf(document))
+    expect(Object.keys(headers)).not.toEqual(expect.arrayContaining(['ratelimit']))
+  const inPlace = answersOf(withPartsInPlace(document))
+  expect(inPlace.length).toBeGreaterThan(1000)
+  for (const { headers = {} } of inPlace) expect(Object.keys(headers)).toEqual(expect.arrayContaining(common))
 })
 
 test('is smaller than 300,000 bytes, so that a person can open it and a generator reads it quickly', () => {

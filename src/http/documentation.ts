@@ -34,6 +34,8 @@ export type DocumentHead = {
 
 const idempotencyAndErrors = `Send \`x-idempotency-key\` with every request that you may have to retry: for 7 days, the same key with the same request returns the first answer again, without a second effect.
 
+Every response has the headers \`x-request-id\`, \`ratelimit\` and \`ratelimit-policy\`; this document declares them once, in \`x-response-headers\`.
+
 Every refusal is \`{ "issues": [ { "code", "message", … } ] }\`. Branch on \`code\`; \`GET /v1/errors\` lists them all.`
 
 /** The API of partners: their servers, and the pages of their members. */

@@ -21,7 +21,31 @@ type Replace = (kind: Kind, names: string[], part: Json) => Json
  */
 export function withSharedParts<T extends object>(document: T): T {
   // The parts of errors come first, so that equal errors stay equal.
-  return withDefaultAnswer(share(share(document as Json, mapInnerParts), mapAnswers)) as T
+  return withDefaultAnswer(share(withCommonHeaders(share(document as Json, mapInnerParts)), mapAnswers)) as T
+}
+
+/** The key of the headers that every response has. */
+const commonHeadersKey = 'x-response-headers'
+
+/** Declares the headers that all responses of all operations have once, for the whole document. */
+function withCommonHeaders({ paths, ...rest }: Json): Json {
+  const all = Object.values(paths as Paths).flatMap(methods =>
+    Object.values(methods).flatMap(({ responses }) => Object.values(responses)),
+  )
+  const [first = {}, ...further] = all.map(({ headers = {} }) => headers as Json)
+  const common = Object.keys(first).filter(name => further.every(headers => name in headers))
+  const isCommon = ([name]: [string, unknown]) => common.includes(name)
+  return {
+    ...rest,
+    [commonHeadersKey]: Object.fromEntries(Object.entries(first).filter(isCommon)),
+    paths: mapOperations(paths as Paths, ({ responses, ...operation }) => ({
+      ...operation,
+      responses: mapValues(responses, ({ headers = {}, ...answer }) => {
+        const own = Object.entries(headers as Json).filter(entry => !isCommon(entry))
+        return { ...answer, ...(own.length > 0 && { headers: Object.fromEntries(own) }) }
+      }),
+    })),
+  }
 }
 
 /** The key of the answers, by status, that a default answer stands for. */
@@ -34,6 +58,7 @@ function withDefaultAnswer(document: Json): Json {
     paths: Paths
     webhooks: Paths
     components: Json & { responses: Answers }
+    [commonHeadersKey]: Json
   }
   const [first = {}, ...further] = Object.values(paths).flatMap(methods =>
     Object.values(methods).map(({ responses }) => responses),
@@ -50,7 +75,8 @@ function withDefaultAnswer(document: Json): Json {
       'An error that any operation can answer with, by status:',
       ...statuses.map((status, index) => `${status} ${answers[index]?.description}`),
     ].join('\n\n'),
-    headers: Object.assign({}, ...answers.map(({ headers }) => headers)),
+    // A client that does not read the extension finds the headers of every response here.
+    headers: Object.assign({}, rest[commonHeadersKey], ...answers.map(({ headers }) => headers)),
     content: { 'application/json': { schema: unionOf(answers) } },
     [statusesKey]: Object.fromEntries(statuses.map((status, index) => [status, answers[index]])),
   }
@@ -95,7 +121,13 @@ function unionOf(answers: Answer[]): IssuesSchema {
 
 /** The opposite of `withSharedParts`: puts each shared part back where it is used. */
 export function withPartsInPlace<T extends object>(document: T): T {
-  const { components, ...rest } = document as { components: Record<string, Json> }
+  const {
+    components,
+    [commonHeadersKey]: commonHeaders,
+    ...rest
+  } = document as Json & {
+    components: Record<string, Json>
+  }
   const reference = new RegExp(`^#/components/(${kinds.join('|')})/(.+)$`)
   const inPlace = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(inPlace)
@@ -106,7 +138,13 @@ export function withPartsInPlace<T extends object>(document: T): T {
     if (isDefaultAnswer(common)) return { ...others, ...common[statusesKey] }
     return common === undefined ? others : { ...others, default: common }
   }
-  return { ...(inPlace(rest) as object), components } as unknown as T
+  const whole = inPlace(rest) as { paths: Paths }
+  const headers = inPlace(commonHeaders) as Json | undefined
+  const paths = mapOperations(whole.paths, ({ responses, ...operation }) => ({
+    ...operation,
+    responses: mapValues(responses, answer => ({ ...answer, headers: { ...headers, ...(answer.headers as Json) } })),
+  }))
+  return { ...whole, paths, components } as unknown as T
 }
 
 function isDefaultAnswer(value: unknown): value is { [statusesKey]: Json } {

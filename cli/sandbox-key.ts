@@ -2,7 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { type Database, systemClock } from '../src/main.ts'
+import type { Settings } from '../src/config.ts'
+import { type Database, readDemoRail, systemClock } from '../src/main.ts'
 import { findHolder } from '../src/partners/api-keys.ts'
 import { listPartners } from '../src/partners/partners.ts'
 import { seedDemo } from '../src/sandbox/demo.ts'
@@ -12,10 +13,13 @@ import { seedDemo } from '../src/sandbox/demo.ts'
  * embedded PostgreSQL the key is kept in a file next to the data, and every start can print the same example request.
  * @returns undefined if the key is unknown or no longer valid
  */
-export async function sandboxKey({ db, pool, dataDir }: Database, log: Logger): Promise<string | undefined> {
+export async function sandboxKey(
+  { db, pool, dataDir }: Database,
+  { settings, log }: { settings: Settings; log: Logger },
+): Promise<string | undefined> {
   return await withSeedLock(pool, async () => {
     if ((await listPartners(db)).length === 0) log.info('adding demo data')
-    const seeded = await seedDemo(db, systemClock())
+    const seeded = await seedDemo(db, systemClock(), { rail: await readDemoRail(settings) })
     if (dataDir === undefined) return seeded?.secret
     const file = path.join(dataDir, 'sandbox-api-key')
     if (seeded !== undefined) {

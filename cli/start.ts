@@ -38,7 +38,7 @@ export const startCommand = new Command('start')
       const drainMs = settings.OPENWAGE_DRAIN_SECONDS * 1_000
       shutdown.stopWith(running.stop, { drainMs, farewell: farewell(database) })
       // Only once it listens: a start that fails would create a key and never print it.
-      const key = isWhole && mode === 'sandbox' ? await sandboxKey(database, log) : undefined
+      const key = isWhole && mode === 'sandbox' ? await sandboxKey(database, { settings, log }) : undefined
       const example = key === undefined ? undefined : await exampleRequest(db)
       const consoleToken = isWhole && mode === 'sandbox' ? await createDemoLink(db, systemClock()) : undefined
       const partnerId = (await listPartners(db)).at(-1)?.id

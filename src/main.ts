@@ -297,28 +297,45 @@ export function banksOf(
   return currency => (paid.has(currency) ? 'connected' : mode === 'sandbox' ? 'simulated' : null)
 }
 
+type RailSettings = Pick<Settings, 'OPENWAGE_RAILS'> & Partial<Pick<Settings, 'OPENWAGE_MODE' | 'DATABASE_URL'>>
+
 /**
- * Reads the rails in OPENWAGE_RAILS; none if it is empty.
+ * The file with the rails; empty if no bank is connected. A sandbox with nothing configured, as a newcomer starts it, has the demo's
+ * rail of files. One with a database of its own is for partners, to whom the simulated bank answers in every currency without an
+ * operator.
+ */
+function railsFileOf({ OPENWAGE_RAILS: file, OPENWAGE_MODE: mode, DATABASE_URL: database }: RailSettings): string {
+  return file === '' && mode === 'sandbox' && database === '' ? demoRails : file
+}
+
+const demoRails = fileURLToPath(new URL('sandbox/demo-rails.json', import.meta.url))
+
+/** The rail that the demo fills; undefined unless it is the demo's own. */
+export async function readDemoRail(settings: RailSettings): Promise<FileRailSettings | undefined> {
+  return railsFileOf(settings) === demoRails ? (await readFileRails(settings))[0] : undefined
+}
+
+/**
+ * Reads the rails in OPENWAGE_RAILS, or the demo's.
  * @throws SettingsProblem that names every fault of the file, or what does not fit the mode
  */
-export async function readAllRails({
-  OPENWAGE_RAILS: file,
-  OPENWAGE_MODE: mode,
-}: Pick<Settings, 'OPENWAGE_RAILS' | 'OPENWAGE_MODE'>): Promise<{ files: FileRailSettings[]; adyen: AdyenSettings[] }> {
+export async function readAllRails(
+  settings: RailSettings & Pick<Settings, 'OPENWAGE_MODE'>,
+): Promise<{ files: FileRailSettings[]; adyen: AdyenSettings[] }> {
+  const file = railsFileOf(settings)
   if (file === '') return { files: [], adyen: [] }
   // Loaded late: every command loads this module.
   const { files, adyen } = (await import('./payouts/rails/config.ts')).readRails(file)
   const { toAdyenSettings } = await import('./payouts/rails/adyen/settings.ts')
-  return { files, adyen: adyen.map(rail => toAdyenSettings(rail, mode)) }
+  return { files, adyen: adyen.map(rail => toAdyenSettings(rail, settings.OPENWAGE_MODE)) }
 }
 
 /**
- * Reads the rails of files in OPENWAGE_RAILS; none if it is empty.
+ * Reads the rails of files in OPENWAGE_RAILS, or the demo's.
  * @throws SettingsProblem that names every fault of the file
  */
-export async function readFileRails({
-  OPENWAGE_RAILS: file,
-}: Pick<Settings, 'OPENWAGE_RAILS'>): Promise<FileRailSettings[]> {
+export async function readFileRails(settings: RailSettings): Promise<FileRailSettings[]> {
+  const file = railsFileOf(settings)
   return file === '' ? [] : (await import('./payouts/rails/config.ts')).readRails(file).files
 }
 

@@ -11,14 +11,16 @@ import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { cycleOf } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
 import { create as createPayouts } from '../payouts/payouts.ts'
+import type { FileRailSettings } from '../payouts/rails/file/format.ts'
 import { backOffFrom } from '../payouts/rules.ts'
-import { simulatedBank } from '../payouts/simulated-bank.ts'
+import { instruct, simulatedBank } from '../payouts/simulated-bank.ts'
 import type { TierTerms } from '../tiers/rules.ts'
 import { listCurrencies, setTier } from '../tiers/tiers.ts'
 import { addDays, dayIn, startOfDay } from '../time.ts'
 import { complete } from '../withdrawals/completions.ts'
 import * as intents from '../withdrawals/intents.ts'
 import { applyBankReport, cancel, submitDue } from '../withdrawals/withdrawals.ts'
+import { fillRail, importUnexplained } from './demo-rail.ts'
 import { setUncheckedAccount } from './unchecked-account.ts'
 
 const partnerName = 'Acme Couriers'
@@ -151,10 +153,15 @@ const demoMembers: DemoMember[] = [
 /**
  * Seeds an empty sandbox with a partner, its tiers, members, pay and some history. Uses the same operations as a partner's
  * own requests.
+ * @param rail of files, in euros; without it, the simulated bank pays every withdrawal
  * @returns the partner's API key, or undefined if the database already has partners
  */
-export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | undefined> {
-  return await db.transaction().execute(async tx => {
+export async function seedDemo(
+  db: Db,
+  now: Date,
+  { rail }: { rail?: FileRailSettings | undefined } = {},
+): Promise<{ secret: string } | undefined> {
+  const seeded = await db.transaction().execute(async tx => {
     if ((await listPartners(tx)).length > 0) return undefined
     const { startsAt, turnsAt } = cyclesUntil(now)
     const partner = await createPartner(tx, {
@@ -168,8 +175,32 @@ export async function seedDemo(db: Db, now: Date): Promise<{ secret: string } | 
     await withdrawAll(tx, { partner, team, amountsOf: ({ withdrawn }) => withdrawn, at })
     await withdrawInVain(tx, { partner, team, at })
     await applyFinalStates(tx, { partner, team, now: at(0.95) })
+    if (rail !== undefined) await fillRail(tx, { partner, rail, ...railPayments(team), at })
+    await withdrawAndHold(tx, { partner, team, now })
     return await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes, expiresAt: null, now })
   })
+  if (seeded !== undefined && rail !== undefined) await importUnexplained(db, { rail, now })
+  return seeded
+}
+
+function railPayments(team: Team) {
+  return {
+    answered: [
+      { memberId: memberNamed(team, 'Hugo Lefevre').memberId, amount: 12_000n },
+      { memberId: memberNamed(team, 'Lucia Garcia').memberId, amount: 6_000n },
+    ],
+    unapproved: [
+      { memberId: memberNamed(team, 'Mia Schulz').memberId, amount: 15_000n },
+      { memberId: memberNamed(team, 'Sanne de Vries').memberId, amount: 8_000n },
+    ],
+    open: [{ memberId: memberNamed(team, 'Hugo Lefevre').memberId, amount: 4_500n }],
+  }
+}
+
+function memberNamed(team: Team, name: string): Team[number] {
+  const member = team.find(({ demo }) => demo.name === name)
+  assert(member !== undefined)
+  return member
 }
 
 /** Creates tiers, members and a whole pay cycle with pay and withdrawals, which has just closed at the end. */
@@ -298,13 +329,7 @@ async function withdrawInVain(tx: Tx, { partner, team, at }: { partner: Partner;
   const dueAt = new Date(now.getTime() + partner.holdSeconds * 1_000)
   // In the first minutes of a cycle the hold has not ended yet.
   if (dueAt > at(0.95)) return
-  const withdraw = async (name: string, amount: bigint) => {
-    const member = team.find(({ demo }) => demo.name === name)
-    assert(member !== undefined)
-    const asked = { memberId: member.memberId, amount: { amount, currency: currencyOf(member.demo) } }
-    const intent = await intents.create(tx, { partner, ...asked, now })
-    return (await complete(tx, { partner, intentId: intent.id, now, clockOffsetMs: 0 })).withdrawalId
-  }
+  const withdraw = (name: string, amount: bigint) => withdrawOne(tx, { partner, team, name, amount, now })
   const cancelled = await withdraw('Oliver Jones', 4_000n)
   await cancel(tx, { partnerId, withdrawalId: cancelled, now: dueAt })
   const returned = await withdraw('Kwame Mensah', 9_000n)
@@ -313,6 +338,30 @@ async function withdrawInVain(tx: Tx, { partner, team, at }: { partner: Partner;
   await payOut(tx, { partnerId, now: dueAt })
   const reason = 'The account holder does not match'
   await applyBankReport(tx, { partnerId, withdrawalId: returned, outcome: 'returned', reason, now: at(0.95) })
+}
+
+/** One withdrawal that the bank has not answered, and one that can be cancelled for a day. */
+async function withdrawAndHold(
+  tx: Tx,
+  { partner, team, now }: { partner: Partner; team: Team; now: Date },
+): Promise<void> {
+  const partnerId = partner.id
+  const atOnce = { ...partner, holdSeconds: 0 }
+  const withdrawalId = await withdrawOne(tx, { partner: atOnce, team, name: 'Liam Murphy', amount: 7_000n, now })
+  await instruct(tx, { partnerId, withdrawalId, outcome: 'hold', reason: null, restriction: null, now })
+  await payOut(tx, { partnerId, now })
+  const nextDay = { ...partner, holdSeconds: 86_400 }
+  await withdrawOne(tx, { partner: nextDay, team, name: 'Marek Kowalski', amount: 4_500n, now })
+}
+
+async function withdrawOne(
+  tx: Tx,
+  { partner, team, name, amount, now }: { partner: Partner; team: Team; name: string; amount: bigint; now: Date },
+): Promise<string> {
+  const { memberId, demo } = memberNamed(team, name)
+  const asked = { memberId, amount: { amount, currency: currencyOf(demo) } }
+  const intent = await intents.create(tx, { partner, ...asked, now })
+  return (await complete(tx, { partner, intentId: intent.id, now, clockOffsetMs: 0 })).withdrawalId
 }
 
 /** Pays out like the worker, but in this transaction, so that the demo leaves no work behind. */
@@ -329,6 +378,7 @@ async function payOut(tx: Tx, { partnerId, now }: { partnerId: string; now: Date
   const withdrawalIds = new Map(payouts.map(({ reference, withdrawalId }) => [reference, withdrawalId]))
   const reports = await bank.submit(payments, AbortSignal.timeout(bank.callMsMax))
   for (const { reference, outcome, reason } of reports) {
+    if (outcome === 'pending') continue
     assert(outcome === 'paid' || outcome === 'failed', `The demo's ${reference} is ${outcome}`)
     const withdrawalId = withdrawalIds.get(reference)
     assert(withdrawalId !== undefined)

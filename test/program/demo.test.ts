@@ -4,6 +4,7 @@ import { verify } from '../../src/audit/verify.ts'
 import { connect } from '../../src/database/connect.ts'
 import { type Db, sql } from '../../src/database/database.ts'
 import * as float from '../../src/float/float.ts'
+import { readAllRails, readDemoRail } from '../../src/main.ts'
 import { listPartners } from '../../src/partners/partners.ts'
 import { seedDemo } from '../../src/sandbox/demo.ts'
 import { extent } from '../long.ts'
@@ -12,17 +13,29 @@ import { newDatabase, serve, tidyUp } from './program.ts'
 vi.setConfig({ testTimeout: 60_000 })
 afterEach(tidyUp)
 
-test('the demo has withdrawals that were paid, cancelled, failed and returned', async () => {
+const newcomer = { OPENWAGE_RAILS: '', OPENWAGE_MODE: 'sandbox', DATABASE_URL: '' } as const
+
+async function columnOf<T>(db: Db, query: ReturnType<typeof sql<{ value: T }>>): Promise<T[]> {
+  return (await query.execute(db)).rows.map(({ value }) => value)
+}
+
+test('the demo has a withdrawal in every state', async () => {
   const { DATABASE_URL } = await newDatabase()
   const { db, close } = connect(DATABASE_URL, { log: pino({ level: 'silent' }), connectionsMax: 2 })
   try {
     await seedDemo(db, new Date('2026-06-17T12:00:00Z'))
-    const { rows } = await sql<{ status: string }>`
-      select distinct status from withdrawals order by status`.execute(db)
-    expect(rows.map(({ status }) => status)).toEqual(['cancelled', 'failed', 'paid', 'returned'])
+    const states = sql<{ value: string }>`select distinct status as value from withdrawals order by status`
+    expect(await columnOf(db, states)).toEqual(['cancelled', 'failed', 'held', 'paid', 'returned', 'submitted'])
   } finally {
     await close()
   }
+})
+
+test('a sandbox with its own rails, or a database of its own, has no demo rail, and a live installation none at all', async () => {
+  expect((await readAllRails({ ...newcomer })).files.map(({ name }) => name)).toEqual(['demo-bank'])
+  expect(await readDemoRail({ ...newcomer, DATABASE_URL: 'postgres://db/openwage' })).toBeUndefined()
+  expect(await readDemoRail({ ...newcomer, OPENWAGE_RAILS: '/etc/openwage/rails.json' })).toBeUndefined()
+  expect((await readAllRails({ ...newcomer, OPENWAGE_MODE: 'live' })).files).toEqual([])
 })
 
 test('the demo has an open pay cycle and a closed one that can be settled', async () => {
@@ -60,6 +73,31 @@ const instants = [
   ['in the middle of a month', '2026-06-17T12:00:00Z'],
   ['minutes after the start of a year', '2027-01-01T00:03:00Z'],
 ] as const
+
+test.each(instants.slice(0, extent({ short: 2, long: 4 })))(
+  'the rail of the demo has a batch to approve, one to answer and entries to explain, when seeded %s',
+  async (_, instant) => {
+    const now = new Date(instant)
+    const { DATABASE_URL } = await newDatabase()
+    const { db, close } = connect(DATABASE_URL, { log: pino({ level: 'silent' }), connectionsMax: 2 })
+    try {
+      await seedDemo(db, now, { rail: await readDemoRail(newcomer) })
+      expect((await verify(db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
+      expect(await countEventsAfter(db, now)).toBe(0n)
+      const batches = sql<{ value: string }>`
+        select b.status || ' ' || (b.closed_at is null) || ' ' || count(a.person) as value
+          from payout_batches b left join payout_batch_approvals a on a.batch_id = b.id
+         group by b.id order by b.id`
+      expect(await columnOf(db, batches)).toEqual(['sent false 2', 'building false 1', 'building true 0'])
+      const exceptions = sql<{
+        value: string
+      }>`select kind as value from payout_exceptions where closed_at is null order by kind`
+      expect(await columnOf(db, exceptions)).toEqual(['money_in', 'money_out'])
+    } finally {
+      await close()
+    }
+  },
+)
 
 test.each(instants.slice(0, extent({ short: 2, long: 4 })))(
   'the demo is entirely in the past, with a balanced ledger and a positive float, when seeded %s',

@@ -70,7 +70,8 @@ type Known = {
   restriction: Restriction | null
 }
 
-async function submit(
+/** Puts payments that are new to the rail into its open batches. Idempotent. */
+export async function submit(
   tx: Tx,
   { settings, payments, now }: { settings: FileRailSettings; payments: Payment[]; now: Date },
 ): Promise<Report[]> {

@@ -17,7 +17,7 @@ import { serviceRoutes } from './http/routes.ts'
 import type { ApiContext, App } from './http/server.ts'
 import { userRoutes } from './http/users/routes.ts'
 import { memberJobRoutes } from './member-imports/routes.ts'
-import { memberAccountRoutes } from './members/account-routes.ts'
+import { memberConsoleRoutes } from './members/console-routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
 import { financeRoutes } from './operators/finance-routes.ts'
@@ -94,7 +94,7 @@ export async function buildApp(
   sheetRoutes(app)
   tierRoutes(app, context)
   memberRoutes(app, context)
-  memberAccountRoutes(app, context)
+  memberConsoleRoutes(app, context)
   memberJobRoutes(app, context)
   memberSessionRoutes(app, context)
   const payeeNames = [

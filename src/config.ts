@@ -116,7 +116,7 @@ export const Settings = Type.Object({
   OPENWAGE_RAILS: Type.String({
     default: '',
     description:
-      'Path of a JSON file with the banks that pay withdrawals; see docs/guides/go-live.md. Every process reads it at its start, and all need the same one. If empty, no bank is connected: a sandbox uses the simulated bank, and a live installation refuses withdrawals.',
+      'Path of a JSON file with the banks that pay withdrawals; see docs/guides/go-live.md. Every process reads it at its start, and all need the same one. If empty, no bank is connected: a live installation refuses withdrawals, and a sandbox uses the simulated bank, except for euros if `DATABASE_URL` is empty too: they are paid by the files of a demo bank.',
   }),
   OPENWAGE_APPROVAL_LOGINS: Type.Unsafe<'different' | 'any'>({
     type: 'string',

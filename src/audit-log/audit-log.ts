@@ -33,6 +33,7 @@ export const actions = [
   'member.replace',
   'member.offboard',
   'member.activate',
+  'member.reinstate',
   'member.release',
   'member_session.create',
   'member_job.create',

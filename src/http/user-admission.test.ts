@@ -76,6 +76,7 @@ const writing = [
   ['POST', '/console/v1/invitations/accept'],
   ['POST', '/console/v1/errors'],
   ['POST', '/console/v1/members/mem_123/account'],
+  ['POST', '/console/v1/members/mem_123/release'],
   ['POST', '/admin/v1/partners'],
   ['POST', '/admin/v1/ledger-verifications'],
   ['POST', '/v1/members'],

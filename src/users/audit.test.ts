@@ -29,6 +29,8 @@ const recorded: Record<string, Action[] | { because: string }> = {
   'POST /console/v1/invitations/accept': ['user.create', 'invitation.accept', 'user.sign_in'],
   'POST /console/v1/errors': { because: 'it writes to the log of the service' },
   'POST /console/v1/members/:memberId/account': ['member.reveal'],
+  'POST /console/v1/members/:memberId/reinstate': ['member.reinstate'],
+  'POST /console/v1/members/:memberId/release': ['member.release'],
 }
 
 const password = 'correct horse battery'
@@ -139,6 +141,13 @@ test('each change in the console leaves its rows once, with the user and the req
   const reveal = { params: [memberId], body: { reason: 'the bank asked' } }
   expect((await does('POST /console/v1/members/:memberId/account', admin, reveal)).found).toMatchObject([
     { partnerId: harness.partner.id, resourceId: memberId, details: { lastFour: goodAccount.accountNumber.slice(-4) } },
+  ])
+  await harness.call('DELETE', `/v1/members/${memberId}`)
+  await does('POST /console/v1/members/:memberId/reinstate', admin, { params: [memberId] })
+  await harness.db.updateTable('members').set({ reviewReason: 'MD07' }).where('id', '=', memberId).execute()
+  const release = { params: [memberId], body: { reason: 'the bank confirmed it' } }
+  expect((await does('POST /console/v1/members/:memberId/release', operator, release)).found).toMatchObject([
+    { partnerId: harness.partner.id, resourceId: memberId, details: { before: { reviewReason: 'MD07' } } },
   ])
   const asOperator = { params: [adminId], partner: null }
   const made = await does('POST /console/v1/users/:userId/password-link', operator, asOperator)

@@ -20,7 +20,7 @@ const ofTheConsole = [
   // They read a file and keep nothing; a partner's server sends the rows itself.
   ...['checkPayRunFile', 'checkSettlementFile', 'readSheetRows'],
   // They serve pages about people, which no partner's server shows.
-  ...['getAuthors', 'getMemberSupport', 'getPayRunSummaries'],
+  ...['getAuthors', 'getMemberSupport', 'getPayRunSummaries', 'reinstateMember'],
 ]
 
 test('the table of roles names every operation that needs a role: those with an API key, and those of the console', () => {

@@ -68,6 +68,7 @@ export const access: { readonly [operationId: string]: Access } = {
   createSettlement: payroll,
   getMemberStatement: staff,
   getMemberSupport: staff,
+  reinstateMember: payroll,
 
   getOverview: readers,
   getOverviewSeries: readers,

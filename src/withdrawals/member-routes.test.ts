@@ -71,3 +71,34 @@ test('a user of another partner learns nothing of a member', async () => {
   expect((await ask(memberId, stranger)).status).toBe(404)
   expect((await support.call('GET', '/console/v1/members/mem_123/support')).status).toBe(404)
 })
+
+test('payroll reinstates a member who was offboarded, with the bank account as it was', async () => {
+  const payroll = await signIn(harness, { roles: ['payroll'] })
+  const memberId = await harness.addMember({ available: 10_000 })
+  const before = (await harness.call('GET', `/v1/members/${memberId}`)).body
+  await harness.call('DELETE', `/v1/members/${memberId}`)
+  const reinstate = (user: ConsoleUser) => user.call('POST', `/console/v1/members/${memberId}/reinstate`)
+  expect((await reinstate(support)).status).toBe(403)
+  expect((await reinstate(payroll)).status).toBe(200)
+  expect((await reinstate(payroll)).status).toBe(200)
+  const { body: after } = await harness.call('GET', `/v1/members/${memberId}`)
+  expect(after).toEqual({ ...before, status: after.status })
+  expect(after.status).not.toBe('inactive')
+  const stranger = await signIn(harness, { roles: ['payroll'], partnerId: harness.other.partner.id })
+  expect((await reinstate(stranger)).status).toBe(404)
+})
+
+test('only operators release a member who is held for review', async () => {
+  const operator = await signIn(harness, { isOperator: true })
+  const payroll = await signIn(harness, { roles: ['admin', 'payroll'] })
+  const memberId = await harness.addMember({ available: 10_000 })
+  await harness.db.updateTable('members').set({ reviewReason: 'MD07' }).where('id', '=', memberId).execute()
+  expect((await ask(memberId)).body.refusal).toMatchObject({ cause: 'review' })
+  const release = (user: ConsoleUser, partner = harness.partner.id) =>
+    user.call('POST', `/console/v1/members/${memberId}/release`, { body: {}, partner })
+  expect((await release(payroll)).status).toBe(403)
+  expect((await release(operator, harness.other.partner.id)).status).toBe(404)
+  expect((await ask(memberId)).body.refusal).toMatchObject({ cause: 'review' })
+  expect((await release(operator)).status).toBe(200)
+  expect((await ask(memberId)).body.refusal).toBeNull()
+})

@@ -213,11 +213,11 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await says(other, /^the payee answered$/)
 
     await other.getByRole('button', { name: `Remove ${third?.reference}` }).click()
-    await other.getByRole('button', { name: 'Take it out' }).click()
+    await other.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
     await other.getByRole('dialog').locator('.field-problem').waitFor()
     await other.getByRole('textbox', { name: 'Reason' }).fill('Stopped on the phone')
     await expectAccessible(other)
-    await other.getByRole('dialog').getByRole('button', { name: 'Take it out' }).click()
+    await other.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
     await other.getByRole('cell', { name: /^Removed/ }).waitFor()
     const remaining = BigInt((first?.amount.amount ?? 0) + (second?.amount.amount ?? 0))
     await says(other, `€${inDecimals(remaining)}`)
@@ -252,6 +252,20 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     expect(await other.getByRole('button', { name: 'Hold' }).count()).toBe(0)
     expect(await other.getByRole('button', { name: /^Remove OW/ }).count()).toBe(0)
     await close(other)
+  })
+
+  test('on a sandbox, the operator plays the bank: its answer is imported and the withdrawals follow', async () => {
+    const { id, payments } = await sentBatch('EUR', 5_100, 6_100)
+    const page = await openBatch(id)
+    await page.getByRole('button', { name: 'Play the bank' }).click()
+    await expectAccessible(page)
+    await page.getByRole('button', { name: 'Pay all' }).click()
+    await says(page, /^2 records imported/)
+    await page.getByRole('cell', { name: 'Paid' }).first().waitFor()
+    expect(await page.getByRole('button', { name: 'Play the bank' }).count()).toBe(0)
+    await run('read-rail-reports')
+    for (const { withdrawalId } of payments) expect(await statusOf(withdrawalId)).toBe('paid')
+    await pages.close(page)
   })
 
   test('the bank’s answers are imported by dropping them; what is not its answer is refused whole, and says why', async () => {

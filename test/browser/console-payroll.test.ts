@@ -275,6 +275,30 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
+  test('a member who was offboarded, or is held for review, is put right by the button beside the reason', async () => {
+    const { harness, open, close } = pages
+    const memberId = await harness.addMember({ available: 9_000 })
+    await harness.call('DELETE', `/v1/members/${memberId}`)
+    const page = await open(`members/${memberId}`, { roles: ['payroll'] })
+    const reason = page.getByRole('region', { name: 'Cannot withdraw' })
+    await reason.getByRole('button', { name: 'Reinstate' }).click()
+    await page.getByText('Sam is reinstated').waitFor()
+    await harness.call('POST', `/v1/members/${memberId}/activate`)
+    await harness.db.updateTable('members').set({ reviewReason: 'MD07' }).where('id', '=', memberId).execute()
+    await page.reload()
+    await reason.getByText('Ask the operator').waitFor()
+    await close(page)
+
+    const operator = await open(`members/${memberId}`, { isOperator: true })
+    const shown = operator.getByRole('region', { name: 'Cannot withdraw' })
+    await shown.getByRole('button', { name: 'Release' }).click()
+    await operator.getByRole('textbox', { name: 'Reason' }).fill('The bank confirmed the account')
+    await expectAccessible(operator)
+    await operator.getByRole('dialog').getByRole('button', { name: 'Release' }).click()
+    await shown.waitFor({ state: 'detached' })
+    await close(operator)
+  })
+
   test('finds the withdrawals of a member by name', async () => {
     const { harness, open, close } = pages
     const { id, memberId } = await withdraw(harness)

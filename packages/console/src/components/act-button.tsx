@@ -10,7 +10,7 @@ export function ActButton({
   children,
 }: {
   act: () => PromiseLike<unknown>
-  look?: 'button' | 'button button-main' | 'text-button'
+  look?: 'button' | 'button button-main' | 'text-button' | 'choice'
   /** For a screen reader, if the text alone does not say what is acted on. */
   label?: string
   disabled?: boolean

@@ -19,6 +19,7 @@ import { DayFilter, useFilters } from '../components/filters.tsx'
 import { Field, Form } from '../components/form.tsx'
 import { Drawer, Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
+import { ReasonDrawer } from '../components/reason.tsx'
 import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../components/values.tsx'
@@ -192,6 +193,7 @@ type RemedyProps = {
 }
 
 function Remedy({ member: { memberId, firstName, status }, refusal: { cause }, currency, onChange }: RemedyProps) {
+  const [isReleasing, setIsReleasing] = useState(false)
   const isOperator = session.value?.isOperator === true
   const changes: Partial<Record<RefusalCause, [field: string, title: string]>> = {
     account: ['accountHolder', 'Change the bank account'],
@@ -214,7 +216,13 @@ function Remedy({ member: { memberId, firstName, status }, refusal: { cause }, c
         Activate
       </ActButton>
     )
-  if (cause === 'member') return <span class="quiet">An import that lists the member reinstates them</span>
+  if (cause === 'member' && status === 'inactive' && may('payroll')) {
+    const path = `/console/v1/members/${memberId}/reinstate`
+    return (
+      <ActButton act={() => act(() => send('POST', path), `${firstName} is reinstated`, 'member')}>Reinstate</ActButton>
+    )
+  }
+  if (cause === 'member') return <span class="quiet">Ask payroll</span>
   if (cause === 'funds') {
     const pay = currency && money('100', currency)
     return (
@@ -233,7 +241,28 @@ function Remedy({ member: { memberId, firstName, status }, refusal: { cause }, c
     )
   }
   if (!isOperator) return <span class="quiet">Ask the operator</span>
-  if (cause === 'review') return <code>openwage member release {memberId}</code>
+  if (cause === 'review')
+    return (
+      <>
+        <button type="button" class="button" onClick={() => setIsReleasing(true)}>
+          Release
+        </button>
+        <ReasonDrawer
+          title={`Release ${firstName}`}
+          submit="Release"
+          isOpen={isReleasing}
+          onClose={() => setIsReleasing(false)}
+          onSubmit={async body => {
+            await send('POST', `/console/v1/members/${memberId}/release`, { body })
+            toast(`${firstName} can withdraw again`)
+            reload('member')
+          }}
+        >
+          The bank returned a payment for a reason that needs a look. Release the member once it is settled with the
+          bank; they can withdraw again at once.
+        </ReasonDrawer>
+      </>
+    )
   const [href, title] =
     cause === 'partner' || cause === 'float'
       ? [`/console/operator/partners/${partnerId.value}`, cause === 'float' ? 'Fund the float' : 'Resume the partner']

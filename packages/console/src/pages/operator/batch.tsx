@@ -15,8 +15,9 @@ import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
 import { plural } from '../../format.ts'
 import type { AuditEntry, BatchPayment, PayoutBatch, PayoutBatchId, Rail } from '../../generated/admin.ts'
 import { reload, useList, useLoaded } from '../../query.ts'
-import { session } from '../../session.ts'
+import { isSandbox, session } from '../../session.ts'
 import { toast } from '../../toasts.ts'
+import { BankAnswers } from './bank-answers.tsx'
 import { BatchState } from './batches.tsx'
 import { HeldBy, useRails } from './holds.tsx'
 
@@ -126,6 +127,7 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
   return (
     <>
       {fileSha256 !== null && <Download batch={batch} />}
+      {isSandbox.value && isByHand && (status === 'sent' || status === 'acknowledged') && <BankAnswers batch={batch} />}
       {unsent(status) && (
         <button type="button" class="button" onClick={() => setIsAsking(true)}>
           {held ? 'Release' : 'Hold'}
@@ -359,14 +361,14 @@ function Payments({ batch: { id, status } }: { batch: PayoutBatch }) {
         empty={<Empty title="No payments" />}
       />
       <ReasonDrawer
-        title={`Take ${removing?.reference ?? ''} out of the batch`}
-        submit="Take it out"
+        title={`Remove ${removing?.reference ?? ''} from the batch`}
+        submit="Remove"
         note="The partner and the member read it"
         isOpen={removing !== undefined}
         onClose={() => setRemoving(undefined)}
         onSubmit={async ({ reason = '' }) => {
           await admin.removePayment(removing?.reference ?? '', { reason })
-          toast('Taken out. The withdrawal fails within a minute, and the member has the money back.')
+          toast('Removed. The withdrawal fails within a minute, and the member has the money back.')
           reload(changes)
         }}
       >

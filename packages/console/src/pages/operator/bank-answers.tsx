@@ -1,0 +1,72 @@
+import { useState } from 'preact/hooks'
+import { act } from '../../act.ts'
+import { admin } from '../../admin.ts'
+import { api, ofPartner } from '../../api.ts'
+import { ActButton } from '../../components/act-button.tsx'
+import { Drawer } from '../../components/layout.tsx'
+import { plural } from '../../format.ts'
+import type { PayoutBatch } from '../../generated/admin.ts'
+
+type Answers = Parameters<typeof api.sandbox.bankFiles.answer>[1]
+
+/** The files with which the bank of a sandbox answers a batch: what they say, and the button's text. */
+const answers: { title: string; meaning: string; file: Answers }[] = [
+  {
+    title: 'Pay all',
+    meaning: 'Every payment is booked (camt.054).',
+    file: { format: 'camt.054', outcomes: [{ outcome: 'paid' }] },
+  },
+  {
+    title: 'Refuse all',
+    meaning: 'The accounts are closed (pain.002, AC04).',
+    file: { format: 'pain.002', outcomes: [{ outcome: 'failed', reasonCode: 'AC04' }] },
+  },
+  {
+    title: 'Return all',
+    meaning: 'The money comes back after it was booked (camt.054, MD07).',
+    file: { format: 'camt.054', outcomes: [{ outcome: 'returned', reasonCode: 'MD07' }] },
+  },
+]
+
+/** Plays the bank of a sandbox: writes its answer to a sent batch, and imports it as if it had been dropped. */
+export function BankAnswers({ batch: { id, rail } }: { batch: PayoutBatch }) {
+  const [isOpen, setIsOpen] = useState(false)
+  const answer = async ({ file }: (typeof answers)[number]) => {
+    // The bank of a sandbox answers to the partner whose payments they are.
+    const { payments } = await admin.listBatchPayments(id, { take: 1 })
+    const headers = ofPartner(payments[0]?.partnerId)
+    const response = await api.sandbox.bankFiles.answer(id, file, { headers })
+    const { records } = await admin.importBankFile(rail, await response.blob(), { name: `${id}.xml` })
+    return records
+  }
+  return (
+    <>
+      <button type="button" class="button" onClick={() => setIsOpen(true)}>
+        Play the bank
+      </button>
+      <Drawer title="Play the bank" isOpen={isOpen} onClose={() => setIsOpen(false)}>
+        <p>On a sandbox, you decide what the bank answers. Its file is imported as if you had dropped it.</p>
+        <ul class="choices">
+          {answers.map(each => (
+            <li key={each.title}>
+              <ActButton
+                look="choice"
+                act={async () => {
+                  const records = await act(
+                    () => answer(each),
+                    count => `${plural(count, 'record')} imported; the withdrawals follow within seconds`,
+                    'operator-',
+                  )
+                  if (records !== undefined) setIsOpen(false)
+                }}
+              >
+                <b>{each.title}</b>
+                <span class="quiet">{each.meaning}</span>
+              </ActButton>
+            </li>
+          ))}
+        </ul>
+      </Drawer>
+    </>
+  )
+}

@@ -301,8 +301,7 @@ type RailSettings = Pick<Settings, 'OPENWAGE_RAILS'> & Partial<Pick<Settings, 'O
 
 /**
  * The file with the rails; empty if no bank is connected. A sandbox with nothing configured, as a newcomer starts it, has the demo's
- * rail of files. One with a database of its own is for partners, to whom the simulated bank answers in every currency without an
- * operator.
+ * rail of files. With `DATABASE_URL` a sandbox is for partners: the simulated bank answers them in every currency, without an operator.
  */
 function railsFileOf({ OPENWAGE_RAILS: file, OPENWAGE_MODE: mode, DATABASE_URL: database }: RailSettings): string {
   return file === '' && mode === 'sandbox' && database === '' ? demoRails : file

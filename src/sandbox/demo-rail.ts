@@ -17,7 +17,7 @@ import * as intents from '../withdrawals/intents.ts'
 import { submitDue } from '../withdrawals/withdrawals.ts'
 
 // The rail of files that a newcomer's sandbox has, with something to click at each step of a payout: a batch that takes payments,
-// one that lacks the second approval, one that the bank has not answered, and entries of the bank that nobody has explained.
+// one that lacks the second approval, one that the bank has not answered, and entries of the bank that no payment explains.
 
 /** A withdrawal that the rail pays. */
 export type RailPayment = { memberId: string; amount: bigint }

@@ -31,7 +31,7 @@ test('the demo has a withdrawal in every state', async () => {
   }
 })
 
-test('a sandbox with its own rails, or a database of its own, has no demo rail, and a live installation none at all', async () => {
+test('only a sandbox with neither OPENWAGE_RAILS nor DATABASE_URL has the demo rail', async () => {
   expect((await readAllRails({ ...newcomer })).files.map(({ name }) => name)).toEqual(['demo-bank'])
   expect(await readDemoRail({ ...newcomer, DATABASE_URL: 'postgres://db/openwage' })).toBeUndefined()
   expect(await readDemoRail({ ...newcomer, OPENWAGE_RAILS: '/etc/openwage/rails.json' })).toBeUndefined()

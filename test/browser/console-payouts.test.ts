@@ -452,6 +452,55 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await close(page)
   })
 
+  test('the outcome of a sent payment that no file answers is recorded by hand, by two people where two approved it', async () => {
+    const { harness, close, origin } = pages
+    const { id, payments } = await sentBatch('EUR', 5_000, 6_000)
+    const [first, second] = payments
+    const page = await openBatch(id)
+    const record = async (reference = '') => {
+      await page.getByRole('button', { name: `Record outcome of ${reference}` }).click()
+      const drawer = page.getByRole('dialog', { name: `Outcome of ${reference}` })
+      await drawer.getByText('A file that says the same later changes nothing').waitFor()
+      return drawer
+    }
+    let drawer = await record(first?.reference)
+    await drawer.getByRole('button', { name: 'Record the outcome' }).click()
+    await drawer.getByText('Choose what became of it').waitFor()
+    await drawer.getByRole('radio', { name: /^Failed/ }).check()
+    await drawer.getByRole('textbox', { name: 'How you know' }).fill('the bank said so on the phone')
+    await drawer.getByRole('button', { name: 'Record the outcome' }).click()
+    await drawer.getByText(/The bank may still pay/).waitFor()
+    await drawer.getByRole('radio', { name: /^Returned/ }).check()
+    await drawer.getByRole('button', { name: 'Record the outcome' }).click()
+    await drawer.getByText('Enter the day on which the bank booked the credit').waitFor()
+    await expectAccessible(page)
+    await drawer.getByLabel('Booked on').fill(day())
+    await drawer.getByRole('textbox', { name: 'Amount that arrived, EUR' }).fill('45.00')
+    await drawer.getByRole('button', { name: 'Record the outcome' }).click()
+    await says(page, 'Proposed: another person must record the same outcome')
+    const user = await signIn(harness, { isOperator: true })
+    const outcome = {
+      ...{ outcome: 'returned', note: 'seen in the portal', chargeTo: 'operator' },
+      credit: { bookedOn: day(), amount: { amount: 4_500, currency: 'EUR' } },
+    }
+    const path = `/admin/v1/payouts/${first?.reference}/outcome`
+    const confirmed = await user.call('POST', path, { partner: null, body: outcome })
+    expect(confirmed.status, confirmed.text).toBe(200)
+    await run('read-rail-reports')
+    expect(await statusOf(first?.withdrawalId ?? '')).toBe('returned')
+    await page.reload()
+    await page.getByRole('cell', { name: /^Returned/ }).waitFor()
+    expect(await page.getByRole('button', { name: `Record outcome of ${first?.reference}` }).count()).toBe(0)
+
+    await page.goto(`${origin}/console/${harness.partner.id}/withdrawals/${second?.withdrawalId}`)
+    drawer = await record(second?.reference)
+    await drawer.getByRole('radio', { name: /^Paid/ }).check()
+    await drawer.getByRole('textbox', { name: 'How you know' }).fill('seen in the portal')
+    await drawer.getByRole('button', { name: 'Record the outcome' }).click()
+    await says(page, 'Proposed: another person must record the same outcome')
+    await close(page)
+  })
+
   test('a rail is held with a reason and released, also one that is no longer configured', async () => {
     const { harness, close } = pages
     const { db, clock } = harness

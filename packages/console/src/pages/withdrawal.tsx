@@ -24,6 +24,7 @@ import type { Payout } from '../generated/admin.ts'
 import { at } from '../places.ts'
 import { prefetch, useLoaded } from '../query.ts'
 import { isSandbox, may, session } from '../session.ts'
+import { RecordOutcome } from './operator/payment-outcome.tsx'
 import { payoutSteps } from './operator/payout-steps.tsx'
 
 type WithdrawalId = WithdrawalDetails['id']
@@ -53,7 +54,7 @@ function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
   const payout = usePayout(withdrawal)
   const isUndoable = cancelling.value.has(id)
   return (
-    <Page title="Withdrawal" back={back()} actions={<Actions withdrawal={withdrawal} />}>
+    <Page title="Withdrawal" back={back()} actions={<Actions withdrawal={withdrawal} payout={payout} />}>
       <div class="record">
         <div class="record-head">
           <span class="record-amount">
@@ -114,7 +115,13 @@ function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
 /** Withdrawals whose cancellation can still be undone. */
 const cancelling = signal<ReadonlySet<string>>(new Set())
 
-function Actions({ withdrawal: { id, status } }: { withdrawal: WithdrawalDetails }) {
+function Actions({
+  withdrawal: { id, status },
+  payout,
+}: {
+  withdrawal: WithdrawalDetails
+  payout: Payout | undefined
+}) {
   const isCancelling = cancelling.value.has(id)
   const mark = (isOn: boolean) => {
     const changed = new Set(cancelling.value)
@@ -131,6 +138,7 @@ function Actions({ withdrawal: { id, status } }: { withdrawal: WithdrawalDetails
   }
   return (
     <>
+      {payout?.batch?.sentAt != null && <RecordOutcome payment={payout} />}
       {isSandbox.value && may('developer') && <BankButtons id={id} status={status} />}
       {status === 'held' && may('support', 'payroll') && (
         <button type="button" class="button button-bad" disabled={isCancelling} onClick={cancel}>

@@ -20,6 +20,7 @@ import { toast } from '../../toasts.ts'
 import { BankAnswers } from './bank-answers.tsx'
 import { BatchState } from './batches.tsx'
 import { HeldBy, useRails } from './holds.tsx'
+import { RecordOutcome } from './payment-outcome.tsx'
 
 const back = { href: '/console/operator/batches', title: 'Payouts' }
 const changes = 'operator-batch'
@@ -283,7 +284,7 @@ function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
   return steps.sort((one, other) => (one.at ?? '').localeCompare(other.at ?? ''))
 }
 
-function Payments({ batch: { id, status } }: { batch: PayoutBatch }) {
+function Payments({ batch: { id, status, sentAt } }: { batch: PayoutBatch }) {
   const [removing, setRemoving] = useState<BatchPayment>()
   const list = (take: number) => admin.listBatchPayments(id, { take })
   const listed = useList(
@@ -312,20 +313,24 @@ function Payments({ batch: { id, status } }: { batch: PayoutBatch }) {
       isMinor: unsent(status),
     },
     { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true },
-    ...(unsent(status)
+    ...(unsent(status) || sentAt !== null
       ? [
           {
             title: 'Action',
             cell: (payment: BatchPayment) =>
-              payment.removedAt === null && (
-                <button
-                  type="button"
-                  class="button"
-                  aria-label={`Remove ${payment.reference}`}
-                  onClick={() => setRemoving(payment)}
-                >
-                  Remove
-                </button>
+              sentAt !== null ? (
+                <RecordOutcome payment={payment} />
+              ) : (
+                payment.removedAt === null && (
+                  <button
+                    type="button"
+                    class="button"
+                    aria-label={`Remove ${payment.reference}`}
+                    onClick={() => setRemoving(payment)}
+                  >
+                    Remove
+                  </button>
+                )
               ),
             isFigure: true,
           },

@@ -1,5 +1,6 @@
 import type { Server, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
+import type { FastifyRequest } from 'fastify'
 
 type Limits = {
   /** Connections that are served at the same time. */
@@ -91,4 +92,10 @@ export class Connections {
       if (!isRefused) this.#served--
     })
   }
+}
+
+/** Nothing crosses the connection while a long request is answered; without this it would be closed as idle. */
+export function keepOpenFor({ raw: { socket } }: FastifyRequest, ms: number): void {
+  // An injected request has another kind of socket.
+  if (socket instanceof Socket) socket.setTimeout(ms)
 }

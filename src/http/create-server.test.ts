@@ -212,7 +212,7 @@ describe('strict reading of requests', () => {
   })
 })
 
-test.each(['ENOSPC', 'EDQUOT', 'EMFILE'])(
+test.each(['ENOSPC', 'EDQUOT', 'EROFS', 'EMFILE'])(
   'a body that runs out of disk space or file handles (%s) is 503, not 500',
   async code => {
     const app = createServer({
@@ -222,13 +222,13 @@ test.each(['ENOSPC', 'EDQUOT', 'EMFILE'])(
       mode: harness.mode,
     })
     app.get('/full', async () => {
-      // ENOSPC is real; the others would need a quota, or every file handle of the machine.
+      // ENOSPC is real; the others would need a quota, a mount, or every file handle of the machine.
       if (code === 'ENOSPC') await writeFile('/dev/full', 'x')
       throw Object.assign(new Error(code), { code })
     })
     const answer = await app.inject('/full')
     expect([answer.statusCode, answer.headers['retry-after'], codes({ body: answer.json() })]).toEqual([
-      ...[503, '1'],
+      ...[503, '60'],
       ['InternalServerError'],
     ])
     await app.close()

@@ -44,8 +44,11 @@ function problemOf(error: unknown, request: FastifyRequest): Problem {
   if (brokenConstraint(error) === 'balance_fits_the_wire') {
     return problem('Conflict', 'The member’s balance would exceed the largest amount that an answer can hold')
   }
-  const isOutOfRoom = /^(ENOSPC|EDQUOT|EROFS|EMFILE|ENFILE)$/.test(code ?? '')
-  const outcome = isOutOfRoom ? 'nothing-done' : outageOutcome(error)
+  if (/^(ENOSPC|EDQUOT|EFBIG|EROFS|EMFILE|ENFILE)$/.test(code ?? '')) {
+    const message = 'The service has no room for the request at the moment; nothing was done, try again in a minute'
+    return problem('ServiceUnavailable', message, {}, { 'retry-after': '60' })
+  }
+  const outcome = outageOutcome(error)
   if (outcome !== undefined) {
     const headers = { 'retry-after': '1' }
     if (outcome === 'nothing-done' || isHarmless(request)) {

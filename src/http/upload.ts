@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
-import { Socket } from 'node:net'
 import { type Readable, Transform, type TransformCallback } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { type Problem, problem } from '../errors.ts'
 import { drain } from './bodies.ts'
+import { keepOpenFor } from './connections.ts'
 import { requireUtf8 } from './csv.ts'
 import { type FileKind, fileKindOf, mediaTypes, unsupportedKind, unsupportedMediaTypes } from './file-kinds.ts'
 import { FormFile, formBytesMax, notOneFile } from './form.ts'
@@ -49,9 +49,7 @@ export function acceptUploads(scope: App, { kinds, fileBytesMax }: Accepted = an
     })
   })
   scope.addHook('preHandler', async request => {
-    // Nothing crosses the connection while a large file is processed; without this it would be closed as idle.
-    const { socket } = request.raw
-    if (request.body instanceof UploadedFile && socket instanceof Socket) socket.setTimeout(limits.answerMsMax)
+    if (request.body instanceof UploadedFile) keepOpenFor(request, limits.answerMsMax)
   })
   for (const kind of kinds) {
     scope.addContentTypeParser(mediaTypes[kind], async (request: FastifyRequest, payload: Readable) => {
@@ -107,11 +105,11 @@ async function receive(
     if (upload?.isAnswered) await file.answered()
     return file
   } catch (error) {
-    const refusal = incoming.errored ?? error
     await handle?.close()
     payload.unpipe()
     if (!isAborted) await drain(payload)
-    throw isOutOfRoom(refusal) ? noRoom() : refusal
+    // Not what `incoming` ended with: a write that fails ends it too, with an error that no longer says why.
+    throw error
   } finally {
     arriving.splice(arriving.indexOf(partnerId), 1)
     payload.off('error', abort)
@@ -167,13 +165,4 @@ function tooMany(): Problem {
 
 function tooLarge(bytesMax: number): Problem {
   return problem('PayloadTooLarge', `The file must not exceed ${bytesMax} bytes`)
-}
-
-function isOutOfRoom(error: unknown): boolean {
-  return ['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE'].includes((error as { code?: string }).code ?? '')
-}
-
-function noRoom(): Problem {
-  const message = 'The service has no room for the file at the moment; try again in a minute'
-  return problem('ServiceUnavailable', message, {}, { 'retry-after': '60' })
 }

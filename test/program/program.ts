@@ -245,13 +245,14 @@ export async function serve(
 /**
  * Starts the service and waits for its banner.
  * @param options.stderr a file descriptor for its log, instead of a pipe to the test
+ * @param options.limits the command of a shell that limits the process, such as `ulimit -f 100`
  */
 export async function start(
   settings: Environment,
   args: string[] = [],
-  { stderr = 'pipe' }: { stderr?: number | 'pipe' } = {},
+  { stderr = 'pipe', limits }: { stderr?: number | 'pipe'; limits?: string } = {},
 ): Promise<Service> {
-  const child = launch(['start', ...args], { ...fixed, ...settings }, stderr)
+  const child = launch(['start', ...args], { ...fixed, ...settings }, { stderr, limits })
   const ended = outcomeOf(child)
   let logged = ''
   child.stderr?.on('data', (text: string) => {
@@ -307,8 +308,13 @@ export async function get(service: Served, { key = service.key, path = '/v1/tier
 }
 
 /** Starts a command without waiting for it. */
-export function launch(args: string[], settings: Environment, stderr: number | 'pipe' = 'pipe'): ChildProcess {
-  return spawn(process.execPath, [path.join(checkout, 'cli/openwage.ts'), ...args], {
+export function launch(
+  args: string[],
+  settings: Environment,
+  { stderr = 'pipe', limits = ':' }: { stderr?: number | 'pipe'; limits?: string | undefined } = {},
+): ChildProcess {
+  const command = [process.execPath, path.join(checkout, 'cli/openwage.ts'), ...args]
+  return spawn('sh', ['-c', `${limits} && exec "$@"`, 'sh', ...command], {
     env: { ...baseEnvironment, ...settings },
     stdio: ['ignore', 'pipe', stderr],
   })

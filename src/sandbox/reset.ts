@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql, type Tx } from '../database/database.ts'
-import { brokenConstraint, isDeadlock } from '../database/errors.ts'
+import { brokenConstraint, isDeadlock, isLockTimeout } from '../database/errors.ts'
 import { problem } from '../errors.ts'
 import { resetOffset } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
@@ -8,8 +8,13 @@ import * as webhooks from '../webhooks/webhooks.ts'
 import { stopMoving } from './moves.ts'
 
 const limits = {
+  // A request or a task of the partner holds its locks for seconds on a busy machine: an import, or a cycle that closes.
+  lockSecondsMax: 30,
+  // A partner with ten thousand members takes half a minute, and several on a busy machine: each member's rows are looked for in
+  // every table.
+  statementSecondsMax: 300,
   // Each attempt has first waited a second for PostgreSQL to find the deadlock.
-  attemptsMax: 5,
+  attemptsMax: 10,
   // Lets the other transaction finish; drawn at random, so that two resets do not meet again.
   pauseMsMax: 200,
 }
@@ -18,15 +23,19 @@ const limits = {
  * Deletes everything that the partner has, except its settings, tiers, keys, audit log and place in the event feed, and sets
  * its clock to real time. The caller opens a pay cycle.
  *
- * @throws Problem `Conflict` while a process is moving the clock, or if other requests of the partner keep getting in between
+ * @throws Problem `Conflict` while a process is moving the clock, or if other work of the partner keeps getting in between
  *
  * A function of the database deletes, because the program may not delete from the books; see
  * docs/decisions/0015-a-clock-per-partner.md.
  */
 export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string }): Promise<void> {
-  // A partner with ten thousand members takes half a minute: each member's rows are looked for in every table.
-  await sql`set local statement_timeout = '110s'`.execute(tx)
-  await stopMoving(tx, partnerId)
+  await sql`
+    select set_config('statement_timeout', ${`${limits.statementSecondsMax}s`}, true),
+           set_config('lock_timeout', ${`${limits.lockSecondsMax}s`}, true)`.execute(tx)
+  await stopMoving(tx, partnerId).catch(error => {
+    // Another reset holds the clock.
+    throw isLockTimeout(error) ? busy() : error
+  })
   await sql`savepoint before_reset`.execute(tx)
   for (let attempt = 1; ; attempt++) {
     try {
@@ -37,9 +46,9 @@ export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string })
       break
     } catch (error) {
       // A row that refers to a deleted one can be committed in between: a member's first pay, for example.
-      const isInTheWay = brokenConstraint(error) !== undefined
-      if (!isDeadlock(error) && !isInTheWay) throw error
-      if (attempt === limits.attemptsMax) throw isInTheWay ? busy() : error
+      const isInTheWay = brokenConstraint(error) !== undefined || isDeadlock(error)
+      if (isLockTimeout(error) || (isInTheWay && attempt === limits.attemptsMax)) throw busy()
+      if (!isInTheWay) throw error
       // Also frees the locks of this attempt.
       await sql`rollback to savepoint before_reset`.execute(tx)
       await pause(Math.random() * limits.pauseMsMax)
@@ -50,7 +59,7 @@ export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string })
 }
 
 function busy() {
-  const message = 'Other requests of the partner keep adding to the sandbox; reset it when they have ended'
+  const message = 'Other requests or tasks of the partner are in the way; reset the sandbox when they have ended'
   return problem('Conflict', message, {}, { 'retry-after': '1' })
 }
 

@@ -1,9 +1,13 @@
+import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { verify } from '../../src/audit/verify.ts'
-import { sql } from '../../src/database/database.ts'
+import { sql, type Tx } from '../../src/database/database.ts'
+import { lockByName } from '../../src/database/named-locks.ts'
 import { hold } from '../../src/idempotency/idempotency.ts'
 import { newId } from '../../src/ids.ts'
 import * as members from '../../src/members/members.ts'
+import { simulatedBank } from '../../src/payouts/simulated-bank.ts'
+import { internalTasks, payoutTasks } from '../../src/registered-tasks.ts'
 import { start } from '../../src/sandbox/moves.ts'
 import { complete } from '../../src/withdrawals/completions.ts'
 import { type Harness, startHarness } from '../harness.ts'
@@ -30,11 +34,12 @@ const kept = [
   'user_invitations',
 ]
 
-/** Until a transaction waits for another one. */
-async function whenWaiting(): Promise<void> {
+/** Until a transaction waits for another one, and has for some time. */
+async function whenWaiting({ seconds = 0 } = {}): Promise<void> {
   for (;;) {
     const { rows } = await sql`
-      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(harness.db)
+      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+         and query_start <= clock_timestamp() - ${seconds} * interval '1 s'`.execute(harness.db)
     if (rows.length > 0) return
   }
 }
@@ -153,6 +158,68 @@ describe('a reset', () => {
     })
     const reset = await resetting
     expect(reset?.status, reset?.text).toBe(200)
+  })
+
+  test.each<[string, (tx: Tx, partnerId: string) => Promise<unknown>]>([
+    ['a request', (tx, id) => sql`select from members where partner_id = ${id} for update`.execute(tx)],
+    ['a delivery', (tx, id) => sql`select from webhook_endpoints where partner_id = ${id} for update`.execute(tx)],
+    [
+      'a pay cycle that closes',
+      (tx, id) => sql`select from pay_cycles where partner_id = ${id} for update`.execute(tx),
+    ],
+    ['another reset', (tx, id) => lockByName(tx, 'clock of', id)],
+  ])('outlasts %s for longer than other operations wait', async (_, lock) => {
+    const { partner, key } = await harness.addPartner('Reset of a busy partner')
+    await harness.addMember({ key })
+    const endpoint = { url: 'https://hooks.example.com/', types: ['*'] }
+    expect((await harness.call('POST', '/v1/webhooks', { key, body: endpoint })).status).toBe(201)
+    let resetting: ReturnType<typeof harness.call> | undefined
+    await harness.db.transaction().execute(async tx => {
+      await lock(tx, partner.id)
+      resetting = harness.call('POST', '/v1/sandbox/reset', { key })
+      // The others give up after two seconds.
+      await Promise.race([resetting, whenWaiting({ seconds: 2.5 })])
+    })
+    const reset = await resetting
+    expect(reset?.status, reset?.text).toBe(200)
+  })
+
+  test('and a running import, payouts and other resets end each other with no 503', async () => {
+    const { key } = await harness.addPartner('Reset beside tasks')
+    const log = pino({ level: 'silent' })
+    const { db, clock } = harness
+    const payouts = payoutTasks([simulatedBank({ db, now: clock.now })])
+    const tasks = [internalTasks['apply-member-jobs'], payouts['submit-withdrawals'], payouts['read-rail-reports']]
+    const statuses: number[] = []
+    for (let round = 0; round < 4; round++) {
+      const memberIds: string[] = []
+      for (let index = 0; index < 4; index++) memberIds.push(await harness.addMember({ available: 50_000, key }))
+      await harness.call('POST', '/v1/sandbox/float', { key, body: { amount: gbp(100_000) } })
+      for (const memberId of memberIds) {
+        const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
+          key,
+          body: { memberId, amount: gbp(2_000) },
+        })
+        const { withdrawalIntentId } = intent.body
+        await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
+      }
+      const lines = Array.from({ length: 2_000 }, (_, row) => `m${round}-${row}@example.com,Sam,Okafor,,Silver`)
+      const raw = ['email,first_name,last_name,phone,tier', ...lines].join('\n')
+      const query = 'offboardMax=100'
+      const job = await harness.call('PUT', `/v1/members/jobs/csv?${query}`, {
+        key,
+        raw,
+        headers: { 'content-type': 'text/csv' },
+      })
+      expect(job.status, job.text).toBe(202)
+      harness.clock.advance({ minutes: 30 })
+      const working = tasks.map(task => task({ db, log, now: clock.now }))
+      const resets = Array.from({ length: 3 }, () => harness.call('POST', '/v1/sandbox/reset', { key }))
+      for (const { status } of await Promise.all(resets)) statuses.push(status)
+      await Promise.all(working)
+    }
+    expect(statuses).toEqual(Array(12).fill(200))
+    expect((await verify(harness.ownerDb)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
   })
 
   test('does not wait for an abandoned move of the clock, and is refused while a process is moving it', async () => {

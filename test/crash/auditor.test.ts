@@ -42,7 +42,7 @@ beforeAll(async () => {
   await run('submit-withdrawals')
   clock.advance({ minutes: 6 * 60 })
   await run('send-payout-batches')
-  books = { files: [], orders: [], lies: [], halves: [], answers: ['booked.xml', 'wrong.xml'] }
+  books = { files: [], orders: [], lies: [], refused: [], halves: [], answers: ['booked.xml', 'wrong.xml'] }
   for (const [name, text] of bank.outbox) {
     const { messageId, orders } = readCreditTransfer(text, name)
     books.files.push({ name, messageId, sha256: createHash('sha256').update(text).digest('hex') })

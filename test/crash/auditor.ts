@@ -60,9 +60,14 @@ function paymentsOf({ payouts }: Rows, { orders }: BankBooks): Payment[] {
   })
 }
 
-// What the bank said wrongly is one exception each and nothing else is. A file was refused exactly if it ended half way.
-function misreadOf({ exceptions, bankFiles, payouts }: Rows, { lies, halves, orders }: BankBooks): string[] {
+// What the bank said wrongly, and each batch that it rejected whole, is one exception; nothing else is. A file was refused exactly if
+// it ended half way.
+function misreadOf(
+  { exceptions, bankFiles, payouts }: Rows,
+  { lies, refused: batches, halves, orders }: BankBooks,
+): string[] {
   const expected = new Sums()
+  for (const messageId of batches) expected.add(`exceptions of kind rejected about ${messageId}`, 1n)
   for (const { kind, reference } of lies) expected.add(`exceptions of kind ${kind} about ${reference}`, 1n)
   const actual = new Sums()
   for (const { kind, reference } of exceptions) actual.add(`exceptions of kind ${kind} about ${reference}`, 1n)

@@ -26,6 +26,8 @@ export type BankBooks = {
   files: { name: string; messageId: string; sha256: string }[]
   orders: Order[]
   lies: Lie[]
+  /** Message ids of the batches that it rejected whole, for a reason after which operators decide. */
+  refused: string[]
   /** Names of the files that ended half way. */
   halves: string[]
   /** Names of all other files. */
@@ -64,7 +66,7 @@ export function startBank(folder: string, random: Random): Bank {
     mkdirSync(made, { recursive: true, mode: 0o700 })
     return made
   }) as [string, string, string, string]
-  const books: BankBooks = { files: [], orders: [], lies: [], halves: [], answers: [] }
+  const books: BankBooks = { files: [], orders: [], lies: [], refused: [], halves: [], answers: [] }
   const waiting: Answer[] = []
   const put = new Set<Answer>()
   let serial = 0
@@ -76,7 +78,7 @@ export function startBank(folder: string, random: Random): Bank {
     statusReport(
       message(),
       { messageId, status, ...(status === 'RJCT' ? { reason: 'MS03' } : {}) },
-      failed.map(({ reference }) => ({ reference, status: 'RJCT', reason: 'MS03' })),
+      failed.map(({ reference }) => ({ reference, status: 'RJCT', reason: 'MS02' })),
     )
   const entry = (amount: bigint, direction: Entry['direction'], details: string): Entry => ({
     ...{ bank: nextId(), amount, direction, details },
@@ -141,6 +143,7 @@ export function startBank(folder: string, random: Random): Bank {
       books.lies.push({ kind, reference })
       answer(text, after)
     }
+    if (isRefusedWhole) books.refused.push(messageId)
     if (debited.length === 0) return
     // What a batch-booked entry means depends on which of its payments had failed by then.
     const isWhole = random.chance(0.3)

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Bank } from './bank.ts'
-import { keepRunning } from './program.ts'
+import { keepRunning, runCommand } from './program.ts'
 import { until } from './until.ts'
 
 // More than the longest delay: a silent bank is polled again after an hour.
@@ -49,6 +49,28 @@ const unfinished = `
      and not exists (select from webhook_deliveries d
                       where d.partner_id = e.partner_id and d.endpoint_id = w.id and d.event_id = e.id)`
 
+const undecided = `
+  select array['exceptions', 'close', id, '--decision', 'give-back', '--note', 'the bank pays nothing'] as command
+    from payout_exceptions where kind = 'rejected' and closed_at is null
+   union all
+  select array['approve', id] from payout_batches where status = 'building' and closed_at is not null and payment_count > 0`
+
+/**
+ * Decides what two operators must: gives back the batches that the bank rejected whole, and approves those that wait, since no batch is
+ * approved automatically after that.
+ */
+async function operate(
+  client: pg.Client,
+  { databaseUrl, settings }: { databaseUrl: string; settings: Record<string, string> },
+): Promise<void> {
+  const { rows } = await client.query<{ command: string[] }>(undecided)
+  const both = { ...settings, OPENWAGE_APPROVAL_LOGINS: 'any' }
+  for (const { command } of rows)
+    // Refused if the worker or the bank was faster; what is still undecided comes up again.
+    for (const person of ['Ada', 'Grace'])
+      await runCommand(databaseUrl, ['payouts', ...command, '--as', person], both).catch(() => undefined)
+}
+
 /**
  * Runs one worker until all work is finished, in rounds that each set its clock some hours further ahead.
  * @param bank whose answers the program must have read as well
@@ -78,6 +100,7 @@ export async function drain({
           for (const task of tasks)
             await client.query('select graphile_worker.add_job($1, job_key => $2)', [task, `drain: ${task}`])
           await sleep(1_000)
+          if (bank !== undefined) await operate(client, { databaseUrl, settings })
           const { rowCount } = await client.query(unfinished)
           if (rowCount === 0 && (bank?.unfinished() ?? []).length === 0) return []
         }

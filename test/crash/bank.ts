@@ -122,7 +122,7 @@ export function startBank(folder: string, random: Random): Bank {
     const text = readFileSync(file, 'utf8')
     const { messageId, orders } = readCreditTransfer(text, name)
     books.files.push({ name, messageId, sha256: createHash('sha256').update(text).digest('hex') })
-    const isRefusedWhole = random.chance(0.05)
+    const isRefusedWhole = random.chance(0.15)
     const decided = orders.map(order => {
       const outcome: Outcome =
         isRefusedWhole || random.chance(0.08) ? 'failed' : random.chance(0.08) ? 'returned' : 'paid'

@@ -237,7 +237,7 @@ function print({ log, kills, findings, seconds, receiver, books }: Report): void
     unknown: count(isA('unknown')),
     webhooks: `${receiver.accepted.size} events accepted, in ${receiver.requests()} requests`,
     ...(books && {
-      'bank files': `${books.files.length} taken with ${books.orders.length} payments; answered by ${books.answers.length} files and ${books.halves.length} halves`,
+      'bank files': `${books.files.length} taken, ${books.refused.length} of them rejected whole, with ${books.orders.length} payments; answered by ${books.answers.length} files and ${books.halves.length} halves`,
       lies: books.lies.length,
     }),
     'status 500': log.reduce((sum, { serverErrors }) => sum + serverErrors, 0),

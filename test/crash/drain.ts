@@ -65,8 +65,8 @@ async function operate(
 ): Promise<void> {
   const { rows } = await client.query<{ command: string[] }>(undecided)
   const both = { ...settings, OPENWAGE_APPROVAL_LOGINS: 'any' }
+  // Refused if the worker or the bank was faster; what is still undecided comes up again.
   for (const { command } of rows)
-    // Refused if the worker or the bank was faster; what is still undecided comes up again.
     for (const person of ['Ada', 'Grace'])
       await runCommand(databaseUrl, ['payouts', ...command, '--as', person], both).catch(() => undefined)
 }

@@ -4,6 +4,7 @@ import pg from 'pg'
 import type { Logger } from 'pino'
 import { Deadline } from '../deadline.ts'
 import { Unavailable } from './errors.ts'
+import { parameterOf } from './parameters.ts'
 
 const limits = {
   // A request does not wait longer for a connection: by then its caller had better retry.
@@ -119,7 +120,10 @@ export function openPool(options: pg.PoolConfig, log: Logger): pg.Pool {
 export function leasing(pool: pg.Pool): PostgresPool {
   return {
     options: pool.options,
-    connect: async () => forKysely(await lease(pool)),
+    async connect() {
+      const leased = await lease(pool)
+      return forKysely({ ...leased, query: (text, values) => leased.query(text, values?.map(parameterOf)) })
+    },
     end: () => pool.end(),
   }
 }

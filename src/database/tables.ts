@@ -647,7 +647,9 @@ export type DB = {
     step: number
     partnerId: string
     place: number
-    record: string
+    head: string
+    recordCount: number
+    records: string
   }
   stateEdges: {
     entity: string

@@ -115,7 +115,8 @@ export async function open(tx: Tx, all: NewException[], now: Date): Promise<void
 export const bankTextCharsMax = 1_000
 
 function storable(text: string): string {
-  return [...text.toWellFormed().replaceAll('\0', '')].slice(0, bankTextCharsMax).join('')
+  const written = text.toWellFormed().replaceAll('\0', '')
+  return written.length <= bankTextCharsMax ? written : [...written].slice(0, bankTextCharsMax).join('')
 }
 
 /**

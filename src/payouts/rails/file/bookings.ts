@@ -98,7 +98,7 @@ export class AlikeBookings {
       [this.#alike, keyOf(booked)],
       [this.#onAnyDay, keyOnAnyDay(booked)],
     ] as const)
-      known.set(key, [...(known.get(key) ?? []), booked])
+      if (known.get(key)?.push(booked) === undefined) known.set(key, [booked])
   }
 
   /**

@@ -97,7 +97,7 @@ async function counts() {
     select (select count(*) from bank_records where rail = ${settings.name})::integer as records,
            (select count(*) from payout_exceptions where rail = ${settings.name})::integer as exceptions,
            (select count(*) from payouts where rail = ${settings.name} and outcome is not null)::integer as outcomes,
-           (select count(*) from staged_bank_records)::integer as staged`.execute(harness.db)
+           (select coalesce(sum(record_count), 0) from staged_bank_records)::integer as staged`.execute(harness.db)
   return rows[0]
 }
 

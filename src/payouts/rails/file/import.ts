@@ -18,7 +18,7 @@ import { answerPayments, type PaymentRecord } from './payment-answers.ts'
 import { lockRail } from './rail-lock.ts'
 import { type Context, type Keyed, keysOfRecords, toIndexable } from './record-keys.ts'
 import { decideRejections, Rejections, readRejected } from './rejections.ts'
-import { finishStaged, readStaged, type Said, type Staged, stage } from './staging.ts'
+import { type Block, finishStaged, readStaged, type Said, stage } from './staging.ts'
 import { listOwners, Turns } from './turns.ts'
 
 /** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
@@ -29,9 +29,6 @@ const accountCharsMax = 100
 
 // A corporate group has some hundred. They are kept with the file.
 const skippedAccountsMax = 1_000
-
-// Records that are applied in one transaction: so many hold the lock of the rail for a few tenths of a second.
-const chunkSize = 1_000
 
 // Records that are staged at once.
 const stagingSize = 2_000
@@ -305,13 +302,13 @@ async function applyStaged(connection: Reader, { db, rail, fileId, now }: OneFil
   if (!(await listBegun(connection, rail.name)).some(each => each.fileId === fileId)) return
   const rejected = await readRejected(connection, fileId)
   const context = { rail, fileId, rejected: new Set(rejected.map(({ id }) => id)), now }
-  const read = async (after?: Staged) =>
+  const read = async (after?: Block) =>
     await db.transaction().execute(async tx => {
       // Without statistics of rows that were staged a moment ago, the planner would sort all of them for each page.
       await sql`select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`.execute(
         tx,
       )
-      return await readStaged(tx, { fileId, after, countMax: chunkSize })
+      return await readStaged(tx, { fileId, after })
     })
   const endRest = () => batches.endRest(connection, { rail: rail.name, now })
   await endRest()
@@ -336,26 +333,31 @@ async function applyStaged(connection: Reader, { db, rail, fileId, now }: OneFil
   await endRest()
 }
 
-/** Applies records of one message, which are about one partner or none. */
-async function applyChunk(connection: Reader, context: Context, chunk: Staged[]): Promise<void> {
+/**
+ * Applies records of one message, which are about one partner or none. They are so few that the lock of the rail is held for a few
+ * tenths of a second.
+ */
+async function applyChunk(connection: Reader, context: Context, chunk: Block[]): Promise<void> {
   await connection.transaction().execute(async tx => {
     await lockRail(tx, { rail: context.rail.name, for: 'records' })
     // A message can be about several accounts.
-    for (const ofAccount of Map.groupBy(chunk, ({ said }) => said.head.account).values()) {
-      const said = ofAccount.map(each => each.said)
-      await applySome(tx, context, said)
+    for (const ofAccount of Map.groupBy(chunk, ({ head }) => head.account).values()) {
+      const [{ head } = { head: undefined }] = ofAccount
+      if (head !== undefined) await applySome(tx, context, { head, said: ofAccount.flatMap(({ records }) => records) })
     }
-    await finishStaged(tx, { fileId: context.fileId, staged: chunk })
+    await finishStaged(tx, { fileId: context.fileId, blocks: chunk })
   })
 }
 
-async function applySome(tx: Tx, context: Context, said: Said[]): Promise<void> {
-  const [{ head } = { head: undefined }] = said
-  if (head === undefined) return
+async function applySome(
+  tx: Tx,
+  context: Context,
+  { head, said }: { head: BankFileHead; said: Keyed[] },
+): Promise<void> {
   const payments: PaymentRecord[] = []
   const entries: EntryRecord[] = []
   // Answers about whole batches are alone, each in its step.
-  for (const record of await withoutKnown(tx, context, { head, records: said.map(each => each.record) })) {
+  for (const record of await withoutKnown(tx, context, { head, records: said })) {
     switch (record.type) {
       case 'payment':
         payments.push(record)
@@ -386,12 +388,17 @@ async function withoutKnown(
   { rail }: Context,
   { head, records }: { head: BankFileHead; records: Keyed[] },
 ): Promise<Keyed[]> {
-  const keys = records.flatMap(record => [record.key, keyOfOther(record)])
-  const { rows } = await sql<{ entryKey: string; day: Day | null; amount: bigint | null }>`
-    select entry_key, booked_on as day, amount from bank_records
-     where rail = ${rail.name} and message_id = ${head.messageId} and entry_key = any(${keys}::text[])`.execute(tx)
-  const known = new Map(rows.map(row => [row.entryKey, row]))
-  const seen = new Set(known.keys())
+  type Known = { entryKey: string; day: Day | null; amount: bigint | null }
+  const find = async (keys: string[]) => {
+    const { rows } = await sql<Known>`
+      select entry_key, booked_on as day, amount from bank_records
+       where rail = ${rail.name} and message_id = ${head.messageId} and entry_key = any(${keys}::text[])`.execute(tx)
+    return new Map(rows.map(row => [row.entryKey, row]))
+  }
+  const known = await find(records.map(({ key }) => key))
+  const repeated = records.filter(({ key }) => known.has(key))
+  const others = repeated.length === 0 ? known : await find(repeated.map(keyOfOther))
+  const seen = new Set([...known.keys(), ...others.keys()])
   const result: Keyed[] = []
   for (const record of records) {
     const earlier = known.get(record.key)

@@ -1,0 +1,21 @@
+/**
+ * Writes a list as PostgreSQL reads it. The driver does so too, at three times the cost, because it checks each element for
+ * every type. Lists of objects are left to it. One loop without closures: a statement has fifty lists, mostly short.
+ */
+export function parameterOf(value: unknown): unknown {
+  if (!Array.isArray(value)) return value
+  let text = '{'
+  for (let index = 0; index < value.length; index++) {
+    const element: unknown = value[index]
+    if (typeof element === 'object' && element !== null) return value
+    if (index > 0) text += ','
+    text += elementOf(element)
+  }
+  return `${text}}`
+}
+
+function elementOf(value: unknown): string {
+  if (typeof value !== 'string') return String(value ?? 'null')
+  const isPlain = !value.includes('"') && !value.includes('\\')
+  return isPlain ? `"${value}"` : `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+}

@@ -104,15 +104,15 @@ payoutExceptionsCommand
   )
   .option(
     '--payments <reference...>',
-    'with give-back, if the bank has debited the batch with too little: the references of the payments that it did not make; with recover and write-off of a batch: those that it made',
+    'with give-back, if the bank has debited the batch with too little: the references of the payments that it did not make; with recover and write-off of a batch, and with recover of money that left without a reference: those that it made',
   )
   .option(
     '--charge <minorUnits>',
-    'with attach and give-back: what the bank kept of a return, or took beside a payment',
+    'with attach and give-back: what the bank kept of a return, took beside a payment, or deducted from it',
     minorUnits,
   )
   .addOption(
-    new Option('--charge-to <who>', 'who bears the charge')
+    new Option('--borne-by <who>', 'who bears the charge')
       .choices(['operator', 'partner'] as const)
       .default('operator' as const),
   )
@@ -148,7 +148,7 @@ payoutExceptionsCommand
         ...{ person, decision: decided.decision, note, reference: given.reference ?? null },
         ...(given.payments === undefined ? {} : { references: given.payments }),
         ...(done === 'closed' ? {} : { isProposed: true }),
-        ...(given.charge === undefined ? {} : { charge: `${given.charge}`, chargeTo: given.chargeTo }),
+        ...(given.charge === undefined ? {} : { charge: `${given.charge}`, borneBy: given.borneBy }),
       }
       const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
       // An answer that names no payment belongs to no partner.
@@ -192,7 +192,7 @@ type CloseOptions = {
   reference?: string
   payments?: string[]
   charge?: bigint
-  chargeTo: 'operator' | 'partner'
+  borneBy: 'operator' | 'partner'
   partner?: string
   cycle?: string
   as?: string
@@ -204,7 +204,7 @@ function decisionOf({
   reference,
   payments,
   charge: units,
-  chargeTo: bornBy,
+  borneBy,
   currency,
   partner,
   cycle,
@@ -212,7 +212,7 @@ function decisionOf({
   if (units !== undefined && decision !== 'attach' && decision !== 'give-back')
     throw new Error('--charge belongs to attach and give-back')
   if (units !== undefined && currency === null) throw new Error('The answer gives no amount, so that it has no charge')
-  const charge = units === undefined || currency === null ? undefined : { amount: { amount: units, currency }, bornBy }
+  const charge = units === undefined || currency === null ? undefined : { amount: { amount: units, currency }, borneBy }
   const namesPayments = decision === 'give-back' || decision === 'recover' || decision === 'write-off'
   if (payments !== undefined && !namesPayments)
     throw new Error('--payments belongs to give-back, recover and write-off')

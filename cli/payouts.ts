@@ -223,7 +223,7 @@ payoutsCommand
   .option('--booked-on <day>', 'with returned: when the bank booked the credit, for example 2026-03-31', dayOf)
   .option('--amount <minorUnits>', 'with returned: what arrived', minorUnits)
   .addOption(
-    new Option('--charge-to <who>', 'with returned, if less arrived than was paid: who bears the difference')
+    new Option('--borne-by <who>', 'with returned, if less arrived than was paid: who bears the difference')
       .choices(['operator', 'partner'] as const)
       .default('operator' as const),
   )
@@ -236,11 +236,11 @@ payoutsCommand
       'payouts outcome w_… --outcome returned --booked-on 2026-03-31 --amount 9450 --note "the bank kept 5.00"',
     ),
   )
-  .action(async (payment: string, { outcome, note, bookedOn, amount, chargeTo, as, json }: OutcomeOptions) => {
+  .action(async (payment: string, { outcome, note, bookedOn, amount, borneBy, as, json }: OutcomeOptions) => {
     const now = systemClock()
     const { withdrawalId, reference, done } = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
       const { currency } = await findPayout(tx, payment)
-      const decided = outcomeOf({ outcome, bookedOn, amount, chargeTo, currency })
+      const decided = outcomeOf({ outcome, bookedOn, amount, borneBy, currency })
       const by = { person: personOf(as), login: loginOf(), mayShareLogin: OPENWAGE_APPROVAL_LOGINS === 'any' }
       const found = await decideOutcomeOfTwo(tx, { payment, by, note, now, ...decided })
       const credit = amount === undefined ? {} : { bookedOn: bookedOn ?? null, amount: toWire({ amount, currency }) }
@@ -269,7 +269,7 @@ type OutcomeOptions = {
   note: string
   bookedOn?: Day
   amount?: bigint
-  chargeTo: 'operator' | 'partner'
+  borneBy: 'operator' | 'partner'
   as?: string
   json?: boolean
 }
@@ -278,9 +278,9 @@ function outcomeOf({
   outcome,
   bookedOn,
   amount,
-  chargeTo,
+  borneBy,
   currency,
-}: Pick<OutcomeOptions, 'outcome' | 'chargeTo'> & {
+}: Pick<OutcomeOptions, 'outcome' | 'borneBy'> & {
   bookedOn: Day | undefined
   amount: bigint | undefined
   currency: Currency
@@ -291,7 +291,7 @@ function outcomeOf({
   }
   if (bookedOn === undefined || amount === undefined)
     throw new Error('For returned, give the day and amount of the credit with --booked-on and --amount')
-  return { outcome, credit: { bookedOn, amount: { amount, currency } }, chargeTo }
+  return { outcome, credit: { bookedOn, amount: { amount, currency } }, borneBy }
 }
 
 function dayOf(text: string): Day {

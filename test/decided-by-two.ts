@@ -14,7 +14,8 @@ export const decideOutcome: typeof say = async (tx, decided) => {
   return await say(tx, decided)
 }
 
-async function confirm(
+/** Records that two people have decided, in the transaction that carries their decision out. */
+export async function confirm(
   tx: Tx,
   { subject, decided, now }: { subject: string; decided: object; now: Date },
 ): Promise<void> {

@@ -32,6 +32,7 @@ export const postingRules: [reason: string, debit: string, credit: string][] = [
   ['withdrawal.recovered', 'partner_fees', 'fees'],
   ['float.cost', 'operator_costs', 'float'],
   ['float.charged', 'written_off', 'float'],
+  ['float.charged', 'float', 'written_off'],
   ['float.covered', 'float', 'operator_costs'],
   ['pay_cycle.closed', 'member_available', 'earned_pay'],
   ['pay_cycle.settled', 'float', 'earned_pay'],

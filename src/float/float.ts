@@ -161,10 +161,33 @@ export async function chargePartner(
   { partnerId, amount: money, now }: { partnerId: string; amount: Money; now: Date },
 ): Promise<{ movementId: string }> {
   await lockPartner(tx, partnerId)
+  return await postCharge(tx, { partnerId, transfer: { debit: 'written_off', credit: 'float', ...money }, now })
+}
+
+/** Books what the bank deducted from a payment: it did not leave the account, so the float keeps it. */
+export async function keepDeducted(
+  tx: Tx,
+  { partnerId, amount: money, now }: { partnerId: string; amount: Money; now: Date },
+): Promise<{ movementId: string }> {
+  await lockPartner(tx, partnerId)
+  return await postCharge(tx, { partnerId, transfer: { debit: 'float', credit: 'written_off', ...money }, now })
+}
+
+async function postCharge(
+  tx: Tx,
+  {
+    partnerId,
+    transfer,
+    now,
+  }: {
+    partnerId: string
+    transfer: Money & { debit: 'written_off' | 'float'; credit: 'written_off' | 'float' }
+    now: Date
+  },
+): Promise<{ movementId: string }> {
   const movementId = newId('floatMovement', now)
-  const transfers = [{ debit: 'written_off' as const, credit: 'float' as const, ...money }]
-  await ledger.post(tx, { partnerId, movementId, reason: 'float.charged', transfers, now })
-  await updateLowAlert(tx, { partnerId, currency: money.currency, now })
+  await ledger.post(tx, { partnerId, movementId, reason: 'float.charged', transfers: [transfer], now })
+  await updateLowAlert(tx, { partnerId, currency: transfer.currency, now })
   return { movementId }
 }
 

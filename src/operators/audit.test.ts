@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ConsoleUser, signIn } from '../../test/console.ts'
+import { confirm } from '../../test/decided-by-two.ts'
 import { euroRail, ownIban } from '../../test/file-bank.ts'
 import { type Answer, type Call, type Harness, startHarness } from '../../test/harness.ts'
 import { auditTasks } from '../audit/tasks.ts'
@@ -262,7 +263,10 @@ test.each([
       gbp(3_000),
     )
     const cost = { partnerId: created.body.id, amount: { amount: 500n, currency: 'GBP' as const }, exceptionId: null }
-    await harness.db.transaction().execute(tx => float.bearCost(tx, { ...cost, now: harness.clock.now() }))
+    await harness.db.transaction().execute(async tx => {
+      await confirm(tx, { subject: 'cost', decided: {}, now: harness.clock.now() })
+      await float.bearCost(tx, { ...cost, now: harness.clock.now() })
+    })
     await does('coverFloat', `POST ${at}/float/cover`, money(400))
     const floor = { body: { currency: 'GBP', floor: gbp(100) }, other: { currency: 'GBP', floor: null } }
     expect((await does('setFloatFloor', `PUT ${at}/float/floor`, floor)).details).toEqual({

@@ -87,7 +87,7 @@ export function paymentRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Say what became of a payment',
         description:
-          'For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception. If two people had to approve the payment, the first request proposes the outcome, and the same request of another person carries it out.',
+          'For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception. If two people had to approve the payment, or the operator bears a charge, the first request proposes the outcome, and the same request of another person carries it out.',
         params: ofPayment,
         body: PaymentOutcome,
         success: { status: 200, description: 'The payment.', schema: Payout },
@@ -112,12 +112,12 @@ export function paymentRoutes(app: App, { db }: ApiContext): void {
 }
 
 /** @throws Problem `BodyValidation` if the credit is missing, or there is one of a payment that was not returned */
-function outcomeOf({ outcome, credit, chargeTo }: Omit<PaymentOutcome, 'note'>): OutcomeByHand {
+function outcomeOf({ outcome, credit, borneBy }: Omit<PaymentOutcome, 'note'>): OutcomeByHand {
   if (outcome === 'returned') {
     if (credit === undefined) throw problem('BodyValidation', 'returned needs the credit', { path: 'credit' })
-    return { outcome, credit: { ...credit, amount: fromWire(credit.amount) }, chargeTo }
+    return { outcome, credit: { ...credit, amount: fromWire(credit.amount) }, borneBy }
   }
-  for (const [path, value] of Object.entries({ credit, chargeTo }))
+  for (const [path, value] of Object.entries({ credit, borneBy }))
     if (value !== undefined) throw problem('BodyValidation', `${path} does not belong to ${outcome}`, { path })
   return { outcome }
 }

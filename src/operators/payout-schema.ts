@@ -192,7 +192,7 @@ export const PaymentOutcome = Type.Object(
         { title: 'ReturnCredit', ...strict, description: 'With `returned`: the entry by which the money arrived.' },
       ),
     ),
-    chargeTo: Type.Optional(
+    borneBy: Type.Optional(
       Type.Enum(['operator', 'partner'], {
         type: 'string',
         default: 'operator',
@@ -427,13 +427,13 @@ export const Closing = Type.Object(
       Type.Object(
         {
           amount: WireMoney,
-          bornBy: Type.Enum(['operator', 'partner'], { type: 'string', description: 'Who bears it.' }),
+          borneBy: Type.Enum(['operator', 'partner'], { type: 'string', description: 'Who bears it.' }),
         },
         {
           title: 'BankCharge',
           ...strict,
           description:
-            'With `attach` and `give_back`: what the bank kept of a return, or took beside a payment. With it, the money is exactly the payment’s.',
+            'With `attach` and `give_back`: what the bank kept of a return, took beside a payment, or deducted from it. With it, the money is exactly the payment’s. If the operator bears it, the decision takes two people.',
         },
       ),
     ),
@@ -444,7 +444,7 @@ export const Closing = Type.Object(
         maxItems: 100,
         uniqueItems: true,
         description:
-          'With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back.',
+          'With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back. With `recover` of money that left without a reference: the payments that it made, which add up to it.',
       }),
     ),
   },

@@ -413,7 +413,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       await expectAccessible(page)
     }
     const choose = (name: string) => page.getByRole('radio', { name }).check()
-    await decide('Money out', ['Book', 'Attach', 'Write off', 'Ignore'], () => choose('Ignore'))
+    await decide('Money out', ['Book', 'Attach', 'Recover', 'Write off', 'Ignore'], () => choose('Ignore'))
     await decide('Money in', ['Book', 'Attach', 'Ignore'], async () => {
       await choose('Book')
       await page.getByRole('combobox', { name: 'Whose float' }).selectOption({ label: harness.partner.name })
@@ -480,7 +480,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await says(page, 'Proposed: another person must record the same outcome')
     const user = await signIn(harness, { isOperator: true })
     const outcome = {
-      ...{ outcome: 'returned', note: 'seen in the portal', chargeTo: 'operator' },
+      ...{ outcome: 'returned', note: 'seen in the portal', borneBy: 'operator' },
       credit: { bookedOn: day(), amount: { amount: 4_500, currency: 'EUR' } },
     }
     const path = `/admin/v1/payouts/${first?.reference}/outcome`

@@ -106,11 +106,11 @@ export type AuditEntry = {
 
 export type AuditEntryId = `aud_${string}`
 
-/** With `attach` and `give_back`: what the bank kept of a return, or took beside a payment. With it, the money is exactly the payment’s. */
+/** With `attach` and `give_back`: what the bank kept of a return, took beside a payment, or deducted from it. With it, the money is exactly the payment’s. If the operator bears it, the decision takes two people. */
 export type BankCharge = {
   amount: Money
   /** Who bears it. */
-  bornBy: 'operator' | 'partner'
+  borneBy: 'operator' | 'partner'
 }
 
 /** The file as the bank gave it, up to 1 GiB, or a ZIP archive of such files, up to 64 MiB. */
@@ -169,7 +169,7 @@ export type ExceptionClosing = {
   /** With `book`: the pay cycle whose settlement the money pays. */
   payCycleId?: PayCycleId | undefined
   charge?: BankCharge | undefined
-  /** With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back. */
+  /** With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back. With `recover` of money that left without a reference: the payments that it made, which add up to it. */
   references?: string[] | undefined
 }
 
@@ -683,7 +683,7 @@ export type PaymentOutcome = {
   note: string
   credit?: ReturnCredit | undefined
   /** With `returned`, if less arrived than was paid: who bears the difference. */
-  chargeTo?: 'operator' | 'partner' | undefined
+  borneBy?: 'operator' | 'partner' | undefined
 }
 
 export type PaymentRemoval = {
@@ -1646,7 +1646,7 @@ export interface AdminOperations {
   /**
    * Say what became of a payment.
    *
-   * For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception. If two people had to approve the payment, the first request proposes the outcome, and the same request of another person carries it out.
+   * For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception. If two people had to approve the payment, or the operator bears a charge, the first request proposes the outcome, and the same request of another person carries it out.
    *
    * `POST /admin/v1/payouts/{payment}/outcome` (decidePaymentOutcome)
    */
@@ -1693,7 +1693,7 @@ export interface AdminOperations {
   /**
    * Close a bank answer that did not fit.
    *
-   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.
+   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.
    *
    * `POST /admin/v1/payout-exceptions/{exceptionId}/close` (closePayoutException)
    */

@@ -46,7 +46,10 @@ export async function attach(
   if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is ${payout.outcome} already`)
   if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)
   const { partnerId } = payout
-  if (charge !== undefined) await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, now })
+  if (charge !== undefined) {
+    const isDeducted = outcome === 'paid' && amount !== null && (amount < 0n ? -amount : amount) < payout.amount
+    await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, isDeducted, now })
+  }
   const restriction = outcome === 'paid' ? null : restrictionOf(reasonCode)
   await end(tx, { payout, key: id, outcome, reasonCode, restriction, booked, now })
 }
@@ -89,7 +92,7 @@ async function attachToBatch(
       'Conflict',
       `The bank debited ${words} more than the payments of ${messageId}; name the charge of ${words}`,
     )
-  if (charge.bornBy === 'partner' && partners > 1)
+  if (charge.borneBy === 'partner' && partners > 1)
     throw problem('Conflict', `${messageId} has payments of several partners, so the operator bears the charge`)
   await endUnanswered(tx, { source: { rail, messageId: 'operator', keyPrefix: id }, batchId, outcome: 'paid', now })
   await bearCharge(tx, { rail, exceptionId: id, partnerId: first, charge, now })

@@ -1,5 +1,6 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
+import type { Day } from '../../../time.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type { BankFileHead } from '../bank-files.ts'
 import { reasonInWords } from '../reasons.ts'
@@ -101,6 +102,7 @@ const statementTimeout = '10min'
  * Makes payments that were given back paid, and adds each to what the rail reports: the withdrawals follow, and take the money from
  * the members again.
  * @param exceptionId the exception that decides it
+ * @param bookedOn when the bank debited them; null if a record of a file says so
  * @returns the references of those that had been given back
  */
 export async function recoverPayments(
@@ -109,8 +111,9 @@ export async function recoverPayments(
     rail,
     exceptionId,
     references,
+    bookedOn,
     now,
-  }: { rail: string; exceptionId: string; references: readonly string[]; now: Date },
+  }: { rail: string; exceptionId: string; references: readonly string[]; bookedOn: Day | null; now: Date },
 ): Promise<string[]> {
   await sql`select set_config('statement_timeout', ${statementTimeout}, true)`.execute(tx)
   const { rows } = await sql<{ reference: string }>`
@@ -118,11 +121,11 @@ export async function recoverPayments(
       update payouts set outcome = 'paid', reason_code = null, reason = null, restriction = null
        where rail = ${rail} and reference = any(${[...references]}::text[]) and outcome in ('failed', 'returned')
          and removed_at is null
-      returning reference
+      returning reference, amount
     )
-    insert into bank_records (rail, message_id, entry_key, reference, outcome, recovery_id, reason, created_at)
+    insert into bank_records (rail, message_id, entry_key, reference, outcome, recovery_id, reason, booked_on, amount, created_at)
     select ${rail}, 'operator', ${exceptionId} || ' ' || reference, reference, 'paid', ${exceptionId},
-           'The bank has paid after all', ${now}
+           'The bank has paid after all', ${bookedOn}::date, case when ${bookedOn}::date is not null then -amount end, ${now}
       from recovered order by reference
     returning reference`.execute(tx)
   return rows.map(({ reference }) => reference)

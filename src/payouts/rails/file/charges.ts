@@ -6,11 +6,12 @@ import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import { recordMovement } from './bank-records.ts'
 import type { DecidedPayment } from './decided-payments.ts'
 
-/** What a bank kept of a return, or took beside a payment, and who bears it. */
-export type Charge = { amount: Money; bornBy: 'operator' | 'partner' }
+/** What a bank kept of a return or payment, or took beside a payment, and who bears it. */
+export type Charge = { amount: Money; borneBy: 'operator' | 'partner' }
 
 /**
- * Refuses money that is not exactly a payment's, less or plus the charge that the decision names.
+ * Refuses money that is not exactly a payment's, less or plus the charge that the decision names: a bank keeps a charge of a return,
+ * and takes one beside a payment or deducts it from the payment.
  * @param amount of the entry, with either sign
  * @throws Problem `Conflict`
  */
@@ -38,7 +39,7 @@ export function requireCharge({
     return
   }
   const entry = amount < 0n ? -amount : amount
-  const difference = outcome === 'returned' ? paid - entry : entry - paid
+  const difference = outcome === 'returned' || entry < paid ? paid - entry : entry - paid
   if (difference === named && (difference === 0n || outcome !== 'failed')) return
   const words = (units: bigint) => inWords({ amount: units, currency })
   if (difference > 0n && outcome !== 'failed')
@@ -49,19 +50,33 @@ export function requireCharge({
   throw problem('Conflict', `The answer is about another amount than the payment ${reference}`)
 }
 
-/** Books a charge that a bank took from the account. @param exceptionId null if the decision closes none */
+/**
+ * Books a charge that a bank took from the account.
+ * @param isDeducted whether the bank deducted it from a payment, so that it never left: the float keeps it, and who bears it owes it to
+ *   the payee
+ * @param exceptionId null if the decision closes none
+ */
 export async function bearCharge(
   tx: Tx,
   {
     rail,
     exceptionId,
     partnerId,
-    charge: { amount, bornBy },
+    charge: { amount, borneBy },
+    isDeducted = false,
     now,
-  }: { rail: string; exceptionId: string | null; partnerId: string; charge: Charge; now: Date },
+  }: {
+    rail: string
+    exceptionId: string | null
+    partnerId: string
+    charge: Charge
+    isDeducted?: boolean
+    now: Date
+  },
 ): Promise<void> {
-  const { movementId } =
-    bornBy === 'operator'
+  const { movementId } = isDeducted
+    ? await float.keepDeducted(tx, { partnerId, amount, now })
+    : borneBy === 'operator'
       ? await float.bearCost(tx, { partnerId, amount, exceptionId, now })
       : await float.chargePartner(tx, { partnerId, amount, now })
   await recordMovement(tx, { rail, key: `charge ${movementId}`, reference: '', movementId, now })

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { FileRailScene } from '../../../../test/file-rail-scene.ts'
 import { listProposals, withdrawProposal } from '../../proposals.ts'
 import type { Decision } from './decisions.ts'
-import { decide } from './decisions-of-two.ts'
+import { closeException } from './decisions.ts'
+import { decide, decideOutcomeOfTwo } from './decisions-of-two.ts'
 
 let scene: FileRailScene
 beforeAll(async () => {
@@ -56,6 +57,37 @@ test('a decision that cannot be carried out is refused to the first person, and 
   const writeOff = { decision: 'write_off' } as const
   await expect(close(id, { person: 'Ada' }, writeOff)).rejects.toThrow('partner')
   expect(await listProposals(scene.harness.db, [id])).toEqual([])
+})
+
+test('a charge that the operator bears takes two people, in an answer and by hand; the database refuses the cost of one', async () => {
+  const { payments } = await scene.sent(5_000, 6_000)
+  const [first = '', second = ''] = payments.map(({ reference }) => reference)
+  await scene.answer(`head;M${++messages}`, `paid;${first};5000EUR`)
+  await scene.answer(`head;M${++messages}`, `entry;4500EUR;return ${first};E${messages};2026-03-12`)
+  const id = (await scene.open()).at(-1)?.id ?? ''
+  const charged = (borneBy: 'operator' | 'partner') =>
+    ({ decision: 'attach', reference: first, charge: { amount: { amount: 500n, currency: 'EUR' }, borneBy } }) as const
+  const now = scene.harness.clock.now()
+  await expect(
+    scene.inTx(tx => closeException(tx, { exceptionId: id, person: 'Ada', note: 'n', now, ...charged('operator') })),
+  ).rejects.toMatchObject({ constraint: 'decided_by_two_people' })
+  expect(await close(id, { person: 'Ada' }, charged('operator'))).toBe('proposed')
+  expect(await close(id, { person: 'Grace' }, charged('operator'))).toBe('closed')
+  const credit = { bookedOn: now.toISOString().slice(0, 10), amount: { amount: 5_500n, currency: 'EUR' } } as const
+  const say = async (person: string, borneBy: 'operator' | 'partner') =>
+    (
+      await scene.inTx(tx =>
+        decideOutcomeOfTwo(tx, {
+          ...{ payment: second, by: { person }, note: 'n', now },
+          ...{ outcome: 'returned', credit, borneBy },
+        }),
+      )
+    ).done
+  expect(await say('Ada', 'operator')).toBe('proposed')
+  expect(await say('Grace', 'operator')).toBe('decided')
+  await scene.run('read-rail-reports')
+  expect(await scene.statusesOf(payments)).toEqual(['returned', 'returned'])
+  expect(await scene.disagreements()).toEqual([])
 })
 
 test('of two people who confirm at the same time one carries it out, and giving back a batch takes two', async () => {

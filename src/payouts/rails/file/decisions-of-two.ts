@@ -8,7 +8,7 @@ import { closeException, type Decision, lockException } from './decisions.ts'
 import { decideOutcome, type OutcomeByHand } from './outcomes.ts'
 import { lockRail } from './rail-lock.ts'
 
-// Two people give back a batch, write off, and decide about a payment that two people had to approve.
+// Two people give back a batch, book a cost of the operator, and decide about a payment that two people had to approve.
 
 /** @property isKey for an operator key: one person can have two, so keys make no decision that takes two people */
 type By = Decider & { isKey?: boolean }
@@ -38,14 +38,21 @@ export async function decideOutcomeOfTwo(
   tx: Tx,
   { payment, by, note, now, ...decided }: { payment: string; by: By; note: string; now: Date } & OutcomeByHand,
 ): Promise<{ partnerId: string; withdrawalId: string; reference: string; done: 'decided' | 'proposed' | 'repeated' }> {
-  const { rail, reference, partnerId, withdrawalId } = await findPayout(tx, payment)
+  const payout = await findPayout(tx, payment)
+  const { rail, reference, partnerId, withdrawalId } = payout
   await lockRail(tx, { rail, for: 'records' })
   const carryOut = () => decideOutcome(tx, { payment, now, ...decided })
-  if (await wasApprovedByTwo(tx, [reference])) {
+  if (hasCost(decided, payout.amount) || (await wasApprovedByTwo(tx, [reference]))) {
     const done = await askTwo(tx, { subject: reference, decision: decided, by, note, now, carryOut })
     if (done !== 'confirmed') return { partnerId, withdrawalId, reference, done }
   }
   return { ...(await carryOut()), done: 'decided' }
+}
+
+/** Whether the operator bears a charge of a return that is recorded by hand. */
+function hasCost(decided: OutcomeByHand, amount: bigint): boolean {
+  if (decided.outcome !== 'returned') return false
+  return decided.credit.amount.amount < amount && decided.borneBy !== 'partner'
 }
 
 /** A decision that cannot be carried out is refused to the first person, so it is tried before it is proposed. */
@@ -77,6 +84,7 @@ async function takesTwo(
 ): Promise<boolean> {
   if (decided.decision === 'ignore' || decided.decision === 'book') return false
   if (decided.decision === 'write_off') return true
+  if ('charge' in decided && decided.charge?.borneBy === 'operator' && decided.charge.amount.amount > 0n) return true
   if (decided.decision === 'attach') return await wasApprovedByTwo(db, [decided.reference])
   const batch = await db
     .selectFrom('payoutBatches')
@@ -84,7 +92,8 @@ async function takesTwo(
     .where('rail', '=', rail)
     .where('messageId', '=', reference ?? '')
     .executeTakeFirst()
-  if (batch === undefined) return await wasApprovedByTwo(db, [reference ?? ''])
+  const named = decided.references ?? []
+  if (batch === undefined) return await wasApprovedByTwo(db, [reference ?? '', ...named])
   return decided.decision === 'give_back' || !batch.approvedAutomatically
 }
 

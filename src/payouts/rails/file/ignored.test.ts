@@ -30,7 +30,7 @@ async function since(): Promise<() => Promise<number>> {
   const before = (await scene.books()).float ?? 0
   return async () => ((await scene.books()).float ?? 0) - before
 }
-const charge = (amount: bigint) => ({ amount: { amount, currency: 'EUR' }, bornBy: 'operator' }) as const
+const charge = (amount: bigint) => ({ amount: { amount, currency: 'EUR' }, borneBy: 'operator' }) as const
 const refusal = /would be in no book/
 
 describe('Money that the bank booked for a payment or batch of ours is not ignored', () => {

@@ -73,31 +73,68 @@ describe('Money that the bank names only in words', () => {
   })
 
   test('less a charge is taken with the charge that the decision names, which the operator or the partner bears', async () => {
-    for (const bornBy of ['operator', 'partner'] as const) {
+    for (const borneBy of ['operator', 'partner'] as const) {
       await scene.nextWeek()
       const { payments } = await scene.sent(5_000)
       const { reference = '', memberId = '' } = payments[0] ?? {}
       await scene.answer(message(), `paid;${reference};5000EUR`)
       const before = await scene.books()
-      await scene.answer(message(), `entry;4500EUR;;${bornBy};2026-03-12;return ${reference}`)
+      await scene.answer(message(), `entry;4500EUR;;${borneBy};2026-03-12;return ${reference}`)
       await expect(decide({ decision: 'attach', reference })).rejects.toThrow('name the charge of 5.00 EUR')
       const charge = (amount: bigint) =>
-        ({ decision: 'attach', reference, charge: { amount: eur(amount), bornBy } }) as const
+        ({ decision: 'attach', reference, charge: { amount: eur(amount), borneBy } }) as const
       await expect(decide(charge(499n))).rejects.toThrow('name the charge of 5.00 EUR')
       await decide(charge(500n))
       expect(await scene.balanceOf(memberId)).toEqual({ available: 5_050, owed: 0 })
       const after = await scene.books()
       expect((after.float ?? 0) - (before.float ?? 0)).toBe(4_500)
-      const bearer = bornBy === 'operator' ? 'operator_costs' : 'written_off'
+      const bearer = borneBy === 'operator' ? 'operator_costs' : 'written_off'
       expect((after[bearer] ?? 0) - (before[bearer] ?? 0)).toBe(500)
     }
+  })
+
+  test('pays a payment of which the bank deducted a charge: what did not leave stays in the float', async () => {
+    for (const borneBy of ['operator', 'partner'] as const) {
+      await scene.nextWeek()
+      const { payments } = await scene.sent(5_000)
+      const { reference = '', memberId = '' } = payments[0] ?? {}
+      const before = await scene.books()
+      await scene.answer(message(), `entry;-4500EUR;;${borneBy};2026-03-12;transfer ${reference}`)
+      await expect(decide({ decision: 'attach', reference })).rejects.toThrow('name the charge of 5.00 EUR')
+      await decide({ decision: 'attach', reference, charge: { amount: eur(500n), borneBy } })
+      expect(await scene.statusesOf(payments)).toEqual(['paid'])
+      expect(await scene.balanceOf(memberId)).toEqual({ available: 0, owed: 0 })
+      const after = await scene.books()
+      expect((after.float ?? 0) - (before.float ?? 0)).toBe(-4_500)
+      expect(after.operator_costs ?? 0).toBe(before.operator_costs ?? 0)
+    }
+  })
+
+  test('recovers the payments that were given back and that the debit adds up to; later files say the same quietly', async () => {
+    const sent = await scene.sent(5_000, 6_000)
+    const [first = '', second = ''] = sent.payments.map(({ reference }) => reference)
+    await scene.answer(message(), `batch;${sent.messageId};rejected;FF01`)
+    await scene.answer(message(), `entry;-5000EUR;;E1;2026-03-12;transfer ${first.toLowerCase()}`)
+    expect(await scene.open()).toMatchObject([{ kind: 'money_out' }])
+    expect((await proposalsOf()).proposals).toMatchObject([{ reference: first, outcome: 'failed' }])
+    const before = await scene.books()
+    await expect(decide({ decision: 'recover' })).rejects.toThrow('The bank names no payment')
+    await expect(decide({ decision: 'recover', references: [second] })).rejects.toThrow('add up to 60.00 EUR')
+    await decide({ decision: 'recover', references: [first] })
+    expect(await scene.statusesOf(sent.payments)).toEqual(['paid', 'failed'])
+    expect(await scene.balanceOf(sent.payments[0]?.memberId ?? '')).toEqual({ available: 0, owed: 0 })
+    expect(((await scene.books()).float ?? 0) - (before.float ?? 0)).toBe(-5_000)
+    await scene.answer(message(), `paid;${first};5000EUR;;E9;2026-03-12`)
+    expect(await scene.open()).toEqual([])
+    await scene.answer(message(), `entry;-5000EUR;;E3;2026-03-13;transfer ${first}`)
+    await expect(decide({ decision: 'recover', references: [first] })).rejects.toThrow('is paid; its money was not')
   })
 
   test('is not attached with a charge as large as the payment: that is other money', async () => {
     const { payments } = await scene.sent(5_000)
     const { reference = '' } = payments[0] ?? {}
     await scene.answer(message(), `entry;-10000EUR;;E1;2026-03-11;${reference}`)
-    const charge = { amount: eur(5_000n), bornBy: 'operator' } as const
+    const charge = { amount: eur(5_000n), borneBy: 'operator' } as const
     await expect(decide({ decision: 'attach', reference, charge })).rejects.toThrow('A charge is less than its payment')
     const credit = { bookedOn: scene.harness.clock.now().toISOString().slice(0, 10), amount: eur(0n) }
     await expect(say(reference, { outcome: 'returned', credit })).rejects.toThrow('A charge is less than its payment')
@@ -110,7 +147,7 @@ describe('Money that the bank names only in words', () => {
     const before = await scene.books()
     await scene.answer(message(), `returned;${reference};4500EUR;AC04;E3;2026-03-12`)
     await expect(decide({ decision: 'give_back' })).rejects.toThrow('name the charge of 5.00 EUR')
-    await decide({ decision: 'give_back', charge: { amount: eur(500n), bornBy: 'operator' } })
+    await decide({ decision: 'give_back', charge: { amount: eur(500n), borneBy: 'operator' } })
     expect(await scene.statusesOf(payments)).toEqual(['returned'])
     expect(((await scene.books()).float ?? 0) - (before.float ?? 0)).toBe(4_500)
   })

@@ -12,7 +12,7 @@ import { lockRail } from './rail-lock.ts'
 export type OutcomeByHand =
   | { outcome: 'paid' | 'failed' }
   /** `credit`: the entry by which the money arrived; a charge makes up what it lacks. */
-  | { outcome: 'returned'; credit: { bookedOn: Day; amount: Money }; chargeTo?: Charge['bornBy'] | undefined }
+  | { outcome: 'returned'; credit: { bookedOn: Day; amount: Money }; borneBy?: Charge['borneBy'] | undefined }
 
 /**
  * Ends a sent payment that no file answers. A file that says the same later changes nothing, and another is an exception.
@@ -50,13 +50,13 @@ async function bookCredit(
     payout,
     batch,
     credit: { bookedOn, amount },
-    chargeTo = 'operator',
+    borneBy = 'operator',
     now,
   }: {
     payout: DecidedPayment
     batch: batches.Batch | null
     credit: { bookedOn: Day; amount: Money }
-    chargeTo?: Charge['bornBy'] | undefined
+    borneBy?: Charge['borneBy'] | undefined
     now: Date
   },
 ): Promise<{ day: Day; amount: bigint }> {
@@ -65,7 +65,7 @@ async function bookCredit(
   if (batch !== null && bookedOn < batch.valueDate)
     throw problem('Conflict', `The payment was made on ${batch.valueDate}, so it cannot have come back on ${bookedOn}`)
   const missing = { amount: payout.amount - amount.amount, currency }
-  const charge = missing.amount > 0n ? { amount: missing, bornBy: chargeTo } : undefined
+  const charge = missing.amount > 0n ? { amount: missing, borneBy: borneBy } : undefined
   requireCharge({ payout, outcome: 'returned', amount: amount.amount, charge })
   if (charge !== undefined) await bearCharge(tx, { rail, exceptionId: null, partnerId, charge, now })
   return { day: bookedOn, amount: payout.amount }

@@ -14,7 +14,8 @@ type GivenBack = { reference: string; partnerId: string; amount: bigint; currenc
 
 /**
  * Recovers payments that the bank made after their money was given back. The withdrawals follow with the next reports of the rail.
- * @param references of the payments of a batch that the bank made; without them, all that were given back
+ * @param references of the payments that the bank made: of a batch, all that were given back without them; of a debit that names no
+ *   payment, those whose money it is
  * @throws Problem `Conflict` if the payments do not explain what the bank debited
  */
 export async function recover(
@@ -30,6 +31,7 @@ export async function recover(
   if (bookedOn === null) await refuseIfWrittenOff(tx, { rail, references: payments.map(({ reference }) => reference) })
   const recovered = await recoverPayments(tx, {
     ...{ rail, exceptionId: id, references: payments.map(({ reference }) => reference), now },
+    bookedOn: isUnnamedDebit(exception) ? bookedOn : null,
   })
   if (batchId === null || bookedOn === null) await closeExplained(tx, { exception, recovered, batchId, now })
   // The debit that is decided must be the one that the payments explain.
@@ -48,6 +50,7 @@ export async function lockGivenBack(
   { exception, references = [] }: { exception: exceptions.Decided; references?: readonly string[] | undefined },
 ): Promise<{ batchId: string | null; payments: GivenBack[] }> {
   const { rail, kind, reference, amount, bookedOn } = exception
+  if (isUnnamedDebit(exception)) return { batchId: null, payments: await lockNamed(tx, { exception, references }) }
   if (kind !== 'paid_after_give_back' || reference === null)
     throw problem('Conflict', 'Only what the bank paid after its money was given back is recovered')
   const debit = bookedOn === null || amount === null ? null : -amount
@@ -84,6 +87,44 @@ export async function lockGivenBack(
       )
   }
   return { batchId, payments }
+}
+
+/** Whether the bank debited money without naming a payment or batch as banks do: its words may name one. */
+function isUnnamedDebit({ kind, amount, bookedOn }: exceptions.Decided): boolean {
+  return (kind === 'money_out' || kind === 'unmatched') && bookedOn !== null && amount !== null && amount < 0n
+}
+
+/** Locks the payments that an operator takes a debit for. They must have been given back, and add up to it. */
+async function lockNamed(
+  tx: Tx,
+  {
+    exception: { rail, amount, currency },
+    references,
+  }: { exception: exceptions.Decided; references: readonly string[] },
+): Promise<GivenBack[]> {
+  if (references.length === 0)
+    throw problem('Conflict', 'The bank names no payment; name those that it made after their money was given back')
+  const payments: GivenBack[] = []
+  // In order, as all that lock several payments of a batch.
+  for (const reference of [...new Set(references)].sort()) {
+    const { outcome, ...payment } = await lockPayout(tx, reference)
+    if (payment.rail !== rail) throw problem('Conflict', `${reference} was not sent through ${rail}`)
+    if (outcome !== 'failed' && outcome !== 'returned')
+      throw problem(
+        'Conflict',
+        `The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`,
+      )
+    payments.push(payment)
+  }
+  const debit = -(amount ?? 0n)
+  if (sum(payments) !== debit || payments.some(payment => payment.currency !== currency)) {
+    const words = (units: bigint) => inWords({ amount: units, currency: currency ?? 'EUR' })
+    throw problem(
+      'Conflict',
+      `The payments add up to ${words(sum(payments))}, but the bank debited ${words(debit)}; name the payments that it made`,
+    )
+  }
+  return payments
 }
 
 /** Refuses what an acceptance or status says of payments whose debit the operator bears: it tells of the same money. */

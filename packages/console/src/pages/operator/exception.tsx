@@ -118,7 +118,7 @@ type Decision = keyof typeof decisions
 function choicesFor(exception: PayoutException): Decision[] {
   const { kind, outcome, reference, bookedOn, amount } = exception
   if (kind === 'money_in') return ['book', 'attach', 'ignore']
-  if (kind === 'money_out') return ['book', 'attach', 'write_off', 'ignore']
+  if (kind === 'money_out') return ['book', 'attach', 'recover', 'write_off', 'ignore']
   if (kind === 'paid_after_give_back') return ['recover', bookedOn === null ? 'ignore' : 'write_off']
   const isBooked =
     bookedOn !== null && amount !== null && (exception.batchId !== null || exception.withdrawalId !== null)
@@ -140,7 +140,7 @@ const isOfBatch = ({ batchId, withdrawalId }: PayoutException) => batchId !== nu
 
 function bodyOf(given: Record<string, string>, { amount }: PayoutException): ExceptionClosing {
   const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
-  const { decision = '', note = '', references, charge, bornBy, ...others } = fields
+  const { decision = '', note = '', references, charge, borneBy, ...others } = fields
   const currency = amount?.currency
   return {
     ...others,
@@ -152,7 +152,7 @@ function bodyOf(given: Record<string, string>, { amount }: PayoutException): Exc
       : {
           charge: {
             amount: readFields({ charge }, field => field('charge', amountIn(currency))),
-            bornBy: bornBy === 'partner' ? 'partner' : 'operator',
+            borneBy: borneBy === 'partner' ? 'partner' : 'operator',
           },
         }),
   }
@@ -209,7 +209,7 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
                 />
                 <Choice
                   label="Borne by"
-                  name="bornBy"
+                  name="borneBy"
                   value="operator"
                   choices={[
                     ['operator', 'The operator'],
@@ -224,6 +224,16 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
                 name="references"
                 problem={problemOf('references')}
                 note="OW…, separated by spaces. They must add up to what the bank did not debit; the others are then paid"
+                isRequired
+              />
+            )}
+            {decision === 'recover' && exception.kind === 'money_out' && (
+              <Field
+                label="References of the payments that the bank made"
+                name="references"
+                problem={problemOf('references')}
+                note="OW…, separated by spaces. Their money was given back, and they add up to the debit"
+                value={exception.proposals.map(({ reference }) => reference).join(' ')}
                 isRequired
               />
             )}

@@ -108,7 +108,7 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
                 </div>
                 <Choice
                   label="A charge is borne by"
-                  name="chargeTo"
+                  name="borneBy"
                   value="operator"
                   choices={[
                     ['operator', 'The operator'],
@@ -132,7 +132,7 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
 }
 
 function bodyOf(fields: Record<string, string>, { amount: { currency } }: Payment): PaymentOutcome {
-  const { note = '', chargeTo } = fields
+  const { note = '', borneBy } = fields
   // The server says that the outcome is missing.
   const outcome = (fields.outcome ?? '') as Outcome
   if (outcome !== 'returned') return { outcome, note }
@@ -140,7 +140,7 @@ function bodyOf(fields: Record<string, string>, { amount: { currency } }: Paymen
     bookedOn: field('bookedOn', dayIn),
     amount: field('amount', amountIn(currency)),
   }))
-  return { outcome, note, credit, chargeTo: chargeTo === 'partner' ? 'partner' : 'operator' }
+  return { outcome, note, credit, borneBy: borneBy === 'partner' ? 'partner' : 'operator' }
 }
 
 function dayIn(text: string): string {

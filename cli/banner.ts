@@ -6,7 +6,7 @@ export type Banner = {
   mode: Settings['OPENWAGE_MODE']
   roles: Roles
   address: string | undefined
-  database: Pick<Database, 'dataDir' | 'psqlHint'>
+  database: Pick<Database, 'dataDir' | 'keySource' | 'psqlHint'>
   /** The sandbox API key, if known. */
   key: string | undefined
   /** The token of a one-time link that signs in to the console of a sandbox. */
@@ -29,6 +29,7 @@ export function banner(start: Banner): string {
     Console: address && consoleToken && linkTo('sign-in', consoleToken, address),
     'Test key': key,
     Data: database.dataDir,
+    Key: 'file' in database.keySource ? `${database.keySource.file} (back it up apart from the data)` : undefined,
     Database: database.psqlHint,
   }
   return [

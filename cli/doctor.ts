@@ -6,6 +6,8 @@ import { readBooks } from '../src/operators/books.ts'
 import type { DatabaseFacts, DatabaseFault, Finding, SettingsFacts } from '../src/operators/finding.ts'
 import { diagnose } from '../src/operators/findings.ts'
 import { faultsOfSecrets } from '../src/payouts/rails/adyen/secrets.ts'
+import { openSealer } from '../src/sealing/installation-keys.ts'
+import { placeOf } from '../src/sealing/key-providers.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { countOf, printResult } from './print.ts'
@@ -59,7 +61,10 @@ async function readDatabase(settings: Settings, now: Date): Promise<DatabaseFact
 }
 
 async function readDatabaseFacts(settings: Settings, now: Date): Promise<DatabaseFacts | DatabaseFault> {
-  const { db, close } = await openDatabase(settings, openLog('warn'), { mayCreate: false, isStarting: false })
+  const { db, keySource, close } = await openDatabase(settings, openLog('warn'), {
+    mayCreate: false,
+    isStarting: false,
+  })
   try {
     const schema = await readSchemaState(db)
     if (schema.pending.length > 0) {
@@ -75,6 +80,10 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
       .setAccessMode('read only')
       .execute(async tx => ({
         isEmbedded: settings.DATABASE_URL === '',
+        installationKey: {
+          place: placeOf(keySource),
+          fault: await openSealer(tx, keySource).then(() => undefined, reasonOf),
+        },
         ...(await readBooks(tx, { mode: settings.OPENWAGE_MODE, now })),
       }))
   } finally {

@@ -1,7 +1,6 @@
 import { Command } from 'commander'
 import { readSettings } from '../src/config.ts'
-import { migrate } from '../src/database/migrate.ts'
-import { openDatabase } from '../src/main.ts'
+import { migrateDatabase, openDatabase } from '../src/main.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'
 import { printResult } from './print.ts'
@@ -13,7 +12,7 @@ export const migrateCommand = new Command('migrate')
   .action(async options => {
     const database = await openDatabase(readSettings(terminal().env), openLog('warn'), { as: 'owner' })
     try {
-      const applied = await migrate(database.db, database.pool, database.appRole)
+      const applied = await migrateDatabase(database)
       printResult(options, {
         value: { applied },
         text: () => (applied.length === 0 ? 'The database is already up to date.' : `Applied: ${applied.join(', ')}`),

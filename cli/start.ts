@@ -31,9 +31,9 @@ export const startCommand = new Command('start')
     let stop = database.close
     try {
       // When the API and the worker are separate processes, the operator migrates first.
-      await prepare(database, { mayMigrate: isWhole, log, onProgress: step => log.info(step) })
+      const sealer = await prepare(database, { mayMigrate: isWhole, log, onProgress: step => log.info(step) })
       await db.transaction().execute(tx => claimMode(tx, { mode, now: systemClock() }))
-      const running = await run(database, { settings, roles, log, now: systemClock })
+      const running = await run(database, { settings, roles, sealer, log, now: systemClock })
       stop = running.stop
       const drainMs = settings.OPENWAGE_DRAIN_SECONDS * 1_000
       shutdown.stopWith(running.stop, { drainMs, farewell: farewell(database) })

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import pino from 'pino'
 import { buildApp } from '../src/app.ts'
 import { Settings } from '../src/config.ts'
@@ -9,6 +10,7 @@ import { exampleIssue } from '../src/http/operation.ts'
 import { exampleId } from '../src/ids.ts'
 import { systemClock } from '../src/main.ts'
 import { fixtures, provokeHeader, rows } from '../src/sandbox/test-values.ts'
+import { Sealer } from '../src/sealing/sealer.ts'
 import type { Tier } from '../src/tiers/rules.ts'
 import { withdrawComponent } from './component.ts'
 import { operatorClient, sdkFiles } from './sdk.ts'
@@ -45,6 +47,7 @@ async function openapiDocuments(databases: Databases) {
   const app = await buildApp({
     ...databases,
     log: pino({ level: 'silent' }),
+    sealer: new Sealer([{ number: 1, key: randomBytes(32) }]),
     ...{ now: systemClock, mode: 'sandbox', bankOf: () => null },
   })
   const documents = {

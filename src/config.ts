@@ -92,12 +92,17 @@ export const Settings = Type.Object({
     description:
       'What the groups of the OpenID provider grant, as JSON: `{"operations":["operator"],"acme-payroll":["payroll@par_…"]}`. It then decides about all roles of the people who sign in through the provider. If empty, roles are given in the console.',
   }),
-  OPENWAGE_SECRET_KEYS: Type.String({
+  OPENWAGE_INSTALLATION_KEY_FILE: Type.String({
     default: '',
-    pattern: '^([A-Za-z0-9+/]{43}=(,[A-Za-z0-9+/]{43}=)*)?$',
+    description:
+      'Path of the file with the installation’s key, which protects the secrets in the database; see docs/operations/backups.md. All processes need the same key. The first start of an empty database creates the file. If empty, `installation.key` in a folder beside the data folder, `data-key` in the checkout.',
+  }),
+  OPENWAGE_INSTALLATION_KEY: Type.String({
+    default: '',
+    pattern: '^([A-Za-z0-9+/]{43}=)?$',
     examples: ['the output of: openssl rand -base64 32'],
     description:
-      'Keys that encrypt the secrets of second factors in the database, each 32 bytes in base64, separated by commas: the first encrypts, all decrypt. Make one with `openssl rand -base64 32`. If empty, the secrets are stored as they are.',
+      'The installation’s key itself instead of a file: 32 bytes in base64, for example from `openssl rand -base64 32`.',
   }),
   OPENWAGE_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
     type: 'string',

@@ -3,6 +3,7 @@ import net from 'node:net'
 import pino from 'pino'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { startHarness } from '../test/harness.ts'
+import { keySettings, keySource } from '../test/installation-key.ts'
 import { defaultHealthPort, readSettings } from './config.ts'
 import type { Databases } from './database/connect.ts'
 import { outageOutcome } from './database/errors.ts'
@@ -22,6 +23,7 @@ test('an API in live mode without a connected bank refuses intents and completio
   await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId: completed } })
 
   const running = await run(databaseOf(harness), {
+    sealer: harness.sealer,
     settings: readSettings({ OPENWAGE_MODE: 'live', PORT: '0' }),
     roles: { api: true, worker: false },
     log: quiet,
@@ -73,6 +75,7 @@ test.each([
   const messages: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
   const running = await run(databaseOf(harness), {
+    sealer: harness.sealer,
     settings: readSettings({ OPENWAGE_MODE: mode, OPENWAGE_HEALTH_PORT: '0' }),
     roles: { api: false, worker: true },
     log,
@@ -90,6 +93,7 @@ test('a worker that finds the default health port in use warns and runs without 
   const messages: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
   const running = await run(databaseOf(harness), {
+    sealer: harness.sealer,
     settings: readSettings({}),
     roles: { api: false, worker: true },
     log,
@@ -104,6 +108,7 @@ test('a worker does not start if its configured health port is in use', async ()
   onTestFinished(() => harness.stop())
   const port = await occupy(0)
   const starting = run(databaseOf(harness), {
+    sealer: harness.sealer,
     settings: readSettings({ OPENWAGE_HEALTH_PORT: String(port) }),
     roles: { api: false, worker: true },
     log: pino({ level: 'silent' }),
@@ -120,7 +125,12 @@ test('a start waits for a PostgreSQL that answers late, and says so; in service 
   const { port, nextHeld, pass } = await startHoldingProxy(`${harness.host}/.s.PGSQL.5432`)
   const addressOf = (user: string) => `postgres://${user}@127.0.0.1:${port}/${harness.database}`
   const { user, owner } = harness
-  const settings = readSettings({ DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner), PORT: '0' })
+  const settings = readSettings({
+    DATABASE_URL: addressOf(user),
+    DATABASE_OWNER_URL: addressOf(owner),
+    PORT: '0',
+    ...keySettings,
+  })
   const messages: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
   // Not the timers of sockets.
@@ -142,8 +152,9 @@ test('a start waits for a PostgreSQL that answers late, and says so; in service 
   vi.advanceTimersByTime(59_999)
   expect(messages).toEqual([isSaid, isSaid])
   pass(held)
-  await preparing
-  const running = await run(database, { settings, roles: { api: true, worker: false }, log, now: harness.clock.now })
+  const sealer = await preparing
+  const roles = { api: true, worker: false }
+  const running = await run(database, { settings, roles, sealer, log, now: harness.clock.now })
   onTestFinished(() => running.stop())
 
   const idle = Array.from({ length: database.pool.idleCount }, () => database.pool.connect())
@@ -244,6 +255,6 @@ async function occupy(port: number): Promise<number> {
 function databaseOf({ db, batchDb, withCopying, pool, endStart }: Omit<Databases, 'close'>): Database {
   return {
     ...{ db, batchDb, withCopying, pool, endStart, ownerConnection: '', appRole: { name: '' } },
-    ...{ dataDir: undefined, psqlHint: undefined, close: async () => undefined },
+    ...{ dataDir: undefined, keySource, psqlHint: undefined, close: async () => undefined },
   }
 }

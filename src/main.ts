@@ -1,3 +1,4 @@
+import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { EmbeddedPostgres } from '@openwage/embedded-postgres'
@@ -20,9 +21,14 @@ import type { AdyenSettings } from './payouts/rails/adyen/settings.ts'
 import type { FileRailSettings } from './payouts/rails/file/format.ts'
 import { simulatedBank } from './payouts/simulated-bank.ts'
 import { RequestLog } from './requests/recorder.ts'
+import { ensureInstallationKey, openSealer } from './sealing/installation-keys.ts'
+import { type KeySource, keySourceOf, placeOf } from './sealing/key-providers.ts'
+import type { Sealer } from './sealing/sealer.ts'
 import type { Clock } from './time.ts'
 import { Fence } from './webhooks/fence.ts'
 import type { Worker } from './worker.ts'
+
+const checkoutDir = fileURLToPath(new URL('..', import.meta.url))
 
 /** The only real clock. Everything else receives a clock as an argument. */
 export const systemClock: Clock = () => new Date()
@@ -33,6 +39,8 @@ export type Database = Databases & {
   appRole: AppRole
   /** The data directory of the embedded PostgreSQL; undefined with DATABASE_URL. */
   dataDir: string | undefined
+  /** Where the installation's key is. */
+  keySource: KeySource
   psqlHint: string | undefined
 }
 
@@ -57,6 +65,7 @@ export async function openDatabase(
       'DATABASE_OWNER_URL requires DATABASE_URL: set it to the address at which the service connects to the same database',
     )
   const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, { log, mayCreate }) : undefined
+  const keySource = keySourceOf(settings, { dataDir: embedded?.dataDir ?? path.join(checkoutDir, 'data') })
   const appConnection = embedded?.connection ?? settings.DATABASE_URL
   const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_OWNER_URL || settings.DATABASE_URL)
   const databases = connect(as === 'app' ? appConnection : ownerConnection, {
@@ -83,7 +92,7 @@ export async function openDatabase(
   return {
     ...databases,
     ...{ ownerConnection, appRole: appRoleOf(appConnection) },
-    ...{ dataDir: embedded?.dataDir, psqlHint: embedded?.psqlHint, close },
+    ...{ dataDir: embedded?.dataDir, keySource, psqlHint: embedded?.psqlHint, close },
   }
 }
 
@@ -106,7 +115,7 @@ async function openEmbedded(
 ): Promise<EmbeddedPostgres> {
   return await startEmbeddedPostgres({
     mayCreate,
-    checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
+    checkoutDir,
     ...(dataDir === '' ? {} : { dataDir }),
     onProgress: step => log.info(step),
     onLost: reason => log.error({ reason }, 'lost PostgreSQL: restarting it'),
@@ -124,25 +133,42 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * Ensures that the schema is up to date.
+ * Brings the schema up to date, gives a new database the key of the installation, and compares that of any other.
+ * @param database connected as the owner
+ * @returns the names of the migrations that this call applied
+ */
+export async function migrateDatabase({
+  db,
+  pool,
+  appRole,
+  keySource,
+}: Pick<Database, 'db' | 'pool' | 'appRole' | 'keySource'>): Promise<string[]> {
+  const applied = await migrate(db, pool, appRole)
+  await ensureInstallationKey(db, { source: keySource, now: systemClock() })
+  await openSealer(db, keySource)
+  return applied
+}
+
+/**
+ * Ensures that the schema is up to date, and opens the installation's key.
  * @param mayMigrate false if the operator migrates, with `openwage migrate`
  * @throws Error with a message for the operator
  */
 export async function prepare(
-  { db, ownerConnection, appRole }: Database,
+  { db, ownerConnection, appRole, keySource }: Database,
   {
     mayMigrate,
     log,
     onProgress = () => undefined,
   }: { mayMigrate: boolean; log: Logger; onProgress?: (step: string) => void },
-): Promise<void> {
+): Promise<Sealer> {
   if (mayMigrate) {
     const owner = connect(ownerConnection, { log, connectionsMax: ownerConnectionsMax, isStarting: true })
     try {
       await connectFirst(owner.pool, log)
       // As the owner: while another process is migrating, the app role may have no rights yet.
       if ((await readSchemaState(owner.db)).pending.length > 0) onProgress('creating and updating tables')
-      await migrate(owner.db, owner.pool, appRole)
+      await migrateDatabase({ ...owner, appRole, keySource })
     } finally {
       await owner.close()
     }
@@ -152,6 +178,7 @@ export async function prepare(
     throw new Error(`The database schema is out of date; run openwage migrate (pending: ${state.pending.join(', ')})`)
   const tooNew = await describeNewerSchema(state)
   if (tooNew !== undefined) throw new Error(tooNew)
+  return await openSealer(db, keySource)
 }
 
 // One holds the lock, one migrates our schema, one migrates graphile-worker's.
@@ -176,7 +203,7 @@ export type Running = {
  */
 export async function run(
   database: Database,
-  { settings, roles, log, now }: { settings: Settings; roles: Roles; log: Logger; now: Clock },
+  { settings, roles, sealer, log, now }: { settings: Settings; roles: Roles; sealer: Sealer; log: Logger; now: Clock },
 ): Promise<Running> {
   const { db, batchDb, withCopying, pool } = database
   const { HOST: host, PORT: port, OPENWAGE_HEALTH_PORT: healthPort, OPENWAGE_MODE: mode } = settings
@@ -193,7 +220,7 @@ export async function run(
   if (excess !== undefined) log.warn(excess)
   try {
     // Imported late and only as needed: these modules are most of the load time.
-    const context = { db, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
+    const context = { db, sealer, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
     const fence = fenceOf(settings)
     const configured = await readAllRails(settings)
     const rails = await railsOf(settings, { db, log, now, configured })
@@ -219,6 +246,7 @@ export async function run(
               railsFile: settings.OPENWAGE_RAILS,
               publicUrl: settings.OPENWAGE_PUBLIC_URL,
               isEmbedded: settings.DATABASE_URL === '',
+              keyPlace: placeOf(database.keySource),
             },
             notifications: await receiversOf(configured.adyen, { db, log, now }),
           },
@@ -241,6 +269,7 @@ export async function run(
       const { Sender } = await import('./webhooks/send.ts')
       worker = await startWorker({ db, log, now }, pool, {
         rails,
+        sealer,
         sender: new Sender(fence, { clockMs: Date.now }),
         realNow: systemClock,
         isSandbox: mode === 'sandbox',

@@ -7,6 +7,7 @@ import { limitConnecting, openQueuePool } from './database/connect.ts'
 import { scopesOf } from './partners/clocks.ts'
 import type { Rail } from './payouts/rail.ts'
 import { internalTasks, longTasks, payoutTasks } from './registered-tasks.ts'
+import type { Sealer } from './sealing/sealer.ts'
 import type { TaskContext, TaskName, Tasks } from './tasks.ts'
 import type { Clock } from './time.ts'
 import { Delivery } from './webhooks/delivery.ts'
@@ -29,6 +30,7 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
  * Runs the background tasks until stopped, and survives an outage of PostgreSQL. Any number of workers may run
  * concurrently.
  * @param rails pay out withdrawals; without one for its currency, a withdrawal stays held
+ * @param options.sealer opens the secrets of webhook endpoints
  * @param options.sender sends webhook deliveries
  * @param options.realNow the real clock: how long a claim lasts does not follow the clock of the tasks
  * @param options.isSandbox whether partners have clocks, which can be moved
@@ -37,7 +39,13 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
 export async function startWorker(
   context: TaskContext,
   pool: pg.Pool,
-  { rails, sender, realNow, isSandbox = false }: { rails: Rail[]; sender: Sender; realNow: Clock; isSandbox?: boolean },
+  {
+    rails,
+    sealer,
+    sender,
+    realNow,
+    isSandbox = false,
+  }: { rails: Rail[]; sealer: Sealer; sender: Sender; realNow: Clock; isSandbox?: boolean },
 ): Promise<Worker> {
   const sandbox = isSandbox ? await import('./sandbox/tasks.ts') : undefined
   const scoped = isSandbox ? inEachScope : (tasks: Partial<Tasks>) => tasks
@@ -76,7 +84,7 @@ export async function startWorker(
     for (const start of [startInternal, startExternal]) running.push(await keepRunning(context, start))
     limitConnecting(queue)
     const heartbeat = await startHeartbeat(context, isWorking)
-    const delivery = new Delivery({ ...context, realNow, hasClocks: isSandbox, sender })
+    const delivery = new Delivery({ ...context, realNow, hasClocks: isSandbox, sealer, sender })
     delivery.start()
     return {
       isWorking,

@@ -79,7 +79,7 @@ test('the checks see the whole program', () => {
   for (const { imports } of modules)
     for (const each of imports) expect(/\.(json|css)$/.test(each) || files.includes(each), each).toBe(true)
   const folders = new Set(files.filter(file => file.startsWith('src/')).map(folderOf))
-  const known = [...slices, ...books, 'database', 'http']
+  const known = [...slices, ...books, 'database', 'http', 'sealing']
   expect([...folders].filter(folder => !folder.endsWith('.ts') && !known.includes(folder))).toEqual([])
 })
 

@@ -15,10 +15,12 @@ import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
 import type { Rail } from '../src/payouts/rail.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { RequestLog } from '../src/requests/recorder.ts'
+import { openSealer } from '../src/sealing/installation-keys.ts'
 import type { TierTerms } from '../src/tiers/rules.ts'
 import { setTier } from '../src/tiers/tiers.ts'
 import { Fence } from '../src/webhooks/fence.ts'
 import { assertEveryAnswer, verifyAnswer } from './contract.ts'
+import { keySettings, keySource } from './installation-key.ts'
 
 /** A clock that only moves when a test moves it. */
 export type TestClock = {
@@ -93,10 +95,11 @@ export async function startHarness({
   const fence = new Fence({ allowsHttp: mode === 'sandbox', allowsLoopback: true, refusedPorts: [5432] })
   const { db } = databases
   await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
+  const sealer = await openSealer(db, keySource)
   const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
   const recordRequest = requestLog.record
   const app = await buildApp(
-    { ...databases, lanes, log, now: clock.now, mode, bankOf, recordRequest, console },
+    { ...databases, lanes, sealer, log, now: clock.now, mode, bankOf, recordRequest, console },
     { fence, rails, ...(fileRails ? { fileRails } : {}) },
   )
   const addressOf = (role: string) => `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
@@ -145,6 +148,7 @@ export async function startHarness({
     /** Connected as the owner of the tables, for what the app role may not read or change. */
     ownerDb: asOwner.db,
     clock,
+    sealer,
     /** Writes the requests until now to the request log. */
     flushRequestLog: () => requestLog.flush(),
     host,
@@ -153,7 +157,7 @@ export async function startHarness({
     owner,
     superuser,
     /** For commands that use the same database. */
-    settings: { DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner) },
+    settings: { DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner), ...keySettings },
     mode,
     fence,
     partner: mine.partner,
@@ -203,7 +207,7 @@ export async function startHarness({
      */
     async startSecond(options: { rails?: Rail[]; moveMsMax?: number } = {}) {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
-      const context = { ...databases, log, now: clock.now, mode, bankOf }
+      const context = { ...databases, sealer, log, now: clock.now, mode, bankOf }
       const secondApp = await buildApp(context, { fence, rails, ...options })
       return {
         call: callerOf(secondApp),

@@ -10,6 +10,8 @@ import type { TestProject } from 'vitest/node'
 import { connect } from '../src/database/connect.ts'
 import { startEmbeddedPostgres } from '../src/database/embedded.ts'
 import { migrate } from '../src/database/migrate.ts'
+import { ensureInstallationKey } from '../src/sealing/installation-keys.ts'
+import { keySource } from './installation-key.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -52,6 +54,7 @@ export async function startTestPostgres() {
   await server.db.destroy()
   const { db, pool } = connect({ host, user: owner, database: 'template_openwage' }, { log })
   await migrate(db, pool, { name: user })
+  await ensureInstallationKey(db, { source: keySource, now: new Date() })
   await db.destroy()
   return {
     host,

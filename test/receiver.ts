@@ -61,9 +61,17 @@ export function verify(secret: string, { headers, body }: Received): EventBody {
 
 /** The delivery of webhooks by a worker, whose rounds a test runs with `deliverDue`. */
 export function deliveryOf(
-  { db, clock, fence, mode }: Pick<Harness, 'db' | 'clock' | 'fence' | 'mode'>,
+  { db, clock, fence, mode, sealer }: Pick<Harness, 'db' | 'clock' | 'fence' | 'mode' | 'sealer'>,
   { log = pino({ level: 'silent' }) as Logger, realNow = () => new Date() } = {},
 ): Delivery {
   const hasClocks = mode === 'sandbox'
-  return new Delivery({ db, log, now: clock.now, realNow, hasClocks, sender: new Sender(fence, { clockMs: Date.now }) })
+  return new Delivery({
+    db,
+    log,
+    now: clock.now,
+    realNow,
+    hasClocks,
+    sealer,
+    sender: new Sender(fence, { clockMs: Date.now }),
+  })
 }

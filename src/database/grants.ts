@@ -33,6 +33,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     delete: true,
   },
   installation: { insert: true },
+  installationKeys: {},
   installationAuditLog: { insert: true },
   invoiceLines: { insert: true },
   invoices: { insert: true, update: ['status', 'paidReference', 'paidOn'] },

@@ -151,6 +151,12 @@ export type DB = {
     address: string | null
     requestId: string | null
   }
+  installationKeys: {
+    number: number
+    wrapped: Buffer
+    provider: string
+    createdAt: Date
+  }
   invoiceLines: {
     partnerId: string
     invoiceId: string
@@ -771,7 +777,7 @@ export type DB = {
     url: string
     description: string | null
     types: string[]
-    headers: Generated<unknown>
+    headers: Buffer
     enabled: Generated<boolean>
     disabledReason: 'failing' | 'gone' | 'requested' | null
     createdAt: Date
@@ -793,7 +799,7 @@ export type DB = {
   webhookSecrets: {
     partnerId: string
     endpointId: string
-    secret: string
+    secret: Buffer
     createdAt: Date
     expiresAt: Date | null
   }

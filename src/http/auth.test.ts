@@ -14,9 +14,9 @@ const logged: { msg: string; status: number; address?: string }[] = []
 beforeAll(async () => {
   harness = await startHarness()
   const log = pino({ level: 'info' }, { write: line => logged.push(JSON.parse(line)) })
-  const { db, mode, clock } = harness
+  const { db, mode, clock, sealer } = harness
   const start = (trustedProxies: string) => {
-    const app = createServer({ db, log, now: clock.now, mode, trustedProxies })
+    const app = createServer({ db, log, now: clock.now, mode, sealer, trustedProxies })
     app.get('/v1/things', { config: { scope: 'any' } }, async () => ({}))
     return app
   }
@@ -92,7 +92,7 @@ test('a client that repeats one unknown key always gets 401, however often', asy
 test('a key with a wrong checksum, or of the other mode, is refused without a query', async () => {
   const log = pino({ level: 'silent' })
   const { db, close } = connect({ host: '/nowhere', user: 'x', database: 'x' }, { log })
-  const app = createServer({ db, log, now: harness.clock.now, mode: 'sandbox' })
+  const app = createServer({ db, log, now: harness.clock.now, mode: 'sandbox', sealer: harness.sealer })
   app.get('/v1/things', { config: { scope: 'any' } }, async () => ({}))
   const good = newSecret('sandbox')
   const bad = `${good.slice(0, -1)}${good.endsWith('0') ? '1' : '0'}`

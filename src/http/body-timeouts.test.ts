@@ -17,7 +17,10 @@ beforeAll(async () => {
   harness = await startHarness()
   const log = pino({ level: 'warn' }, { write: line => logged.push(line) })
   const limits = { arrivalMsMax: 150, closingArrivalMsMax: 150, checkEveryMs: 20 }
-  app = createServer({ db: harness.db, log, now: harness.clock.now, mode: harness.mode }, limits)
+  app = createServer(
+    { db: harness.db, log, now: harness.clock.now, mode: harness.mode, sealer: harness.sealer },
+    limits,
+  )
   app.post('/v1/things', { config: { scope: 'any' } }, async request => ({ got: request.body }))
   app.register(async (scope: App) => {
     acceptUploads(scope)
@@ -103,7 +106,13 @@ test('bodies that arrive in time are accepted, one after the other on one connec
 
 test('when the service stops, endless bodies are cut off', async () => {
   const second = createServer(
-    { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now, mode: harness.mode },
+    {
+      db: harness.db,
+      log: pino({ level: 'silent' }),
+      now: harness.clock.now,
+      mode: harness.mode,
+      sealer: harness.sealer,
+    },
     { arrivalMsMax: 60_000, closingArrivalMsMax: 50, checkEveryMs: 20 },
   )
   let heads = 0

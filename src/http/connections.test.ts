@@ -28,7 +28,10 @@ afterEach(async () => {
 /** Serves an answer too large for the kernel's buffer, and a stream of many chunks. */
 async function listen(overrides: Partial<typeof limits> = {}): Promise<{ port: number; accepted: net.Socket[] }> {
   const log = pino({ level: 'silent' })
-  app = createServer({ db: harness.db, log, now: harness.clock.now, mode: harness.mode }, { ...limits, ...overrides })
+  app = createServer(
+    { db: harness.db, log, now: harness.clock.now, mode: harness.mode, sealer: harness.sealer },
+    { ...limits, ...overrides },
+  )
   const file = await staticFile('text/plain', Buffer.alloc(large))
   app.get('/file', async (request, reply) => sendStaticFile(request, reply, { file, cacheControl: 'no-cache' }))
   app.get('/livez', async () => ({ status: 'ok' }))

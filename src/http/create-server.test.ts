@@ -217,6 +217,7 @@ test.each(['ENOSPC', 'EDQUOT', 'EROFS', 'EMFILE'])(
   async code => {
     const app = createServer({
       db: harness.db,
+      sealer: harness.sealer,
       log: pino({ level: 'silent' }),
       now: harness.clock.now,
       mode: harness.mode,

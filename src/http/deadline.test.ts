@@ -16,8 +16,8 @@ const sleep = (db: Reader, seconds: number) => sql`select pg_sleep(${seconds})`.
 
 beforeAll(async () => {
   harness = await startHarness()
-  const { db, batchDb, clock, mode } = harness
-  app = createServer({ db, log: pino({ level: 'silent' }), now: clock.now, mode })
+  const { db, batchDb, clock, mode, sealer } = harness
+  app = createServer({ db, log: pino({ level: 'silent' }), now: clock.now, mode, sealer })
   const config = { scope: 'any', answerMsMax: 300 } as const
   app.post('/v1/quick', { config }, async () => ({ slept: (await sleep(db, 0.01)).rows.length }))
   app.post('/v1/slow', { config }, async () => await sleep(db, 2))

@@ -19,7 +19,13 @@ const [first, second] = ['127.0.0.1', '127.0.0.2']
 
 async function listen(limits: { connectionsMax?: number; refusedConnectionsMax?: number } = {}) {
   const app = createServer(
-    { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now, mode: harness.mode },
+    {
+      db: harness.db,
+      log: pino({ level: 'silent' }),
+      now: harness.clock.now,
+      mode: harness.mode,
+      sealer: harness.sealer,
+    },
     limits,
   )
   app.get('/livez', async () => ({ status: 'ok' }))
@@ -112,6 +118,7 @@ test('a port that is in use on one of the addresses is an error, and the others 
   const { port } = taken.address() as net.AddressInfo
   const app = createServer({
     db: harness.db,
+    sealer: harness.sealer,
     log: pino({ level: 'silent' }),
     now: harness.clock.now,
     mode: harness.mode,

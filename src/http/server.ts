@@ -13,6 +13,7 @@ import type { MemberSession, SessionScope } from '../partners/member-sessions.ts
 import type { Operator } from '../partners/operator-keys.ts'
 import type { Mode, Partner } from '../partners/partners.ts'
 import type { RecordRequest } from '../request-record.ts'
+import type { Sealer } from '../sealing/sealer.ts'
 import type { Clock } from '../time.ts'
 import type { SignedIn } from '../users/sessions.ts'
 import type { ConsoleSettings } from '../users/settings.ts'
@@ -91,6 +92,8 @@ export type ApiContext = {
   /** See `Batches`. */
   lanes?: Lanes
   withCopying: WithCopying
+  /** Seals what the database must not show. */
+  sealer: Sealer
   log: Logger
   now: Clock
   mode: Mode

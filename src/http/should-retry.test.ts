@@ -12,8 +12,8 @@ let memberId: string
 beforeAll(async () => {
   harness = await startHarness()
   memberId = await harness.addMember({ available: 100_000 })
-  const { db, clock, mode } = harness
-  broken = createServer({ db, log: pino({ level: 'silent' }), now: clock.now, mode })
+  const { db, clock, mode, sealer } = harness
+  broken = createServer({ db, log: pino({ level: 'silent' }), now: clock.now, mode, sealer })
   for (const method of ['GET', 'POST'] as const) {
     broken.route({
       method,

@@ -32,7 +32,13 @@ beforeAll(async () => {
   // A separate folder, so that it contains only the uploads of this test.
   vi.stubEnv('TMPDIR', await mkdtemp(path.join(tmpdir(), 'upload-test-')))
   harness = await startHarness()
-  app = createServer({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now, mode: harness.mode })
+  app = createServer({
+    db: harness.db,
+    log: pino({ level: 'silent' }),
+    now: harness.clock.now,
+    mode: harness.mode,
+    sealer: harness.sealer,
+  })
   await documentation(app, partnerDocument)
   app.register(async (scope: App) => {
     acceptUploads(scope, { kinds: ['csv', 'xlsx'], fileBytesMax })

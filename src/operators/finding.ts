@@ -38,6 +38,8 @@ export type SettingsFacts = {
 /** What the database says, as of one moment. */
 export type DatabaseFacts = {
   isEmbedded: boolean
+  /** Where the installation’s key is, and why it does not open what this database has sealed. */
+  installationKey: { place: string; fault: string | undefined }
   /** What the role of the program may do beyond what it needs. */
   excess: string | undefined
   archiving: Archiving

@@ -13,6 +13,7 @@ const settings: SettingsFacts = {
 }
 const database: DatabaseFacts = {
   isEmbedded: false,
+  installationKey: { place: '/etc/openwage/installation.key', fault: undefined },
   excess: undefined,
   archiving: { isOn: true, archivedAt: now, failedAt: null },
   partners: [],
@@ -105,6 +106,12 @@ test('archiving is fine while it works, a warning when it fails, and a hint when
     { isOn: false, archivedAt: null, failedAt: null },
   ].map(archiving => said('backups', { archiving })[0]?.split(':')[0])
   expect(levels).toEqual(['ok', 'warning', 'warning', 'hint'])
+})
+
+test('the key of the installation is named for the backup, and is missing if it is not that of the database', () => {
+  expect(said('key', {})[0]).toMatch(/^hint: Back up the installation’s key \(\/etc\/openwage\/installation.key\)/)
+  const fault = 'This database needs another key'
+  expect(said('key', { installationKey: { place: '/key', fault } })).toEqual([`missing: ${fault}`])
 })
 
 test('a batch is named when it needs a person or is late', () => {

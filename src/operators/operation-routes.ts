@@ -40,6 +40,8 @@ export type Installation = {
   /** Empty if it is not set. */
   publicUrl: string
   isEmbedded: boolean
+  /** Where the installation’s key is. */
+  keyPlace: string
 }
 
 const auditFilter = {
@@ -84,7 +86,7 @@ const newestFirst =
 export function operationRoutes(
   app: App,
   { db, mode, now }: ApiContext,
-  { fileRails, adyenRails, railsFile, publicUrl, isEmbedded }: RailsOfOperators & Installation,
+  { fileRails, adyenRails, railsFile, publicUrl, isEmbedded, keyPlace }: RailsOfOperators & Installation,
 ): void {
   app.get(
     '/admin/v1/status',
@@ -132,7 +134,12 @@ export function operationRoutes(
           rails: fileRails,
           adyenRails: await Promise.all(faults),
         }
-        const findings = diagnose(settings, { isEmbedded, ...(await readBooks(reader, { mode, now: at })) })
+        const findings = diagnose(settings, {
+          isEmbedded,
+          // Without its key this process would not have started.
+          installationKey: { place: keyPlace, fault: undefined },
+          ...(await readBooks(reader, { mode, now: at })),
+        })
         const state = findings.some(({ level }) => level === 'missing') ? 'notReady' : 'ready'
         return { status: 200, body: { state, at: at.toISOString(), findings } }
       }),

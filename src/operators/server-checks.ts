@@ -1,5 +1,5 @@
 import type { Archiving } from '../database/durability.ts'
-import { type Check, type Facts, type Found, hint, warning } from './finding.ts'
+import { type Check, type Facts, type Found, hint, missing, warning } from './finding.ts'
 
 /** The database, its role and its backups. */
 export const serverChecks: readonly Check<Facts>[] = [
@@ -45,6 +45,19 @@ export const serverChecks: readonly Check<Facts>[] = [
             }),
           ],
     fine: ({ operators }) => `${operators} operators can sign in to the console`,
+  },
+  {
+    name: 'key',
+    find: ({ installationKey: { place, fault } }) =>
+      fault === undefined
+        ? [
+            hint({
+              sentence: `Back up the installation’s key (${place}) apart from the database: without it webhooks, second factors and replays are lost`,
+              command: null,
+            }),
+          ]
+        : [missing({ sentence: fault, command: 'export OPENWAGE_INSTALLATION_KEY_FILE=FILE' })],
+    fine: () => 'The installation’s key is that of this database',
   },
   { name: 'backups', find: ({ archiving }) => backupsOf(archiving), fine: backupsInWords },
 ]

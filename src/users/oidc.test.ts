@@ -17,7 +17,7 @@ beforeAll(async () => {
   provider = await startOpenIdProvider(client)
   const oidc = { ...client, issuer: provider.issuer, groupsClaim: 'teams' }
   const start = (rolesOfGroups: OidcSettings['rolesOfGroups']) =>
-    startHarness({ console: { totpKeys: [], oidc: { ...oidc, rolesOfGroups } } })
+    startHarness({ console: { oidc: { ...oidc, rolesOfGroups } } })
   byInvitation = await start(null)
   const groups = new Map<string, Grant[]>()
   byGroup = await start(groups)

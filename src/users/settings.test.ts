@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { readSettings } from '../config.ts'
 import { readConsoleSettings } from './settings.ts'
@@ -6,8 +5,8 @@ import { readConsoleSettings } from './settings.ts'
 const issuer = { OPENWAGE_OIDC_ISSUER: 'https://login.example.com/staff', OPENWAGE_OIDC_CLIENT_ID: 'openwage' }
 const read = (environment: Record<string, string>) => readConsoleSettings(readSettings(environment))
 
-test('without settings people sign in with a password, and secrets are stored as they are', () => {
-  expect(read({})).toEqual({ totpKeys: [], oidc: null })
+test('without settings people sign in with a password', () => {
+  expect(read({})).toEqual({ oidc: null })
 })
 
 test('the groups of the provider are read as operators and as roles with partners', () => {
@@ -37,12 +36,9 @@ test.each([
   expect(() => read({ ...issuer, OPENWAGE_OIDC_ROLES })).toThrow(/^OPENWAGE_OIDC_ROLES must be a JSON object/)
 })
 
-test('in live mode the provider must be reached over https, and a key must have 32 bytes', () => {
+test('in live mode the provider must be reached over https', () => {
   const plain = { ...issuer, OPENWAGE_OIDC_ISSUER: 'http://login.example.com' }
   expect(read(plain).oidc?.issuer).toBe('http://login.example.com')
   expect(() => read({ ...plain, OPENWAGE_MODE: 'live' })).toThrow(/must begin with https/)
   expect(() => read({ OPENWAGE_OIDC_ISSUER: 'https://login.example.com' })).toThrow(/requires OPENWAGE_OIDC_CLIENT_ID/)
-  const keys = [randomBytes(32), randomBytes(32)]
-  expect(read({ OPENWAGE_SECRET_KEYS: keys.map(key => key.toString('base64')).join() }).totpKeys).toEqual(keys)
-  expect(() => read({ OPENWAGE_SECRET_KEYS: randomBytes(16).toString('base64') })).toThrow(/OPENWAGE_SECRET_KEYS/)
 })

@@ -1,21 +1,16 @@
 import { type Settings, SettingsProblem } from '../config.ts'
 import type { OidcSettings } from './oidc.ts'
 import { type Role, roles } from './roles.ts'
-import type { TotpKeys } from './totp.ts'
 
 /** @property oidc null if users sign in with a password only */
-export type ConsoleSettings = { totpKeys: TotpKeys; oidc: OidcSettings | null }
+export type ConsoleSettings = { oidc: OidcSettings | null }
 
 /**
  * Reads the settings of signing in.
  * @throws SettingsProblem
  */
 export function readConsoleSettings(settings: Settings): ConsoleSettings {
-  const keys = settings.OPENWAGE_SECRET_KEYS
-  return {
-    totpKeys: keys === '' ? [] : keys.split(',').map(key => Buffer.from(key, 'base64')),
-    oidc: readOidc(settings),
-  }
+  return { oidc: readOidc(settings) }
 }
 
 function readOidc(settings: Settings): OidcSettings | null {

@@ -2,11 +2,12 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import type { Mode } from '../partners/partners.ts'
+import type { Sealer } from '../sealing/sealer.ts'
 import { isBrowserOf, rememberBrowser } from './browsers.ts'
 import { hashPassword, isOutdated, isPassword } from './passwords.ts'
 import { createSession, type SignedIn, type SignInMethod } from './sessions.ts'
 import { admitAttempt, type Counter, counterOf, forgive } from './throttle.ts'
-import { acceptCode, type TotpKeys } from './totp.ts'
+import { acceptCode } from './totp.ts'
 import { canonicalEmail, findUser } from './users.ts'
 
 /** Where a request of a browser comes from. */
@@ -39,7 +40,7 @@ export async function signInByPassword(
     code,
     from,
     mode,
-    totpKeys,
+    sealer,
     now,
   }: {
     email: string
@@ -47,7 +48,7 @@ export async function signInByPassword(
     code: string | undefined
     from: Origin
     mode: Mode
-    totpKeys: TotpKeys
+    sealer: Sealer
     now: Date
   },
 ): Promise<NewSession> {
@@ -67,7 +68,7 @@ export async function signInByPassword(
       tx,
     )
     if (rows.length === 0) return 'refused'
-    const second = await acceptCode(tx, { userId, code, keys: totpKeys, now })
+    const second = await acceptCode(tx, { userId, code, sealer, now })
     if (second === 'missing') {
       await forgive(tx, { counters, forgotten: [] })
       return 'code-missing'

@@ -1,13 +1,11 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
+import type { Sealer } from '../sealing/sealer.ts'
 import { hashOf } from '../secrets.ts'
 import type { User } from './users.ts'
-
-/** The keys that encrypt the secrets of second factors: the first encrypts, all decrypt. Without one, secrets are stored as they are. */
-export type TotpKeys = readonly Buffer[]
 
 const periodMs = 30_000
 // One step before and after: a clock may be off by half a minute. Source: RFC 6238, 5.2 and 6.
@@ -20,11 +18,12 @@ const recoveryCodesCount = 10
  */
 export async function begin(
   tx: Tx,
-  { user, keys }: { user: Pick<User, 'id' | 'email'>; keys: TotpKeys },
+  { user, sealer }: { user: Pick<User, 'id' | 'email'>; sealer: Sealer },
 ): Promise<{ secret: string; uri: string }> {
   const secret = new Secret({ size: 20 })
+  const sealed = sealer.seal(Buffer.from(secret.bytes), { kind: 'totp-secret', owner: user.id })
   const { rows } = await sql`
-    update users set totp_secret = ${seal(Buffer.from(secret.bytes), { userId: user.id, keys })}, totp_last_step = null
+    update users set totp_secret = ${sealed}, totp_last_step = null
      where id = ${user.id} and totp_confirmed_at is null
     returning 1`.execute(tx)
   if (rows.length === 0) throw problem('Conflict', 'You have a second factor; remove it first')
@@ -38,12 +37,16 @@ export async function begin(
  */
 export async function confirm(
   tx: Tx,
-  { userId, code, keys, now }: { userId: string; code: string; keys: TotpKeys; now: Date },
+  { userId, code, sealer, now }: { userId: string; code: string; sealer: Sealer; now: Date },
 ): Promise<string[]> {
   const row = await readState(tx, userId)
   if (row?.totpSecret == null || row.totpConfirmedAt !== null)
     throw problem('Conflict', 'There is no second factor to confirm; begin again')
-  const step = stepOf(open(row.totpSecret, { userId, keys }), { code, now, after: row.totpLastStep })
+  const step = stepOf(sealer.open(row.totpSecret, { kind: 'totp-secret', owner: userId }), {
+    code,
+    now,
+    after: row.totpLastStep,
+  })
   if (step === undefined) throw problem('TotpRequired', 'The code is wrong; check the clock of your device')
   await sql`update users set totp_confirmed_at = ${now}, totp_last_step = ${step} where id = ${userId}`.execute(tx)
   const codes = Array.from({ length: recoveryCodesCount }, newRecoveryCode)
@@ -79,7 +82,7 @@ export async function remove(
  */
 export async function acceptCode(
   tx: Tx,
-  { userId, code, keys, now }: { userId: string; code: string | undefined; keys: TotpKeys; now: Date },
+  { userId, code, sealer, now }: { userId: string; code: string | undefined; sealer: Sealer; now: Date },
 ): Promise<'accepted' | 'missing' | 'wrong'> {
   const row = await readState(tx, userId)
   if (row?.totpSecret == null || row.totpConfirmedAt === null) return 'accepted'
@@ -90,7 +93,11 @@ export async function acceptCode(
       returning 1`.execute(tx)
     return rows.length > 0 ? 'accepted' : 'wrong'
   }
-  const step = stepOf(open(row.totpSecret, { userId, keys }), { code, now, after: row.totpLastStep })
+  const step = stepOf(sealer.open(row.totpSecret, { kind: 'totp-secret', owner: userId }), {
+    code,
+    now,
+    after: row.totpLastStep,
+  })
   if (step === undefined) return 'wrong'
   await sql`update users set totp_last_step = ${step} where id = ${userId}`.execute(tx)
   return 'accepted'
@@ -128,31 +135,4 @@ function newRecoveryCode(): string {
 
 function recoveryHash(userId: string, code: string): Buffer {
   return hashOf(`${userId} ${code.toLowerCase().replaceAll(/[^a-z0-9]/g, '')}`)
-}
-
-const plain = 0
-const sealed = 1
-
-/** AES-256-GCM, bound to the user. The first byte says whether the rest is encrypted. */
-function seal(secret: Buffer, { userId, keys: [key] }: { userId: string; keys: TotpKeys }): Buffer {
-  if (key === undefined) return Buffer.concat([Buffer.of(plain), secret])
-  const nonce = randomBytes(12)
-  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(userId))
-  const text = Buffer.concat([cipher.update(secret), cipher.final()])
-  return Buffer.concat([Buffer.of(sealed), nonce, cipher.getAuthTag(), text])
-}
-
-/** @throws Error if no key fits */
-function open(stored: Buffer, { userId, keys }: { userId: string; keys: TotpKeys }): Buffer {
-  if (stored[0] === plain) return stored.subarray(1)
-  const [nonce, tag, text] = [stored.subarray(1, 13), stored.subarray(13, 29), stored.subarray(29)]
-  for (const key of keys) {
-    try {
-      const decipher = createDecipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(userId)).setAuthTag(tag)
-      return Buffer.concat([decipher.update(text), decipher.final()])
-    } catch {
-      // Another key may fit.
-    }
-  }
-  throw new Error('OPENWAGE_SECRET_KEYS has no key for the second factor of a user; add the key that was set before')
 }

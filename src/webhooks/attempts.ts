@@ -16,12 +16,13 @@ export type Claimed = {
   partnerId: string
   id: string
   url: string
-  headers: Record<string, string>
+  /** Sealed, as are the secrets. */
+  headers: Buffer
   enabled: boolean
   failureCount: number
   /** There have been failures, so that a success changes the health of the endpoint. */
   isImpaired: boolean
-  secrets: string[]
+  secrets: Buffer[]
   /** How far the clock of the partner is ahead. */
   offsetMs: number
 }

@@ -3,11 +3,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Db } from '../database/database.ts'
 import * as events from '../events/events.ts'
+import type { Sealer } from '../sealing/sealer.ts'
 import type { Clock } from '../time.ts'
 import * as attempts from './attempts.ts'
 import { fanOut, hasEndpoints, partnersToFanOut, type Unfinished } from './fan-out.ts'
 import { Recorder } from './recorder.ts'
 import { asksToSlowDown } from './rules.ts'
+import { openHeaders, openSecret } from './sealed.ts'
 import type { Sender } from './send.ts'
 import { keyOf } from './signing.ts'
 
@@ -48,10 +50,14 @@ export type DeliveryContext = {
   now: Clock
   realNow: Clock
   hasClocks: boolean
+  sealer: Sealer
   sender: Sender
 }
 
-type Endpoint = attempts.Claimed & { keys: KeyObject[] }
+type Endpoint = Pick<attempts.Claimed, 'partnerId' | 'id' | 'url' | 'offsetMs'> & {
+  headers: Record<string, string>
+  keys: KeyObject[]
+}
 
 /** How the requests of a turn have gone so far. */
 type Flow = { failureCount: number; isImpaired: boolean; isOver: boolean }
@@ -184,10 +190,14 @@ export class Delivery {
 
   // Claim, send, record, release. If the process is killed in between, what was not recorded is sent again.
   private async turn(claimed: attempts.Claimed): Promise<void> {
-    const { db } = this.context
+    const { db, sealer } = this.context
     const { partnerId, id, failureCount, isImpaired } = claimed
     if (!claimed.enabled) await attempts.endPending(db, claimed)
-    const endpoint = { ...claimed, keys: claimed.secrets.map(keyOf) }
+    const endpoint = {
+      ...{ partnerId, id, url: claimed.url, offsetMs: claimed.offsetMs },
+      headers: openHeaders(sealer, claimed),
+      keys: claimed.secrets.map(secret => keyOf(openSecret(sealer, { partnerId, secret }))),
+    }
     const flow = { failureCount, isImpaired, isOver: false }
     const next = this.readAhead(claimed, flow)
     const recorded: Promise<void>[] = []

@@ -35,7 +35,7 @@ const location = { location: Type.String({ description: 'Path of the resource.' 
 const secondsPerHour = 3_600
 const overlapSecondsDefault = 24 * secondsPerHour
 
-export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaultFence(mode)): void {
+export function webhookRoutes(app: App, { db, mode, sealer }: ApiContext, fence = defaultFence(mode)): void {
   app.post(
     '/v1/webhooks',
     {
@@ -59,7 +59,7 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
         const { partner, now, body } = request
         judge(body)
         const settings = { description: null, types: ['*'], enabled: true, headers: {}, ...body }
-        const { endpoint, secret } = await webhooks.create(tx, { partnerId: partner.id, settings, now })
+        const { endpoint, secret } = await webhooks.create(tx, { partnerId: partner.id, settings, sealer, now })
         return {
           status: 201,
           body: { ...onWire(endpoint), secret },
@@ -90,6 +90,7 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
         const { endpoints, total } = await webhooks.list(reader, {
           ...{ partnerId: request.partner.id, page },
           cursor: cursorOf(request.query),
+          sealer,
         })
         return { status: 200, body: { webhooks: endpoints.map(onWire), total, ...page } }
       }),
@@ -111,7 +112,7 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { partner, params } = request
-        return { status: 200, body: onWire(await webhooks.find(reader, { partnerId: partner.id, ...params })) }
+        return { status: 200, body: onWire(await webhooks.find(reader, { partnerId: partner.id, ...params, sealer })) }
       }),
   )
 
@@ -135,7 +136,10 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
       withIdempotency(db, request, reply, async tx => {
         const { partner, params, now, body } = request
         judge(body)
-        const { before, after } = await webhooks.update(tx, { partnerId: partner.id, ...params, changes: body, now })
+        const { before, after } = await webhooks.update(tx, {
+          ...{ partnerId: partner.id, ...params, sealer },
+          ...{ changes: body, now },
+        })
         const changed = Object.keys(body).filter(
           name =>
             JSON.stringify(before[name as keyof typeof before]) !== JSON.stringify(after[name as keyof typeof after]),
@@ -176,7 +180,7 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
     async (request, reply) =>
       withIdempotency(db, request, reply, async tx => {
         const { partner, params, now } = request
-        const endpoint = await webhooks.remove(tx, { partnerId: partner.id, ...params, now })
+        const endpoint = await webhooks.remove(tx, { partnerId: partner.id, ...params, sealer, now })
         const audit = { action: 'webhook.delete', details: { before: detailsOf(endpoint) } } as const
         return { status: 200, body: { message: 'OK' }, resourceId: endpoint.id, audit }
       }),
@@ -201,7 +205,7 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
       withIdempotency(db, request, reply, async tx => {
         const { partner, params, now, body } = request
         const { overlapSeconds = overlapSecondsDefault } = body
-        const rotated = await webhooks.rotate(tx, { partnerId: partner.id, ...params, overlapSeconds, now })
+        const rotated = await webhooks.rotate(tx, { partnerId: partner.id, ...params, overlapSeconds, sealer, now })
         const { endpoint, secret } = rotated
         const previousExpiresAt = rotated.previousExpiresAt.toISOString()
         return {
@@ -290,7 +294,7 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
         const page = pageOf(query)
         const { states = [], types = [], eventId = null } = query
         const ofEndpoint = { partnerId: partner.id, ...params }
-        await webhooks.find(reader, ofEndpoint)
+        await webhooks.find(reader, { ...ofEndpoint, sealer })
         const found = await deliveries.list(reader, {
           ...ofEndpoint,
           filter: { states, types, eventId },
@@ -320,7 +324,7 @@ export function webhookRoutes(app: App, { db, mode }: ApiContext, fence = defaul
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { partner, params } = request
-        await webhooks.find(reader, { partnerId: partner.id, webhookId: params.webhookId })
+        await webhooks.find(reader, { partnerId: partner.id, webhookId: params.webhookId, sealer })
         const { attempts, ...delivery } = await deliveries.find(reader, { partnerId: partner.id, ...params })
         const listed = attempts.map(attempt => ({ ...attempt, at: attempt.at.toISOString() }))
         return { status: 200, body: { ...deliveryOnWire(delivery), attempts: listed } }

@@ -651,8 +651,7 @@ test('a reset, which sets the clock back, ends the pause of an endpoint and forg
 test('a live installation delivers without reading the clocks of sandboxes', async () => {
   await createEndpoint()
   const [event] = await emit()
-  const { db, clock, fence } = harness
-  const live = open(deliveryOf({ db, clock, fence, mode: 'live' }))
+  const live = open(deliveryOf({ ...harness, mode: 'live' }))
   await harness.ownerDb.transaction().execute(async tx => {
     // Whatever reads it now waits until it fails.
     await sql`lock table sandbox_clocks in access exclusive mode`.execute(tx)

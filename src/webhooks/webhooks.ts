@@ -3,7 +3,9 @@ import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
+import type { Sealer } from '../sealing/sealer.ts'
 import { healthy } from './rules.ts'
+import { openHeaders, sealHeaders, sealSecret } from './sealed.ts'
 import { newSecret } from './signing.ts'
 
 export const limits = {
@@ -30,6 +32,9 @@ export type Endpoint = EndpointSettings & {
   createdAt: Date
 }
 
+/** An endpoint, and what opens its headers. */
+type Named = { partnerId: string; webhookId: string; sealer: Sealer }
+
 const columns = ['id', 'url', 'description', 'types', 'enabled', 'headers', 'disabledReason', 'failingSince'] as const
 
 /**
@@ -39,7 +44,7 @@ const columns = ['id', 'url', 'description', 'types', 'enabled', 'headers', 'dis
  */
 export async function create(
   tx: Tx,
-  { partnerId, settings, now }: { partnerId: string; settings: EndpointSettings; now: Date },
+  { partnerId, settings, sealer, now }: { partnerId: string; settings: EndpointSettings; sealer: Sealer; now: Date },
 ): Promise<{ endpoint: Endpoint; secret: string }> {
   // Before the lock of the webhook feed, as in `replay`: two transactions that take the locks in different orders deadlock.
   await events.numberFeed(tx, { partnerId, countMax: limits.numberedAtOnceMax, waits: true })
@@ -57,24 +62,24 @@ export async function create(
   const { headers, ...rest } = settings
   const row = {
     ...{ partnerId, id, ...rest, createdAt: now, sincePosition },
-    headers: JSON.stringify(headers),
+    headers: sealHeaders(sealer, { partnerId, headers }),
     disabledReason: settings.enabled ? null : ('requested' as const),
   }
   await tx.insertInto('webhookEndpoints').values(row).execute()
-  const secret = await addSecret(tx, { partnerId, webhookId: id, now })
-  return { endpoint: await find(tx, { partnerId, webhookId: id }), secret }
+  const secret = await addSecret(tx, { partnerId, webhookId: id, sealer, now })
+  return { endpoint: await find(tx, { partnerId, webhookId: id, sealer }), secret }
 }
 
 /** Lists the endpoints of a partner, newest first. */
 export async function list(
   db: Reader,
-  { partnerId, page, cursor }: { partnerId: string; page: Page; cursor: Cursor | undefined },
+  { partnerId, page, cursor, sealer }: { partnerId: string; page: Page; cursor: Cursor | undefined; sealer: Sealer },
 ): Promise<{ endpoints: Endpoint[]; total: number }> {
   await requireKnown(db, 'webhook_endpoints', { partnerId, cursor })
   const all = select(db, partnerId)
   const after = cursor === undefined ? all : all.where(isBeyondId(cursor))
   const endpoints = await after.orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
-  return { endpoints: endpoints.map(toEndpoint), total: await countEndpoints(db, partnerId) }
+  return { endpoints: endpoints.map(row => toEndpoint(row, sealer)), total: await countEndpoints(db, partnerId) }
 }
 
 /** Lists the endpoints of all partners, for the operator: whether they work, but not what partners chose. */
@@ -98,13 +103,10 @@ export async function countFailing(db: Reader, partnerId: string): Promise<numbe
 }
 
 /** @throws Problem `NotFound` */
-export async function find(
-  db: Reader,
-  { partnerId, webhookId }: { partnerId: string; webhookId: string },
-): Promise<Endpoint> {
+export async function find(db: Reader, { partnerId, webhookId, sealer }: Named): Promise<Endpoint> {
   const row = await select(db, partnerId).where('id', '=', webhookId).executeTakeFirst()
   if (row === undefined) throw notFound()
-  return toEndpoint(row)
+  return toEndpoint(row, sealer)
 }
 
 /**
@@ -113,14 +115,9 @@ export async function find(
  */
 export async function update(
   tx: Tx,
-  {
-    partnerId,
-    webhookId,
-    changes,
-    now,
-  }: { partnerId: string; webhookId: string; changes: Partial<EndpointSettings>; now: Date },
+  { partnerId, webhookId, changes, sealer, now }: Named & { changes: Partial<EndpointSettings>; now: Date },
 ): Promise<{ before: Endpoint; after: Endpoint }> {
-  const before = await lock(tx, { partnerId, webhookId })
+  const before = await lockEndpoint(tx, { partnerId, webhookId, sealer })
   const { headers, ...rest } = changes
   const enabled = changes.enabled ?? before.enabled
   const isNewStart = (enabled && !before.enabled) || (changes.url !== undefined && changes.url !== before.url)
@@ -128,7 +125,7 @@ export async function update(
     .updateTable('webhookEndpoints')
     .set({
       ...rest,
-      ...(headers === undefined ? {} : { headers: JSON.stringify(headers) }),
+      ...(headers === undefined ? {} : { headers: sealHeaders(sealer, { partnerId, headers }) }),
       ...(isNewStart ? healthy : {}),
       disabledReason: enabled ? null : (before.disabledReason ?? 'requested'),
       // Finds out what is due now, or ends the deliveries of an endpoint that is no longer enabled.
@@ -137,7 +134,7 @@ export async function update(
     .where('partnerId', '=', partnerId)
     .where('id', '=', webhookId)
     .execute()
-  return { before, after: await find(tx, { partnerId, webhookId }) }
+  return { before, after: await find(tx, { partnerId, webhookId, sealer }) }
 }
 
 /**
@@ -147,14 +144,9 @@ export async function update(
  */
 export async function rotate(
   tx: Tx,
-  {
-    partnerId,
-    webhookId,
-    overlapSeconds,
-    now,
-  }: { partnerId: string; webhookId: string; overlapSeconds: number; now: Date },
+  { partnerId, webhookId, overlapSeconds, sealer, now }: Named & { overlapSeconds: number; now: Date },
 ): Promise<{ endpoint: Endpoint; secret: string; previousExpiresAt: Date }> {
-  const endpoint = await lock(tx, { partnerId, webhookId })
+  const endpoint = await lockEndpoint(tx, { partnerId, webhookId, sealer })
   const previousExpiresAt = new Date(now.getTime() + overlapSeconds * 1_000)
   await sql`
     update webhook_secrets set expires_at = ${previousExpiresAt}
@@ -172,7 +164,7 @@ export async function rotate(
       `${rows.length} secrets are valid already; wait until one expires, at ${next.expiresAt.toISOString()}`,
     )
   }
-  const secret = await addSecret(tx, { partnerId, webhookId, now })
+  const secret = await addSecret(tx, { partnerId, webhookId, sealer, now })
   return { endpoint, secret, previousExpiresAt }
 }
 
@@ -180,11 +172,8 @@ export async function rotate(
  * Deletes an endpoint and its secrets. A task deletes its deliveries later.
  * @throws Problem `NotFound`
  */
-export async function remove(
-  tx: Tx,
-  { partnerId, webhookId, now }: { partnerId: string; webhookId: string; now: Date },
-): Promise<Endpoint> {
-  const endpoint = await lock(tx, { partnerId, webhookId })
+export async function remove(tx: Tx, { partnerId, webhookId, sealer, now }: Named & { now: Date }): Promise<Endpoint> {
+  const endpoint = await lockEndpoint(tx, { partnerId, webhookId, sealer })
   await sql`
     update webhook_endpoints set deleted_at = ${now}, due_at = null
      where partner_id = ${partnerId} and id = ${webhookId}`.execute(tx)
@@ -206,28 +195,28 @@ export async function startAnew(tx: Tx, { partnerId }: { partnerId: string }): P
 }
 
 /** Locks an endpoint. @throws Problem `NotFound` */
-export async function lock(
-  tx: Tx,
-  { partnerId, webhookId }: { partnerId: string; webhookId: string },
-): Promise<Endpoint> {
+export async function lock(tx: Tx, { partnerId, webhookId }: { partnerId: string; webhookId: string }): Promise<Row> {
   const row = await select(tx, partnerId).where('id', '=', webhookId).forNoKeyUpdate().executeTakeFirst()
   if (row === undefined) throw notFound()
-  return toEndpoint(row)
+  return row
+}
+
+async function lockEndpoint(tx: Tx, { sealer, ...named }: Named): Promise<Endpoint> {
+  return toEndpoint(await lock(tx, named), sealer)
 }
 
 function select(db: Reader, partnerId: string) {
   return db
     .selectFrom('webhookEndpoints')
-    .select([...columns, 'createdAt'])
+    .select(['partnerId', ...columns, 'createdAt'])
     .where('partnerId', '=', partnerId)
     .where('deletedAt', 'is', null)
 }
 
 type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-function toEndpoint({ headers, ...row }: Row): Endpoint {
-  // Written by this file only.
-  return { ...row, headers: headers as Record<string, string> }
+function toEndpoint({ partnerId, headers, ...row }: Row, sealer: Sealer): Endpoint {
+  return { ...row, headers: openHeaders(sealer, { partnerId, headers }) }
 }
 
 async function countEndpoints(db: Reader, partnerId: string): Promise<number> {
@@ -244,12 +233,11 @@ async function lockFeed(tx: Tx, partnerId: string): Promise<void> {
   await sql`select from webhook_feeds where partner_id = ${partnerId} for update`.execute(tx)
 }
 
-async function addSecret(
-  tx: Tx,
-  { partnerId, webhookId, now }: { partnerId: string; webhookId: string; now: Date },
-): Promise<string> {
+async function addSecret(tx: Tx, { partnerId, webhookId, sealer, now }: Named & { now: Date }): Promise<string> {
   const secret = newSecret()
-  await tx.insertInto('webhookSecrets').values({ partnerId, endpointId: webhookId, secret, createdAt: now }).execute()
+  const sealed = sealSecret(sealer, { partnerId, secret })
+  const row = { partnerId, endpointId: webhookId, secret: sealed, createdAt: now }
+  await tx.insertInto('webhookSecrets').values(row).execute()
   return secret
 }
 

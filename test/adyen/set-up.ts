@@ -28,7 +28,7 @@ export async function setUpAdyen({
   password?: string
 } & Partial<AdyenRail> = {}) {
   const harness = await startHarness({ bankOf: paid => (paid === currency ? 'connected' : 'simulated') })
-  const { db, batchDb, withCopying, clock } = harness
+  const { db, batchDb, withCopying, clock, sealer } = harness
   const service = await startAdyen({ now: clock.now })
   const folder = await mkdtemp(path.join(tmpdir(), 'openwage-adyen-'))
   const secret = async (name: string, text: string) => {
@@ -53,7 +53,7 @@ export async function setUpAdyen({
   const { notifications } = settings
   const rail = adyenRail({ db, now: clock.now, settings, requestMsMax })
   const app = await buildApp(
-    { db, batchDb, withCopying, log, now: clock.now, mode: 'sandbox', bankOf: () => 'connected' },
+    { db, batchDb, withCopying, sealer, log, now: clock.now, mode: 'sandbox', bankOf: () => 'connected' },
     {
       notifications:
         notifications === null ? [] : [adyenNotifications({ db, now: clock.now, log, settings, notifications })],

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { keySettings } from '../installation-key.ts'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 const command = path.join(checkout, 'cli/openwage.ts')
@@ -112,6 +113,7 @@ function environmentOf(databaseUrl: string) {
   return {
     PATH: process.env.PATH,
     DATABASE_URL: databaseUrl,
+    ...keySettings,
     PORT: '0',
     OPENWAGE_HEALTH_PORT: '0',
     OPENWAGE_MODE: 'sandbox',

@@ -142,7 +142,7 @@ test('each missing thing is named with its command, and is fine once it is done'
   const done = await openwage(['doctor'], settings)
   expect(done).toMatchObject({
     code: 0,
-    stdout: expect.stringMatching(/^Nothing is missing: this installation can pay \(0 warnings, 3 hints\)\.$/m),
+    stdout: expect.stringMatching(/^Nothing is missing: this installation can pay \(0 warnings, 4 hints\)\.$/m),
   })
   expect(done.stdout).not.toMatch(/^(missing|warning)/m)
   await service.stop()

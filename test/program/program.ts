@@ -21,6 +21,7 @@ import { connect } from '../../src/database/connect.ts'
 import * as main from '../../src/main.ts'
 import { claimMode, listPartners } from '../../src/partners/partners.ts'
 import { exampleRequest, seedDemo } from '../../src/sandbox/demo.ts'
+import { keySettings } from '../installation-key.ts'
 
 // Runs the CLI as an operator does, configured only by environment variables. What a command does is tested in the test's
 // process, which takes milliseconds; what is promised about processes (signals, exit, output pipes) with processes, which
@@ -59,9 +60,16 @@ export const baseEnvironment = {
   OPENWAGE_DOCS: 'off',
   // Nor does a test know of the developer's own logins.
   XDG_CONFIG_HOME: '/nonexistent',
+  ...keySettings,
 }
 
-const fixed = { PORT: '0', OPENWAGE_HEALTH_PORT: '0', OPENWAGE_DRAIN_SECONDS: '0', OPENWAGE_DOCS: 'off' }
+const fixed = {
+  PORT: '0',
+  OPENWAGE_HEALTH_PORT: '0',
+  OPENWAGE_DRAIN_SECONDS: '0',
+  OPENWAGE_DOCS: 'off',
+  ...keySettings,
+}
 
 const services = new Set<Service>()
 const servers = new Set<() => Promise<void>>()
@@ -215,9 +223,9 @@ export async function serve(
   const { db } = database
   const mode = all.OPENWAGE_MODE
   const open = async () => {
-    await main.prepare(database, { mayMigrate: false, log })
+    const sealer = await main.prepare(database, { mayMigrate: false, log })
     await db.transaction().execute(tx => claimMode(tx, { mode, now: now() }))
-    return await main.run(database, { settings: all, roles, log, now })
+    return await main.run(database, { settings: all, roles, sealer, log, now })
   }
   const running = await open().catch(async error => {
     await database.close()
@@ -290,7 +298,7 @@ export async function tidyUp(): Promise<void> {
   for (const dataDir of dataDirs.splice(0)) {
     // The embedded PostgreSQL stops once its last client process has exited.
     await vi.waitFor(() => assert.deepEqual(processesNaming(dataDir), []), { timeout: 10_000 })
-    await rm(dataDir, { recursive: true, force: true })
+    for (const folder of [dataDir, `${dataDir}-key`]) await rm(folder, { recursive: true, force: true })
   }
 }
 

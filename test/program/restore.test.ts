@@ -9,8 +9,10 @@ import { connect } from '../../src/database/connect.ts'
 import type { Db, Tx } from '../../src/database/database.ts'
 import * as float from '../../src/float/float.ts'
 import { foldFloatChanges } from '../../src/ledger/ledger.ts'
+import { openSealer } from '../../src/sealing/installation-keys.ts'
 import type { Answer } from '../harness.ts'
 import { type Call, type Harness, startHarness } from '../harness.ts'
+import { keySource } from '../installation-key.ts'
 import { startTestPostgres } from '../postgres.ts'
 
 // A dump restored on another server, by COPY between two clusters: PostgreSQL from npm brings no pg_dump.
@@ -126,7 +128,15 @@ async function restore(): Promise<{ db: Db; call: CallApi; stop(): Promise<void>
   await from.end()
   await to.end()
   const databases = connect({ host, user, database: restoredName }, { log, connectionsMax: 30 })
-  const app = await buildApp({ ...databases, log, now: old.clock.now, mode: old.mode, bankOf: () => 'simulated' })
+  const sealer = await openSealer(databases.db, keySource)
+  const app = await buildApp({
+    ...databases,
+    log,
+    sealer,
+    now: old.clock.now,
+    mode: old.mode,
+    bankOf: () => 'simulated',
+  })
   return {
     db: databases.db,
     async call(method, path, { body } = {}) {

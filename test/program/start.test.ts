@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
+import path from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
 import {
   dueJobs,
@@ -22,10 +24,13 @@ afterEach(tidyUp)
 test('the printed request works as pasted, concurrent instances share data and key, and both survive a stop and a kill -9 of every process', {
   timeout: 120_000,
 }, async () => {
-  const settings = { OPENWAGE_DATA_DIR: newDataDir() }
-  // Concurrently: exactly one must start PostgreSQL, one must migrate and one must seed.
+  const settings = { OPENWAGE_DATA_DIR: newDataDir(), OPENWAGE_INSTALLATION_KEY: '' }
+  // Concurrently: exactly one must start PostgreSQL, one must migrate, one must make the installation's key and one must seed.
   const [one, other] = await Promise.all([start(settings), start(settings)])
   expect(other.key).toBe(one.key)
+  for (const { stdout } of [one, other])
+    expect(stdout).toContain(`${settings.OPENWAGE_DATA_DIR}-key/installation.key (back it up apart from the data)`)
+  expect(await readdir(`${settings.OPENWAGE_DATA_DIR}-key`)).toEqual(['installation.key'])
   const intent = paste(one.curl)
   expect(intent).toMatchObject({ netAmount: { amount: 4_900, currency: 'GBP' }, fee: { amount: 100, currency: 'GBP' } })
   expect(await one.stop()).toMatchObject({ code: 0 })
@@ -107,6 +112,27 @@ test('a live start seeds nothing, says how to create the first partner, and is r
   for (const { code, stdout } of [refused, refusedToo]) expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(refused.stderr).toMatch(/^openwage: This is a live database.*OPENWAGE_MODE=live/)
   expect(refusedToo.stderr).toMatch(/^openwage: This is a sandbox database.*OPENWAGE_MODE=sandbox/)
+})
+
+test('a start, a command and the doctor refuse a database whose installation’s key is another, and a start makes no new one', async () => {
+  const database = await newDatabase()
+  const file = `${newDataDir()}-key/installation.key`
+  const missing = { ...database, OPENWAGE_INSTALLATION_KEY: '', OPENWAGE_INSTALLATION_KEY_FILE: file }
+  const other = { ...database, OPENWAGE_INSTALLATION_KEY: Buffer.alloc(32, 'another').toString('base64') }
+  const needs =
+    /^openwage: This database needs the installation’s key [0-9a-f]{16}, but (.+?); restore that key from its backup/
+  for (const [settings, found] of [
+    [missing, `${file} does not exist`],
+    [other, expect.stringMatching(/^OPENWAGE_INSTALLATION_KEY holds the key [0-9a-f]{16}$/)],
+  ] as const) {
+    for (const command of [['start'], ['migrate'], ['partner', 'list']]) {
+      const { code, stderr } = await openwage(command, settings)
+      expect([command, code, needs.exec(stderr)?.[1]]).toEqual([command, 2, found])
+    }
+    const { stdout } = await openwage(['doctor'], settings)
+    expect(stdout).toMatch(/^missing +key +This database needs the installation’s key/m)
+  }
+  await expect(readdir(path.dirname(file))).rejects.toThrow('ENOENT')
 })
 
 test('a start that fails says why in one sentence', async () => {

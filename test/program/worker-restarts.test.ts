@@ -11,6 +11,7 @@ import { connect } from '../../src/database/connect.ts'
 import { startEmbeddedPostgres } from '../../src/database/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { simulatedBank } from '../../src/payouts/simulated-bank.ts'
+import { Sealer } from '../../src/sealing/sealer.ts'
 import { scheduleTask } from '../../src/tasks.ts'
 import { Fence } from '../../src/webhooks/fence.ts'
 import { Sender } from '../../src/webhooks/send.ts'
@@ -42,6 +43,7 @@ test('the worker survives restarts of PostgreSQL, even in the middle of a step, 
   const worker = await startWorker({ db, log, now }, pool, {
     sender: new Sender(new Fence({ allowsHttp: true, allowsLoopback: true, refusedPorts: [] }), { clockMs: Date.now }),
     realNow: () => new Date(),
+    sealer: new Sealer([{ number: 1, key: randomBytes(32) }]),
     rails: [simulatedBank({ db, now })],
   })
   const ask = async (query: string) => (await pool.query(query).catch(() => ({ rows: [] }))).rows[0]?.answer

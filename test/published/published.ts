@@ -50,7 +50,7 @@ try {
 } finally {
   service.kill('SIGTERM')
   await once(service, 'exit')
-  await rm(dataDir, { recursive: true, force: true })
+  for (const folder of [dataDir, `${dataDir}-key`]) await rm(folder, { recursive: true, force: true })
 }
 
 const undriven = [...operations.keys()].filter(id => !seen.successes.has(id))

@@ -46,7 +46,7 @@ try {
     assert.match(printed, /Test key +ow_test_/)
   })
 } finally {
-  await rm(dataDir, { recursive: true, force: true })
+  for (const folder of [dataDir, `${dataDir}-key`]) await rm(folder, { recursive: true, force: true })
   await rm(home, { recursive: true, force: true })
 }
 

@@ -284,9 +284,9 @@ describe('the start of the documentation', () => {
 })
 
 test('with the documentation turned off, only the OpenAPI document is served', async () => {
-  const { db, batchDb, withCopying, clock, mode } = harness
+  const { db, batchDb, withCopying, clock, mode, sealer } = harness
   const bankOf = () => null
-  const context = { db, batchDb, withCopying, log: pino({ level: 'silent' }), now: clock.now, mode, bankOf }
+  const context = { db, batchDb, withCopying, log: pino({ level: 'silent' }), now: clock.now, mode, sealer, bankOf }
   const app = await buildApp(context, { hasDocs: false })
   for (const url of ['/', '/docs', '/docs/reference/api', '/docs/reference/getMembers']) {
     const answer = await app.inject({ url, headers: { accept: 'text/html' } })
@@ -297,8 +297,17 @@ test('with the documentation turned off, only the OpenAPI document is served', a
 })
 
 test('the guides install from the public address in the setting, whatever host a request names', async () => {
-  const { db, batchDb, withCopying, clock, mode } = harness
-  const context = { db, batchDb, withCopying, log: pino({ level: 'silent' }), now: clock.now, mode, bankOf: () => null }
+  const { db, batchDb, withCopying, clock, mode, sealer } = harness
+  const context = {
+    db,
+    batchDb,
+    withCopying,
+    log: pino({ level: 'silent' }),
+    now: clock.now,
+    mode,
+    sealer,
+    bankOf: () => null,
+  }
   const app = await buildApp({ ...context, publicUrl: 'https://pay.example.com/' })
   const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example' }
   for (const url of ['/docs/guides/sdk', '/docs/reference/cli', '/llms-full.txt']) {

@@ -14,8 +14,7 @@ import { Code, Password, strict, Token } from './schema.ts'
 import { linkRefused } from './session-routes.ts'
 
 /** The password and the second factor of a user. */
-export function accountRoutes(app: App, { db, publicUrl, console: settings }: ApiContext): void {
-  const keys = settings?.totpKeys ?? []
+export function accountRoutes(app: App, { db, publicUrl, sealer }: ApiContext): void {
   const config = { console: 'user' } as const
 
   app.post(
@@ -76,7 +75,7 @@ export function accountRoutes(app: App, { db, publicUrl, console: settings }: Ap
       const { user } = userOf(request)
       const { body, receivedAt: now } = request
       await requirePassword(db, { userId: user.id, password: body.password, from: originOf(request, publicUrl), now })
-      return await db.transaction().execute(tx => totp.begin(tx, { user, keys }))
+      return await db.transaction().execute(tx => totp.begin(tx, { user, sealer }))
     },
   )
 
@@ -87,7 +86,7 @@ export function accountRoutes(app: App, { db, publicUrl, console: settings }: Ap
       const { user, session } = userOf(request)
       const { body, receivedAt: now } = request
       return await db.transaction().execute(async tx => {
-        const recoveryCodes = await totp.confirm(tx, { userId: user.id, code: body.code, keys, now })
+        const recoveryCodes = await totp.confirm(tx, { userId: user.id, code: body.code, sealer, now })
         // Sessions that were opened without it end.
         await endSessions(tx, { userId: user.id, exceptSessionId: session.id })
         const change = { action: 'user.add_totp', resourceId: user.id, details: {} } as const

@@ -19,9 +19,7 @@ import { hiddenOperation, userOf } from './hidden-operation.ts'
 import { Code, Email, Password, PersonName, strict, Token } from './schema.ts'
 
 /** Signing in and out, and the sessions of a user. */
-export function sessionRoutes(app: App, { db, mode, publicUrl, console: settings }: ApiContext): void {
-  const totpKeys = settings?.totpKeys ?? []
-
+export function sessionRoutes(app: App, { db, mode, publicUrl, sealer }: ApiContext): void {
   app.get(
     '/console/v1/session',
     { config: { console: 'user' }, schema: hiddenOperation({ id: 'getConsoleSession' }) },
@@ -46,7 +44,7 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, console: settings
         code: body.totp,
         from: originOf(request, publicUrl),
         mode,
-        totpKeys,
+        sealer,
         now,
       })
       setSessionCookie(request, reply, { ...created, publicUrl })

@@ -1,8 +1,8 @@
 import type { Db } from '../../../database/database.ts'
+import { SecretFileProblem } from '../../../secret-file.ts'
 import type { Clock } from '../../../time.ts'
 import { type Outcome, type Payment, type Rail, type Report, toReport } from '../../rail.ts'
 import { readRecords } from '../reports.ts'
-import { SecretFileProblem } from '../secret-file.ts'
 import { admit, releaseApproved } from './approvals.ts'
 import {
   closeRequest,

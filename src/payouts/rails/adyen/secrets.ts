@@ -1,4 +1,4 @@
-import { readSecretLine, SecretFileProblem } from '../secret-file.ts'
+import { readSecretLine, SecretFileProblem } from '../../../secret-file.ts'
 import type { AdyenSettings, NotificationSettings } from './settings.ts'
 
 // Secrets are read whenever they are needed, so that a new one needs no restart.

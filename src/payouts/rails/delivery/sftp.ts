@@ -4,8 +4,8 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import ssh2, { type Client, type FileEntryWithStats, type SFTPWrapper, type Stats } from 'ssh2'
+import { readSecret } from '../../../secret-file.ts'
 import type { Day } from '../../../time.ts'
-import { readSecret } from '../secret-file.ts'
 import {
   type DeliveredFile,
   type Delivery,

@@ -1,0 +1,78 @@
+import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import { decrypt, encrypt, keyBytes } from './aes-gcm.ts'
+
+/**
+ * What a sealed value is: the kind of field, and the partner or the user that it belongs to. It is authenticated, so a value
+ * cannot be opened as another kind or for another owner. It does not name the row, so that a value can be copied.
+ */
+export type Sealed = { kind: 'webhook-secret' | 'webhook-headers' | 'totp-secret' | 'replay'; owner: string }
+
+/** A key of the installation and its number, which each sealed value names. */
+export type InstallationKey = { number: number; key: Buffer }
+
+const version = 1
+const saltBytes = 16
+const headerBytes = 2 + saltBytes
+
+const limits = {
+  // NIST SP 800-38D, 8.3: at most 2^32 values with random IVs under one key. A busy installation would reach that in weeks.
+  sealedPerSubkeyMax: 2 ** 28,
+  // Each process that has sealed values adds a subkey.
+  subkeysMax: 10_000,
+}
+
+/**
+ * Seals secrets for the database, and opens them. A sealed value is a version, the number of the key, a salt, and what
+ * `encrypt` returns. A process seals with a key that it derives from the installation's key and a random salt.
+ */
+export class Sealer {
+  private readonly keys: ReadonlyMap<number, Buffer>
+  private readonly subkeys = new Map<string, KeyObject>()
+  private readonly currentNumber: number
+  private current: { header: Buffer; subkey: KeyObject; left: number } | undefined
+
+  /** @param keys at least one; the last one seals, and all open */
+  constructor(keys: readonly [InstallationKey, ...InstallationKey[]]) {
+    this.keys = new Map(keys.map(({ number, key }) => [number, key]))
+    this.currentNumber = (keys.at(-1) ?? keys[0]).number
+  }
+
+  seal(plain: string | Buffer, sealed: Sealed): Buffer {
+    if (this.current === undefined || this.current.left === 0) this.current = this.newSubkey()
+    this.current.left -= 1
+    const { header, subkey } = this.current
+    return Buffer.concat([header, encrypt(subkey, plain, contextOf(sealed))])
+  }
+
+  /** @throws Error if the value was changed, or sealed as another kind, for another owner or with an unknown key */
+  open(value: Buffer, sealed: Sealed): Buffer {
+    try {
+      return decrypt(this.subkeyOf(value.subarray(0, headerBytes)), value.subarray(headerBytes), contextOf(sealed))
+    } catch (cause) {
+      throw new Error(`A sealed value (${contextOf(sealed)}) cannot be opened: it was changed or belongs elsewhere`, {
+        cause,
+      })
+    }
+  }
+
+  private newSubkey() {
+    const header = Buffer.concat([Buffer.of(version, this.currentNumber), randomBytes(saltBytes)])
+    return { header, subkey: this.subkeyOf(header), left: limits.sealedPerSubkeyMax }
+  }
+
+  private subkeyOf(header: Buffer): KeyObject {
+    const name = header.toString('latin1')
+    const known = this.subkeys.get(name)
+    if (known !== undefined) return known
+    const key = header[0] === version && header.length === headerBytes ? this.keys.get(header[1] ?? 0) : undefined
+    if (key === undefined) throw new Error('The value names an unknown version or key')
+    if (this.subkeys.size >= limits.subkeysMax) this.subkeys.clear()
+    const subkey = createSecretKey(Buffer.from(hkdfSync('sha256', key, header, 'openwage sealed values', keyBytes)))
+    this.subkeys.set(name, subkey)
+    return subkey
+  }
+}
+
+function contextOf({ kind, owner }: Sealed): string {
+  return `${kind} of ${owner}`
+}

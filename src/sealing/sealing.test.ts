@@ -1,0 +1,159 @@
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type Harness, startHarness } from '../../test/harness.ts'
+import { readSettings } from '../config.ts'
+import { sql } from '../database/database.ts'
+import { ensureInstallationKey, openSealer } from './installation-keys.ts'
+import { keySourceOf } from './key-providers.ts'
+import { Sealer } from './sealer.ts'
+
+const of = { kind: 'webhook-secret', owner: 'par_1' } as const
+const keyOf = (number: number) => ({ number, key: randomBytes(32) })
+
+test('a sealed value is opened only as the same kind of field and for the same owner', () => {
+  const key = keyOf(1)
+  const sealed = new Sealer([key]).seal('whsec_1', of)
+  const sealer = new Sealer([key])
+  expect(sealer.open(sealed, of).toString()).toBe('whsec_1')
+  expect(sealed.includes('whsec_1')).toBe(false)
+  for (const other of [
+    { ...of, owner: 'par_2' },
+    { ...of, kind: 'replay' as const },
+  ])
+    expect(() => sealer.open(sealed, other)).toThrow(`(${other.kind} of ${other.owner}) cannot be opened`)
+})
+
+test('a changed or truncated value and one of another key are refused, byte by byte', () => {
+  const sealer = new Sealer([keyOf(1)])
+  const sealed = sealer.seal('whsec_1', of)
+  for (let at = 0; at < sealed.length; at++) {
+    const changed = Buffer.from(sealed)
+    changed[at] = (changed[at] ?? 0) ^ 1
+    expect(() => sealer.open(changed, of), `byte ${at} changed`).toThrow('cannot be opened')
+    expect(() => sealer.open(sealed.subarray(0, at), of), `${at} bytes left`).toThrow('cannot be opened')
+  }
+  expect(() => new Sealer([keyOf(1)]).open(sealed, of)).toThrow('cannot be opened')
+})
+
+test('a value names its key: the newest key seals, and values of earlier keys are still opened', () => {
+  const [first, second] = [keyOf(1), keyOf(2)]
+  const before = new Sealer([first]).seal('before', of)
+  const sealer = new Sealer([first, second])
+  const after = sealer.seal('after', of)
+  expect([before[1], after[1]]).toEqual([1, 2])
+  expect(sealer.open(before, of).toString()).toBe('before')
+  expect(() => new Sealer([first]).open(after, of)).toThrow('cannot be opened')
+})
+
+test('no two values of any process share a nonce under the same key', () => {
+  const key = keyOf(1)
+  const values = Array.from({ length: 4 }, () => new Sealer([key])).flatMap(sealer =>
+    Array.from({ length: 3_000 }, () => sealer.seal('', of).toString('hex', 0, 30)),
+  )
+  expect(new Set(values).size).toBe(values.length)
+})
+
+let harness: Harness
+let folder: string
+beforeAll(async () => {
+  harness = await startHarness()
+})
+afterAll(() => harness.stop())
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'openwage-key-'))
+  await sql`delete from installation_keys`.execute(harness.ownerDb)
+  return () => rm(folder, { recursive: true })
+})
+const sourceAt = (name = 'installation.key') => ({ file: path.join(folder, name) })
+const ensure = (source = sourceAt()) => ensureInstallationKey(harness.ownerDb, { source, now: harness.clock.now() })
+const open = (source = sourceAt()) => openSealer(harness.db, source)
+
+test('of several processes that start at once on an empty database, one makes the key and all use it', async () => {
+  const source = { file: path.join(folder, 'a folder', 'installation.key') }
+  await Promise.all(Array.from({ length: 3 }, () => ensure(source)))
+  const [one, other] = [await open(source), await open(source)]
+  expect(other.open(one.seal('shared', of), of).toString()).toBe('shared')
+  expect((await stat(source.file)).mode & 0o777).toBe(0o600)
+  expect((await stat(path.dirname(source.file))).mode & 0o777).toBe(0o700)
+  const { rows } = await sql<{ wrapped: Buffer }>`select wrapped from installation_keys`.execute(harness.db)
+  expect(rows).toHaveLength(1)
+  expect(rows[0]?.wrapped).toHaveLength(60)
+})
+
+test('a key file that was already there is kept', async () => {
+  const { file } = sourceAt()
+  const text = `${randomBytes(32).toString('base64')}\n`
+  await writeFile(file, text, { mode: 0o600 })
+  await ensure()
+  expect(await readFile(file, 'utf8')).toBe(text)
+  await open()
+})
+
+test('without its key a database refuses to open, names the key, and no new one is made', async () => {
+  await ensure()
+  const id = (await sql<{ provider: string }>`select provider from installation_keys`.execute(harness.db)).rows[0]
+    ?.provider
+  const { file } = sourceAt()
+  await rm(file)
+  await ensure()
+  await expect(open()).rejects.toThrow(
+    `needs the installation’s key ${id}, but ${file} does not exist; restore that key`,
+  )
+  await expect(stat(file)).rejects.toThrow('ENOENT')
+})
+
+test('another key than that of the database is refused, in a file and in the environment', async () => {
+  await ensure()
+  await writeFile(sourceAt('other').file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 })
+  await expect(open(sourceAt('other'))).rejects.toThrow(
+    /needs the installation’s key [0-9a-f]{16}, but .*other holds the key/,
+  )
+  const key = randomBytes(32).toString('base64')
+  await expect(openSealer(harness.db, { key })).rejects.toThrow('but OPENWAGE_INSTALLATION_KEY holds the key')
+})
+
+test('a key file that others can read, a truncated one and an empty one are refused with a remedy', async () => {
+  await ensure()
+  const { file } = sourceAt()
+  await chmod(file, 0o640)
+  await expect(open()).rejects.toThrow(`${file} can be read by other users; run chmod 600 ${file}`)
+  await chmod(file, 0o600)
+  const whole = await readFile(file, 'utf8')
+  await writeFile(file, whole.slice(0, 20))
+  await expect(open()).rejects.toThrow(`${file} must hold 32 bytes in base64; restore the installation’s key`)
+  await writeFile(file, '')
+  await expect(open()).rejects.toThrow(`${file} must hold one line without blanks`)
+  await writeFile(file, whole)
+  await open()
+})
+
+test('a database moves with its key from the file to the environment', async () => {
+  await ensure()
+  const key = (await readFile(sourceAt().file, 'utf8')).trim()
+  const sealed = (await open()).seal('moved', of)
+  expect((await openSealer(harness.db, { key })).open(sealed, of).toString()).toBe('moved')
+})
+
+test('a database that has not been given a key yet names the command that does', async () => {
+  await expect(open()).rejects.toThrow('run openwage migrate')
+})
+
+test('a folder in which the key file cannot be made is refused with the setting that names another', async () => {
+  await writeFile(path.join(folder, 'file'), '')
+  await expect(ensure({ file: path.join(folder, 'file', 'installation.key') })).rejects.toThrow(
+    /cannot be created \(.+\); set OPENWAGE_INSTALLATION_KEY_FILE/,
+  )
+})
+
+test('the key is in the environment, in the file of the setting, or beside the data folder', () => {
+  const read = (environment: Record<string, string>) => keySourceOf(readSettings(environment), { dataDir: '/srv/data' })
+  const key = randomBytes(32).toString('base64')
+  expect(read({})).toEqual({ file: '/srv/data-key/installation.key' })
+  expect(read({ OPENWAGE_INSTALLATION_KEY_FILE: '/etc/key' })).toEqual({ file: '/etc/key' })
+  expect(read({ OPENWAGE_INSTALLATION_KEY: key })).toEqual({ key })
+  expect(() => read({ OPENWAGE_INSTALLATION_KEY: key, OPENWAGE_INSTALLATION_KEY_FILE: '/etc/key' })).toThrow('not both')
+  expect(() => read({ OPENWAGE_INSTALLATION_KEY: key.slice(4) })).toThrow(/OPENWAGE_INSTALLATION_KEY must be like/)
+})

@@ -132,7 +132,7 @@ const timeZone = 'Europe/Berlin'
 /** A rail that pays from the account that the answers are about. */
 const rail: FileRailSettings = {
   ...{ name: 'sepa', currency: 'EUR', format: sepaFormat(), debtors: { default: { name: 'Bakery', account } } },
-  ...{ isInstant: false, canBeInstant: true, timeZone, calendar: null, automatic: null },
+  ...{ isInstant: false, canBeInstant: true, timeZone, cutOff: '23:59', calendar: null, automatic: null },
   ...{ countsAsPaid: null, delivery: null },
   schedule: now => atOnce({ now, timeZone }),
 }

@@ -10,6 +10,7 @@ import { readAllRails, readFileRails, systemClock } from '../src/main.ts'
 import { type Currency, inWords, toWire } from '../src/money.ts'
 import { accountDayOnWire } from '../src/operators/float-schema.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
+import { listProposals, withdrawProposal } from '../src/payouts/proposals.ts'
 import * as railHolds from '../src/payouts/rail-holds.ts'
 import * as approvals from '../src/payouts/rails/file/approvals.ts'
 import { listBalances } from '../src/payouts/rails/file/balances.ts'
@@ -18,12 +19,13 @@ import { brakeInWords, listBrakes } from '../src/payouts/rails/file/brakes.ts'
 import * as copies from '../src/payouts/rails/file/copies.ts'
 import { findPayout } from '../src/payouts/rails/file/decided-payments.ts'
 import { decideOutcomeOfTwo } from '../src/payouts/rails/file/decisions-of-two.ts'
+import { closeEarly } from '../src/payouts/rails/file/early-closing.ts'
 import { exportAgain, exportBatch } from '../src/payouts/rails/file/export.ts'
 import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
 import { importBankFile, listBegun, progressInWords } from '../src/payouts/rails/file/import.ts'
 import { type OutcomeByHand, outcomesByHand } from '../src/payouts/rails/file/outcomes.ts'
 import * as unsentBatches from '../src/payouts/rails/file/unsent-batches.ts'
-import { beginsWithDay, type Day } from '../src/time.ts'
+import { beginsWithDay, type Day, dayIn } from '../src/time.ts'
 import { minorUnits, name, whole } from './arguments.ts'
 import { inTable as balancesInTable, daysDefault, differencesMax } from './bank-balances.ts'
 import { examples } from './help.ts'
@@ -34,6 +36,9 @@ import { payoutExceptionsCommand } from './payout-exceptions.ts'
 import { closeAllCommand, payoutRulesCommand } from './payout-rules.ts'
 import { countOf, printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
+
+// A screen; a batch can have 100,000.
+const paymentsShown = 20
 
 export const payoutsCommand = new Command('payouts')
 
@@ -88,38 +93,139 @@ type ListOptions = Paging & { json?: boolean; rail?: string; status?: batches.Ba
 
 payoutsCommand
   .command('show')
-  .description('Show a batch: its sums, its approvals and its file.')
+  .description('Show a batch: its sums, its approvals, its payments and its file.')
   .argument('<batch>', 'the batch’s id, bat_…')
+  .option('--payments <count>', 'how many of its payments to list', whole({ min: 0, max: 100_000 }), paymentsShown)
   .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts show bat_…'))
-  .action(async (batchId: string, options) => {
-    const { batch, approved } = await withTransaction(async tx => ({
-      batch: await batches.require(tx, batchId),
-      approved: await approvals.listApprovals(tx, batchId),
-    }))
-    printResult(options, {
-      value: { ...onWire(batch), approvals: approved },
-      text: () =>
-        [
-          sheet({
-            id: batch.id,
-            rail: batch.rail,
-            state: stateInWords(batch),
-            'message id': batch.messageId,
-            'paid from': batch.debtor,
-            'value date': batch.valueDate,
-            'cut-off': batch.cutOffAt.toISOString(),
-            payments: batch.paymentCount,
-            total: inWords({ amount: batch.controlTotal, currency: batch.currency }),
-            'name check': batch.nameCheck,
-            file: batch.fileName,
-            'SHA-256': batch.fileSha256,
-            sent: batch.sentAt?.toISOString() ?? null,
-          }),
-          '',
-          table(approved.map(({ person, login, at }) => ({ 'approved by': person, login, at: at.toISOString() }))),
-        ].join('\n'),
+  .addHelpText('after', examples('payouts show bat_…', 'payouts show bat_… --payments 1000'))
+  .action(async (batchId: string, { json, payments: take }: { json?: boolean; payments: number }) => {
+    const { batch, approved, proposal, payments, timeZone } = await withTransaction(async (tx, settings) => {
+      const batch = await batches.require(tx, batchId)
+      return {
+        ...{ batch, timeZone: await zoneOf(settings, batch.rail) },
+        approved: await approvals.listApprovals(tx, batchId),
+        proposal: (await listProposals(tx, [batchId]))[0] ?? null,
+        payments: take === 0 ? [] : await batches.listPayments(tx, { batchId, after: '', take }),
+      }
     })
+    const { currency } = batch
+    const more = batch.paymentCount - payments.filter(({ removedAt }) => removedAt === null).length
+    printResult(
+      { json },
+      {
+        value: {
+          ...onWire(batch),
+          cutOffTimeZone: timeZone,
+          approvals: approved,
+          approvalsNeeded: approvals.approvalsNeeded,
+          proposal,
+          payments: payments.map(({ amount, ...payment }) => ({ ...payment, amount: toWire({ amount, currency }) })),
+        },
+        text: () =>
+          [
+            sheet({
+              id: batch.id,
+              rail: batch.rail,
+              state: stateInWords(batch),
+              'message id': batch.messageId,
+              'paid from': batch.debtor,
+              'value date': batch.valueDate,
+              'cut-off': timeZone === null ? batch.cutOffAt.toISOString() : inZone(batch.cutOffAt, timeZone),
+              approvals: batch.approvedAutomatically
+                ? 'none needed'
+                : `${approved.length} of ${approvals.approvalsNeeded}`,
+              payments: batch.paymentCount,
+              total: inWords({ amount: batch.controlTotal, currency: batch.currency }),
+              'name check': batch.nameCheck,
+              file: batch.fileName,
+              'SHA-256': batch.fileSha256,
+              sent: batch.sentAt?.toISOString() ?? null,
+            }),
+            '',
+            ...(approved.length === 0
+              ? []
+              : [
+                  table(
+                    approved.map(({ person, login, at }) => ({ 'approved by': person, login, at: at.toISOString() })),
+                  ),
+                ]),
+            ...(proposal === null ? [] : [`${proposal.person} proposes to close it early: ${proposal.note}\n`]),
+            table(
+              payments.map(({ reference, partnerName, payee, amount, outcome, removedAt }) => ({
+                reference,
+                partner: partnerName,
+                payee: payee?.accountHolder ?? null,
+                account: payee === null ? null : `…${payee.lastFour}`,
+                amount: inWords({ amount, currency }),
+                state: removedAt === null ? outcome : 'removed',
+              })),
+            ),
+            ...(more > 0 ? [`… and ${countOf(more, 'payment')} more; see --payments`] : []),
+          ].join('\n'),
+      },
+    )
+  })
+
+/** A day and time of a bank, with its zone. */
+function inZone(at: Date, timeZone: string): string {
+  const time = at.toLocaleTimeString('en-GB', { timeZone, hour: '2-digit', minute: '2-digit' })
+  return `${dayIn(timeZone, at)} ${time} ${timeZone} (${at.toISOString()})`
+}
+
+/** Null if the rail is not one of files, or no longer configured. */
+async function zoneOf(settings: Settings, rail: string): Promise<string | null> {
+  return (await readFileRails(settings)).find(({ name }) => name === rail)?.timeZone ?? null
+}
+
+payoutsCommand
+  .command('close')
+  .description(
+    'Close a batch before its cut-off, so that it can be approved and sent. It takes two people: the first proposes it, and the same command of another closes it. Payments that come later are in another batch.',
+  )
+  .argument('<batch>', 'the batch’s id, bat_…')
+  .requiredOption('--note <text>', 'why', name({ lengthMax: 500 }))
+  .addOption(asOption())
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts close bat_… --note "the bank closes early today" --as "Ada Lovelace"'))
+  .action(async (batchId: string, { note, as, json }: { note: string; as?: string; json?: boolean }) => {
+    const person = personOf(as)
+    const now = systemClock()
+    const { batch, done } = await withTransaction(async (tx, settings) => {
+      const rail = await findRail(settings, (await batches.require(tx, batchId)).rail)
+      const by = { person, login: loginOf(), mayShareLogin: settings.OPENWAGE_APPROVAL_LOGINS === 'any' }
+      const done = await closeEarly(tx, { rail, batchId, by, note, now })
+      const details = { person, note, ...(done === 'closed' ? {} : { isProposed: true }) }
+      await recordOnBatch(tx, { action: 'payout_batch.close', batchId, details, now })
+      return { batch: await batches.require(tx, batchId), done }
+    })
+    printResult(
+      { json },
+      {
+        value: { ...onWire(batch), isClosed: done === 'closed' },
+        text: () =>
+          done === 'closed'
+            ? `${batchId} is closed: ${stateInWords(batch)}.`
+            : `It is proposed that ${batchId} is closed early; another person must give the same command.`,
+      },
+    )
+  })
+
+payoutsCommand
+  .command('withdraw')
+  .description('Withdraw the proposal to close a batch early.')
+  .argument('<batch>', 'the batch’s id, bat_…')
+  .addOption(asOption())
+  .option('--json', 'print JSON')
+  .addHelpText('after', examples('payouts withdraw bat_…'))
+  .action(async (batchId: string, { as, json }: { as?: string; json?: boolean }) => {
+    const now = systemClock()
+    await withTransaction(async tx => {
+      await batches.lock(tx, batchId)
+      const { decision, person } = await withdrawProposal(tx, batchId)
+      const details = { person: personOf(as), decision, proposedBy: person }
+      await recordOnBatch(tx, { action: 'payout_batch.withdraw', batchId, details, now })
+    })
+    printResult({ json }, { value: { id: batchId }, text: () => `${batchId} stays open until its cut-off.` })
   })
 
 payoutsCommand

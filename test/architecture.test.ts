@@ -195,6 +195,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/rails/file/batches': ['sandbox', 'operators', 'cli'],
   'payouts/rails/file/brakes': ['operators', 'cli'],
   'payouts/rails/file/copies': ['operators', 'cli'],
+  'payouts/rails/file/early-closing': ['operators', 'cli'],
   'payouts/rails/file/decided-payments': ['cli'],
   'payouts/rails/file/decisions': ['cli'],
   'payouts/rails/file/decisions-of-two': ['operators', 'cli'],
@@ -413,7 +414,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
   payouts: {
     ledger_transfers: 'asks in one statement which recent transfers of an account the bank has booked',
     partners:
-      'fixes the remittance text of payments when they join their batch, and goes through recent transfers by partner',
+      'fixes the remittance text of payments when they join their batch, names the partners of a batch, and goes through recent transfers by partner',
     withdrawal_intents: 'writes the accounts of a batch of 100,000 payments page by page',
     withdrawals: 'writes the accounts of a batch of 100,000 payments page by page',
   },

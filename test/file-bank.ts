@@ -199,6 +199,7 @@ export class FileBank implements Delivery {
 /** A rail of files in euros, with the cut-off at 15:00 in Berlin. */
 export function euroRail(changes: Partial<FileRailSettings> = {}): FileRailSettings {
   const timeZone = 'Europe/Berlin'
+  const { cutOff = '15:00' } = changes
   return {
     name: 'euro-files',
     currency: 'EUR',
@@ -207,11 +208,12 @@ export function euroRail(changes: Partial<FileRailSettings> = {}): FileRailSetti
     isInstant: false,
     canBeInstant: true,
     timeZone,
+    cutOff,
     calendar: target,
     schedule: (now, isInstant = false) =>
       isInstant
         ? atOnce({ now, timeZone })
-        : cutOffOf({ now, cutOff: '15:00', timeZone, calendar: target, ...leadTimes['sepa-credit-transfer'] }),
+        : cutOffOf({ now, cutOff, timeZone, calendar: target, ...leadTimes['sepa-credit-transfer'] }),
     automatic: { paymentMax: 1_000_000n, batchMax: 100_000_000n, dayMax: 1_000_000_000n },
     countsAsPaid: null,
     delivery: null,

@@ -60,6 +60,7 @@ const bodies: Record<string, object> = {
   setFloatFloor: { currency: 'GBP', floor: null },
   createApiKey: {},
   closePayoutException: { decision: 'ignore', note: 'bank charges' },
+  closePayoutBatch: { note: 'the bank closes early' },
 }
 
 function gbp(amount: number) {

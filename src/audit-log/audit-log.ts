@@ -49,6 +49,8 @@ export const actions = [
   'payout.remove',
   'payout.outcome',
   'payout_batch.approve',
+  'payout_batch.close',
+  'payout_batch.withdraw',
   'payout_batch.hold',
   'payout_batch.release',
   'payout_batch.export',

@@ -119,6 +119,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'fileSha256',
       'nameCheck',
       'closedAt',
+      'isFull',
       'approvedAt',
       'approvedAutomatically',
       'sendingAt',

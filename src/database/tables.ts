@@ -436,6 +436,7 @@ export type DB = {
     copyTakenAt: Date | null
     givenBackAt: Date | null
     brakeReleasedAt: Date | null
+    isFull: Generated<boolean>
   }
   payoutExceptions: {
     id: string

@@ -42,6 +42,8 @@ const recorded: Record<string, Action | { because: string }> = {
   removePayment: 'payout.remove',
   decidePaymentOutcome: 'payout.outcome',
   approvePayoutBatch: 'payout_batch.approve',
+  closePayoutBatch: 'payout_batch.close',
+  withdrawPayoutBatchClosing: 'payout_batch.withdraw',
   exportPayoutBatch: 'payout_batch.export',
   importBankFile: 'bank_file.import',
   closePayoutException: 'payout_exception.close',
@@ -64,6 +66,7 @@ let key: Awaited<ReturnType<Harness['addOperator']>>
 let users: ConsoleUser[]
 const dues: { partnerId: string; payCycleId: string }[] = []
 const batches: { id: string; references: string[] }[] = []
+let openBatchId: string
 
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 const eur = (amount: number) => ({ amount, currency: 'EUR' })
@@ -99,6 +102,16 @@ async function addDue() {
 
 /** A batch of two payments that waits for approval. */
 async function addBatch(day: string) {
+  await addOpenBatch(day)
+  harness.clock.advance({ minutes: 5 * 60 })
+  await run('send-payout-batches')
+  const { id } = (await key.call('GET', '/payout-batches?take=1')).body.batches[0]
+  const { payments } = (await key.call('GET', `/payout-batches/${id}/payments`)).body
+  batches.push({ id, references: payments.map(({ reference }: { reference: string }) => reference) })
+}
+
+/** @returns the id of a batch that two payments have joined before its cut-off */
+async function addOpenBatch(day: string): Promise<string> {
   harness.clock.set(new Date(`${day}T10:00:00.000Z`))
   for (const amount of [5_000, 6_000]) {
     const memberId = await harness.addMember({ ...inEuros, available: 20_000 })
@@ -106,11 +119,7 @@ async function addBatch(day: string) {
   }
   harness.clock.advance({ seconds: 30 })
   await run('submit-withdrawals')
-  harness.clock.advance({ minutes: 5 * 60 })
-  await run('send-payout-batches')
-  const { id } = (await key.call('GET', '/payout-batches?take=1')).body.batches[0]
-  const { payments } = (await key.call('GET', `/payout-batches/${id}/payments`)).body
-  batches.push({ id, references: payments.map(({ reference }: { reference: string }) => reference) })
+  return (await key.call('GET', '/payout-batches?take=1')).body.batches[0].id
 }
 
 beforeAll(async () => {
@@ -127,6 +136,7 @@ beforeAll(async () => {
   for (const each of settle) await each()
   await addBatch('2026-04-14')
   await addBatch('2026-04-21')
+  openBatchId = await addOpenBatch('2026-04-28')
   users = [await signIn(harness, { isOperator: true }), await signIn(harness, { isOperator: true })]
 })
 afterAll(() => harness.stop())
@@ -302,6 +312,9 @@ test.each([
     const { id: batchId, references } = batches[index] as (typeof batches)[number]
     await does('holdPayoutBatch', `POST /payout-batches/${batchId}/hold`)
     await does('releasePayoutBatch', `POST /payout-batches/${batchId}/release`)
+    const early = { body: { note }, other: { note: 'another' } }
+    await does('closePayoutBatch', `POST /payout-batches/${openBatchId}/close`, early, ofUser(user))
+    await does('withdrawPayoutBatchClosing', `POST /payout-batches/${openBatchId}/withdraw`)
     const removal = { body: { reason: 'asked for' }, other: { reason: 'another' } }
     await does('removePayment', `POST /payouts/${references[0]}/remove`, removal)
     // Only people approve.

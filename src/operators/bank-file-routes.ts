@@ -11,7 +11,7 @@ import { chunksOf, UploadedFile } from '../http/uploaded-file.ts'
 import { withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
 import { fileOf, markExported, recordCopy, requireByHand } from '../payouts/rails/file/export.ts'
-import type { FileRailSettings } from '../payouts/rails/file/format.ts'
+import { type FileRailSettings, railNamed } from '../payouts/rails/file/format.ts'
 import { limits as bankFileLimits, importBankFile, type RecordImport } from '../payouts/rails/file/import.ts'
 import { asSentence } from '../text.ts'
 import { recordOnBatch } from './batch-routes.ts'
@@ -153,11 +153,8 @@ export function bankFileRoutes(
     )
   })
 
-  /** @throws Problem `NotFound` */
   function railOf(name: string): FileRailSettings {
-    const rail = fileRails.find(each => each.name === name)
-    if (rail === undefined) throw problem('NotFound', `There is no rail of files ${name}; list the rails`)
-    return rail
+    return railNamed(fileRails, name)
   }
 }
 

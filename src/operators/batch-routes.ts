@@ -9,22 +9,36 @@ import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import { toWire } from '../money.ts'
+import { listProposals, withdrawProposal } from '../payouts/proposals.ts'
 import * as approvals from '../payouts/rails/file/approvals.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
 import { listBrakes } from '../payouts/rails/file/brakes.ts'
 import * as copies from '../payouts/rails/file/copies.ts'
+import { closeEarly } from '../payouts/rails/file/early-closing.ts'
+import { railNamed } from '../payouts/rails/file/format.ts'
 import * as unsentBatches from '../payouts/rails/file/unsent-batches.ts'
 import { referencePattern } from '../payouts/reference.ts'
 import { ReasonGiven } from './partner-schema.ts'
-import { Batch, Batches, BatchStatus, batchOnWire, OfBatch, Payments } from './payout-schema.ts'
-import { brakeOnWire, railName, reasonOf } from './rail-routes.ts'
+import {
+  Batch,
+  Batches,
+  BatchStatus,
+  batchOnWire,
+  EarlyClosing,
+  OfBatch,
+  Payments,
+  proposalOnWire,
+} from './payout-schema.ts'
+import { brakeOnWire, type RailsOfOperators, railName, reasonOf } from './rail-routes.ts'
 
 const tag = 'Payouts'
 const config = { isForOperators: true } as const
 const strict = { additionalProperties: false }
 
 /** The batches of payments, and what operators decide about them before they are sent. */
-export function batchRoutes(app: App, { db }: ApiContext): void {
+export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<RailsOfOperators, 'fileRails'>): void {
+  const view = (reader: Reader, batchId: string) => viewOf(reader, { batchId, fileRails })
+
   app.get(
     '/admin/v1/payout-batches',
     {
@@ -52,7 +66,7 @@ export function batchRoutes(app: App, { db }: ApiContext): void {
         const { take } = pageOf(request.query)
         const found = await batches.list(reader, { rail, statuses, before: after, take: take + 1 })
         const { rows, hasMore } = cutPage(found, { take })
-        return { status: 200, body: { batches: rows.map(batchOnWire), hasMore } }
+        return { status: 200, body: { batches: rows.map(row => batchOnWire(row, fileRails)), hasMore } }
       }),
   )
 
@@ -81,7 +95,8 @@ export function batchRoutes(app: App, { db }: ApiContext): void {
         id: 'listBatchPayments',
         tag,
         summary: 'List the payments of a batch',
-        description: 'In the order of its file, including those that an operator took out.',
+        description:
+          'In the order of its file, including those that an operator took out. Of the account of a payee, only the end of its number.',
         params: OfBatch,
         query: Type.Object(
           {
@@ -146,6 +161,61 @@ export function batchRoutes(app: App, { db }: ApiContext): void {
       }),
   )
 
+  app.post(
+    '/admin/v1/payout-batches/:batchId/close',
+    {
+      config,
+      schema: operation({
+        id: 'closePayoutBatch',
+        tag,
+        summary: 'Close a batch before its cut-off',
+        description:
+          'No payment joins a closed batch; payments that come later are in another one. It takes two people: the first request proposes it, and the batch stays open; the same request of another person closes it. It can then be approved, and is approved at once if it is within the limits. It keeps its value date. An operator key is refused, since one person can have several.',
+        params: OfBatch,
+        body: EarlyClosing,
+        success: { status: 200, description: 'The batch.', schema: Batch },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { batchId } = request.params
+        const { note } = request.body
+        const { kind, person } = operatorOf(request)
+        const rail = railNamed(fileRails, (await batches.require(tx, batchId)).rail)
+        const by = { person, isKey: kind === 'operator_key' }
+        const done = await closeEarly(tx, { rail, batchId, by, note, now: request.now })
+        const details = { person, note, ...(done === 'closed' ? {} : { isProposed: true }) }
+        if (done !== 'repeated') await recordOnBatch(tx, request, { action: 'payout_batch.close', details })
+        return { status: 200, body: await view(tx, batchId), resourceId: batchId }
+      }),
+  )
+
+  app.post(
+    '/admin/v1/payout-batches/:batchId/withdraw',
+    {
+      config,
+      schema: operation({
+        id: 'withdrawPayoutBatchClosing',
+        tag,
+        summary: 'Withdraw the proposal to close a batch early',
+        description: 'The batch stays open until its cut-off.',
+        params: OfBatch,
+        success: { status: 200, description: 'The batch.', schema: Batch },
+        problems: ['NotFound'],
+      }),
+    },
+    async (request, reply) =>
+      withIdempotency(db, request, reply, async tx => {
+        const { batchId } = request.params
+        await batches.lock(tx, batchId)
+        const { decision, person: proposedBy } = await withdrawProposal(tx, batchId)
+        const details = { person: operatorOf(request).person, decision, proposedBy }
+        await recordOnBatch(tx, request, { action: 'payout_batch.withdraw', details })
+        return { status: 200, body: await view(tx, batchId), resourceId: batchId }
+      }),
+  )
+
   for (const { verb, held, summary, description } of [
     {
       verb: 'hold',
@@ -182,11 +252,13 @@ export function batchRoutes(app: App, { db }: ApiContext): void {
   }
 }
 
-async function view(db: Reader, batchId: string) {
+async function viewOf(db: Reader, { batchId, fileRails }: { batchId: string } & Pick<RailsOfOperators, 'fileRails'>) {
   const batch = await batches.require(db, batchId)
   const approved = await approvals.listApprovals(db, batchId)
+  const [proposal] = await listProposals(db, [batchId])
   return {
-    ...batchOnWire(batch),
+    ...batchOnWire(batch, fileRails),
+    proposal: proposalOnWire(proposal),
     approvals: approved.map(({ person, at }) => ({ person, at: at.toISOString() })),
     approvalsNeeded: approvals.approvalsNeeded,
     copies: (await copies.list(db, batchId)).map(({ kind, person, at }) => ({ kind, person, at: at.toISOString() })),

@@ -12,6 +12,7 @@ import * as unsentBatches from '../payouts/rails/file/unsent-batches.ts'
 import { referencePattern } from '../payouts/reference.ts'
 import { line } from './partner-schema.ts'
 import { PaymentOutcome, Payout, payoutOnWire, RemovedPayment } from './payout-schema.ts'
+import type { RailsOfOperators } from './rail-routes.ts'
 
 const tag = 'Payouts'
 const config = { isForOperators: true } as const
@@ -25,7 +26,7 @@ const ofPayment = Type.Object({
 })
 
 /** The payment of a withdrawal. */
-export function paymentRoutes(app: App, { db }: ApiContext): void {
+export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<RailsOfOperators, 'fileRails'>): void {
   app.get(
     '/admin/v1/payouts/:payment',
     {
@@ -44,7 +45,7 @@ export function paymentRoutes(app: App, { db }: ApiContext): void {
     async (request, reply) =>
       read(db, request, reply, async reader => ({
         status: 200,
-        body: payoutOnWire(await readHistory(reader, request.params.payment)),
+        body: payoutOnWire(await readHistory(reader, request.params.payment), fileRails),
       })),
   )
 
@@ -106,7 +107,11 @@ export function paymentRoutes(app: App, { db }: ApiContext): void {
         const details = { person, note, ...given, ...(done === 'decided' ? {} : { isProposed: true }) }
         const change = { action: 'payout.outcome', resourceId: withdrawalId, details } as const
         if (done !== 'repeated') await recordOperatorChange(tx, request, { partnerId, change, now })
-        return { status: 200, body: payoutOnWire(await readHistory(tx, reference)), resourceId: withdrawalId }
+        return {
+          status: 200,
+          body: payoutOnWire(await readHistory(tx, reference), fileRails),
+          resourceId: withdrawalId,
+        }
       }),
   )
 }

@@ -8,8 +8,8 @@ import type { RailsOfOperators } from './rail-routes.ts'
 
 /** The way of payments through batches and banks. */
 export function payoutRoutes(app: App, context: ApiContext, rails: Pick<RailsOfOperators, 'fileRails'>): void {
-  batchRoutes(app, context)
-  paymentRoutes(app, context)
+  batchRoutes(app, context, rails)
+  paymentRoutes(app, context, rails)
   bankFileRoutes(app, context, rails)
   exceptionRoutes(app, context)
   notOursRoutes(app, context, rails)

@@ -21,6 +21,11 @@ const reason = Type.Union([Type.String(), Type.Null()], { description: 'Null if 
 
 export const OfBatch = Type.Object({ batchId: Id('payoutBatch') })
 
+export const EarlyClosing = Type.Object(
+  { note: line(500, { description: 'Why.', examples: ['the bank closes early today'] }) },
+  { title: 'EarlyClosing', ...strict },
+)
+
 export const ImportingFile = Type.Object(
   {
     fileId: Id('bankFile'),
@@ -87,6 +92,22 @@ export const Rail = Type.Object(
 )
 export const Rails = Type.Object({ rails: Type.Array(Rail) }, { title: 'Rails', ...strict })
 
+const ProposedDecision = Type.Union(
+  [
+    Type.Object(
+      {
+        decision: Type.String({ description: 'The decision and its fields, as JSON.' }),
+        note: Type.String(),
+        person: Type.String({ description: 'Who proposed it. Another person confirms it by the same request.' }),
+        proposedAt: Instant,
+      },
+      { title: 'ProposedDecision', ...strict },
+    ),
+    Type.Null(),
+  ],
+  { description: 'A decision that takes two people, and that one has made.' },
+)
+
 export const BatchStatus = Type.Enum([...batches.batchStatuses], { title: 'PayoutBatchStatus', type: 'string' })
 
 const batch = {
@@ -97,6 +118,9 @@ const batch = {
   valueDate: Day,
   isInstant: Type.Boolean(),
   cutOffAt: Type.Unsafe<string>({ ...Instant, description: 'Until then payments join the batch.' }),
+  cutOffTimeZone: Type.Union([Type.String({ examples: ['Europe/Berlin'] }), Type.Null()], {
+    description: 'The time zone of the bank, in which the cut-off is set. Null if the rail is not configured.',
+  }),
   status: BatchStatus,
   needsApproval: Type.Boolean({ description: 'Whether it is complete and waits for people to approve it.' }),
   held: Type.Boolean({ description: 'Whether an operator holds it back.' }),
@@ -140,6 +164,7 @@ export const Batch = Type.Object(
       ),
       { description: 'Each time that its file left, or may have left, oldest first.' },
     ),
+    proposal: ProposedDecision,
     hold: Type.Union(
       [
         Type.Object(
@@ -168,7 +193,22 @@ export const Payments = Type.Object(
         {
           reference: Type.String({ examples: ['OWK7Q2MZ4TB5XJ3A'] }),
           partnerId: Id('partner'),
+          partnerName: Type.String(),
+          memberId: Id('member'),
           withdrawalId: Id('withdrawal'),
+          payee: Type.Union(
+            [
+              Type.Object(
+                {
+                  accountHolder: Type.String({ examples: ['Mia Schulz'] }),
+                  lastFour: Type.String({ description: 'The end of the account number or IBAN.', examples: ['3000'] }),
+                },
+                { title: 'Payee', ...strict },
+              ),
+              Type.Null(),
+            ],
+            { description: 'Whose account is paid. Null if it was erased.' },
+          ),
           amount: WireMoney,
           outcome,
           reason: TextOrNull,
@@ -279,22 +319,6 @@ const exceptionFields = {
 
 export const Exception = Type.Object(exceptionFields, { title: 'PayoutException', ...strict })
 
-const ProposedDecision = Type.Union(
-  [
-    Type.Object(
-      {
-        decision: Type.String({ description: 'The decision and its fields, as JSON.' }),
-        note: Type.String(),
-        person: Type.String({ description: 'Who proposed it. Another person confirms it by the same request.' }),
-        proposedAt: Instant,
-      },
-      { title: 'ProposedDecision', ...strict },
-    ),
-    Type.Null(),
-  ],
-  { description: 'A decision that takes two people, and that one has made.' },
-)
-
 /** A proposed decision as it is sent. */
 export function proposalOnWire(proposal: Proposal | undefined) {
   if (proposal === undefined) return null
@@ -376,17 +400,25 @@ export const Payout = Type.Object(
   { title: 'Payout', ...strict },
 )
 
-export function batchOnWire({ controlTotal, currency, sendingAt: _, ...rest }: batches.Batch) {
+/** @param rails those of files, which have the time zones of their banks */
+export function batchOnWire(
+  { controlTotal, currency, sendingAt: _, ...rest }: batches.Batch,
+  rails: readonly { name: string; timeZone: string }[],
+) {
   const instants = ['cutOffAt', 'closedAt', 'approvedAt', 'sentAt', 'acknowledgedAt', 'endedAt'] as const
   return {
     ...rest,
     ...Object.fromEntries(instants.map(name => [name, rest[name]?.toISOString() ?? null])),
+    cutOffTimeZone: rails.find(({ name }) => name === rest.rail)?.timeZone ?? null,
     needsApproval: rest.status === 'building' && rest.closedAt !== null,
     total: toWire({ amount: controlTotal, currency }),
   }
 }
 
-export function payoutOnWire({ amount, currency, batch: ofBatch, answers, exceptions: open, ...rest }: PaymentHistory) {
+export function payoutOnWire(
+  { amount, currency, batch: ofBatch, answers, exceptions: open, ...rest }: PaymentHistory,
+  rails: Parameters<typeof batchOnWire>[1],
+) {
   const { createdAt, expectedAt, removedAt } = rest
   return {
     ...rest,
@@ -394,7 +426,7 @@ export function payoutOnWire({ amount, currency, batch: ofBatch, answers, except
     createdAt: createdAt.toISOString(),
     expectedAt: expectedAt?.toISOString() ?? null,
     removedAt: removedAt?.toISOString() ?? null,
-    batch: ofBatch && batchOnWire(ofBatch),
+    batch: ofBatch && batchOnWire(ofBatch, rails),
     answers: answers.map(({ at, ...answer }) => ({ ...answer, at: at.toISOString() })),
     exceptions: open.map(exceptionOnWire),
   }

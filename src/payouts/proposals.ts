@@ -16,7 +16,7 @@ export type Proposal = {
 /**
  * Proposes a decision, or confirms the same one that another person has proposed. The caller holds a lock on the subject, and carries
  * a confirmed decision out in the same transaction.
- * @param subject an exception, or a payment
+ * @param subject an exception, a payment, or a batch
  * @param decision with all fields that matter; the note may differ
  * @throws Problem `Conflict` if another decision is proposed, or the person cannot count as another one
  */
@@ -60,6 +60,12 @@ export async function withdrawProposal(tx: Tx, subject: string): Promise<Proposa
     .executeTakeFirst()
   if (withdrawn === undefined) throw problem('NotFound', `No decision about ${subject} is proposed`)
   return withdrawn
+}
+
+/** Forgets what is proposed about subjects that are decided. */
+export async function dropProposals(tx: Tx, subjects: readonly string[]): Promise<void> {
+  if (subjects.length === 0) return
+  await tx.deleteFrom('payoutProposals').where('subject', 'in', subjects).where('confirmedIn', 'is', null).execute()
 }
 
 /** The decisions that are proposed about some subjects, and not confirmed. */

@@ -66,8 +66,8 @@ async function startDay() {
   clock.set(new Date(`${new Date(day).toISOString().slice(0, 10)}T10:00:00.000Z`))
 }
 
-/** A batch past its cut-off, on a separate day, with a payment of each net amount. */
-async function closedBatch(currency: keyof typeof railOf, ...nets: number[]) {
+/** A batch before its cut-off, on a separate day, with a payment of each net amount. */
+async function openBatchOf(currency: keyof typeof railOf, ...nets: number[]): Promise<string> {
   const { harness } = pages
   const { clock } = harness
   await startDay()
@@ -84,7 +84,14 @@ async function closedBatch(currency: keyof typeof railOf, ...nets: number[]) {
   }
   clock.advance({ seconds: 30 })
   await run('submit-withdrawals')
-  clock.advance({ minutes: 6 * 60 })
+  const query = `rail=${railOf[currency]}&statuses=building&take=1`
+  return (await operator.call('GET', `/payout-batches?${query}`)).body.batches[0].id
+}
+
+/** The same past its cut-off. */
+async function closedBatch(currency: keyof typeof railOf, ...nets: number[]) {
+  await openBatchOf(currency, ...nets)
+  pages.harness.clock.advance({ minutes: 6 * 60 })
   await run('send-payout-batches')
   const query = `rail=${railOf[currency]}&statuses=building&take=1`
   const [batch] = (await operator.call('GET', `/payout-batches?${query}`)).body.batches
@@ -266,6 +273,44 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await run('read-rail-reports')
     for (const { withdrawalId } of payments) expect(await statusOf(withdrawalId)).toBe('paid')
     await pages.close(page)
+  })
+
+  test('two users close a batch before its cut-off, whose page names payees, partners and the zone of the cut-off', async () => {
+    const { harness, close } = pages
+    const id = await openBatchOf('EUR', 5_200)
+    const page = await openBatch(id)
+    await says(page, '0 of 2 approvals')
+    await says(page, /15:00 Europe\/Berlin$|3:00 PM Europe\/Berlin$/)
+    await says(page, 'Until then payments join the batch')
+    const row = page.getByRole('row').nth(1)
+    const cells = await row.getByRole('cell').allTextContents()
+    expect(cells.slice(0, 3)).toEqual([euAccount.accountHolder, `…${euAccount.iban.slice(-4)}`, harness.partner.name])
+    const propose = async (from: Page, submit: string) => {
+      await from.getByRole('button', { name: 'Close early' }).click()
+      await from.getByRole('dialog').getByRole('button', { name: submit }).click()
+      await from.getByRole('dialog').locator('.field-problem').waitFor()
+      await from.getByRole('textbox', { name: 'Why' }).fill('the bank closes early')
+      await expectAccessible(from)
+      await from.getByRole('dialog').getByRole('button', { name: submit }).click()
+    }
+    await propose(page, 'Propose to close it')
+    await says(page, /^you proposed on .* to close the batch early: the bank closes early\. Another person/)
+    await expectAccessible(page)
+    expect(await page.getByRole('button', { name: 'Close early' }).count()).toBe(0)
+    await page.getByRole('button', { name: 'Withdraw the proposal' }).click()
+    await says(page, /^Proposal to close it withdrawn by you/)
+    await propose(page, 'Propose to close it')
+
+    const other = await openBatch(id)
+    await says(other, /Dana Reyes proposed on .* Close it early to confirm/)
+    await propose(other, 'Close the batch')
+    await says(other, /^Closed early by you/)
+    await says(other, 'Closed: no payment joins it any longer')
+    await other.getByRole('button', { name: 'Approve' }).click()
+    await says(other, '1 of 2 approvals')
+    await expectAccessible(other)
+    await close(page)
+    await close(other)
   })
 
   test('the bank’s answers are imported by dropping them; what is not its answer is refused whole, and says why', async () => {
@@ -620,7 +665,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     ])
     const lines = (await bytesOf(csv)).toString().trim().split('\r\n').slice(1)
     expect(new Set(lines.map(line => line.split(',')[0])).size).toBe(count)
-    expect(lines.reduce((sum, line) => sum + Number(line.split(',')[3]), 0)).toBe(50 * count)
+    expect(lines.reduce((sum, line) => sum + Number(line.split(',')[6]), 0)).toBe(50 * count)
     await page.getByRole('button', { name: 'Export the file' }).click()
     const link = page.getByRole('link', { name: 'Download the file' })
     const [download] = await Promise.all([page.waitForEvent('download'), link.click()])

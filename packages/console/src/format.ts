@@ -54,6 +54,12 @@ export function formatMoment(instant: string): string {
   return (date.getFullYear() === new Date().getFullYear() ? moment() : momentWithYear()).format(date)
 }
 
+/** In the zone of a bank, which is named. */
+export function formatInZone(instant: string, timeZone: string): string {
+  const zoned = dates({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', timeZone })
+  return `${zoned.format(new Date(instant))} ${timeZone}`
+}
+
 /** `held` is "Held", `AwaitingReview` "Awaiting review". */
 export function inWords(state: string): string {
   // A currency.

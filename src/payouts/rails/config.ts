@@ -246,9 +246,9 @@ function isTimeZone(timeZone: string): boolean {
 }
 
 function toSettings(given: GivenRail): FileRailSettings {
-  const { name, currency, debtors, timeZone, approval } = given
+  const { name, currency, debtors, timeZone, cutOff, approval } = given
   return {
-    ...{ name, currency, timeZone },
+    ...{ name, currency, timeZone, cutOff },
     ...settingsOfType(given),
     debtors: {
       ...Object.fromEntries(Object.entries(debtors).map(([owner, debtor]) => [owner, toDebtor(debtor)])),

@@ -121,7 +121,11 @@ export type BankFileId = `bf_${string}`
 export type BatchPayment = {
   reference: string
   partnerId: PartnerId
+  partnerName: string
+  memberId: MemberId
   withdrawalId: WithdrawalId
+  /** Whose account is paid. Null if it was erased. */
+  payee: Payee | null
   amount: Money
   outcome: 'paid' | 'failed' | 'returned' | null
   reason: string | null
@@ -156,6 +160,11 @@ export type Disagreement = {
   subject: string
   expected: string
   found: string
+}
+
+export type EarlyClosing = {
+  /** Why. */
+  note: string
 }
 
 export type ExceptionClosing = {
@@ -660,6 +669,12 @@ export type Partners = {
 
 export type PayCycleId = `pc_${string}`
 
+export type Payee = {
+  accountHolder: string
+  /** The end of the account number or IBAN. */
+  lastFour: string
+}
+
 export type PaymentAnswer = {
   /** When it was read or decided. */
   at: Instant
@@ -729,6 +744,8 @@ export type PayoutBatch = {
   isInstant: boolean
   /** Until then payments join the batch. */
   cutOffAt: Instant
+  /** The time zone of the bank, in which the cut-off is set. Null if the rail is not configured. */
+  cutOffTimeZone: string | null
   status: PayoutBatchStatus
   /** Whether it is complete and waits for people to approve it. */
   needsApproval: boolean
@@ -754,6 +771,8 @@ export type PayoutBatch = {
   approvalsNeeded: number
   /** Each time that its file left, or may have left, oldest first. */
   copies: PayoutBatchCopy[]
+  /** A decision that takes two people, and that one has made. */
+  proposal: ProposedDecision | null
   /** Null unless an operator holds it back. */
   hold: PayoutBatchHold | null
   /** Null unless a whole batch was given back and no statement shows yet that the bank did not pay it. Until then people approve every batch of the rail. */
@@ -790,6 +809,8 @@ export type PayoutBatchSummary = {
   isInstant: boolean
   /** Until then payments join the batch. */
   cutOffAt: Instant
+  /** The time zone of the bank, in which the cut-off is set. Null if the rail is not configured. */
+  cutOffTimeZone: string | null
   status: PayoutBatchStatus
   /** Whether it is complete and waits for people to approve it. */
   needsApproval: boolean
@@ -1203,6 +1224,8 @@ export const operations: Record<string, Operation> = {
   'getPayoutBatch': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}' },
   'listBatchPayments': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}/payments', hasQuery: true, entries: 'payments', cursor: 'reference' },
   'approvePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/approve' },
+  'closePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/close', hasBody: true },
+  'withdrawPayoutBatchClosing': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/withdraw' },
   'holdPayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/hold', hasBody: true },
   'releasePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/release', hasBody: true },
   'getPayout': { method: 'GET', path: '/admin/v1/payouts/{payment}' },
@@ -1593,7 +1616,7 @@ export interface AdminOperations {
   /**
    * List the payments of a batch.
    *
-   * In the order of its file, including those that an operator took out.
+   * In the order of its file, including those that an operator took out. Of the account of a payee, only the end of its number.
    *
    * `GET /admin/v1/payout-batches/{batchId}/payments` (listBatchPayments)
    */
@@ -1611,6 +1634,22 @@ export interface AdminOperations {
    * `POST /admin/v1/payout-batches/{batchId}/approve` (approvePayoutBatch)
    */
   approvePayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
+  /**
+   * Close a batch before its cut-off.
+   *
+   * No payment joins a closed batch; payments that come later are in another one. It takes two people: the first request proposes it, and the batch stays open; the same request of another person closes it. It can then be approved, and is approved at once if it is within the limits. It keeps its value date. An operator key is refused, since one person can have several.
+   *
+   * `POST /admin/v1/payout-batches/{batchId}/close` (closePayoutBatch)
+   */
+  closePayoutBatch(batchId: PayoutBatchId, body: EarlyClosing, options?: CallOptions): Call<PayoutBatch>
+  /**
+   * Withdraw the proposal to close a batch early.
+   *
+   * The batch stays open until its cut-off.
+   *
+   * `POST /admin/v1/payout-batches/{batchId}/withdraw` (withdrawPayoutBatchClosing)
+   */
+  withdrawPayoutBatchClosing(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
   /**
    * Hold an unsent batch.
    *
@@ -1820,7 +1859,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -1843,7 +1882,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */

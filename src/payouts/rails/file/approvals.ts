@@ -19,7 +19,10 @@ export async function approve(
   const batch = await batches.lock(tx, batchId)
   if (batch.status !== 'building') throw problem('Conflict', `The batch is ${batch.status}; it needs no approval`)
   if (batch.closedAt === null) {
-    throw problem('Conflict', `The batch takes payments until ${batch.cutOffAt.toISOString()}; approve it after that`)
+    throw problem(
+      'Conflict',
+      `The batch takes payments until ${batch.cutOffAt.toISOString()}; approve it after that, or close it early`,
+    )
   }
   const earlier = await listCounting(tx, batchId)
   const hasChanged = !hasDecided(earlier, by)

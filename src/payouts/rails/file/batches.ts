@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
-import { type AccountColumns, fromColumns } from '../../../bank-accounts/rules.ts'
+import { type AccountColumns, fromColumns, lastFour } from '../../../bank-accounts/rules.ts'
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import { newId } from '../../../ids.ts'
 import type { Currency } from '../../../money.ts'
-import { addDays, type Day, dayIn, startOfDay } from '../../../time.ts'
+import { addDays, type Day, dayIn, instantAt, startOfDay } from '../../../time.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
+import { dropProposals } from '../../proposals.ts'
 import * as railHolds from '../../rail-holds.ts'
 import { newBatchReference } from '../../reference.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
@@ -129,7 +130,8 @@ async function addToOpenBatch(
               ${valueDate}::date, ${isInstant}, ${cutOffAt}, 'building', ${payments.length}, ${total}, ${now})
           on conflict (rail, debtor, value_date, is_instant) where status = 'building' and closed_at is null
           do update set payment_count = b.payment_count + excluded.payment_count,
-                        control_total = b.control_total + excluded.control_total
+                        control_total = b.control_total + excluded.control_total,
+                        cut_off_at = least(b.cut_off_at, excluded.cut_off_at)
            where b.payment_count + excluded.payment_count <= ${format.paymentsMax}
              and b.control_total + excluded.control_total <= ${format.totalMax}
       returning id`.execute(tx)
@@ -137,10 +139,12 @@ async function addToOpenBatch(
   }
   const joined = await add()
   if (joined !== undefined) return joined
-  await sql`
-    update payout_batches set closed_at = ${now}
+  const full = await sql<{ id: string }>`
+    update payout_batches set closed_at = ${now}, is_full = true
      where rail = ${name} and debtor = ${debtor} and value_date = ${valueDate}::date and is_instant = ${isInstant}
-       and status = 'building' and closed_at is null`.execute(tx)
+       and status = 'building' and closed_at is null
+    returning id`.execute(tx)
+  await dropProposals(tx, idsOf(full.rows))
   const opened = await add()
   assert(opened !== undefined)
   return opened
@@ -188,9 +192,51 @@ export async function closeDue(
   { rail, now }: { rail: ApprovingRail | FileRailSettings; now: Date },
 ): Promise<void> {
   await lockRail(tx, { rail: rail.name, for: 'batches' })
-  await sql`
+  if ('cutOff' in rail) await applyEarlierCutOff(tx, rail)
+  const due = await sql<{ id: string }>`
     update payout_batches set closed_at = ${now}
-     where rail = ${rail.name} and status = 'building' and closed_at is null and cut_off_at <= ${now}`.execute(tx)
+     where rail = ${rail.name} and status = 'building' and closed_at is null and cut_off_at <= ${now}
+    returning id`.execute(tx)
+  await dropProposals(tx, idsOf(due.rows))
+  await admitClosed(tx, { rail, now })
+}
+
+/**
+ * Closes one open batch at once. The caller holds the lock of the rail's batches, and has recorded that a second person confirms it.
+ */
+export async function closeNow(
+  tx: Tx,
+  { rail, batchId, now }: { rail: FileRailSettings; batchId: string; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_batches set closed_at = ${now} where id = ${batchId}`.execute(tx)
+  await admitClosed(tx, { rail, now })
+}
+
+/**
+ * Closes open batches earlier if the settings have an earlier cut-off than when they were opened. A batch keeps its day, its value date
+ * and its payments. A later cut-off is that of the next batch.
+ */
+async function applyEarlierCutOff(tx: Tx, { name, timeZone, cutOff }: FileRailSettings): Promise<void> {
+  const { rows } = await sql<{ id: string; cutOffAt: Date }>`
+    select id, cut_off_at from payout_batches
+     where rail = ${name} and status = 'building' and closed_at is null and not is_instant order by id for update`.execute(
+    tx,
+  )
+  for (const { id, cutOffAt } of rows) {
+    const earlier = instantAt(timeZone, dayIn(timeZone, cutOffAt), cutOff)
+    if (earlier < cutOffAt)
+      await sql`
+        update payout_batches set cut_off_at = ${earlier} where id = ${id}`.execute(tx)
+  }
+}
+
+const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id)
+
+async function admitClosed(
+  tx: Tx,
+  { rail, now }: { rail: ApprovingRail | FileRailSettings; now: Date },
+): Promise<void> {
   await sql`
     update payout_batches set status = 'cancelled', ended_at = ${now}
      where rail = ${rail.name} and status in ('building', 'approved') and closed_at is not null and payment_count = 0`.execute(
@@ -554,7 +600,11 @@ export async function list(
 export type BatchPayment = {
   reference: string
   partnerId: string
+  partnerName: string
+  memberId: string
   withdrawalId: string
+  /** Whose account is paid, and the end of its number. Null if it was erased. */
+  payee: { accountHolder: string; lastFour: string } | null
   amount: bigint
   outcome: FinalOutcome | null
   reason: string | null
@@ -566,10 +616,18 @@ export async function listPayments(
   db: Reader,
   { batchId, after, take }: { batchId: string; after: string; take: number },
 ): Promise<BatchPayment[]> {
-  const { rows } = await sql<BatchPayment>`
-    select reference, partner_id, withdrawal_id, amount, outcome, reason, removed_at
-      from payouts where batch_id = ${batchId} and reference > ${after} order by reference limit ${take}`.execute(db)
-  return rows
+  const { rows } = await sql<Omit<BatchPayment, 'payee'> & AccountColumns>`
+    select p.reference, p.partner_id, o.name as partner_name, w.member_id, p.withdrawal_id, p.amount, p.outcome, p.reason,
+           p.removed_at, i.account_holder, i.sort_code, i.account_number, i.iban
+      from payouts p
+      join partners o on o.id = p.partner_id
+      join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+      join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+     where p.batch_id = ${batchId} and p.reference > ${after} order by p.reference limit ${take}`.execute(db)
+  return rows.map(({ accountHolder, sortCode, accountNumber, iban, ...payment }) => {
+    const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
+    return { ...payment, payee: account && { accountHolder: account.accountHolder, lastFour: lastFour(account) } }
+  })
 }
 
 /** The partners with payments in a batch. */

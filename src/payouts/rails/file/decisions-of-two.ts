@@ -1,7 +1,7 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import type * as exceptions from '../../exceptions.ts'
-import { confirm, proposeOrConfirm } from '../../proposals.ts'
+import { confirm, dropProposals, proposeOrConfirm } from '../../proposals.ts'
 import type { Decider } from '../../two-people.ts'
 import { findPayout } from './decided-payments.ts'
 import { closeException, type Decision, lockException } from './decisions.ts'
@@ -29,7 +29,7 @@ export async function decide(
     if (done !== 'confirmed') return { exception, done }
   }
   const closed = await carryOut()
-  await sql`delete from payout_proposals where subject = ${exceptionId} and confirmed_in is null`.execute(tx)
+  await dropProposals(tx, [exceptionId])
   return { exception: closed, done: 'closed' }
 }
 

@@ -193,14 +193,24 @@ test('a withdrawal goes to the bank in a file, is paid when the bank says so, an
 test('ledger verify notices a batch whose sums are not those of its payments', async () => {
   await sent(5_000, 6_000)
   const [batch] = await batches()
-  const rule = async (controlTotal: bigint) => {
-    const change = harness.db
+  const set = (tx: Tx, controlTotal: bigint) =>
+    tx
       .updateTable('payoutBatches')
       .set({ controlTotal })
       .where('id', '=', batch?.id ?? '')
-    await change.execute()
+      .execute()
+  const rule = async (controlTotal: bigint) => {
+    // The database refuses to add to a closed batch.
+    await harness.ownerDb.transaction().execute(async tx => {
+      await sql`alter table payout_batches disable trigger payout_batches_stay_closed`.execute(tx)
+      await set(tx, controlTotal)
+      await sql`alter table payout_batches enable trigger payout_batches_stay_closed`.execute(tx)
+    })
     return (await disagreements()).map(({ name, disagreement }) => [name, disagreement?.found])
   }
+  await expect(harness.db.transaction().execute(tx => set(tx, 11_001n))).rejects.toThrow(
+    'a closed batch takes no payments',
+  )
   expect(await rule(11_001n)).toEqual([['payout batches', '2 payments, 11001']])
   expect(await rule(11_000n)).toEqual([])
 })

@@ -1,4 +1,5 @@
 import type { BankAccount } from '../../../bank-accounts/rules.ts'
+import { problem } from '../../../errors.ts'
 import type { Currency } from '../../../money.ts'
 import type { Day } from '../../../time.ts'
 import type { AnswerFormat, WriteAnswers } from '../answers.ts'
@@ -47,6 +48,8 @@ export type FileRailSettings = {
   canBeInstant: boolean
   /** The bank's. */
   timeZone: string
+  /** Local time, such as '15:00', at which batches of standard payments are closed. */
+  cutOff: string
   /** The days on which it makes standard payments; null: every day. */
   calendar: Calendar | null
   /** Plans the batch that payments join at an instant. @param isInstant by default as payments whose tier does not say */
@@ -60,4 +63,11 @@ export type FileRailSettings = {
   countsAsPaid: ((valueDate: Day, today: Day) => boolean) | null
   /** Opens the connection to the bank. Null: an operator exports and imports the files. */
   delivery: (() => Promise<Delivery>) | null
+}
+
+/** @throws Problem `NotFound` */
+export function railNamed(rails: readonly FileRailSettings[], name: string): FileRailSettings {
+  const rail = rails.find(each => each.name === name)
+  if (rail === undefined) throw problem('NotFound', `There is no rail of files ${name}; list the rails`)
+  return rail
 }

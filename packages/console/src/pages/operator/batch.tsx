@@ -5,6 +5,7 @@ import { act } from '../../act.ts'
 import { admin } from '../../admin.ts'
 import { ActButton } from '../../components/act-button.tsx'
 import { ExportButton } from '../../components/export.tsx'
+import { Field, Form } from '../../components/form.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Drawer, Figure, KeyValues, Page, Panel, PendingPage, type Step, Timeline } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
@@ -12,7 +13,7 @@ import { ReasonDrawer } from '../../components/reason.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
-import { plural } from '../../format.ts'
+import { formatInZone, formatWhole, plural } from '../../format.ts'
 import type { AuditEntry, BatchPayment, PayoutBatch, PayoutBatchId, Rail } from '../../generated/admin.ts'
 import { reload, useList, useLoaded } from '../../query.ts'
 import { isSandbox, session } from '../../session.ts'
@@ -26,8 +27,9 @@ const back = { href: '/console/operator/batches', title: 'Payouts' }
 const changes = 'operator-batch'
 
 const unsent = (status: PayoutBatch['status']) => status === 'building' || status === 'approved'
+const isOwn = ({ person }: { person: string }) => person === session.value?.user.id
 /** Nothing tells two approvals of one person from one, so the page counts the reader's own. */
-const hasApproved = ({ approvals }: PayoutBatch) => approvals.some(({ person }) => person === session.value?.user.id)
+const hasApproved = ({ approvals }: PayoutBatch) => approvals.some(isOwn)
 
 export default function BatchPage() {
   const { id } = useRoute().params as { id: PayoutBatchId }
@@ -47,16 +49,10 @@ export default function BatchPage() {
         </span>
       </div>
       <Notices batch={value} rail={rail} />
-      {value.status === 'building' && (
+      {unsent(value.status) && (
         <div class="figures">
-          {value.needsApproval && (
-            <Figure title="Approvals" note="Different people must approve">
-              {value.approvals.length} of {value.approvalsNeeded}
-            </Figure>
-          )}
-          <Figure title="Cut-off" note={value.needsApproval ? undefined : 'Until then payments join the batch'}>
-            <Time at={value.cutOffAt} />
-          </Figure>
+          <Approvals batch={value} />
+          <CutOff batch={value} />
         </div>
       )}
       <div class="columns">
@@ -87,10 +83,71 @@ export default function BatchPage() {
   )
 }
 
+function Approvals({ batch: { approvals, approvalsNeeded, approvedAutomatically } }: { batch: PayoutBatch }) {
+  if (approvedAutomatically) {
+    return (
+      <Figure title="Approvals" note="Within the limits for automatic approval">
+        None needed
+      </Figure>
+    )
+  }
+  const note =
+    approvals.length === 0
+      ? 'Different people must approve it, unless it is within the limits'
+      : approvals.map(({ person, at }, index) => (
+          <span key={person}>
+            {index > 0 && ', '}
+            <Person who={person} /> <Time at={at} />
+          </span>
+        ))
+  return (
+    <Figure title="Approvals" note={note}>
+      {approvals.length} of {approvalsNeeded} approvals
+    </Figure>
+  )
+}
+
+/** In the zone in which it is set; the reader's on hover. */
+function CutOff({ batch: { cutOffAt, cutOffTimeZone, closedAt } }: { batch: PayoutBatch }) {
+  const note =
+    closedAt === null ? (
+      'Until then payments join the batch'
+    ) : (
+      <>
+        Closed <Time at={closedAt} />
+      </>
+    )
+  return (
+    <Figure title="Cut-off" note={note}>
+      {cutOffTimeZone === null ? (
+        <Time at={cutOffAt} />
+      ) : (
+        <time dateTime={cutOffAt} title={formatWhole(cutOffAt)}>
+          {formatInZone(cutOffAt, cutOffTimeZone)}
+        </time>
+      )}
+    </Figure>
+  )
+}
+
 function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }) {
-  const { status, hold, needsApproval } = batch
+  const { status, hold, needsApproval, proposal } = batch
   return (
     <>
+      {proposal !== null && (
+        <p class="notice below-s">
+          <Person who={proposal.person} /> proposed on <Time at={proposal.proposedAt} /> to close the batch early:{' '}
+          {proposal.note}. {isOwn(proposal) ? 'Another person must close it, too.' : 'Close it early to confirm.'}{' '}
+          <ActButton
+            look="text-button"
+            act={() =>
+              act(() => admin.withdrawPayoutBatchClosing(batch.id), 'The batch stays open until its cut-off', changes)
+            }
+          >
+            Withdraw the proposal
+          </ActButton>
+        </p>
+      )}
       {hold !== null && (
         <p class="notice below-s">
           Held <HeldBy hold={hold} />
@@ -115,7 +172,8 @@ function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
 
 function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }) {
   const [isAsking, setIsAsking] = useState(false)
-  const { id, status, held, needsApproval, fileSha256 } = batch
+  const [isClosing, setIsClosing] = useState(false)
+  const { id, status, held, needsApproval, fileSha256, closedAt, proposal } = batch
   const approve = async () => {
     // In another window the reader may have approved it already, which the server takes as a repeat.
     const latest = await admin.getPayoutBatch(id).catch(() => batch)
@@ -132,6 +190,11 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
       {unsent(status) && (
         <button type="button" class="button" onClick={() => setIsAsking(true)}>
           {held ? 'Release' : 'Hold'}
+        </button>
+      )}
+      {closedAt === null && status === 'building' && rail?.kind === 'files' && !(proposal && isOwn(proposal)) && (
+        <button type="button" class="button" onClick={() => setIsClosing(true)}>
+          Close early
         </button>
       )}
       {needsApproval && !hasApproved(batch) && (
@@ -153,6 +216,26 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
           Export the file
         </ActButton>
       )}
+      <Drawer title="Close the batch early" isOpen={isClosing} onClose={() => setIsClosing(false)}>
+        <p>
+          No payment joins it any longer, and it can be approved and sent. It keeps its value date; payments that come
+          later are in another batch.{' '}
+          {proposal === null ? 'Another person must close it, too.' : 'You are the second person, so it is closed now.'}
+        </p>
+        <Form
+          submit={proposal === null ? 'Propose to close it' : 'Close the batch'}
+          onSubmit={async ({ note = '' }) => {
+            const closed = await admin.closePayoutBatch(id, { note })
+            setIsClosing(false)
+            toast(closed.closedAt === null ? 'Proposed: another person must close it, too' : 'Closed')
+            reload(changes)
+          }}
+        >
+          {problemOf => (
+            <Field label="Why" name="note" problem={problemOf('note')} note="For operators and the audit log" />
+          )}
+        </Form>
+      </Drawer>
       <ReasonDrawer
         title={held ? 'Release the batch' : 'Hold the batch'}
         submit={held ? 'Release' : 'Hold'}
@@ -231,13 +314,15 @@ function approvalInWords({ status, approvals, approvalsNeeded }: PayoutBatch): s
 
 /** What happened to a batch: its own times, and what operators did with it. */
 function History({ batch }: { batch: PayoutBatch }) {
-  const { id, status, held, fileSha256 } = batch
-  const key = `operator-batch-log ${id} ${status} ${held} ${fileSha256}`
+  const { id, status, held, fileSha256, closedAt, proposal } = batch
+  const key = `operator-batch-log ${id} ${status} ${held} ${fileSha256} ${closedAt} ${proposal?.proposedAt}`
   const log = useLoaded(key, () => admin.listAuditEntries({ resourceId: id, take: 100 }))
   return <Timeline steps={stepsOf(batch, log.value?.entries ?? [])} />
 }
 
 const deeds: Record<string, { verb: string; tone: Step['tone'] }> = {
+  'payout_batch.close': { verb: 'Closed early', tone: 'flow' },
+  'payout_batch.withdraw': { verb: 'Proposal to close it withdrawn', tone: 'calm' },
   'payout_batch.hold': { verb: 'Held', tone: 'wait' },
   'payout_batch.release': { verb: 'Released', tone: 'calm' },
   'payout_batch.export': { verb: 'File exported', tone: 'flow' },
@@ -266,13 +351,14 @@ function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
     ...[...deedsOnce].flatMap(([key, { action, at, actor, details }]): Step[] => {
       const deed = deeds[action]
       if (deed === undefined) return []
-      const { reason } = details as { reason?: unknown }
+      const { reason, note, isProposed } = details as { reason?: unknown; note?: unknown; isProposed?: unknown }
       const title = (
         <>
-          {deed.verb} by <Person who={actor} />
+          {isProposed === true ? 'Closing proposed' : deed.verb} by <Person who={actor} />
         </>
       )
-      return [{ key, at, tone: deed.tone, title, children: typeof reason === 'string' && <p>{reason}</p> }]
+      const why = reason ?? note
+      return [{ key, at, tone: deed.tone, title, children: typeof why === 'string' && <p>{why}</p> }]
     }),
     ...step('sent', batch.sentAt, 'good', 'Counts as sent to the bank'),
     ...step('acknowledged', batch.acknowledgedAt, 'good', 'The bank has the batch'),
@@ -293,11 +379,28 @@ function Payments({ batch: { id, status, sentAt } }: { batch: PayoutBatch }) {
     page => page.payments,
   )
   const columns: Column<BatchPayment>[] = [
-    { title: 'Reference', cell: ({ reference }) => <Id id={reference} isWhole isLink={false} /> },
     {
-      title: 'Withdrawal',
-      cell: ({ withdrawalId, partnerId }) => (
-        <Id id={withdrawalId} href={`/console/${partnerId}/withdrawals/${withdrawalId}`} />
+      title: 'Payee',
+      cell: ({ payee, partnerId, memberId }) => (
+        <a class="link" href={`/console/${partnerId}/members/${memberId}`}>
+          {payee?.accountHolder ?? 'Erased'}
+        </a>
+      ),
+    },
+    { title: 'Account', cell: ({ payee }) => (payee === null ? '–' : <code>…{payee.lastFour}</code>) },
+    {
+      title: 'Partner',
+      cell: ({ partnerId, partnerName }) => (
+        <a class="link" href={`/console/operator/partners/${partnerId}`}>
+          {partnerName}
+        </a>
+      ),
+      isMinor: true,
+    },
+    {
+      title: 'Reference',
+      cell: ({ reference, withdrawalId, partnerId }) => (
+        <Id id={reference} isWhole href={`/console/${partnerId}/withdrawals/${withdrawalId}`} />
       ),
       isMinor: true,
     },
@@ -346,7 +449,10 @@ function Payments({ batch: { id, status, sentAt } }: { batch: PayoutBatch }) {
           name={`payments-${id}`}
           columns={[
             ['reference', (row: BatchPayment) => row.reference],
+            ['payee', row => row.payee?.accountHolder ?? null],
+            ['account_last_four', row => row.payee?.lastFour ?? null],
             ['partner_id', row => row.partnerId],
+            ['partner', row => row.partnerName],
             ['withdrawal_id', row => row.withdrawalId],
             ['amount', row => toDecimal(row.amount)],
             ['currency', row => row.amount.currency],

@@ -215,6 +215,8 @@ test('a batch whose export cannot be recorded in the audit log does not count as
 
 test('an export needs one connection at a time, so many at once do not wait for each other', async () => {
   const { id } = await approved(5_000, 6_000)
+  // Written once a second, over the same pool.
+  await harness.flushRequestLog()
   const { pool } = harness
   let [inUse, inUseMost] = [0, 0]
   const onAcquire = () => {

@@ -113,6 +113,8 @@ export type BankFileHead = {
   messageId: string
   createdAt: Date | null
   account: string | null
+  /** Of the account, as the bank names it, where it does. */
+  currency?: string | null
   /** Only in an archive: the name of the file in it. */
   file?: string
 }

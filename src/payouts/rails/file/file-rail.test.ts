@@ -1106,6 +1106,34 @@ describe('a file about several accounts', () => {
     expect(await booked()).toEqual([])
   })
 
+  describe('with one IBAN in several currencies', () => {
+    const statementIn = (currency: string, { says }: { says: 'account' | 'balance' }) => {
+      const [ofAccount, ofBalance] = says === 'account' ? [`<Ccy>${currency}</Ccy>`, ''] : ['', balanceIn(currency)]
+      const entry = `<Ntry><Amt Ccy="${currency}">7.00</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts>BOOK</Sts><BookgDt><Dt>2026-03-12</Dt></BookgDt></Ntry>`
+      return `<Stmt><Acct><Id><IBAN>${ownIban}</IBAN></Id>${ofAccount}</Acct>${ofBalance}${entry}</Stmt>`
+    }
+    const balanceIn = (currency: string) =>
+      `<Bal><Tp><CdOrPrtry><Cd>OPBD</Cd></CdOrPrtry></Tp><Amt Ccy="${currency}">1.00</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>2026-03-12</Dt></Dt></Bal>`
+    beforeEach(() => useRail({ format: { ...settings.format, read: sepaFormat().read } }))
+    const importStatements = (...statements: string[]) => {
+      const head = '<Document><BkToCstmrStmt><GrpHdr><MsgId>M1</MsgId></GrpHdr>'
+      return importLines([`${head}${statements.join('')}</BkToCstmrStmt></Document>`])
+    }
+
+    test.each(['account', 'balance'] as const)('is booked in that of the rail only, as the %s says', async says => {
+      const statements = (['USD', 'EUR'] as const).map(currency => statementIn(currency, { says }))
+      expect(await importStatements(...statements)).toMatchObject({ result: 'imported', skippedAccounts: 1 })
+      expect(await booked()).toEqual([`${ownIban} 700`])
+      expect(await importStatements(...statements)).toMatchObject({ result: 'repeated', skippedAccounts: 1 })
+    })
+
+    test('none of which is that of the rail is refused, and says so', async () => {
+      expect(await importStatements(statementIn('USD', { says: 'account' }))).toMatchObject({
+        problem: 'The file is about the account …6199 in USD, which is not one of this rail',
+      })
+    })
+  })
+
   test('and none of them, as on a day without entries, is imported', async () => {
     expect(await importLines(['head;M2;', 'end'])).toMatchObject({ result: 'imported', records: 0 })
   })

@@ -191,8 +191,9 @@ async function stageAll(
       if (part.type === 'head') {
         messageId ??= part.head.messageId
         head = part.head.message === 'camt.052' ? { ...part.head, messageId: interimReports } : part.head
-        isSkipped = head.account !== null && !isOfRail(rail, head.account)
-        if (isSkipped) skip(skipped, head)
+        const other = otherAccount(rail, head)
+        isSkipped = other !== undefined
+        if (other !== undefined) skip(skipped, other)
         else hasOurs = true
         continue
       }
@@ -222,15 +223,29 @@ function isOfRail(rail: FileRailSettings, account: string): boolean {
   return debtorsOf(rail, account).length > 0
 }
 
+/**
+ * Names an account that is not one of the rail. Some banks give the accounts of a customer in several currencies one IBAN, of which
+ * only that in the rail's currency is the rail's.
+ */
+function otherAccount(rail: FileRailSettings, { account, currency = null }: BankFileHead): string | undefined {
+  if (account === null) return undefined
+  if (!isOfRail(rail, account)) return account
+  return currency === null || currency === rail.currency ? undefined : `${account} in ${currency}`
+}
+
 /** Nothing of a statement of another account must be booked. */
-function skip(skipped: Set<string>, { account }: BankFileHead): void {
-  if (account !== null) skipped.add(account)
+function skip(skipped: Set<string>, account: string): void {
+  skipped.add(account)
   if (skipped.size > skippedAccountsMax)
     throw new BankFileProblem(`The file has more than ${skippedAccountsMax} accounts that are not of this rail`)
 }
 
 function noneOfOurs(accounts: string[]): string {
-  const shown = accounts.slice(0, 5).map(account => `…${account.replaceAll(/[ -]/g, '').slice(-4).toUpperCase()}`)
+  const shown = accounts.slice(0, 5).map(account => {
+    const [number = '', currency] = account.split(' in ')
+    const last = number.replaceAll(/[ -]/g, '').slice(-4).toUpperCase()
+    return currency === undefined ? `…${last}` : `…${last} in ${currency}`
+  })
   if (accounts.length === 1) return `The file is about the account ${shown[0]}, which is not one of this rail`
   const others = accounts.length > shown.length ? ` and ${accounts.length - shown.length} more` : ''
   return `The file is about the accounts ${shown.join(', ')}${others}, none of which is of this rail`

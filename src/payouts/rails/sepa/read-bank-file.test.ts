@@ -218,6 +218,7 @@ describe('a statement', () => {
         head: {
           ...{ message: 'camt.053', messageId: 'M1', createdAt: new Date('2026-03-03T08:00:00Z') },
           account: 'DE75512108001245126199',
+          currency: null,
         },
       },
     ])

@@ -58,26 +58,34 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
   let header: Unit | undefined
   // Of the statement that is being read, and of the head that was emitted last.
   let account: string | undefined
-  let accountOfHead: string | null | undefined
+  let isHeadDue = false
+  let emitted: { account: string | null; currency: string | null } | undefined
   let entry: Entry | undefined
   let opening: Money | null = null
   let closing: Money | null = null
   let closedOn: Day | undefined
 
   const readAccount = (unit: Unit) => {
-    const id = accountFields.map(field => unit.get(field)).find(value => value !== undefined)
+    const id = accountIdFields.map(field => unit.get(field)).find(value => value !== undefined)
     if (id === undefined) throw problem(unit, 'The account has no number')
     const plain = id.replace(/\s/g, '')
     if (account !== undefined) throw problem(unit, 'The statement names a second account')
     account = plain
-    if (account !== accountOfHead) emitHead(account)
+    isHeadDue = true
+    const currency = unit.get('Ccy')
+    if (currency !== undefined) emitHead(currency)
   }
-  const emitHead = (of: string | null) => {
-    if (header !== undefined) emit({ type: 'head', head: headOf(header, { message, account: of }) })
-    accountOfHead = of
+  /** @param currency of the account; null if neither it nor a balance tells */
+  const emitHead = (currency: string | null) => {
+    if (!isHeadDue || account === undefined) return
+    isHeadDue = false
+    if (emitted?.account === account && emitted.currency === currency) return
+    emitted = { account, currency }
+    if (header !== undefined) emit({ type: 'head', head: { ...headOf(header, { message, account }), currency } })
   }
 
   const readBalance = (unit: Unit) => {
+    if (isHeadDue) emitHead(moneyOf(unit, 'Amt')?.currency ?? null)
     const type = unit.get('Tp/CdOrPrtry/Cd')
     const isOpening = type === 'OPBD' || type === 'PRCD'
     // The balance at the foot of a page is not that of the day.
@@ -95,6 +103,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
 
   /** A statement without any balance counts too: its number is not missing. */
   const endStatement = (unit: Unit) => {
+    emitHead(null)
     const numbers = { electronic: numberOf(unit, 'ElctrncSeqNb'), legal: numberOf(unit, 'LglSeqNb') }
     const day = dayOfStatement(unit)
     const balances = { opening, closing }
@@ -112,6 +121,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
   const begun = (unit: Unit, statement: Unit): Entry => {
     if (entry?.unit === unit) return entry
     if (account === undefined) throw problem(unit, 'The account of the entry is missing')
+    emitHead(null)
     const money = moneyOf(unit, 'Amt')
     if (money === undefined) throw problem(unit, 'The entry has no amount')
     const amount = isCreditOf(unit) ? money.amount : -money.amount
@@ -229,7 +239,8 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
     },
     end() {
       // Without any statement, it is the message of a day on which nothing happened.
-      if (accountOfHead === undefined) emitHead(null)
+      if (emitted === undefined && header !== undefined)
+        emit({ type: 'head', head: headOf(header, { message, account: null }) })
     },
   }
 }
@@ -265,7 +276,8 @@ function lastDayOf(statement: Unit): Day | undefined {
 const subFamily = 'BkTxCd/Domn/Fmly/SubFmlyCd'
 // From version 3 on, charges are records within one element; before, each charge is an element.
 const chargeFields = ['Chrgs/TtlChrgsAndTaxAmt', 'Chrgs/Rcrd/Amt', 'Chrgs/Amt']
-const accountFields = ['Id/IBAN', 'Id/BBAN', 'Id/Othr/Id', 'Id/PrtryAcct/Id']
+const accountIdFields = ['Id/IBAN', 'Id/BBAN', 'Id/Othr/Id', 'Id/PrtryAcct/Id']
+const accountFields = [...accountIdFields, 'Ccy']
 const statementFields = ['ElctrncSeqNb', 'LglSeqNb', 'CreDtTm', 'FrToDt/FrDtTm', 'FrToDt/ToDtTm']
 const balanceFields = ['Tp/CdOrPrtry/Cd', 'Tp/SubTp/Cd', 'Amt', 'CdtDbtInd', 'Dt/Dt', 'Dt/DtTm']
 const entryFields = [

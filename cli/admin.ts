@@ -74,9 +74,10 @@ adminCommand
   .action(async ({ json }: { json?: true }) => {
     const users = await withDatabase(db => listUsers(db, { partnerId: null, skip: 0, take: takeMax }))
     print(
-      users.map(({ id, email, name, isOperator, isDisabled, hasTotp, hasIdentity, createdAt }) => ({
+      users.map(({ id, email, name, isOperator, isDisabled, hasTotp, hasIdentity, isEmailVerified, createdAt }) => ({
         id,
         email,
+        emailVerified: isEmailVerified,
         name,
         operator: isOperator,
         state: isDisabled ? 'disabled' : 'active',

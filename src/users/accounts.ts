@@ -13,6 +13,8 @@ export type UserState = User & {
   hasPassword: boolean
   /** Whether the user signs in through the OpenID provider. */
   hasIdentity: boolean
+  /** Whether the OpenID provider has vouched for the address. Links are passed on by people, so that they prove no address. */
+  isEmailVerified: boolean
   isDisabled: boolean
   /** With the partner that was asked about; empty if there was none. */
   roles: Role[]
@@ -31,10 +33,11 @@ export async function listUsers(
   const { rows } = await sql<UserState>`
     select u.id, u.email, u.name, u.is_operator, u.created_at, u.disabled_at is not null as is_disabled,
            u.totp_confirmed_at is not null as has_totp, u.password_hash is not null as has_password,
-           exists (select from user_identities i where i.user_id = u.id) as has_identity,
+           i.is_linked as has_identity, i.is_linked as is_email_verified,
            coalesce(r.roles, '{}') as roles,
            (select max(s.created_at) from user_sessions s where s.user_id = u.id) as last_sign_in_at
       from users u
+     cross join lateral (select exists (select from user_identities where user_id = u.id) as is_linked) i
       left join lateral (select array_agg(role order by role) as roles from user_roles
                           where partner_id = ${partnerId} and user_id = u.id) r on true
      where ${partnerId}::text is null or r.roles is not null

@@ -156,7 +156,9 @@ test('an address that the employer gives to another person opens no user until a
   const unlink = () => operator.call('DELETE', `/console/v1/users/${user.id}/identity`, { partner: null })
   const isLinked = async () => {
     const { users } = (await operator.call('GET', '/console/v1/users?take=100', { partner: null })).body
-    return users.find(({ id }: { id: string }) => id === user.id).hasIdentity
+    const { hasIdentity, isEmailVerified } = users.find(({ id }: { id: string }) => id === user.id)
+    expect(isEmailVerified, 'the provider alone vouches for an address').toBe(hasIdentity)
+    return hasIdentity
   }
   expect(await isLinked()).toBe(true)
   expect((await unlink()).status).toBe(200)

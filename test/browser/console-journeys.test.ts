@@ -182,6 +182,10 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     const memberId = await harness.addMember()
     const page = await open('users', { roles: ['admin'] })
     await page.getByRole('cell', { name: 'Dana Reyes' }).first().waitFor()
+    await page
+      .getByRole('cell', { name: /@\S+ not verified$/ })
+      .first()
+      .waitFor()
     await expectAccessible(page)
     await page.getByRole('button', { name: 'Invite a person' }).click()
     await page.getByRole('textbox', { name: 'E-mail address' }).fill('ada@console.example')

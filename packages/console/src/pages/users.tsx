@@ -22,6 +22,7 @@ export type User = {
   isDisabled: boolean
   hasTotp: boolean
   hasIdentity: boolean
+  isEmailVerified: boolean
   lastSignInAt: string | null
 }
 type Invitation = { id: string; email: string; roles: Role[]; expiresAt: string }
@@ -34,6 +35,23 @@ const roles: [Role, string][] = [
   ['viewer', 'Reads members, pay and withdrawals'],
 ]
 
+/** The address of a user, and whether anything has proved that it is the person's own. */
+export function EmailOf({ user: { email, isEmailVerified } }: { user: User }) {
+  return (
+    <>
+      {email}
+      {!isEmailVerified && (
+        <>
+          {' '}
+          <span class="quiet" title="Nothing has proved that the person receives mail at this address">
+            not verified
+          </span>
+        </>
+      )}
+    </>
+  )
+}
+
 /** The people who may use the console for the partner shown. */
 export default function Users() {
   const [isInviting, setIsInviting] = useState(useFilters().get('do') === 'invite')
@@ -41,7 +59,7 @@ export default function Users() {
   const users = useLoaded('users', () => send<{ users: User[] }>('GET', '/console/v1/users?take=1000'))
   const columns: Column<User>[] = [
     { title: 'Name', cell: ({ name }) => <b>{name}</b> },
-    { title: 'E-mail', cell: ({ email }) => email, isMinor: true },
+    { title: 'E-mail', cell: user => <EmailOf user={user} />, isMinor: true },
     { title: 'Roles', cell: user => user.roles.map(inWords).join(', ') },
     { title: 'Second factor', cell: ({ hasTotp }) => (hasTotp ? 'Yes' : 'No'), isMinor: true },
     { title: 'Last sign-in', cell: ({ lastSignInAt }) => <Time at={lastSignInAt} />, isMinor: true },

@@ -10,7 +10,7 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/values.tsx'
 import { useLoaded } from '../../query.ts'
 import { session } from '../../session.ts'
-import { Invitations, Inviting, type User } from '../users.tsx'
+import { EmailOf, Invitations, Inviting, type User } from '../users.tsx'
 
 type Operator = User & { isOperator: boolean }
 
@@ -41,7 +41,7 @@ export default function Operators() {
         </>
       ),
     },
-    { title: 'E-mail', cell: ({ email }) => email },
+    { title: 'E-mail', cell: user => <EmailOf user={user} /> },
     { title: 'Second factor', cell: ({ hasTotp }) => (hasTotp ? 'Yes' : 'No'), isMinor: true },
     { title: 'Last sign-in', cell: ({ lastSignInAt }) => <Time at={lastSignInAt} />, isMinor: true },
     {

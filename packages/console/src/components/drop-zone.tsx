@@ -1,4 +1,5 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
+import { type Asked, useAsked } from './asked.ts'
 import { Icon } from './icon.tsx'
 
 /** Takes a file by dropping it or from a dialog. */
@@ -7,6 +8,7 @@ export function DropZone({
   onFile,
   kinds = '.csv,.xlsx,text/csv',
   takesMany = false,
+  asked,
 }: {
   label: string
   onFile: (file: File) => void
@@ -14,7 +16,12 @@ export function DropZone({
   kinds?: string | null
   /** Whether several files can be given at once, each for itself. */
   takesMany?: boolean
+  /** What the palette asks for to open the dialog. */
+  asked?: Asked
 }) {
+  const input = useRef<HTMLInputElement>(null)
+  // The browser allows it within seconds of the key or click in the palette.
+  useAsked(asked, () => input.current?.click())
   const [isOver, setIsOver] = useState(false)
   const take = (files: FileList | null | undefined) => {
     for (const file of [...(files ?? [])].slice(0, takesMany ? undefined : 1)) onFile(file)
@@ -39,6 +46,7 @@ export function DropZone({
         <b>{label}</b>, or choose {takesMany ? 'files' : 'one'}.
         {kinds !== null && (kinds.includes('.xlsx') ? ' CSV or Excel.' : ' CSV.')}
         <input
+          ref={input}
           type="file"
           class="hidden-label"
           accept={kinds ?? undefined}

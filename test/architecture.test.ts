@@ -277,6 +277,7 @@ test('a slice is imported through its own file, or through a side door by the fo
 const owners: Record<string, string> = {
   installation: 'partners',
   partners: 'partners',
+  partner_logos: 'partners',
   api_keys: 'partners',
   operator_keys: 'partners',
   member_sessions: 'partners',

@@ -13,6 +13,8 @@ export const actions = [
   'partner.resume',
   'partner.suspend',
   'partner.restore',
+  'partner.set_logo',
+  'partner.remove_logo',
   'partner.reset',
   'partner.test_values',
   'key.create',

@@ -173,6 +173,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     ],
   },
   operatorKeys: { insert: true, update: ['revokedAt', 'revokedBy', 'lastUsedAt'] },
+  partnerLogos: { insert: true, update: ['mediaType', 'bytes', 'changedAt'], delete: true },
   partners: {
     insert: true,
     update: [

@@ -7,6 +7,7 @@ export function DropZone({
   label,
   onFile,
   kinds = '.csv,.xlsx,text/csv',
+  hint,
   takesMany = false,
   asked,
 }: {
@@ -14,6 +15,8 @@ export function DropZone({
   onFile: (file: File) => void
   /** Which files the dialog offers; null for any. */
   kinds?: string | null
+  /** What the file must be, unless it is a table. */
+  hint?: string
   /** Whether several files can be given at once, each for itself. */
   takesMany?: boolean
   /** What the palette asks for to open the dialog. */
@@ -44,7 +47,7 @@ export function DropZone({
       <Icon name="lists" />
       <label>
         <b>{label}</b>, or choose {takesMany ? 'files' : 'one'}.
-        {kinds !== null && (kinds.includes('.xlsx') ? ' CSV or Excel.' : ' CSV.')}
+        {kinds !== null && ` ${hint ?? (kinds.includes('.xlsx') ? 'CSV or Excel.' : 'CSV.')}`}
         <input
           ref={input}
           type="file"

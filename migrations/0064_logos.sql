@@ -1,4 +1,4 @@
--- The logo of a partner, which its members see on the hosted page. A table of its own, so that no request reads it with the partner.
+-- The logo of a partner, which its members see on the hosted page. Apart from the partner, so that no request reads it without need.
 
 set local lock_timeout = '5s';
 

@@ -29,7 +29,6 @@ import { payoutRoutes } from './operators/payout-routes.ts'
 import { type RailsOfOperators, railRoutes } from './operators/rail-routes.ts'
 import { operatorTierRoutes } from './operators/tier-routes.ts'
 import { overviewRoutes } from './overview/routes.ts'
-import { logoRoutes } from './partners/logo-routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunFileRoutes } from './pay-runs/file-routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
@@ -129,7 +128,6 @@ export async function buildApp(
   requestRoutes(app, context)
   webhookRoutes(app, context, fence)
   userRoutes(app, context)
-  logoRoutes(app, context)
   notificationRoutes(app, notifications)
   partnerRoutes(app, context)
   operatorTierRoutes(app, context)

@@ -172,6 +172,7 @@ const sideDoors: Record<string, string[]> = {
   'partners/api-keys': ['http', 'operators', 'sandbox', 'cli'],
   'partners/operator-keys': ['http', 'cli'],
   'partners/settings': ['operators', 'cli'],
+  'partners/logos': ['http'],
   'partners/member-sessions': ['http', 'members', 'withdrawals'],
   'partners/clocks': ['http', 'sandbox', 'webhooks', 'src/worker.ts', 'cli'],
   'pay-cycles/deductions': ['sandbox', 'settlements'],

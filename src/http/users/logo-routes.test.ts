@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type ConsoleUser, pageHeaders, signIn } from '../../test/console.ts'
-import { type Harness, startHarness } from '../../test/harness.ts'
-import { logoBytesMax } from './logos.ts'
+import { type ConsoleUser, pageHeaders, signIn } from '../../../test/console.ts'
+import { type Harness, startHarness } from '../../../test/harness.ts'
+import { logoBytesMax } from '../../partners/logos.ts'
 
 let harness: Harness
 let admin: ConsoleUser

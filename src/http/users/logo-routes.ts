@@ -1,11 +1,11 @@
 import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
-import * as auditLog from '../audit-log/audit-log.ts'
-import { actorOf } from '../http/actor.ts'
-import type { ApiContext, App } from '../http/server.ts'
-import { requireRole } from '../http/user-admission.ts'
-import { hiddenOperation } from '../http/users/hidden-operation.ts'
-import { findLogo, type Logo, logoBytesMax, removeLogo, saveLogo } from './logos.ts'
+import * as auditLog from '../../audit-log/audit-log.ts'
+import { findLogo, type Logo, logoBytesMax, removeLogo, saveLogo } from '../../partners/logos.ts'
+import { actorOf } from '../actor.ts'
+import type { ApiContext, App } from '../server.ts'
+import { requireRole } from '../user-admission.ts'
+import { hiddenOperation } from './hidden-operation.ts'
 
 // Up to twice the limit is refused by its size, with a sentence that names it.
 const dataLengthMax = Math.ceil((2 * logoBytesMax) / 3) * 4

@@ -67,7 +67,7 @@ export async function buildApp(
     moveMsMax,
     fileRails = [],
     adyenRails = [],
-    installation = { railsFile: '', publicUrl: '', isEmbedded: false, auditAddressDays: 90, keyPlace: '' },
+    installation = { railsFile: '', publicUrl: '', isEmbedded: false, keyPlace: '' },
     notifications = [],
   }: {
     hasDocs?: boolean

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, test } from 'vitest'
 import { extent } from '../long.ts'
 import {
   type BankFile,
@@ -16,6 +16,7 @@ import {
   type Step,
 } from './bank-files-model.ts'
 import { BankFilesProgram } from './bank-files-program.ts'
+import { checkRuns } from './checked.ts'
 
 // PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and PROPERTY_PATH, printed by a failure, to reproduce it.
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
@@ -32,24 +33,15 @@ beforeAll(async () => {
 })
 afterAll(() => program.stop())
 
+const timeoutMs = 120_000 + runs * 2_000
+
 test(`any interleaving of files, duplicates, losses and late returns ends with each withdrawal in one state and the books in balance, in ${runs} runs`, {
-  timeout: 120_000 + runs * 2_000,
+  timeout: timeoutMs,
 }, async () => {
-  const property = fc.asyncProperty(
-    fc.noBias(fc.array(command(), { minLength: 1, maxLength: 20, size: 'max' })),
-    runCommands,
-  )
-  const details = await fc.check(property, {
-    ...{ numRuns: runs, seed },
-    ...(PROPERTY_PATH === undefined ? {} : { path: PROPERTY_PATH }),
+  const commands = fc.noBias(fc.array(command(), { minLength: 1, maxLength: 20, size: 'max' }))
+  await checkRuns(fc.asyncProperty(commands, runCommands), {
+    ...{ runs, seed, path: PROPERTY_PATH, file: 'test/properties/bank-files.test.ts', timeoutMs },
   })
-  if (!details.failed) return
-  const { counterexample, counterexamplePath, errorInstance, numRuns } = details
-  const reproduction = `PROPERTY_SEED=${seed} PROPERTY_PATH=${counterexamplePath} npx vitest run test/properties/bank-files.test.ts`
-  const found = errorInstance instanceof Error ? errorInstance.message : String(errorInstance)
-  expect.fail(
-    `${found}\n\nafter ${numRuns} runs, from ${fc.stringify(counterexample)}; to reproduce it:\n${reproduction}`,
-  )
 })
 
 async function runCommands(commands: Command[]): Promise<void> {

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { bronze, gold, type Harness, silver, startHarness } from '../harness.ts'
 import { extent } from '../long.ts'
+import { checkRuns } from './checked.ts'
 import {
   type BankAnswer,
   type Currency,
@@ -80,19 +81,11 @@ test(
 
 async function check(
   checked: ReturnType<typeof property>,
-  { numRuns: asked, name }: { numRuns: number; name: string },
+  { numRuns, name }: { numRuns: number; name: string },
 ): Promise<void> {
-  const details = await fc.check(checked, {
-    ...{ numRuns: asked, seed },
-    ...(PROPERTY_PATH === undefined ? {} : { path: PROPERTY_PATH }),
+  await checkRuns(checked, {
+    ...{ runs: numRuns, seed, path: PROPERTY_PATH, file: `test/properties -t '${name}'`, timeoutMs },
   })
-  if (!details.failed) return
-  const { counterexample, counterexamplePath, errorInstance, numRuns } = details
-  const reproduction = `PROPERTY_SEED=${seed} PROPERTY_PATH=${counterexamplePath} npx vitest run test/properties -t '${name}'`
-  const found = errorInstance instanceof Error ? errorInstance.message : String(errorInstance)
-  expect.fail(
-    `${found}\n\nafter ${numRuns} runs, from ${fc.stringify(counterexample)}; to reproduce it:\n${reproduction}`,
-  )
 }
 
 describe('a wrong rule in the model', () => {

@@ -111,10 +111,7 @@ const ofPartner: Group[] = [
   },
   {
     title: 'People',
-    places: [
-      { title: 'Users', path: 'users', icon: 'users', roles: ['admin'], words: 'invite roles' },
-      { title: 'Settings', path: 'settings', icon: 'settings', roles: ['admin'], words: 'logo picture employer' },
-    ],
+    places: [{ title: 'Users', path: 'users', icon: 'users', roles: ['admin'], words: 'invite roles' }],
   },
 ]
 

@@ -40,7 +40,12 @@ export async function attach(
   const booked =
     bookedOn === null ? undefined : { day: bookedOn, amount: outcome === 'returned' ? payout.amount : -payout.amount }
   // What a person said before needs no second outcome.
-  if (payout.outcome === outcome && booked !== undefined && (await explainOutcome(tx, { id, payout, booked, now })))
+  const entry = bookedOn === null || amount === null ? undefined : { day: bookedOn, amount }
+  if (
+    payout.outcome === outcome &&
+    entry !== undefined &&
+    (await explainOutcome(tx, { id, payout, booked: entry, now }))
+  )
     return
   const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
   if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is ${payout.outcome} already`)

@@ -159,9 +159,10 @@ function canBeSameAccount(one: string | null, other: string | null): boolean {
  */
 export function isReportedAgain(booked: Booked, known: Booked[]): boolean {
   if (isReportedOnOtherDay(booked, known)) return true
-  const alike = known.filter(
+  let alike = known.filter(
     each => each.day === booked.day && each.amount === booked.amount && canBeSameAccount(each.account, booked.account),
   )
+  if (isSaidOfAnother(booked, alike)) alike = alike.filter(({ messageId }) => messageId !== saidByHand)
   const place = alike.filter(each => each.messageId === booked.messageId).length
   const ofOthers = Map.groupBy(
     alike.filter(each => each.messageId !== booked.messageId),
@@ -174,6 +175,17 @@ export function isReportedAgain(booked: Booked, known: Booked[]): boolean {
         : other.bankReference === booked.bankReference,
     ),
   )
+}
+
+/** The message id of bookings that no message of the bank has reported, but an operator. */
+const saidByHand = 'operator'
+
+/** Whether what operators said by hand is told by other bookings of the bank: each explains one. */
+function isSaidOfAnother({ bankReference }: Booked, alike: Booked[]): boolean {
+  if (bankReference === null) return false
+  const others = alike.flatMap(each => (each.messageId === saidByHand ? [] : (each.bankReference ?? [])))
+  const said = alike.filter(each => each.messageId === saidByHand)
+  return new Set(others.filter(each => each !== bankReference)).size >= said.length
 }
 
 /**

@@ -175,7 +175,9 @@ async function giveBack(
   const payout = await lockPayout(tx, reference)
   if (bookedOn !== null && kind === 'amount' && exception.outcome === 'paid')
     throw problem('Conflict', `The bank has debited ${reference}, so its money cannot be given back; ask the bank`)
-  if (bookedOn !== null && kind === 'amount') requireCharge({ payout, outcome: 'returned', amount, charge })
+  // ARUCS advises returns without a day.
+  const isMoneyBack = bookedOn !== null || exception.outcome === 'returned'
+  if (isMoneyBack && kind === 'amount') requireCharge({ payout, outcome: 'returned', amount, charge })
   // A booked return shows that the payment was made, though nothing has said so.
   const isReturn = bookedOn !== null && exception.outcome === 'returned'
   const unanswered = isReturn ? 'returned' : 'failed'
@@ -186,7 +188,7 @@ async function giveBack(
   // What blocks a payment is not about the member.
   const restriction = kind === 'blocked' ? null : restrictionOf(reasonCode)
   const { partnerId } = payout
-  if (charge !== undefined && bookedOn !== null) await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, now })
+  if (charge !== undefined && isMoneyBack) await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, now })
   const booked = bookedOn === null || outcome === 'failed' ? undefined : { day: bookedOn, amount: payout.amount }
   await end(tx, { payout, key: `${id} ${reference}`, outcome, reasonCode, restriction, booked, now })
 }

@@ -130,6 +130,19 @@ describe('Money that the bank names only in words', () => {
     await expect(decide({ decision: 'recover', references: [first] })).rejects.toThrow('is paid; its money was not')
   })
 
+  test('or that a file without days advises, less a charge, is given back with the charge', async () => {
+    const { payments } = await scene.sent(5_000)
+    const { reference = '' } = payments[0] ?? {}
+    await scene.answer(message(), `paid;${reference};5000EUR`)
+    const before = await scene.books()
+    await scene.answer(message(), `returned;${reference};4500EUR;AC04`)
+    expect(await scene.open()).toMatchObject([{ kind: 'amount', bookedOn: null }])
+    await expect(decide({ decision: 'give_back' })).rejects.toThrow('name the charge of 5.00 EUR')
+    await decide({ decision: 'give_back', charge: { amount: eur(500n), borneBy: 'operator' } })
+    const after = await scene.books()
+    expect((after.float ?? 0) - (before.float ?? 0)).toBe(4_500)
+  })
+
   test('is not attached with a charge as large as the payment: that is other money', async () => {
     const { payments } = await scene.sent(5_000)
     const { reference = '' } = payments[0] ?? {}
@@ -198,7 +211,9 @@ describe('A sent payment that no file answers', () => {
     await say(first, { outcome: 'returned', credit })
     await say(second, { outcome: 'returned', credit: { ...credit, amount: eur(5_900n) } })
     expect(await scene.statusesOf(payments)).toEqual(['returned', 'returned'])
-    await scene.answer(message(), `returned;${first};5000EUR;AC04;E1;${bookedOn}`)
+    const repeated = [`returned;${first};5000EUR;AC04;E1;${bookedOn}`, `returned;${second};5900EUR;AC04;E2;${bookedOn}`]
+    await scene.answer(message(), ...repeated)
+    await scene.answer(message(), ...repeated)
     expect(await scene.open()).toEqual([])
     await scene.answer(message(), `entry;5000EUR;;E3;${bookedOn};RETURN`)
     await decide({ decision: 'attach', reference: first })
@@ -209,5 +224,29 @@ describe('A sent payment that no file answers', () => {
     await decide({ decision: 'ignore' })
     await scene.answer(message(), `returned;${first};5000EUR;AC04;E4;2030-01-01`)
     expect(await scene.open()).toMatchObject([{ kind: 'money_in' }])
+  })
+
+  test('and is returned by hand, and then again on that day, has one exception for the second credit', async () => {
+    const { payments } = await scene.sent(5_000)
+    const { reference = '' } = payments[0] ?? {}
+    const bookedOn = scene.harness.clock.now().toISOString().slice(0, 10)
+    await say(reference, { outcome: 'returned', credit: { bookedOn, amount: eur(5_000n) } })
+    const credit = (entry: string) => `returned;${reference};5000EUR;AC04;${entry};${bookedOn}`
+    await scene.answer(`${message()};;camt.054`, credit('E1'))
+    await scene.answer(`${message()};;camt.054`, credit('E2'))
+    expect(await scene.open()).toMatchObject([{ kind: 'money_in', amount: 5_000n }])
+    await scene.answer(`${message()};;camt.053`, credit('E1'), credit('E2'))
+    expect(await scene.open()).toHaveLength(1)
+  })
+
+  test('is not returned by hand while an exception is open about the credit', async () => {
+    const { payments } = await scene.sent(5_000)
+    const { reference = '' } = payments[0] ?? {}
+    const bookedOn = scene.harness.clock.now().toISOString().slice(0, 10)
+    await scene.answer(message(), `returned;${reference};4500EUR;AC04;E1;${bookedOn}`)
+    const credit = { bookedOn, amount: eur(4_500n) }
+    await expect(say(reference, { outcome: 'returned', credit })).rejects.toThrow('decide that one')
+    await decide({ decision: 'give_back', charge: { amount: eur(500n), borneBy: 'operator' } })
+    expect(await scene.statusesOf(payments)).toEqual(['returned'])
   })
 })

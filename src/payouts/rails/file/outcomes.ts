@@ -17,8 +17,8 @@ export type OutcomeByHand =
 /**
  * Ends a sent payment that no file answers. A file that says the same later changes nothing, and another is an exception.
  * @param payment its reference, or the withdrawal's id
- * @throws Problem `Conflict` if the payment was not sent or has ended, if the bank may have paid it or may still pay it (`failed`), or
- * if the credit is of another amount
+ * @throws Problem `Conflict` if the payment was not sent or has ended, if the bank may have paid it or may still pay it (`failed`),
+ * or if the credit is of another amount or has an open exception
  */
 export async function decideOutcome(
   tx: Tx,
@@ -37,6 +37,7 @@ export async function decideOutcome(
     await refuseIfDebited(tx, { payout, batch })
     await refuseIfExpected(tx, { payout, batch, now })
   }
+  if (outcome === 'returned') await refuseIfCredited(tx, { payout, credit: decided.credit })
   const booked = outcome === 'returned' ? await bookCredit(tx, { payout, batch, ...decided, now }) : undefined
   const key = `${byHandPrefix}${payout.reference} ${outcome} ${now.toISOString()}`
   await end(tx, { payout, key, outcome, reasonCode: null, restriction: null, booked, now })
@@ -68,7 +69,8 @@ async function bookCredit(
   const charge = missing.amount > 0n ? { amount: missing, borneBy: borneBy } : undefined
   requireCharge({ payout, outcome: 'returned', amount: amount.amount, charge })
   if (charge !== undefined) await bearCharge(tx, { rail, exceptionId: null, partnerId, charge, now })
-  return { day: bookedOn, amount: payout.amount }
+  // As the bank books it, so that its file says the same.
+  return { day: bookedOn, amount: amount.amount }
 }
 
 type Sent = { payout: DecidedPayment; batch: batches.Batch | null }
@@ -87,6 +89,25 @@ async function refuseIfDebited(db: Reader, { payout: { rail, reference, amount }
       'Conflict',
       `The debit of the exception ${found.id} may be the payment ${reference}; decide that one first`,
     )
+}
+
+/** Refuses if the credit is in a file already, and waits for a decision. */
+async function refuseIfCredited(
+  db: Reader,
+  {
+    payout: { rail, reference },
+    credit: { bookedOn, amount },
+  }: { payout: DecidedPayment; credit: { bookedOn: Day; amount: Money } },
+): Promise<void> {
+  const { rows } = await sql<{ id: string }>`
+    select id from payout_exceptions
+     where rail = ${rail} and closed_at is null and amount = ${amount.amount}
+       and (booked_on = ${bookedOn}::date or (booked_on is null and outcome = 'returned'))
+       and (reference = ${reference} or bank_text ilike ${`%${reference}%`})
+     order by id limit 1`.execute(db)
+  const [found] = rows
+  if (found !== undefined)
+    throw problem('Conflict', `The exception ${found.id} is about the credit of ${reference}; decide that one`)
 }
 
 /** Refuses while the bank may still pay: before the day on which the payee should have the money is over, and after it accepted. */

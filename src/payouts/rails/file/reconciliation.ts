@@ -254,7 +254,9 @@ async function sumPayments(
                                   where f.batch_id = b.id and f.outcome = 'failed' and f.removed_at is null))
              or ${isAttached(day, sql`e.amount < 0`)} as is_debited,
              exists (select from bank_records r
-                      where r.rail = p.rail and r.reference = p.reference and r.amount = p.amount and r.booked_on <= ${day}::date)
+                      where r.rail = p.rail and r.reference = p.reference and r.booked_on <= ${day}::date
+                        -- What operators say by hand can be less a charge.
+                        and (r.amount = p.amount or (r.amount > 0 and r.message_id = 'operator')))
              or ${isAttached(day, sql`e.amount > 0`)} as is_credited
         from recent
         join payouts p on p.reference = recent.reference

@@ -62,26 +62,24 @@ export default function ExceptionsPage() {
       <FilterBar>
         <OneFilter label="State" name="state" values={states} shown={state} />
       </FilterBar>
-      <div class="stack">
-        <Panel isFlush>
-          <Table
-            label="Exceptions"
-            columns={columns}
-            list={listed}
-            keyOf={({ id }) => id}
-            hrefOf={({ id }) => hrefOfId(id)}
-            empty={
-              state === 'open' ? (
-                <Empty title="Nothing to decide">Every answer of the banks fitted the books, or is decided.</Empty>
-              ) : (
-                <Empty title="No exceptions" />
-              )
-            }
-          />
-        </Panel>
-        <CloseByText />
-        <Rules />
-      </div>
+      <Panel isFlush>
+        <Table
+          label="Exceptions"
+          columns={columns}
+          list={listed}
+          keyOf={({ id }) => id}
+          hrefOf={({ id }) => hrefOfId(id)}
+          empty={
+            state === 'open' ? (
+              <Empty title="Nothing to decide">Every answer of the banks fitted the books, or is decided.</Empty>
+            ) : (
+              <Empty title="No exceptions" />
+            )
+          }
+        />
+      </Panel>
+      <CloseByText />
+      <Rules />
     </Page>
   )
 }

@@ -12,7 +12,7 @@ import { openServer } from './postgres.ts'
 import { findProgram } from './programs.ts'
 import { machineOf, noteFault, type Results, reportOf } from './report.ts'
 import { measureRequestLog } from './request-log.ts'
-import { measureRounds } from './rounds.ts'
+import { checkSameness, measureRounds } from './rounds.ts'
 import { buildTown } from './town.ts'
 import { measureWebhooks } from './webhooks.ts'
 import { workloads as allWorkloads } from './workloads.ts'
@@ -64,13 +64,16 @@ async function bench(options: Options): Promise<void> {
   const where = { logs: folder, productDir, typicalConnections }
   const hasRounds = workloads.length > 0 || parts.has('pgbench')
   const isAlone = parts.has('start') || parts.has('overload')
-  if (hasRounds || isAlone || parts.has('request-log')) {
+  // The rounds begin with it.
+  const isOnlyCompared = parts.has('sameness') && !hasRounds
+  if (hasRounds || isAlone || isOnlyCompared || parts.has('request-log')) {
     const startedAt = performance.now()
     const hasHundred = workloads.some(name => allWorkloads[name].isOfHundred)
     const town = await buildTown(server, { folder, productDir, members: isQuick ? 10_000 : 100_000, hasHundred })
     const others = hasHundred ? ', and as many of a hundred others' : ''
     const tookS = Math.round((performance.now() - startedAt) / 1_000)
     console.log(`seeded ${town.one.members} members of one partner${others} in ${tookS} s`)
+    if (isOnlyCompared) await checkSameness({ server, town, where, options, results })
     if (hasRounds) await measureRounds({ server, town, where, options, results })
     if (isAlone) await measureProductAlone(server, town, { where, options, results })
     if (parts.has('request-log')) {

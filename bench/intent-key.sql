@@ -40,7 +40,9 @@ with fact as (
 )
 insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
 select partner_id, 'evt' || substr(id, 3), 'intent.created', id, 1,
-       jsonb_build_object('withdrawalIntentId', id, 'memberId', member_id, 'payCycleId', pay_cycle_id, 'amount', amount,
-                          'fee', fee, 'netAmount', net, 'currency', currency),
+       jsonb_build_object('withdrawalIntentId', id, 'memberId', member_id, 'payCycleId', pay_cycle_id,
+                          'amount', jsonb_build_object('amount', amount, 'currency', currency),
+                          'fee', jsonb_build_object('amount', fee, 'currency', currency),
+                          'netAmount', jsonb_build_object('amount', net, 'currency', currency)),
        created_at
   from intent;

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { type WorkloadName, workloads } from './workloads.ts'
 
 const parts = [
+  'sameness',
   'pgbench',
   'start',
   'overload',

@@ -22,6 +22,8 @@ export type Point = {
   loadCpuMs: number
 }
 
+const database = 'bench_pgbench'
+
 const clientCounts = [1, 2, 4, 8, 16, 32, 64]
 
 /**
@@ -33,13 +35,9 @@ export async function measureStatement(
   town: Town,
   { statement, seconds, product }: { statement: Statement; seconds: number; product: Stand },
 ): Promise<Point[]> {
-  const database = 'bench_pgbench'
   const url = await server.create(database, { template: town.template })
   try {
-    await requireSameRows(town, product, {
-      ...{ statement, databaseUrl: url },
-      execute: () => run(url, town, { statement, clients: 1, once: true }),
-    })
+    await requireSameStatement(url, town, { statement, product })
     await run(url, town, { statement, clients: 8, seconds: 1 })
     const points: Point[] = []
     for (const clients of clientCounts) {
@@ -56,6 +54,31 @@ export async function measureStatement(
   } finally {
     await server.drop(database)
   }
+}
+
+/** @throws when the statement does not write the rows that the product writes */
+export async function compareStatement(
+  server: Server,
+  town: Town,
+  compared: { statement: Statement; product: Stand },
+): Promise<void> {
+  const url = await server.create(database, { template: town.template })
+  try {
+    await requireSameStatement(url, town, compared)
+  } finally {
+    await server.drop(database)
+  }
+}
+
+async function requireSameStatement(
+  url: string,
+  town: Town,
+  { statement, product }: { statement: Statement; product: Stand },
+): Promise<void> {
+  await requireSameRows(town, product, {
+    ...{ statement, databaseUrl: url },
+    execute: () => run(url, town, { statement, clients: 1, once: true }),
+  })
 }
 
 async function run(

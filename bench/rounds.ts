@@ -1,7 +1,8 @@
 import { firstIntentToComplete, measure, preparePending, type Stand } from './cells.ts'
 import type { Options } from './options.ts'
-import { measureStatement, type Statement, statements } from './pgbench.ts'
+import { compareStatement, measureStatement, type Statement, statements } from './pgbench.ts'
 import type { Server } from './postgres.ts'
+import { findProgram } from './programs.ts'
 import { noteFault, type Results } from './report.ts'
 import { requireSameness } from './sameness.ts'
 import { operate, type Side, startService, type Where } from './service.ts'
@@ -10,6 +11,25 @@ import { type WorkloadName, workloads } from './workloads.ts'
 import { sendLoad } from './wrk.ts'
 
 type Run = { server: Server; town: Town; where: Omit<Where, 'databaseUrl'>; options: Options; results: Results }
+
+/** Compares what the typical service and the statements for pgbench do with what the product does, without taking times. */
+export async function checkSameness(run: Run): Promise<void> {
+  const { server, town } = run
+  const stands = [await openStand(run, 'product'), await openStand(run, 'typical')] as const
+  await requireSameness(town, stands)
+  console.log('the typical service does what the product does')
+  if (findProgram('pgbench') === undefined) console.log('skipped the statements for pgbench, which is not installed')
+  else {
+    for (const statement of statements) {
+      await compareStatement(server, town, { statement, product: stands[0] })
+      console.log(`${statement}.sql does what the product does`)
+    }
+  }
+  for (const { service } of stands) {
+    await service.stop()
+    await server.drop(databaseOf(service.side))
+  }
+}
 
 /** Every workload at every number of connections, as often as there are rounds. */
 export async function measureRounds(run: Run): Promise<void> {

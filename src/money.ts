@@ -76,6 +76,12 @@ export function toWire({ amount, currency }: Money): WireMoney {
   return { amount: Number(amount), currency }
 }
 
+/** Converts a sum of many amounts to its wire format. Beyond ±9007199254740991 it is that number, so that a page with it can be shown. */
+export function sumToWire({ amount, currency }: Money): WireMoney {
+  const max = BigInt(amountMax)
+  return toWire({ amount: amount > max ? max : amount < -max ? -max : amount, currency })
+}
+
 /** Formats money for a message: '12.50 GBP'. */
 export function inWords(money: Money): string {
   return `${inDecimals(money)} ${money.currency}`

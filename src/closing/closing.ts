@@ -6,6 +6,11 @@ import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { cycleAfter } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
 
+const limits = {
+  lockMsMax: 30_000,
+  workMsMax: 10_000,
+}
+
 // Keeps each statement well below a second; closing a cycle of a million members takes a few hundred of them.
 const membersMax = 5_000
 
@@ -23,8 +28,10 @@ export async function closeIfOver(
   tx: Tx,
   { partnerId, now }: { partnerId: string; now: Date },
 ): Promise<{ closed: payCycles.PayCycle; opened: payCycles.PayCycle } | undefined> {
-  // Overlapping holders of the cycle's share lock can outlast the usual lock timeout.
-  await sql`set local lock_timeout = '30s'`.execute(tx)
+  // Overlapping holders of the cycle's share lock can outlast the usual lock timeout. A statement is given that wait and its work.
+  await sql`
+    select set_config('lock_timeout', ${String(limits.lockMsMax)}, true),
+           set_config('statement_timeout', ${String(limits.lockMsMax + limits.workMsMax)}, true)`.execute(tx)
   const cycle = await payCycles.lockOpen(tx, partnerId)
   const { timeZone, schedule } = await payCycles.readTerms(tx, partnerId)
   if (cycle === undefined || !payCycles.isOver(cycle, { timeZone, now })) return undefined

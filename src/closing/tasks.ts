@@ -1,6 +1,7 @@
 import { outageOutcome } from '../database/errors.ts'
+import { lockByNameIfFree } from '../database/named-locks.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
-import type { Tasks } from '../tasks.ts'
+import { partnerOf, type Tasks } from '../tasks.ts'
 import * as closing from './closing.ts'
 
 // Per run of the task. High, because the months of many partners end at the same midnight.
@@ -11,11 +12,17 @@ export const closingTasks = {
   // twice: a cycle is closed only while it is open and over, under its row lock.
   async 'close-pay-cycles'({ db, now, log, scope }) {
     const failures: unknown[] = []
+    // A move of a partner's clock ends when the cycle is closed.
+    const mayWait = partnerOf(scope) !== undefined
     for (const partnerId of await payCycles.findOver(db, { now: now(), countMax: partnersMax, scope })) {
       try {
         let turn: Awaited<ReturnType<typeof closing.closeIfOver>>
         do {
-          turn = await db.transaction().execute(tx => closing.closeIfOver(tx, { partnerId, now: now() }))
+          turn = await db.transaction().execute(async tx => {
+            // An attempt can wait for half a minute. Another one beside it would only take a second slot of the worker.
+            if (!mayWait && !(await lockByNameIfFree(tx, 'closing of the pay cycle of', partnerId))) return undefined
+            return await closing.closeIfOver(tx, { partnerId, now: now() })
+          })
           if (turn !== undefined) {
             log.info({ partnerId, closed: turn.closed.id, opened: turn.opened.id }, 'pay cycle closed')
           }

@@ -2,7 +2,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { connect } from './connect.ts'
-import { type BatchDb, type Db, sql } from './database.ts'
+import { type BatchDb, type Db, lanesOf, sql } from './database.ts'
 import { outageOutcome } from './errors.ts'
 
 let harness: Harness
@@ -68,4 +68,14 @@ test('the compiler keeps the connections of batches and of ordinary operations a
   expect(ordinary(harness.batchDb)).toBe(harness.batchDb)
   // @ts-expect-error: a batch must not wait for a lock.
   expect(batch(harness.db)).toBe(harness.db)
+})
+
+test('connections over which rows are copied have the lanes of the others', async () => {
+  const log = pino({ level: 'silent' })
+  const { db, withCopying, close } = connect(harness.settings.DATABASE_URL, { log, lanes: 'partner' })
+  try {
+    expect([lanesOf(db), await withCopying(async copying => lanesOf(copying))]).toEqual(['partner', 'partner'])
+  } finally {
+    await close()
+  }
 })

@@ -88,7 +88,7 @@ export function connect(
   const endStart = () => {
     for (const each of [pool, batchPool]) limitConnecting(each)
   }
-  return { db, batchDb, withCopying: copying(pool), pool, endStart, close }
+  return { db, batchDb, withCopying: copying(pool, { lanes }), pool, endStart, close }
 }
 
 /** From now on, connecting takes no longer than requests and tasks can wait. */

@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
+import type { Lanes } from '../lanes.ts'
 import { type Db, openKysely } from './database.ts'
 import { forKysely, lease } from './lease.ts'
 
@@ -14,7 +15,8 @@ export type CopyInto = (statement: string) => Writable
  */
 export type WithCopying = <T>(work: (db: Db, copyInto: CopyInto) => Promise<T>) => Promise<T>
 
-export function copying(pool: pg.Pool): WithCopying {
+/** @param lanes of the batches that run on it */
+export function copying(pool: pg.Pool, { lanes }: { lanes: Lanes }): WithCopying {
   return async work => {
     let client: pg.PoolClient | undefined
     const connect = async () => {
@@ -22,7 +24,7 @@ export function copying(pool: pg.Pool): WithCopying {
       client = leased.client
       return forKysely(leased)
     }
-    const db = openKysely<Db>({ options: pool.options, connect, end: async () => undefined })
+    const db = openKysely<Db>({ options: pool.options, connect, end: async () => undefined }, { lanes })
     return await work(db, statement => {
       if (client === undefined) throw new Error('Rows can only be copied within a transaction')
       return client.query(copyFrom(statement))

@@ -23,6 +23,8 @@ type LockSpace =
   | 'import of bank files'
   /** One purpose of one rail of files. */
   | 'payout rail'
+  /** The task that closes the pay cycle of a partner. */
+  | 'closing of the pay cycle of'
   /** Verifying the books. */
   | 'verification of'
   /** Creating the user with an e-mail address, or linking one to an identity. */

@@ -36,6 +36,13 @@ const overview = async ({ key }: TestPartner) => {
 const series = async ({ key }: TestPartner, query: string) =>
   await harness.call('GET', `/v1/overview/series?currency=GBP&${query}`, { key })
 
+test('a sum beyond what a JSON number holds exactly is shown as the largest such number', async () => {
+  const mine = await harness.addPartner('Large')
+  const available = Number.MAX_SAFE_INTEGER
+  for (let count = 0; count < 2; count += 1) await harness.addMember({ key: mine.key, available })
+  expect((await overview(mine)).available).toEqual(gbp(available))
+})
+
 test('the overview shows a withdrawal at once: available, withdrawn, fees, in flight and float', async () => {
   const mine = await harness.addPartner('Overview')
   const { key, partner } = mine

@@ -33,7 +33,7 @@ export function overviewRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Get an overview',
         description:
-          'What members can withdraw and have withdrawn, payouts in flight, the float, and what needs a decision. Days are those of your time zone.',
+          'What members can withdraw and have withdrawn, payouts in flight, the float, and what needs a decision. Days are those of your time zone. A sum beyond 9007199254740991 is that number.',
         success: { status: 200, description: 'The overview.', schema: OverviewAnswer },
       }),
     },

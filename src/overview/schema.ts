@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { Id } from '../ids.ts'
-import { type Currency, CurrencyCode, SignedMoney, toWire, WireMoney } from '../money.ts'
+import { type Currency, CurrencyCode, SignedMoney, sumToWire, WireMoney } from '../money.ts'
 import { Instant } from '../time.ts'
 import type { Overview, Point } from './overview.ts'
 import type { Totals } from './totals.ts'
@@ -99,7 +99,7 @@ export function overviewOnWire({ members, openCycle, currencies, needsDecision }
         }
       : null,
     currencies: currencies.map(({ currency, available, inFlight, today, cycle, float, free, floor, lowSince }) => {
-      const money = (amount: bigint) => toWire({ amount, currency })
+      const money = (amount: bigint) => sumToWire({ amount, currency })
       return {
         currency,
         available: money(available),
@@ -124,7 +124,7 @@ export function pointOnWire({ from, to, payCycleId, ...point }: Point, currency:
 }
 
 function totalsOnWire({ withdrawals, givenBack, ...amounts }: Totals, currency: Currency) {
-  const money = (amount: bigint) => toWire({ amount, currency })
+  const money = (amount: bigint) => sumToWire({ amount, currency })
   return {
     withdrawals,
     amount: money(amounts.amount),

@@ -166,6 +166,29 @@ describe('the first cycle', () => {
 })
 
 describe('closing', () => {
+  test('waits for a lock as long as its lock timeout allows, and a second attempt does not wait beside the first', async () => {
+    const { key, payCycle, partner: mine } = await partner('Waiting')
+    harness.clock.set(new Date('2026-04-01T10:00:00Z'))
+    const lock = (tx: Tx) => sql`select from pay_cycles where id = ${payCycle.id} for update`.execute(tx)
+    const { commit } = await holding(lock)
+    const first = close()
+    await whenWaiting()
+    await close()
+    expect(await statusOf(key, payCycle.id)).toBe('Open')
+    await commit()
+    await first
+    expect(await statusOf(key, payCycle.id)).toBe('Closed')
+    const timeouts = await harness.db.transaction().execute(async tx => {
+      await closeIfOver(tx, { partnerId: mine.id, now: harness.clock.now() })
+      const { rows } = await sql<{ waitsMs: number; endsMs: number }>`
+        select max(setting::integer) filter (where name = 'lock_timeout') as waits_ms,
+               max(setting::integer) filter (where name = 'statement_timeout') as ends_ms
+          from pg_settings where name in ('lock_timeout', 'statement_timeout')`.execute(tx)
+      return rows[0]
+    })
+    expect(timeouts).toEqual({ waitsMs: 30_000, endsMs: 40_000 })
+  })
+
   test('releases what was not withdrawn, makes the deductions final and opens the next cycle the day after', async () => {
     const { key, payCycle, partner: mine } = await partner('Closing')
     const [drew, drewNothing] = [

@@ -53,19 +53,23 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
   return (
     <>
       <ActButton
-        act={() => act(() => api.webhooks.test(id, { type: 'withdrawal.paid' }), 'A sample is on its way', 'webhook')}
+        act={async () => {
+          await act(() => api.webhooks.test(id, { type: 'withdrawal.paid' }), 'A sample is on its way', 'webhook')
+          reloadSoon()
+        }}
       >
         Send a sample
       </ActButton>
       <ActButton
-        act={() =>
-          act(
+        act={async () => {
+          await act(
             // As far back as events are kept.
             () => api.webhooks.replay(id, { failedSince: new Date(Date.now() - 29 * 86_400_000).toISOString() }),
             ({ count }) => (count === 0 ? 'Nothing has failed' : `${plural(count, 'event')} replayed`),
             'webhook',
           )
-        }
+          reloadSoon()
+        }}
       >
         Replay what failed
       </ActButton>
@@ -123,7 +127,11 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
   const columns: Column<WebhookDelivery>[] = [
     { title: 'Event', cell: ({ type }) => <code>{type}</code> },
     { title: 'State', cell: ({ state }) => <State state={state} /> },
-    { title: 'Last answer', cell: delivery => <LastAnswer webhookId={id} delivery={delivery} /> },
+    {
+      title: 'Last answer',
+      cell: ({ attemptCount, lastStatus }) =>
+        attemptCount === 0 ? <span class="quiet">–</span> : <HttpStatus status={lastStatus} />,
+    },
     { title: 'When', cell: ({ createdAt }) => <Time at={createdAt} />, isMinor: true },
     { title: 'Attempts', cell: ({ attemptCount }) => formatNumber(attemptCount), isFigure: true, isMinor: true },
     { title: 'Next attempt', cell: ({ nextAttemptAt }) => <Time at={nextAttemptAt} />, isMinor: true },
@@ -168,23 +176,13 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
 /** Attempts take a moment, so that the list is asked for again until they have been made. */
 const reloadAfterMs = [1_000, 3_000, 8_000]
 
-async function sendNow(webhookId: WebhookId, { id }: WebhookDelivery): Promise<void> {
-  await act(() => api.webhooks.replay(webhookId, { eventId: id }), 'Sent again', 'webhook')
+function reloadSoon(): void {
   for (const afterMs of reloadAfterMs) setTimeout(() => reload('webhook'), afterMs)
 }
 
-/** The HTTP status that the last attempt got. A delivered event got a 2XX; asking for each would be fifty requests. */
-function LastAnswer({
-  webhookId,
-  delivery: { id, state, attemptCount },
-}: {
-  webhookId: WebhookId
-  delivery: WebhookDelivery
-}) {
-  const key = state === 'delivered' || attemptCount === 0 ? null : `webhook-attempts ${webhookId} ${id} ${attemptCount}`
-  const last = useLoaded(key, () => api.webhooks.getDelivery(webhookId, id)).value?.attempts.at(-1)
-  if (state === 'delivered') return <span class="quiet">2XX</span>
-  return last === undefined ? <span class="quiet">–</span> : <HttpStatus status={last.status} />
+async function sendNow(webhookId: WebhookId, { id }: WebhookDelivery): Promise<void> {
+  await act(() => api.webhooks.replay(webhookId, { eventId: id }), 'Sent again', 'webhook')
+  reloadSoon()
 }
 
 function Attempts({ webhookId, delivery }: { webhookId: WebhookId; delivery: WebhookDelivery }) {

@@ -855,7 +855,7 @@ export interface Resources {
     /**
      * Get an overview.
      *
-     * What members can withdraw and have withdrawn, payouts in flight, the float, and what needs a decision. Days are those of your time zone.
+     * What members can withdraw and have withdrawn, payouts in flight, the float, and what needs a decision. Days are those of your time zone. A sum beyond 9007199254740991 is that number.
      *
      * `GET /v1/overview` (getOverview)
      */

@@ -27,14 +27,16 @@ with fact as (
   returning partner_id, id, member_id, pay_cycle_id, currency, amount, net, fee, account_holder, sort_code,
             account_number, created_at, expires_at
 ), record as (
-  insert into idempotency_keys (partner_id, key, fingerprint, operation, status, headers, body, resource_id, created_at,
+  insert into idempotency_keys (partner_id, key, fingerprint, operation, status, answer, resource_id, created_at,
                                 expires_at)
   select partner_id, 'bench-' || substr(id, 4), sha256(convert_to(member_id, 'UTF8')), 'createWithdrawalIntent', 201,
-         jsonb_build_object('x-intent-expires-at', expires_at),
-         format('{"withdrawalIntentId":"%s","netAmount":{"amount":%s,"currency":"%s"},"fee":{"amount":%s,"currency":"%s"},'
+         -- Of the length of what the product seals.
+         convert_to(format(
+                E'{"x-intent-expires-at":"%s"}\n{"withdrawalIntentId":"%s","netAmount":{"amount":%s,"currency":"%s"},"fee":{"amount":%s,"currency":"%s"},'
                   '"accountDetails":{"accountHolder":"%s","sortCode":"%s","accountNumber":"%s"},'
                   '"bankAccount":{"lastFour":"%s"}}',
-                id, net, currency, fee, currency, account_holder, sort_code, account_number, right(account_number, 4)),
+                to_char(expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), id, net, currency, fee, currency,
+                account_holder, sort_code, account_number, right(account_number, 4)), 'UTF8') || decode(repeat('00', 46), 'hex'),
          id, created_at, created_at + interval '7 days'
     from intent
 )

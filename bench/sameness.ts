@@ -129,6 +129,8 @@ function maskedRow({ created_at: createdAt, ...row }: Record<string, unknown>): 
   const createdMs = Date.parse(String(createdAt))
   const columns = Object.entries(row).map(([name, value]) => {
     if (name === 'key') return [name, 'its key']
+    // Sealed by the product only.
+    if (name === 'answer') return [name, value === null ? null : 'an answer']
     if (name === 'fingerprint') return [name, `${String(value).length} characters`]
     // How much later than the row itself is part of what is compared.
     if (name.endsWith('_at') && value !== null)

@@ -1,7 +1,12 @@
+import { Secret } from 'otpauth'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { appRights } from '../src/database/grants.ts'
 import { migrate } from '../src/database/migrate.ts'
+import { readColumns, withheldColumns } from '../src/database/read-columns.ts'
+import { createLink } from '../src/users/links.ts'
+import * as totp from '../src/users/totp.ts'
+import { signIn } from './console.ts'
 import { goodAccount, type Harness, startHarness } from './harness.ts'
 
 // Checks what the app role cannot do, as an SQL injection would try it, over the service's own connections; and what not
@@ -187,11 +192,11 @@ test('migrating again grants the declared rights and revokes all others', async 
   expect(await codeOf('select from members')).toBe('done')
 })
 
-test('the read-only role can read everything and change nothing', async () => {
+/** Runs work as the read role of the test database, whose name derives from the database's. */
+async function asReader(work: (reader: pg.Client) => Promise<void>): Promise<void> {
   const { host, database, superuser, owner, user } = harness
   const admin = new pg.Client({ host, user: superuser, database })
   await admin.connect()
-  // Its name derives from the database's.
   const role = `${database}_read`
   await admin.query(`create role ${role} login`)
   const pool = new pg.Pool({ host, user: owner, database })
@@ -200,13 +205,17 @@ test('the read-only role can read everything and change nothing', async () => {
   const reader = new pg.Client({ host, user: role, database })
   await reader.connect()
   try {
-    for (const table of [
-      'members',
-      'ledger_transfers',
-      'withdrawals',
-      'kysely_migration',
-      'graphile_worker._private_jobs',
-    ])
+    await work(reader)
+  } finally {
+    await reader.end()
+    await admin.query(`drop owned by ${role}; drop role ${role}`)
+    await admin.end()
+  }
+}
+
+test('the read role can read what is listed and change nothing', async () => {
+  await asReader(async reader => {
+    for (const table of ['members', 'ledger_transfers', 'kysely_migration', 'graphile_worker._private_jobs'])
       await reader.query(`select * from ${table} limit 1`)
     for (const statement of [
       'insert into rail_cursors values ($$a$$, $$b$$, now())',
@@ -215,13 +224,117 @@ test('the read-only role can read everything and change nothing', async () => {
       'delete from idempotency_keys',
       `select graphile_worker.add_job('expire-intents')`,
       'create table mine ()',
+      'select secret from webhook_secrets',
+      'select headers from webhook_endpoints',
+      'select password_hash from users',
+      'select totp_secret from users',
+      'select answer from idempotency_keys',
+      'select * from users',
     ])
       await expect(reader.query(statement), statement).rejects.toMatchObject({ code: insufficientPrivilege })
+  })
+})
+
+const columnsOfTables = `
+  select relname as "table", attname as "column"
+    from pg_attribute join pg_class c on c.oid = attrelid
+   where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname not like 'kysely%'
+     and attnum > 0 and not attisdropped
+   order by 1, 2`
+
+test('every column of every table is either readable for the read role or withheld from it, as declared', async () => {
+  const snakeCase = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+  const namesOf = (lists: typeof withheldColumns) =>
+    lists.flatMap(([table, columns]) => columns.map(column => `${snakeCase(table)}.${snakeCase(column)}`))
+  const [readable, withheld] = [namesOf(readColumns), namesOf(withheldColumns)]
+  const { rows } = await harness.pool.query<{ table: string; column: string }>(columnsOfTables)
+  expect([...readable, ...withheld].toSorted()).toEqual(rows.map(row => `${row.table}.${row.column}`).toSorted())
+  await asReader(async reader => {
+    const { rows: granted } = await reader.query<{ name: string }>(
+      `select "table" || '.' || "column" as name from (${columnsOfTables}) each
+        where has_column_privilege('public.' || quote_ident("table"), "column", 'select')`,
+    )
+    expect(granted.map(({ name }) => name).toSorted()).toEqual(readable.toSorted())
+  })
+})
+
+test('a column that a migration adds is unreadable for the read role until it is listed', async () => {
+  await asOwner('alter table tiers add column fresh text')
+  try {
+    await asReader(async reader => {
+      await expect(reader.query('select fresh from tiers')).rejects.toMatchObject({ code: insufficientPrivilege })
+      await reader.query('select name from tiers')
+    })
   } finally {
-    await reader.end()
-    await admin.query(`drop owned by ${role}; drop role ${role}`)
-    await admin.end()
+    await asOwner('alter table tiers drop column fresh')
   }
+})
+
+test('of the secrets that are planted, the read role finds none', async () => {
+  const { call, key, db, clock, sealer } = harness
+  const headers = { 'x-idempotency-key': 'with a secret' }
+  const webhook = await call('POST', '/v1/webhooks', {
+    body: {
+      url: 'https://example.com/hooks/url-token',
+      types: ['*'],
+      headers: { authorization: 'Bearer header-token' },
+    },
+    headers,
+  })
+  const memberId = await harness.addMember()
+  const session = await call('POST', '/v1/member-sessions', {
+    body: { memberId, scope: 'read' },
+    headers: { 'x-idempotency-key': 'with a token' },
+  })
+  expect([webhook.status, session.status], session.text).toEqual([201, 201])
+  const operator = await harness.addOperator()
+  const { user, token } = await signIn(harness, { roles: ['viewer'], password: 'correct horse battery' })
+  const begun = await db.transaction().execute(tx => totp.begin(tx, { user, sealer }))
+  const link = await harness.db
+    .transaction()
+    .execute(tx => createLink(tx, { purpose: 'password', userId: user.id, lifeMs: 60_000, now: clock.now() }))
+  const planted = [
+    ...[key, operator.secret, token, link, webhook.body.secret, session.body.token],
+    ...['url-token', 'header-token', 'correct horse battery', '$argon2id$', begun.secret],
+    Buffer.from(Secret.fromBase32(begun.secret).bytes).toString('hex'),
+  ]
+  expect(planted.filter(secret => typeof secret !== 'string' || secret.length < 9)).toEqual([])
+  const { rows: tables } = await harness.pool.query<{ name: string }>(
+    `select c.oid::regclass::text as name from pg_class c
+      where relkind in ('r', 'v', 'p') and relnamespace in ('public'::regnamespace, 'graphile_worker'::regnamespace)`,
+  )
+  await asReader(async reader => {
+    for (const { name } of tables) {
+      const { rows } = await reader.query<{ columns: string | null }>(
+        `select string_agg(quote_ident(attname), ', ') as columns from pg_attribute
+          where attrelid = $1::regclass and attnum > 0 and not attisdropped
+            and has_column_privilege(attrelid, attnum, 'select')`,
+        [name],
+      )
+      const columns = rows[0]?.columns
+      if (columns == null) continue
+      const { rows: found } = await reader.query<{ row: string }>(
+        `select to_jsonb(each)::text as row from (select ${columns} from ${name}) each`,
+      )
+      const text = found.map(({ row }) => row).join('\n')
+      expect(
+        planted.filter(secret => text.includes(secret)),
+        name,
+      ).toEqual([])
+    }
+  })
+  // What a dump holds is of no use without the key either.
+  const { rows } = await harness.pool.query<{ row: string }>(
+    `select answer::text as row from idempotency_keys where answer is not null`,
+  )
+  const inHex = [webhook.body.secret, session.body.token].map(secret => Buffer.from(secret).toString('hex'))
+  expect(rows.length).toBeGreaterThan(1)
+  expect(inHex.filter(secret => rows.some(({ row }) => row.includes(secret)))).toEqual([])
+  const again = await call('POST', '/v1/member-sessions', {
+    body: { memberId, scope: 'read' },
+    headers: { 'x-idempotency-key': 'with a token' },
+  })
+  expect([again.text, again.headers['idempotency-replayed']]).toEqual([session.text, 'true'])
 })
 
 test('the app role can analyze tables after a large import, although only the owner may analyze them directly', async () => {

@@ -66,13 +66,16 @@ async function claim(
     values: [caller.partnerId, key, fingerprint, operationId, now, new Date(now.getTime() + keyLifeMs)],
   })
   if (claimed.rowCount === 1) return undefined
-  const { rows } = await tx.query<Omit<Stored, 'isReplayed'> & { fingerprint: Buffer }>({
+  const { rows } = await tx.query<{ fingerprint: Buffer; status: number; answer: Buffer }>({
     name: 'find-key',
-    text: 'select fingerprint, status, headers, body as text from idempotency_keys where partner_id = $1 and key = $2',
+    text: `select fingerprint, status, answer from idempotency_keys where partner_id = $1 and key = $2`,
     values: [caller.partnerId, key],
   })
   const earlier = rows[0]
-  if (earlier?.fingerprint.equals(fingerprint)) return { ...earlier, isReplayed: true }
+  if (earlier?.fingerprint.equals(fingerprint)) {
+    const [headers = '', text = ''] = earlier.answer.toString().split('\n')
+    return { status: earlier.status, headers: JSON.parse(headers), text, isReplayed: true }
+  }
   throw problem('IdempotencyKeyReused', 'This idempotency key was used for a different request', {
     path: 'x-idempotency-key',
   })
@@ -85,8 +88,14 @@ async function complete(
 ): Promise<void> {
   await tx.query({
     name: 'complete-key',
-    text: `update idempotency_keys set status = $3, headers = $4, body = $5, resource_id = $6
+    text: `update idempotency_keys set status = $3, answer = $4, resource_id = $5
             where partner_id = $1 and key = $2`,
-    values: [caller.partnerId, key, answer.status, answer.headers, answer.text, resourceId],
+    values: [
+      caller.partnerId,
+      key,
+      answer.status,
+      Buffer.from(`${JSON.stringify(answer.headers)}\n${answer.text}`),
+      resourceId,
+    ],
   })
 }

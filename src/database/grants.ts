@@ -1,6 +1,7 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { type Reader, sql } from './database.ts'
+import { readColumns } from './read-columns.ts'
 import type { DB } from './tables.ts'
 
 // The rights of each database role. The owner role runs migrations and nothing else, the app role runs the program, and the
@@ -29,7 +30,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   // Claiming an expired record again rewrites it.
   idempotencyKeys: {
     insert: true,
-    update: ['fingerprint', 'operation', 'status', 'headers', 'body', 'resourceId', 'createdAt', 'expiresAt'],
+    update: ['fingerprint', 'operation', 'status', 'answer', 'resourceId', 'createdAt', 'expiresAt'],
     delete: true,
   },
   installation: { insert: true },
@@ -344,14 +345,14 @@ function creation({ name, password }: AppRole, { mayCreateRoles }: Session, exis
 }
 
 // All tables of the program, and the list of migrations.
-const tables = Object.keys(appRights).map(snakeCase)
-const readable = [...tables, 'kysely_migration'].map(table => `public.${table}`)
+const ownTables = [...Object.keys(appRights).map(snakeCase), 'kysely_migration'].map(table => `public.${table}`)
 
 function appGrants({ name }: AppRole, session: Session): string[] {
   if (!session.hasApp && !session.mayCreateRoles) return []
   const role = pg.escapeIdentifier(name)
   return [
     ...baseGrants(role, session, 'connect, temporary'),
+    `grant select on ${[...ownTables, ...session.queueTables].join(', ')} to ${role}`,
     ...Object.entries<Rights>(appRights).flatMap(([table, rights]) => {
       const columns = rights.update?.map(snakeCase).join(', ')
       const granted = [rights.insert && 'insert', columns && `update (${columns})`, rights.delete && 'delete']
@@ -370,16 +371,22 @@ function appGrants({ name }: AppRole, session: Session): string[] {
 
 function readGrants(session: Session): string[] {
   if (!session.hasRead && !session.mayCreateRoles) return []
-  return baseGrants(pg.escapeIdentifier(readRoleOf(session)), session, 'connect')
+  const role = pg.escapeIdentifier(readRoleOf(session))
+  return [
+    ...baseGrants(role, session, 'connect'),
+    `grant select on ${['public.kysely_migration', ...session.queueTables].join(', ')} to ${role}`,
+    ...readColumns.map(
+      ([table, columns]) =>
+        `grant select (${columns.map(snakeCase).join(', ')}) on public.${snakeCase(table)} to ${role}`,
+    ),
+  ]
 }
 
 function baseGrants(role: string, { database, ownsDatabase, queueTables }: Session, onDatabase: string): string[] {
-  const all = [...readable, ...queueTables].join(', ')
   return [
     ...(ownsDatabase ? [`grant ${onDatabase} on database ${pg.escapeIdentifier(database)} to ${role}`] : []),
     `grant usage on schema public, graphile_worker to ${role}`,
-    `revoke all on ${all} from ${role}`,
-    `grant select on ${all} to ${role}`,
+    `revoke all on ${[...ownTables, ...queueTables].join(', ')} from ${role}`,
   ]
 }
 

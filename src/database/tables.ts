@@ -127,11 +127,10 @@ export type DB = {
     fingerprint: Buffer
     operation: string
     status: number | null
-    headers: unknown
-    body: string | null
     resourceId: string | null
     createdAt: Date
     expiresAt: Date
+    answer: Buffer | null
   }
   installation: {
     one: Generated<boolean>

@@ -73,6 +73,7 @@ type Overrides = Partial<
 export function createServer(
   {
     db,
+    sealer,
     log,
     now,
     mode,
@@ -142,6 +143,7 @@ export function createServer(
 
   app.decorate('isDraining', false)
   app.decorate('forgetKeys', forgetKeys)
+  app.decorate('sealer', sealer)
   app.decorateRequest('now')
   app.decorateRequest('clockOffsetMs', 0)
   app.decorateRequest('receivedAt')

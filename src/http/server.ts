@@ -28,6 +28,8 @@ declare module 'fastify' {
     representationSwagger(): object
     /** The process is about to stop: /readyz answers 503, and every answer closes its connection. */
     isDraining: boolean
+    /** Seals the answers that are replayed. */
+    sealer: Sealer
     /** Looks the partner's keys up again, because its clock has just started to move. */
     forgetKeys(partnerId: string): void
   }

@@ -197,13 +197,20 @@ async function within(ms: number, promise: Promise<void>): Promise<void> {
 }
 
 function claimOf(request: FastifyRequest): Claim | undefined {
-  const { idempotencyKey, partner, operator, memberSession, user, now } = request
+  const { idempotencyKey, partner, operator, memberSession, user, now, server } = request
   if (idempotencyKey === undefined) return undefined
   const ownerId = memberSession?.memberId ?? (operator === undefined ? user?.user.id : undefined)
   const key = ownerId === undefined ? idempotencyKey : keyOf(ownerId, idempotencyKey)
   // The keys of operators are kept like those of partners: an operator's id is never that of a partner.
   const partnerId = operator?.id ?? partner.id
-  return { partnerId, key, fingerprint: fingerprintOf(request), operation: operationOf(request), now }
+  return {
+    partnerId,
+    key,
+    fingerprint: fingerprintOf(request),
+    operation: operationOf(request),
+    sealer: server.sealer,
+    now,
+  }
 }
 
 /**

@@ -4,10 +4,19 @@ import { isLockTimeout } from '../database/errors.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { onOnePartner } from '../database/one-partner.ts'
 import { Problem, problem } from '../errors.ts'
+import type { Sealer } from '../sealing/sealer.ts'
 import { inScope, type Scope } from '../tasks.ts'
 
 /** A request with an idempotency key, and the fingerprint that identifies it. `partnerId` may also be the id of an operator. */
-export type Claim = { partnerId: string; key: string; fingerprint: Buffer; operation: string; now: Date }
+export type Claim = {
+  partnerId: string
+  key: string
+  fingerprint: Buffer
+  operation: string
+  /** Seals the answer, and opens an earlier one. */
+  sealer: Sealer
+  now: Date
+}
 
 /** An answer as it is replayed, byte for byte. `resourceId` lets the look-up of a key say what the request created. */
 export type Answer = { status: number; text: string; headers: Record<string, string>; resourceId: string | null }
@@ -42,8 +51,8 @@ export async function claim(tx: Tx, claimed: Claim): Promise<Replay | undefined>
     insert into idempotency_keys (partner_id, key, fingerprint, operation, created_at, expires_at)
     values (${partnerId}, ${key}, ${fingerprint}, ${operation}, ${now}, ${expiryOf(claimed)})
     on conflict (partner_id, key) do update
-       set fingerprint = excluded.fingerprint, operation = excluded.operation, status = null, headers = null,
-           body = null, resource_id = null, created_at = excluded.created_at, expires_at = excluded.expires_at
+       set fingerprint = excluded.fingerprint, operation = excluded.operation, status = null, answer = null,
+           resource_id = null, created_at = excluded.created_at, expires_at = excluded.expires_at
      where idempotency_keys.expires_at <= ${now}
     returning key`
     .execute(tx)
@@ -91,21 +100,25 @@ export async function hold<T>(db: Db, { partnerId, key }: Claim, work: () => Pro
 }
 
 /** Records the answer under the key that this transaction has claimed. */
-export async function complete(tx: Tx, { partnerId, key }: Claim, answer: Answer): Promise<void> {
+export async function complete(tx: Tx, claimed: Claim, answer: Answer): Promise<void> {
+  const { partnerId, key } = claimed
+  const { status, resourceId } = answer
   await tx
     .updateTable('idempotencyKeys')
-    .set({
-      status: answer.status,
-      headers: JSON.stringify(answer.headers),
-      body: answer.text,
-      resourceId: answer.resourceId,
-    })
+    .set({ status, answer: sealAnswer(claimed, answer), resourceId })
     .where('partnerId', '=', partnerId)
     .where('key', '=', key)
     .execute()
 }
 
-type Earlier = { place: number; isExpired: boolean; fingerprint: Buffer } & Answer
+type Earlier = {
+  place: number
+  isExpired: boolean
+  fingerprint: Buffer
+  status: number
+  answer: Buffer
+  resourceId: string | null
+}
 
 /**
  * What is known already of each request: nothing, its answer, or the refusal `IdempotencyKeyReused`. Records that have
@@ -115,7 +128,7 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
   const asked = claims.filter(each => each !== undefined)
   if (asked.length === 0) return claims.map(() => undefined)
   const { rows } = await cachedSql<Earlier>`
-    select c.place::integer, k.expires_at <= c.now as is_expired, k.fingerprint, k.status, k.body as text, k.headers, k.resource_id
+    select c.place::integer, k.expires_at <= c.now as is_expired, k.fingerprint, k.status, k.answer, k.resource_id
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.key)}::text[],
                   ${asked.map(each => each.now.toISOString())}::timestamptz[])
              with ordinality as c (partner_id, key, now, place)
@@ -126,8 +139,9 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
   return claims.map(each => {
     const found = each === undefined || expired.includes(each) ? undefined : earlier.get(each)
     if (found === undefined || each === undefined) return undefined
-    const { fingerprint, status, text, headers, resourceId } = found
-    return fingerprint.equals(each.fingerprint) ? new Replay({ status, text, headers, resourceId }) : reused()
+    const { fingerprint, status, answer, resourceId } = found
+    if (!fingerprint.equals(each.fingerprint)) return reused()
+    return new Replay({ status, resourceId, ...openAnswer(each, answer) })
   })
 }
 
@@ -143,14 +157,27 @@ export function recordSql(records: Answered[]) {
   const of = <T>(value: (record: Answered) => T) => sorted.map(value)
   return cachedSql`, answers as (
     insert into idempotency_keys
-           (partner_id, key, fingerprint, operation, status, headers, body, resource_id, created_at, expires_at)
+           (partner_id, key, fingerprint, operation, status, answer, resource_id, created_at, expires_at)
     select * from unnest(
       ${of(({ claim }) => claim.partnerId)}::text[], ${of(({ claim }) => claim.key)}::text[],
       ${of(({ claim }) => claim.fingerprint)}::bytea[], ${of(({ claim }) => claim.operation)}::text[],
-      ${of(({ answer }) => answer.status)}::integer[], ${of(({ answer }) => JSON.stringify(answer.headers))}::jsonb[],
-      ${of(({ answer }) => answer.text)}::text[], ${of(({ answer }) => answer.resourceId)}::text[],
+      ${of(({ answer }) => answer.status)}::integer[],
+      ${of(({ claim, answer }) => sealAnswer(claim, answer))}::bytea[],
+      ${of(({ answer }) => answer.resourceId)}::text[],
       ${of(({ claim }) => claim.now.toISOString())}::timestamptz[],
       ${of(({ claim }) => expiryOf(claim).toISOString())}::timestamptz[]))`
+}
+
+/** Seals headers and body together: sealing twice would cost twice. No header has a line feed. */
+function sealAnswer({ sealer, partnerId }: Claim, { headers, text }: Answer): Buffer {
+  return sealer.seal(`${JSON.stringify(headers)}\n${text}`, { kind: 'replay', owner: partnerId })
+}
+
+function openAnswer({ sealer, partnerId }: Claim, answer: Buffer): Pick<Answer, 'headers' | 'text'> {
+  const opened = sealer.open(answer, { kind: 'replay', owner: partnerId }).toString()
+  const end = opened.indexOf('\n')
+  // Written by `sealAnswer` only.
+  return { headers: JSON.parse(opened.slice(0, end)), text: opened.slice(end + 1) }
 }
 
 /** The answers of a batch to be recorded: the results of commands with a key, without refusals. */

@@ -5,6 +5,7 @@ import * as idempotency from '../idempotency/idempotency.ts'
 import * as members from '../members/members.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
+import type { Sealer } from '../sealing/sealer.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { complete } from '../withdrawals/completions.ts'
@@ -33,7 +34,13 @@ export async function tierOf(tx: Tx, partnerId: string): Promise<Tier> {
 export async function createFixture(
   tx: Tx,
   fixture: Fixture,
-  { partner, tier, now, clockOffsetMs }: { partner: Partner; tier: Tier; now: Date; clockOffsetMs: number },
+  {
+    partner,
+    tier,
+    sealer,
+    now,
+    clockOffsetMs,
+  }: { partner: Partner; tier: Tier; sealer: Sealer; now: Date; clockOffsetMs: number },
 ): Promise<Made> {
   const email = `test-value-${randomBytes(6).toString('hex')}@example.com`
   const partnerId = partner.id
@@ -96,7 +103,8 @@ export async function createFixture(
     case 'availablePayRun':
       return { id: await pay(await member()), email }
     case 'usedKey': {
-      const claim = { partnerId, key: `used-${email}`, fingerprint: randomBytes(32), operation: 'getTiers', now }
+      const request = { partnerId, key: `used-${email}`, fingerprint: randomBytes(32), operation: 'getTiers' }
+      const claim = { ...request, sealer, now }
       await idempotency.claim(tx, claim)
       await idempotency.complete(tx, claim, { status: 200, text: '[]', headers: {}, resourceId: null })
       return { id: claim.key, email }

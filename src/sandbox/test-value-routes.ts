@@ -8,7 +8,7 @@ import { TestValues } from './schema.ts'
 import { provocable, provokeHeader, type Reaches, rows } from './test-values.ts'
 
 /** Lists the requests that reach every error and transition, and provokes the errors that no single request can cause. */
-export function testValueRoutes(app: App, { db }: SandboxContext): void {
+export function testValueRoutes(app: App, { db, sealer }: SandboxContext): void {
   app.get(
     '/v1/sandbox/test-values',
     {
@@ -28,7 +28,7 @@ export function testValueRoutes(app: App, { db }: SandboxContext): void {
         const tier = await tierOf(tx, partner.id)
         const values: object[] = []
         for (const row of rows) {
-          const made = await createFixture(tx, row.needs, { partner, tier, now, clockOffsetMs })
+          const made = await createFixture(tx, row.needs, { partner, tier, sealer, now, clockOffsetMs })
           values.push({ reaches: reachesOnWire(row.reaches), request: row.request(made, tier), note: row.note })
         }
         // What it has made, as one change: each member, intent and withdrawal belongs to one of the requests.

@@ -1,9 +1,13 @@
 import pg from 'pg'
+import pino from 'pino'
+import { connect } from '../../src/database/connect.ts'
+import { openSealer } from '../../src/sealing/installation-keys.ts'
+import { keySource } from '../installation-key.ts'
 import type { BankBooks } from './bank.ts'
 import { amountOfFirstLine, amountOfIntent, idAt, outcomeOf, type Request, type RequestRecord } from './clients.ts'
 
 /**
- * Errors found by the audit, one sentence each. The auditor shares no code with the service: it reads the tables with its
+ * Errors found by the audit, one sentence each. The auditor shares no code with the service, except to open sealed responses: it reads the tables with its
  * own SQL, does its own arithmetic, and compares the result with the clients' log.
  */
 export type Findings = {
@@ -161,7 +165,7 @@ type Transfer = {
 }
 type Balance = { partner_id: Id; member_id: Id; currency: string; available: bigint; owed: bigint }
 type Cycle = { partner_id: Id; id: Id; start_date: string; end_date: string; day_after: string; status: string }
-type Key = { partner_id: Id; key: string; status: number; body: string }
+type Key = { partner_id: Id; key: string; status: number; answer: Buffer | null }
 type Event = { resource_id: Id; type: string; sequence: number }
 type Delivery = { event_id: Id; type: string; state: string | null }
 type Payout = { reference: string; withdrawal_id: Id; iban: string | null }
@@ -217,7 +221,8 @@ async function read(databaseUrl: string) {
       cycles: await all<Cycle>(
         'select partner_id, id, start_date::text, end_date::text, (end_date + 1)::text as day_after, status from pay_cycles order by partner_id, start_date',
       ),
-      keys: await all<Key>('select partner_id, key, status, body from idempotency_keys'),
+      sealer: await sealerOf(databaseUrl),
+      keys: await all<Key>('select partner_id, key, status, answer from idempotency_keys'),
       events: await all<Event>(
         `select resource_id, type, sequence from events where type ~ '^(withdrawal|intent|pay_run)[.]' order by resource_id, sequence`,
       ),
@@ -254,6 +259,17 @@ async function read(databaseUrl: string) {
   }
 }
 
+async function sealerOf(databaseUrl: string) {
+  const { db, close } = connect(databaseUrl, { log: pino({ level: 'silent' }), connectionsMax: 1 })
+  return await openSealer(db, keySource).finally(close)
+}
+
+/** The body of a stored response, which follows the line of its headers. */
+function bodyOf({ partner_id: owner, answer }: Key, { sealer }: Rows): string {
+  const opened = answer === null ? '' : sealer.open(answer, { kind: 'replay', owner }).toString()
+  return opened.slice(opened.indexOf('\n') + 1)
+}
+
 type Rows = Awaited<ReturnType<typeof read>>
 
 function lostOf(rows: Rows, log: RequestRecord[]): string[] {
@@ -268,8 +284,9 @@ function lostOf(rows: Rows, log: RequestRecord[]): string[] {
     if (answer === undefined || outcomeOf(record) !== 'acknowledged') return []
     const kept = keys.get(`${record.partnerId} ${record.key}`)
     if (kept === undefined) return [`${describe(record)}: its idempotency key is missing`]
-    if (kept.status !== answer.status || kept.body !== answer.body)
-      return [`${describe(record)}: a different response is stored: ${kept.status} ${kept.body}`]
+    const body = bodyOf(kept, rows)
+    if (kept.status !== answer.status || body !== answer.body)
+      return [`${describe(record)}: a different response is stored: ${kept.status} ${body}`]
     const missing = missingOf(record, answer)
     return missing === undefined
       ? []

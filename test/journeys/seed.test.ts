@@ -348,7 +348,13 @@ describe('a scenario', () => {
   test('does not start while another process handles a request with the same idempotency key', async () => {
     const { partner, key } = await harness.addPartner('Seeded elsewhere')
     const call = { key, body: { scenario: 'mid_cycle' }, headers: { 'x-idempotency-key': 'held' } }
-    const claimed = { partnerId: partner.id, key: 'held', fingerprint: Buffer.alloc(32), operation: 'seedSandbox' }
+    const claimed = {
+      partnerId: partner.id,
+      key: 'held',
+      fingerprint: Buffer.alloc(32),
+      operation: 'seedSandbox',
+      sealer: harness.sealer,
+    }
     let seeding: ReturnType<typeof harness.call> | undefined
     await hold(harness.db, { ...claimed, now: harness.clock.now() }, async () => {
       seeding = harness.call('POST', '/v1/sandbox/seed', call)

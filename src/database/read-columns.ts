@@ -1,0 +1,147 @@
+import type { DB } from './tables.ts'
+
+// What the read role may read, by table: an allow-list, so that a new column is unreadable until it is named here. The
+// compiler refuses a column that is in neither list.
+
+/** Columns that the read role may select. */
+const readable = {
+  apiKeys: 'partnerId id mode hint scopes createdAt expiresAt revokedAt lastUsedAt',
+  auditLog: 'partnerId id at actorKind actor action resourceKind resourceId details address requestId',
+  bankFiles:
+    'id rail sha256 name messageId status recordCount problem receivedAt rejectedBatches skippedAccounts appliedCount',
+  bankReconciliations: 'rail at',
+  bankRecords:
+    'sequence rail bankFileId messageId entryKey line reference outcome reason createdAt movementId account bookedOn amount bankReference recoveryId message',
+  bankStatements: 'rail account day coversFrom electronicNumber legalNumber opening closing currency bankFileId',
+  eventFeeds: 'partnerId lastPosition',
+  events: 'partnerId id type resourceId sequence data createdAt position',
+  feeCollections: 'partnerId payCycleId currency covered collected',
+  floatCosts: 'partnerId movementId exceptionId amount currency createdAt',
+  floatLimits: 'partnerId currency floor lowSince',
+  floatReferences: 'partnerId reference direction currency amount movementId createdAt',
+  idempotencyKeys: 'partnerId key operation status resourceId createdAt expiresAt',
+  installation: 'one mode createdAt',
+  installationAuditLog: 'id at actorKind actor action resourceKind resourceId details address requestId',
+  installationKeys: 'number provider createdAt',
+  invoiceLines: 'partnerId invoiceId day tier withdrawals fees givenBack feesGivenBack',
+  invoices: 'partnerId id number currency status firstDay lastDay sum issuedAt paidReference paidOn',
+  ledgerBalances: 'partnerId memberId currency available owed transferCount',
+  ledgerFloatChanges: 'partnerId currency id floatChange pendingChange',
+  ledgerFloatTotals: 'partnerId currency floatBalance pendingBalance',
+  ledgerTransfers:
+    'partnerId id movementId reason debit credit amount currency memberId payCycleId createdAt memberSequence',
+  ledgerVerifications: 'id requestedBy requestedAt startedAt endedAt checksDone checksTotal checks problem',
+  memberJobProgress: 'partnerId jobId stepsDone',
+  memberJobRows:
+    'partnerId jobId row newMemberId email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban dob gender enablePayroll faults',
+  memberJobSteps: 'partnerId jobId step action memberId command fault',
+  memberJobs:
+    'partnerId id kind columns removesAccounts rowTo status invite update bringBack offboard unchanged stepsDone appliedThrough createdAt reviewedAt endedAt forgottenAt offboardMax reviewSince restAction',
+  memberSessions: 'partnerId id memberId keyId scope origin createdAt expiresAt',
+  members:
+    'partnerId id status email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban enablePayroll dob gender createdAt updatedAt instructedAt accountRefused reviewReason',
+  operatorKeys: 'id name hint createdBy createdAt expiresAt revokedBy revokedAt lastUsedAt',
+  partners:
+    'id name country timeZone autoActivate graceMinutes intentMinutes requestsPerSecond requestsBurst paused suspendedAt createdAt holdSeconds cycleSchedule cycleAnchor shortfallPolicy offboardReviewPercent reviewDays remittanceText',
+  payCycles: 'partnerId id startDate endDate status createdAt closedAt settledAt',
+  payRunLines: 'partnerId payRunId line memberId amount currency',
+  payRuns:
+    'partnerId id payCycleId status scheduledFor availableAt createdAt revertedAt lineCount memberCount totals fileName',
+  payoutBatchApprovals: 'batchId person at login',
+  payoutBatchCopies: 'batchId number kind person at day',
+  payoutBatchEndings: 'batchId rail outcome reasonCode messageId keyPrefix bankFileId line decidedAt',
+  payoutBatches:
+    'id messageId rail currency debtor valueDate isInstant cutOffAt status held paymentCount controlTotal fileName fileSha256 nameCheck createdAt closedAt approvedAt approvedAutomatically sendingAt sentAt acknowledgedAt endedAt answeredAt exportedTo copyTakenAt givenBackAt brakeReleasedAt isFull',
+  payoutExceptions:
+    'id rail kind bankFileId line fingerprint reference partnerId withdrawalId outcome amount currency reasonCode reason openedAt closedAt closedBy decision note restriction bookedOn recoveryId bankText account closedByText ruleId',
+  payoutProposals: 'subject decision note person login proposedAt confirmedBy confirmedLogin confirmedIn',
+  payoutRailHolds: 'sequence rail heldAt heldBy releasedAt releasedBy',
+  payoutRules: 'id rail text note status proposedBy proposedAt confirmedBy confirmedAt endedAt',
+  payouts:
+    'partnerId withdrawalId reference rail amount currency createdAt batchId expectedAt outcome reasonCode reason removedAt restriction sentAt transferId transferSequence requestOpenAt refusedTransfers retryAt remittanceText',
+  railCursors: 'rail cursor readAt',
+  requestLog:
+    'partnerId id requestId createdAt method route path status durationMs keyId idempotencyKey isReplayed errorCodes resourceId',
+  sandboxClockMoves: 'partnerId id idempotencyKey startsAt target ran leasedBy leasedUntil endedAt offsetMs',
+  sandboxClocks: 'partnerId offsetMs',
+  schemaCompatibility: 'migration compatibleWith',
+  settlementDues: 'partnerId payCycleId currency amount received settledAt receivedAt receivedByHand',
+  settlementFees:
+    'partnerId withdrawalId part payCycleId currency fee due covered writtenOff carried carriedTo releasedAt',
+  settlementLines: 'partnerId payCycleId memberId currency deducted taken outcome carried writtenOff',
+  signInFailures: 'failures failedAt refusedUntil',
+  simulatedBankFaults: 'partnerId sequence fault remaining',
+  simulatedBankInstructions: 'partnerId withdrawalId outcome reason restriction',
+  simulatedBankPayments: 'reference behaviour amount currency submissions receivedAt partnerId',
+  simulatedBankReports: 'sequence reference outcome reason reportedAt partnerId restriction',
+  stagedBankRecords: 'bankFileId step partnerId place head recordCount records',
+  stateEdges: 'entity fromState toState',
+  tierVersions:
+    'partnerId tier version feeFixed feeBps feeMin feeMax feePayer lowerLimit upperLimit withdrawalsPerDay withdrawalsPerCycle createdAt payoutSpeed',
+  tiers: 'partnerId name currency version createdAt',
+  userBrowsers: 'userId lastUsedAt',
+  userIdentities: 'issuer subject userId linkedAt',
+  userInvitations: 'id email partnerId roles invitedBy createdAt expiresAt',
+  userLinks: 'purpose userId createdAt expiresAt',
+  userRecoveryCodes: 'userId',
+  userRoles: 'partnerId userId role',
+  userSessions: 'id userId method address userAgent createdAt lastUsedAt expiresAt',
+  users: 'id email name isOperator totpConfirmedAt totpLastStep createdAt disabledAt',
+  webhookAttempts: 'partnerId endpointId eventId number reason at durationMs status error response',
+  webhookDeliveries:
+    'partnerId endpointId eventId type state sample createdAt attemptCount scheduledCount lastAttemptAt dueAt replayAt',
+  webhookEndpoints:
+    'partnerId id description types enabled disabledReason createdAt deletedAt sincePosition failureCount blockedUntil failingSince failingDays lastFailingDay isRecovering dueAt leasedUntil',
+  webhookFeeds: 'partnerId position',
+  webhookSecrets: 'partnerId endpointId createdAt expiresAt',
+  withdrawalIntents:
+    'partnerId id memberId payCycleId status currency amount net fee employerFee tier tierVersion accountHolder sortCode accountNumber iban createdAt expiresAt',
+  withdrawalRecoveries:
+    'partnerId withdrawalId exceptionId fromStatus givenBackInCycleId payCycleId takenAmount recoveredAt',
+  withdrawalTotalFeeds: 'partnerId position',
+  withdrawalTotals: 'partnerId currency kind period withdrawals amount fees employerFees givenBack givenBackAmount',
+  withdrawals:
+    'partnerId id withdrawalIntentId memberId payCycleId status currency amount net fee employerFee createdAt dueAt attempts reason adjustedInCycleId balanceAfter recoveredBy',
+  workerHeartbeats: 'workerId host processId startedAt beatAt',
+} as const satisfies { readonly [Table in keyof DB]: string }
+
+/**
+ * Columns that the read role may not select: what could be used instead of only read. Also what is sealed or hashed, which
+ * says nothing to a reader, and the addresses of webhooks, which often contain a token.
+ */
+const withheld = {
+  apiKeys: 'hash',
+  idempotencyKeys: 'fingerprint answer',
+  installation: 'browserKey',
+  installationKeys: 'wrapped',
+  memberSessions: 'hash',
+  operatorKeys: 'hash',
+  sandboxClockMoves: 'fingerprint',
+  signInFailures: 'counter',
+  userBrowsers: 'tokenHash',
+  userInvitations: 'hash',
+  userLinks: 'hash',
+  userRecoveryCodes: 'hash',
+  userSessions: 'hash',
+  users: 'passwordHash totpSecret',
+  webhookEndpoints: 'url headers',
+  webhookSecrets: 'secret',
+} as const satisfies { readonly [Table in keyof DB]?: string }
+
+type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text
+type Withheld<Table> = Table extends keyof typeof withheld ? Words<(typeof withheld)[Table]> : never
+type Unlisted = {
+  [Table in keyof DB]: Exclude<keyof DB[Table], Words<(typeof readable)[Table]> | Withheld<Table>>
+}[keyof DB]
+
+/** The columns that the read role may select. A type error here names the column of a new migration: add it to a list. */
+export const readColumns: [Unlisted] extends [never] ? Columns : Unlisted = columnsOf(readable)
+
+/** The columns that are withheld from it. */
+export const withheldColumns: Columns = columnsOf(withheld)
+
+type Columns = readonly (readonly [table: string, columns: string[]])[]
+
+function columnsOf(lists: Record<string, string>): Columns {
+  return Object.entries(lists).map(([table, words]) => [table, words.split(' ')])
+}

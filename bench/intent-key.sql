@@ -30,12 +30,12 @@ with fact as (
   insert into idempotency_keys (partner_id, key, fingerprint, operation, status, answer, resource_id, created_at,
                                 expires_at)
   select partner_id, 'bench-' || substr(id, 4), sha256(convert_to(member_id, 'UTF8')), 'createWithdrawalIntent', 201,
-         -- Of the length of what the product seals.
+         -- Of the length of what the product seals. Dots in the time: pgbench takes a colon for a variable.
          convert_to(format(
                 E'{"x-intent-expires-at":"%s"}\n{"withdrawalIntentId":"%s","netAmount":{"amount":%s,"currency":"%s"},"fee":{"amount":%s,"currency":"%s"},'
                   '"accountDetails":{"accountHolder":"%s","sortCode":"%s","accountNumber":"%s"},'
                   '"bankAccount":{"lastFour":"%s"}}',
-                to_char(expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), id, net, currency, fee, currency,
+                to_char(expires_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24.MI.SS.MS"Z"'), id, net, currency, fee, currency,
                 account_holder, sort_code, account_number, right(account_number, 4)), 'UTF8') || decode(repeat('00', 46), 'hex'),
          id, created_at, created_at + interval '7 days'
     from intent

@@ -42,7 +42,8 @@ ${examples('doctor', 'doctor --json')}`,
 async function readSettingsFacts(settings: Settings, now: Date): Promise<SettingsFacts> {
   // A fault of the file is a finding, so that the rest is checked too.
   const { OPENWAGE_MODE: mode, OPENWAGE_RAILS: railsFile, OPENWAGE_PUBLIC_URL: publicUrl } = settings
-  const facts = { now, mode, railsFile, publicUrl }
+  const auditAddressDays = settings.OPENWAGE_AUDIT_ADDRESS_DAYS
+  const facts = { now, mode, railsFile, publicUrl, auditAddressDays }
   try {
     const { files, adyen } = await readAllRails(settings)
     const adyenRails = adyen.map(async rail => ({ ...rail, faults: await faultsOfSecrets(rail) }))

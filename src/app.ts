@@ -67,7 +67,7 @@ export async function buildApp(
     moveMsMax,
     fileRails = [],
     adyenRails = [],
-    installation = { railsFile: '', publicUrl: '', isEmbedded: false, keyPlace: '' },
+    installation = { railsFile: '', publicUrl: '', isEmbedded: false, auditAddressDays: 90, keyPlace: '' },
     notifications = [],
   }: {
     hasDocs?: boolean

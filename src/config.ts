@@ -157,6 +157,13 @@ export const Settings = Type.Object({
     description:
       '`off` stops recording requests for `GET /v1/requests`. A partner that sends 100 requests a second fills about 20 GB in the 7 days that they are kept.',
   }),
+  OPENWAGE_AUDIT_ADDRESS_DAYS: Type.Integer({
+    default: 90,
+    minimum: 7,
+    maximum: 3_650,
+    description:
+      'How many days the audit log keeps the addresses that changes and sign-ins came from. The rest of a row is kept for ever; see docs/operations/audit.md.',
+  }),
   OPENWAGE_URL: Type.String({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',

@@ -246,6 +246,7 @@ export async function run(
               railsFile: settings.OPENWAGE_RAILS,
               publicUrl: settings.OPENWAGE_PUBLIC_URL,
               isEmbedded: settings.DATABASE_URL === '',
+              auditAddressDays: settings.OPENWAGE_AUDIT_ADDRESS_DAYS,
               keyPlace: placeOf(database.keySource),
             },
             notifications: await receiversOf(configured.adyen, { db, log, now }),
@@ -272,6 +273,7 @@ export async function run(
         sealer,
         sender: new Sender(fence, { clockMs: Date.now }),
         realNow: systemClock,
+        auditAddressDays: settings.OPENWAGE_AUDIT_ADDRESS_DAYS,
         isSandbox: mode === 'sandbox',
       })
     }

@@ -14,6 +14,7 @@ import { webhookTasks } from './webhooks/tasks.ts'
 import { withdrawalTasks } from './withdrawals/tasks.ts'
 
 export { auditTasks as longTasks } from './audit/tasks.ts'
+export { auditLogTasks } from './audit-log/tasks.ts'
 export { payoutTasks } from './payouts/tasks.ts'
 
 /** The tasks that call no external system. */

@@ -18,6 +18,7 @@ export type TaskName =
   | 'forget-member-jobs'
   | 'forget-idempotency-keys'
   | 'forget-requests'
+  | 'forget-audit-addresses'
   | 'forget-member-sessions'
   | 'forget-user-sessions'
   | 'fold-float-changes'

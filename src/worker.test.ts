@@ -13,6 +13,7 @@ const wait = { timeout: 30_000, interval: 50 }
 const outgoing = () => ({
   sender: new Sender(new Fence({ allowsHttp: true, allowsLoopback: true, refusedPorts: [] }), { clockMs: Date.now }),
   realNow: () => new Date(),
+  auditAddressDays: 90,
 })
 
 test('a failing step is logged and retried later, and does not stop the worker', async () => {

@@ -6,7 +6,7 @@ import type pg from 'pg'
 import { limitConnecting, openQueuePool } from './database/connect.ts'
 import { scopesOf } from './partners/clocks.ts'
 import type { Rail } from './payouts/rail.ts'
-import { internalTasks, longTasks, payoutTasks } from './registered-tasks.ts'
+import { auditLogTasks, internalTasks, longTasks, payoutTasks } from './registered-tasks.ts'
 import type { Sealer } from './sealing/sealer.ts'
 import type { TaskContext, TaskName, Tasks } from './tasks.ts'
 import type { Clock } from './time.ts'
@@ -33,6 +33,7 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
  * @param options.sealer opens the secrets of webhook endpoints
  * @param options.sender sends webhook deliveries
  * @param options.realNow the real clock: how long a claim lasts does not follow the clock of the tasks
+ * @param options.auditAddressDays how long the audit log keeps addresses
  * @param options.isSandbox whether partners have clocks, which can be moved
  * @throws if the tasks cannot be started
  */
@@ -44,8 +45,16 @@ export async function startWorker(
     sealer,
     sender,
     realNow,
+    auditAddressDays,
     isSandbox = false,
-  }: { rails: Rail[]; sealer: Sealer; sender: Sender; realNow: Clock; isSandbox?: boolean },
+  }: {
+    rails: Rail[]
+    sealer: Sealer
+    sender: Sender
+    realNow: Clock
+    auditAddressDays: number
+    isSandbox?: boolean
+  },
 ): Promise<Worker> {
   const sandbox = isSandbox ? await import('./sandbox/tasks.ts') : undefined
   const scoped = isSandbox ? inEachScope : (tasks: Partial<Tasks>) => tasks
@@ -73,7 +82,8 @@ export async function startWorker(
   }
   const startExternal = async () => {
     // Long tasks too, so that they leave the slots of internal ones free.
-    const tasks = { ...scoped(external), ...clockTasks, ...longTasks }
+    const addressTasks = auditLogTasks({ addressDays: auditAddressDays })
+    const tasks = { ...scoped(external), ...clockTasks, ...longTasks, ...addressTasks }
     const runner = await startRunner(context, queue, { tasks, concurrency: slots.external })
     // A move whose process was killed continues as soon as its lease ends, not at the next minute.
     for (const task of Object.keys(clockTasks)) await runner.addJob(task, undefined, roundOf(task))

@@ -172,6 +172,7 @@ const sideDoors: Record<string, string[]> = {
   'partners/api-keys': ['http', 'operators', 'sandbox', 'cli'],
   'partners/operator-keys': ['http', 'cli'],
   'partners/settings': ['operators', 'cli'],
+  'partners/logos': ['http'],
   'partners/member-sessions': ['http', 'members', 'withdrawals'],
   'partners/clocks': ['http', 'sandbox', 'webhooks', 'src/worker.ts', 'cli'],
   'pay-cycles/deductions': ['sandbox', 'settlements'],
@@ -277,6 +278,7 @@ test('a slice is imported through its own file, or through a side door by the fo
 const owners: Record<string, string> = {
   installation: 'partners',
   partners: 'partners',
+  partner_logos: 'partners',
   api_keys: 'partners',
   operator_keys: 'partners',
   member_sessions: 'partners',

@@ -5,7 +5,8 @@ import { type Harness, startHarness, type TestPartner } from '../../test/harness
 import { closeIfOver } from '../closing/closing.ts'
 import { sql } from '../database/database.ts'
 import { memberJobTasks } from '../member-imports/tasks.ts'
-import { type Action, differences, list } from './audit-log.ts'
+import { type Action, differences, list, readOldestAddress, record } from './audit-log.ts'
+import { auditLogTasks } from './tasks.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -330,6 +331,58 @@ test('a row can be neither updated nor deleted', async () => {
     harness.db,
   )
   expect(rows[0]?.count).toBeGreaterThan(0n)
+})
+
+test('addresses are removed after as many days as are set, and nothing else of a row can change', async () => {
+  // The database compares with its own clock.
+  const place = await startHarness({ startAt: new Date(Date.now() - 100 * 86_400_000) })
+  const { db, ownerDb, clock } = place
+  const log = pino({ level: 'silent' })
+  const forget = (addressDays: number) =>
+    auditLogTasks({ addressDays })['forget-audit-addresses']({ db, log, now: clock.now })
+  const write = (partnerId: string | null) => {
+    const actor = { kind: 'cli', name: 'ada@host', address: '192.0.2.1', requestId: 'request-1' } as const
+    const change = { action: 'user.sign_in', resourceId: 'usr_1', details: { method: 'password' } } as const
+    return db.transaction().execute(tx => record(tx, { partnerId, actor, change, now: clock.now() }))
+  }
+  const rows = () => list(db, { filter: { actor: 'ada@host' }, take: 10 })
+  try {
+    for (const partnerId of [place.partner.id, null]) await write(partnerId)
+    clock.advance({ days: 89 })
+    for (const partnerId of [place.partner.id, null]) await write(partnerId)
+    const before = await rows()
+    await forget(90)
+    expect(await rows()).toEqual(before)
+    expect(await readOldestAddress(db)).toEqual(before.at(-1)?.at)
+    clock.advance({ days: 2 })
+    await forget(90)
+    await forget(90)
+    const after = before.map((row, index) => (index < 2 ? row : { ...row, address: null }))
+    expect(await rows()).toEqual(after)
+    // Those of the last seven days stay, whatever a thief of the program's role asks for.
+    clock.set(new Date())
+    await write(null)
+    const recent = (await rows())[0]
+    await sql`select forget_audit_addresses('infinity', 1000)`.execute(db)
+    expect((await rows()).map(({ address }) => address)).toEqual(['192.0.2.1', null, null, null, null])
+    expect((await rows())[0]).toEqual(recent)
+
+    for (const table of ['audit_log', 'installation_audit_log']) {
+      for (const change of [
+        `actor = 'intruder', address = null`,
+        `address = '192.0.2.2'`,
+        `details = '{}'`,
+        `at = now()`,
+      ]) {
+        const statement = sql.raw(`update ${table} set ${change}`)
+        await expect(sql`${statement}`.execute(ownerDb), change).rejects.toMatchObject({ constraint: 'append_only' })
+        await expect(sql`${statement}`.execute(db), change).rejects.toMatchObject({ code: '42501' })
+      }
+      await expect(sql.raw(`update ${table} set address = null`).execute(db)).rejects.toMatchObject({ code: '42501' })
+    }
+  } finally {
+    await place.stop()
+  }
 })
 
 test('the difference of two states contains only the fields that differ, with null for a missing one', () => {

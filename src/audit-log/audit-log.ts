@@ -13,6 +13,8 @@ export const actions = [
   'partner.resume',
   'partner.suspend',
   'partner.restore',
+  'partner.set_logo',
+  'partner.remove_logo',
   'partner.reset',
   'partner.test_values',
   'key.create',
@@ -235,4 +237,26 @@ export async function countSince(
       select from installation_audit_log
        where id >= ${firstId('auditEntry', since)} and action = ${action} limit ${countMax}) newest`.execute(db)
   return rows[0]?.count ?? 0
+}
+
+/**
+ * Removes the addresses of entries that were written before an instant, at most `countMax` of each log. The database keeps those of the
+ * last seven days whatever is asked.
+ * @returns how many it removed
+ */
+export async function forgetAddresses(
+  db: Reader,
+  { before, countMax }: { before: Date; countMax: number },
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select forget_audit_addresses(${before}, ${countMax}) as count`.execute(db)
+  return rows[0]?.count ?? 0
+}
+
+/** When the oldest entry that has an address was written; null if none has. */
+export async function readOldestAddress(db: Reader): Promise<Date | null> {
+  const { rows } = await sql<{ at: Date | null }>`
+    select least((select min(at) from audit_log where address is not null),
+                 (select min(at) from installation_audit_log where address is not null)) as at`.execute(db)
+  return rows[0]?.at ?? null
 }

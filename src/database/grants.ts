@@ -174,6 +174,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     ],
   },
   operatorKeys: { insert: true, update: ['revokedAt', 'revokedBy', 'lastUsedAt'] },
+  partnerLogos: { insert: true, update: ['mediaType', 'bytes', 'changedAt'], delete: true },
   partners: {
     insert: true,
     update: [
@@ -359,6 +360,8 @@ function appGrants({ name }: AppRole, session: Session): string[] {
       return granted.filter(Boolean).map(right => `grant ${right} on public.${snakeCase(table)} to ${role}`)
     }),
     `grant execute on function public.analyze_tables(text[]) to ${role}`,
+    // Removes old addresses from the audit log, and nothing else.
+    `grant execute on function public.forget_audit_addresses(timestamptz, integer) to ${role}`,
     // Refuses to do anything on a live database.
     `grant execute on function public.reset_sandbox_partner(text) to ${role}`,
     // The queue library writes all its own tables except the list of its migrations.

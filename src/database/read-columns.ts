@@ -41,6 +41,7 @@ const readable = {
   members:
     'partnerId id status email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban enablePayroll dob gender createdAt updatedAt instructedAt accountRefused reviewReason',
   operatorKeys: 'id name hint createdBy createdAt expiresAt revokedBy revokedAt lastUsedAt',
+  partnerLogos: 'partnerId mediaType bytes changedAt',
   partners:
     'id name country timeZone autoActivate graceMinutes intentMinutes requestsPerSecond requestsBurst paused suspendedAt createdAt holdSeconds cycleSchedule cycleAnchor shortfallPolicy offboardReviewPercent reviewDays remittanceText',
   payCycles: 'partnerId id startDate endDate status createdAt closedAt settledAt',

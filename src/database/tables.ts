@@ -328,6 +328,12 @@ export type DB = {
     revokedAt: Date | null
     lastUsedAt: Date | null
   }
+  partnerLogos: {
+    partnerId: string
+    mediaType: 'image/jpeg' | 'image/png' | 'image/webp'
+    bytes: Buffer
+    changedAt: Date
+  }
   partners: {
     id: string
     name: string

@@ -77,6 +77,8 @@ const writing = [
   ['POST', '/console/v1/errors'],
   ['POST', '/console/v1/members/mem_123/account'],
   ['POST', '/console/v1/members/mem_123/release'],
+  ['PUT', '/console/v1/logo'],
+  ['DELETE', '/console/v1/logo'],
   ['POST', '/admin/v1/partners'],
   ['POST', '/admin/v1/ledger-verifications'],
   ['POST', '/v1/members'],

@@ -1,4 +1,5 @@
 import * as verifications from '../audit/verifications.ts'
+import { readOldestAddress } from '../audit-log/audit-log.ts'
 import type { Reader } from '../database/database.ts'
 import { readArchiving } from '../database/durability.ts'
 import { describeExcess } from '../database/grants.ts'
@@ -47,6 +48,7 @@ export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Da
     openExceptions: await exceptions.countOpen(db),
     importing: await listBegun(db),
     differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),
+    oldestAuditAddressAt: await readOldestAddress(db),
     verification: await verifications.findLastEnded(db),
   }
 }

@@ -29,6 +29,8 @@ export type SettingsFacts = {
   railsFile: string
   /** Where people and partners reach the service; empty if it is not set. */
   publicUrl: string
+  /** How long the audit log keeps addresses. */
+  auditAddressDays: number
   /** Why the file cannot be used, or the rails in it. */
   rails: string | readonly FileRailSettings[]
   /** The rails of Adyen’s API, and why secrets of each cannot be used. */
@@ -61,6 +63,8 @@ export type DatabaseFacts = {
   importing: readonly BegunImport[]
   /** What the bank’s statements do not add up to. */
   differences: readonly Difference[]
+  /** When the oldest entry of the audit log that still has an address was written. */
+  oldestAuditAddressAt: Date | null
   /** The last verification of the books by the worker that has ended. */
   verification: Verification | undefined
 }

@@ -8,7 +8,7 @@ import { diagnose } from './findings.ts'
 
 const now = new Date('2026-11-20T10:00:00Z')
 const settings: SettingsFacts = {
-  ...{ now, mode: 'live', railsFile: '/rails.json', publicUrl: 'https://pay.example.com' },
+  ...{ now, mode: 'live', railsFile: '/rails.json', publicUrl: 'https://pay.example.com', auditAddressDays: 90 },
   ...{ rails: [euroRail()], adyenRails: [] },
 }
 const database: DatabaseFacts = {
@@ -29,6 +29,7 @@ const database: DatabaseFacts = {
   openExceptions: 0,
   importing: [],
   differences: [],
+  oldestAuditAddressAt: null,
   verification: undefined,
 }
 const batch: Batch = {
@@ -86,6 +87,15 @@ test('fewer than two operators, an address without TLS, and a check that has not
   expect(said('TLS', { publicUrl: 'http://pay.example.com' })[0]).toMatch(/^warning: .* without TLS/)
   expect(said('TLS', { publicUrl: '' })[0]).toMatch(/^warning: OPENWAGE_PUBLIC_URL is not set/)
   expect(said('rails', { rails: [] })).toEqual([])
+})
+
+test('addresses in the audit log that are overdue', () => {
+  const daysAgo = (days: number) => new Date(now.getTime() - days * 86_400_000)
+  expect(said('addresses', {})).toEqual(['ok: The audit log keeps addresses for 90 days'])
+  expect(said('addresses', { oldestAuditAddressAt: daysAgo(90.5) })[0]).toMatch(/^ok/)
+  expect(said('addresses', { oldestAuditAddressAt: daysAgo(92) })[0]).toMatch(
+    /^warning: .* still has addresses of 2026-08-20/,
+  )
 })
 
 test('a rail that cannot read returns is a warning', () => {

@@ -40,6 +40,8 @@ export type Installation = {
   /** Empty if it is not set. */
   publicUrl: string
   isEmbedded: boolean
+  /** How long the audit log keeps addresses. */
+  auditAddressDays: number
   /** Where the installation’s key is. */
   keyPlace: string
 }
@@ -86,7 +88,15 @@ const newestFirst =
 export function operationRoutes(
   app: App,
   { db, mode, now }: ApiContext,
-  { fileRails, adyenRails, railsFile, publicUrl, isEmbedded, keyPlace }: RailsOfOperators & Installation,
+  {
+    fileRails,
+    adyenRails,
+    railsFile,
+    publicUrl,
+    isEmbedded,
+    auditAddressDays,
+    keyPlace,
+  }: RailsOfOperators & Installation,
 ): void {
   app.get(
     '/admin/v1/status',
@@ -131,6 +141,7 @@ export function operationRoutes(
           mode,
           railsFile,
           publicUrl,
+          auditAddressDays,
           rails: fileRails,
           adyenRails: await Promise.all(faults),
         }

@@ -59,6 +59,17 @@ export const serverChecks: readonly Check<Facts>[] = [
         : [missing({ sentence: fault, command: 'export OPENWAGE_INSTALLATION_KEY_FILE=FILE' })],
     fine: () => 'The installation’s key is that of this database',
   },
+  {
+    name: 'addresses',
+    find: ({ now, auditAddressDays, oldestAuditAddressAt }) => {
+      // The worker removes them within a minute. A day more means that no worker runs.
+      const keptSince = now.getTime() - (auditAddressDays + 1) * 86_400_000
+      if (oldestAuditAddressAt === null || oldestAuditAddressAt.getTime() >= keptSince) return []
+      const sentence = `The audit log still has addresses of ${oldestAuditAddressAt.toISOString()}, but OPENWAGE_AUDIT_ADDRESS_DAYS is ${auditAddressDays}; a worker removes them`
+      return [warning({ sentence, command: 'openwage start --worker' })]
+    },
+    fine: ({ auditAddressDays }) => `The audit log keeps addresses for ${auditAddressDays} days`,
+  },
   { name: 'backups', find: ({ archiving }) => backupsOf(archiving), fine: backupsInWords },
 ]
 

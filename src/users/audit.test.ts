@@ -29,6 +29,8 @@ const recorded: Record<string, Action[] | { because: string }> = {
   'POST /console/v1/invitations/accept': ['user.create', 'invitation.accept', 'user.sign_in'],
   'POST /console/v1/errors': { because: 'it writes to the log of the service' },
   'POST /console/v1/members/:memberId/account': ['member.reveal'],
+  'PUT /console/v1/logo': ['partner.set_logo'],
+  'DELETE /console/v1/logo': ['partner.remove_logo'],
   'POST /console/v1/members/:memberId/reinstate': ['member.reinstate'],
   'POST /console/v1/members/:memberId/release': ['member.release'],
 }
@@ -143,6 +145,9 @@ test('each change in the console leaves its rows once, with the user and the req
     { partnerId: harness.partner.id, resourceId: memberId, details: { lastFour: goodAccount.accountNumber.slice(-4) } },
   ])
   await harness.call('DELETE', `/v1/members/${memberId}`)
+  const picture = Buffer.from('RIFF1234WEBPVP8 ').toString('base64')
+  await does('PUT /console/v1/logo', admin, { body: { data: picture } })
+  await does('DELETE /console/v1/logo', admin)
   await does('POST /console/v1/members/:memberId/reinstate', admin, { params: [memberId] })
   await harness.db.updateTable('members').set({ reviewReason: 'MD07' }).where('id', '=', memberId).execute()
   const release = { params: [memberId], body: { reason: 'the bank confirmed it' } }

@@ -58,6 +58,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
       requests: '/v1/pay/withdrawals/complete',
       [`requests/${requests.body.requests[0].id}`]: 'The same request as curl',
       events: 'withdrawal.held',
+      settings: 'Drop a picture here',
     }
     for (const [path, text] of Object.entries(content)) {
       await page.goto(`${pages.origin}/console/${harness.partner.id}/${path}`)
@@ -151,5 +152,53 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Timeline' }).waitFor()
     await close(page)
+  })
+
+  test('an action of the palette opens the drawer or the file dialog itself, also on its own page', async () => {
+    const { open, close } = pages
+    const page = await open('', { isOperator: true })
+    await page.getByText('Latest withdrawals').waitFor()
+    const act = async (text: string) => {
+      await page.keyboard.press('Control+k')
+      await page.getByRole('combobox', { name: 'Search for a page or a record' }).fill(text)
+      await page.getByRole('option', { name: `${text} Action` }).waitFor()
+      await page.keyboard.press('Enter')
+    }
+    await act('Fund float')
+    await page.getByRole('dialog', { name: /^Fund the float/ }).waitFor()
+    await expectAccessible(page)
+    await page.keyboard.press('Escape')
+    for (let count = 0; count < 2; count++) {
+      await act('Invite an operator')
+      await page.getByRole('dialog', { name: 'Invite an operator' }).waitFor()
+      await page.keyboard.press('Escape')
+      await page.getByRole('dialog', { name: 'Invite an operator' }).waitFor({ state: 'hidden' })
+    }
+    const [chooser] = await Promise.all([page.waitForEvent('filechooser'), act('Add pay')])
+    expect(chooser.isMultiple()).toBe(false)
+    await close(page)
+  })
+
+  test('a logo that an admin sets in the console is above the pay of a member, until it is removed', async () => {
+    const { harness, open, close, origin } = pages
+    const page = await open('settings')
+    const choose = (name: string, buffer: Buffer) =>
+      page.getByLabel('Drop a picture here').setInputFiles({ name, mimeType: 'image/png', buffer })
+    await choose('logo.png', Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>'))
+    await page.getByText('The file must be a PNG, JPEG or WebP picture').waitFor()
+    await choose('logo.png', await page.screenshot({ clip: { x: 0, y: 0, width: 64, height: 64 } }))
+    await page.getByRole('img', { name: 'Logo' }).waitFor()
+    await expectAccessible(page)
+    const session = { memberId: await harness.addMember({ available: 5_000 }), scope: 'read' }
+    const { token } = (await harness.call('POST', '/v1/member-sessions', { body: session })).body
+    const member = await open(`/m#${token}`)
+    await member.locator('header .mark img').waitFor()
+    await expectAccessible(member)
+    await page.getByRole('button', { name: 'Remove' }).click()
+    await page.goto(`${origin}/console/${harness.partner.id}`)
+    await expect.poll(() => harness.db.selectFrom('partnerLogos').select('partnerId').execute()).toEqual([])
+    await member.reload()
+    await member.locator('header .mark').getByText('A', { exact: true }).waitFor()
+    for (const each of [page, member]) await close(each)
   })
 })

@@ -43,6 +43,7 @@ test('the worker survives restarts of PostgreSQL, even in the middle of a step, 
   const worker = await startWorker({ db, log, now }, pool, {
     sender: new Sender(new Fence({ allowsHttp: true, allowsLoopback: true, refusedPorts: [] }), { clockMs: Date.now }),
     realNow: () => new Date(),
+    auditAddressDays: 90,
     sealer: new Sealer([{ number: 1, key: randomBytes(32) }]),
     rails: [simulatedBank({ db, now })],
   })

@@ -111,7 +111,10 @@ const ofPartner: Group[] = [
   },
   {
     title: 'People',
-    places: [{ title: 'Users', path: 'users', icon: 'users', roles: ['admin'], words: 'invite roles' }],
+    places: [
+      { title: 'Users', path: 'users', icon: 'users', roles: ['admin'], words: 'invite roles' },
+      { title: 'Settings', path: 'settings', icon: 'settings', roles: ['admin'], words: 'logo picture employer' },
+    ],
   },
 ]
 

@@ -18,6 +18,7 @@ import PayRun from './pages/pay-run.tsx'
 import PayRuns from './pages/pay-runs.tsx'
 import RequestPage from './pages/request.tsx'
 import Requests from './pages/requests.tsx'
+import Settings from './pages/settings.tsx'
 import Users from './pages/users.tsx'
 import Webhook from './pages/webhook.tsx'
 import Webhooks from './pages/webhooks.tsx'
@@ -50,6 +51,7 @@ export const routes: [string, ComponentType][] = [
   ['/console/:partner/requests/:id', RequestPage],
   ['/console/:partner/events', Events],
   ['/console/:partner/users', Users],
+  ['/console/:partner/settings', Settings],
   ['/console/operator/*', OperatorPages],
 ]
 

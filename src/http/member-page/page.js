@@ -42,10 +42,32 @@ if (title !== undefined) {
 element.addEventListener('openwage-session', ({ detail: { employer } }) => {
   const header = document.querySelector('header')
   header.querySelector('.employer').textContent = employer
-  header.querySelector('.mark').textContent = [...employer][0] ?? ''
+  const mark = header.querySelector('.mark')
+  mark.classList.remove('has-logo')
+  mark.textContent = [...employer][0] ?? ''
   header.hidden = false
+  void showLogo(mark, employer)
   document.title = `${document.querySelector('h1').textContent} · ${employer}`
 })
+
+/** Shows the employer's logo in place of the first letter of the name. Best effort. */
+async function showLogo(mark, employer) {
+  const response = await fetch('/m/logo', { headers: { authorization: `Bearer ${element.token}` } }).catch(
+    () => undefined,
+  )
+  if (response?.status !== 200) return
+  const logo = new Image()
+  logo.alt = ''
+  logo.src = URL.createObjectURL(await response.blob())
+  // A picture that the browser cannot read leaves the letter.
+  await logo.decode().catch(() => logo.removeAttribute('src'))
+  const isCurrent = document.querySelector('.employer').textContent === employer
+  if (isCurrent && logo.hasAttribute('src')) {
+    mark.replaceChildren(logo)
+    mark.classList.add('has-logo')
+  }
+}
+
 element.token = takeToken()
 // Another link, opened in the same tab.
 addEventListener('hashchange', () => {

@@ -2,6 +2,7 @@ import type { ApiContext, App } from '../server.ts'
 import { accountRoutes } from './account-routes.ts'
 import { authorRoutes } from './author-routes.ts'
 import { invitationRoutes } from './invitation-routes.ts'
+import { logoRoutes } from './logo-routes.ts'
 import { oidcRoutes } from './oidc-routes.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { userManagementRoutes } from './user-routes.ts'
@@ -17,4 +18,5 @@ export function userRoutes(app: App, context: ApiContext): void {
   invitationRoutes(app, context)
   oidcRoutes(app, context)
   authorRoutes(app, context)
+  logoRoutes(app, context)
 }

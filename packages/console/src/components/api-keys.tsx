@@ -3,6 +3,7 @@ import { actUnlessUndone } from '../act.ts'
 import { admin } from '../admin.ts'
 import type { ApiKey, PartnerId, Scope } from '../generated/admin.ts'
 import { reload, useList } from '../query.ts'
+import { useAsked } from './asked.ts'
 import { Choice, Form } from './form.tsx'
 import { Icon } from './icon.tsx'
 import { Drawer, Page, Panel } from './layout.tsx'
@@ -53,6 +54,7 @@ export function ApiKeys({
   isPage?: boolean
 }) {
   const [doing, setDoing] = useState<Doing>()
+  useAsked('create-key', () => setDoing({ kind: 'create' }))
   const list = useList(
     `keys ${partnerId}`,
     () => admin.listApiKeys(partnerId, { take: keysPerPage }),

@@ -1,4 +1,5 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
+import { type Asked, useAsked } from './asked.ts'
 import { Icon } from './icon.tsx'
 
 /** Takes a file by dropping it or from a dialog. */
@@ -6,15 +7,24 @@ export function DropZone({
   label,
   onFile,
   kinds = '.csv,.xlsx,text/csv',
+  hint,
   takesMany = false,
+  asked,
 }: {
   label: string
   onFile: (file: File) => void
   /** Which files the dialog offers; null for any. */
   kinds?: string | null
+  /** What the file must be, unless it is a table. */
+  hint?: string
   /** Whether several files can be given at once, each for itself. */
   takesMany?: boolean
+  /** What the palette asks for to open the dialog. */
+  asked?: Asked
 }) {
+  const input = useRef<HTMLInputElement>(null)
+  // The browser allows it within seconds of the key or click in the palette.
+  useAsked(asked, () => input.current?.click())
   const [isOver, setIsOver] = useState(false)
   const take = (files: FileList | null | undefined) => {
     for (const file of [...(files ?? [])].slice(0, takesMany ? undefined : 1)) onFile(file)
@@ -37,8 +47,9 @@ export function DropZone({
       <Icon name="lists" />
       <label>
         <b>{label}</b>, or choose {takesMany ? 'files' : 'one'}.
-        {kinds !== null && (kinds.includes('.xlsx') ? ' CSV or Excel.' : ' CSV.')}
+        {kinds !== null && ` ${hint ?? (kinds.includes('.xlsx') ? 'CSV or Excel.' : 'CSV.')}`}
         <input
+          ref={input}
           type="file"
           class="hidden-label"
           accept={kinds ?? undefined}

@@ -1,9 +1,12 @@
 import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
+import { ApiError } from '../../../sdk/src/index.ts'
+import { admin } from '../admin.ts'
 import { api, partnerId } from '../api.ts'
 import { at, groups, hrefOf, hrefOfId, idPattern, placesByKey } from '../places.ts'
 import { may, type Role, session } from '../session.ts'
+import { type Asked, ask } from './asked.ts'
 import { Icon, type IconName } from './icon.tsx'
 import { Drawer } from './layout.tsx'
 
@@ -13,7 +16,9 @@ export const searchKey = /mac|iphone|ipad/i.test(navigator.userAgent) ? '⌘K' :
 export const paletteIsOpen = signal(false)
 export const helpIsOpen = signal(false)
 
-type Entry = { key: string; title: string; note: string; icon: IconName; href: string }
+/** @property recordOf finds the record to open instead of the list at `href` */
+type Opening = { href: string; recordOf?: () => Promise<string | undefined>; asked?: Asked }
+type Entry = { key: string; title: string; note: string; icon: IconName } & Opening
 
 /** Goes to a page by its name, or to a record by its id or a member’s name. */
 export function Palette() {
@@ -38,10 +43,14 @@ export function Palette() {
   useEffect(() => {
     document.getElementById(`palette-${chosen}`)?.scrollIntoView({ block: 'nearest' })
   }, [chosen])
-  const open = (entry: Entry | undefined) => {
+  const open = async (entry: Entry | undefined) => {
     if (entry === undefined) return
+    const { href, recordOf, asked } = entry
     paletteIsOpen.value = false
-    route(entry.href)
+    const record = await recordOf?.().catch(() => undefined)
+    // A list has nothing to open until the reader has chosen a record.
+    ask(recordOf !== undefined && record === undefined ? undefined : asked)
+    route(record ?? href)
   }
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: a dialog closes by Escape without a handler.
@@ -90,7 +99,7 @@ export function Palette() {
                 event.preventDefault()
                 setChosen((chosen + step + found.length) % Math.max(found.length, 1))
               }
-              if (event.key === 'Enter') open(found[chosen])
+              if (event.key === 'Enter') void open(found[chosen])
             }}
           />
         </label>
@@ -104,7 +113,7 @@ export function Palette() {
               role="option"
               tabIndex={-1}
               aria-selected={index === chosen}
-              onClick={() => open(entry)}
+              onClick={() => void open(entry)}
               onMouseMove={() => setChosen(index)}
             >
               <Icon name={entry.icon} />
@@ -138,60 +147,80 @@ function pagesFor(text: string): Entry[] {
   )
 }
 
-type Action = { title: string; words: string; icon: IconName; href: string; isAllowed: boolean }
+type Action = { title: string; words: string; icon: IconName; isAllowed: boolean } & Opening
 
-/** What the reader may want to do rather than to see. */
+/** What the reader may want to do rather than to see. Opens the drawer or the dialog itself. */
 function actionsFor(text: string): Entry[] {
   const wanted = text.trim().toLowerCase()
   const isOperator = session.value?.isOperator === true
   const hasPartner = partnerId.value !== undefined
   const ofPartner = (...roles: Role[]) => hasPartner && may(...roles)
+  const isPayroll = ofPartner('payroll')
   const actions: Action[] = [
     {
-      ...{ title: 'Invite a member', words: 'add new', icon: 'members', href: `${at('members')}?do=invite` },
-      isAllowed: ofPartner('payroll'),
+      ...{ title: 'Invite a member', words: 'add new', icon: 'members', isAllowed: isPayroll },
+      ...{ href: at('members'), asked: 'invite-member' },
     },
     {
-      ...{ title: 'Import members', words: 'upload list csv excel', icon: 'lists', href: at('lists') },
-      isAllowed: ofPartner('payroll'),
+      ...{ title: 'Import members', words: 'upload list csv excel', icon: 'lists', isAllowed: isPayroll },
+      ...{ href: at('lists'), asked: 'import-members' },
     },
     {
-      ...{ title: 'Add pay', words: 'upload pay run file', icon: 'payRuns', href: at('pay-runs') },
-      isAllowed: ofPartner('payroll'),
+      ...{ title: 'Add pay', words: 'upload pay run file', icon: 'payRuns', isAllowed: isPayroll },
+      ...{ href: at('pay-runs'), asked: 'add-pay' },
     },
     {
-      ...{ title: 'Settle a pay cycle', words: 'settlement deductions', icon: 'cycles', href: at('cycles') },
-      isAllowed: ofPartner('payroll'),
+      ...{ title: 'Settle a pay cycle', words: 'settlement deductions', icon: 'cycles', isAllowed: isPayroll },
+      ...{ href: at('cycles'), recordOf: cycleToSettle, asked: 'settle' },
     },
     {
-      ...{ title: 'Create an API key', words: 'new secret', icon: 'keys', href: at('keys') },
-      isAllowed: ofPartner('developer'),
+      ...{ title: 'Create an API key', words: 'new secret', icon: 'keys', isAllowed: ofPartner('developer') },
+      ...{ href: at('keys'), asked: 'create-key' },
     },
     {
-      ...{ title: 'Invite a person', words: 'user colleague', icon: 'users', href: `${at('users')}?do=invite` },
-      isAllowed: ofPartner('admin'),
+      ...{ title: 'Invite a person', words: 'user colleague', icon: 'users', isAllowed: ofPartner('admin') },
+      ...{ href: at('users'), asked: 'invite-user' },
     },
     {
-      ...{ title: 'Approve payouts', words: 'batch', icon: 'payouts', href: '/console/operator/batches' },
-      isAllowed: isOperator,
+      ...{ title: 'Approve payouts', words: 'batch', icon: 'payouts', isAllowed: isOperator },
+      ...{ href: '/console/operator/batches?status=building', recordOf: batchToApprove },
     },
     {
-      ...{ title: 'Fund float', words: 'deposit money', icon: 'partners' },
-      href: `/console/operator/partners/${partnerId.value}#float`,
-      isAllowed: isOperator && hasPartner,
+      ...{ title: 'Fund float', words: 'deposit money', icon: 'partners', isAllowed: isOperator && hasPartner },
+      ...{ href: `/console/operator/partners/${partnerId.value}`, asked: 'fund-float' },
     },
     {
-      ...{ title: 'Create a partner', words: 'new', icon: 'partners', href: '/console/operator/new-partner' },
-      isAllowed: isOperator,
+      ...{ title: 'Create a partner', words: 'new', icon: 'partners', isAllowed: isOperator },
+      href: '/console/operator/new-partner',
     },
     {
-      ...{ title: 'Invite an operator', words: 'user', icon: 'users', href: '/console/operator/operators?do=invite' },
-      isAllowed: isOperator,
+      ...{ title: 'Invite an operator', words: 'user', icon: 'users', isAllowed: isOperator },
+      ...{ href: '/console/operator/operators', asked: 'invite-operator' },
     },
   ]
   return actions
     .filter(({ isAllowed, title, words }) => isAllowed && `${title} ${words}`.toLowerCase().includes(wanted))
-    .map(({ title, icon, href }) => ({ key: `do ${title}`, title, note: 'Action', icon, href }))
+    .map(({ title, words: _, isAllowed: __, ...action }) => ({ key: `do ${title}`, title, note: 'Action', ...action }))
+}
+
+/** The batch that waits for the reader; undefined if there is none, or more than one to choose from. */
+async function batchToApprove(): Promise<string | undefined> {
+  const { batches } = await admin.listPayoutBatches({ statuses: ['building'], take: 50 })
+  const waiting = batches.filter(({ needsApproval, held }) => needsApproval && !held)
+  return waiting.length === 1 ? hrefOfId(waiting[0]?.id ?? '') : undefined
+}
+
+/** The latest closed cycle that is not settled. */
+async function cycleToSettle(): Promise<string | undefined> {
+  const { payCycles } = await api.payCycles.list({ statuses: ['Closed'], take: 12 })
+  for (const { id } of payCycles) {
+    const isSettled = await api.payCycles.listSettlementLines(id, { take: 1 }).then(
+      () => true,
+      (error: unknown) => !(error instanceof ApiError && error.status === 404),
+    )
+    if (!isSettled) return hrefOfId(id)
+  }
+  return undefined
 }
 
 /** Records by their whole id at once, and members also by name, e-mail address or worker id. */

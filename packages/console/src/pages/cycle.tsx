@@ -371,7 +371,7 @@ function Settle({ id }: { id: PayCycleId }) {
           <code>amount_decimal</code> where payroll took another amount, and drop the file here. Nothing is booked until
           you settle.
         </p>
-        <DropZone label="Drop a file here" onFile={file => void compare(file)} kinds=".csv,text/csv" />
+        <DropZone label="Drop a file here" onFile={file => void compare(file)} kinds=".csv,text/csv" asked="settle" />
         {compared?.problem !== undefined && <SheetProblems file={compared.file} error={compared.problem} />}
         {compared !== undefined && compared.problem === undefined && compared.preview === undefined && (
           <Skeleton lines={3} />

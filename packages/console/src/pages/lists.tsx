@@ -84,7 +84,7 @@ function Upload() {
   return (
     <Panel>
       <div class="stack">
-        <DropZone label="Drop a file here" onFile={file => void check(file)} />
+        <DropZone label="Drop a file here" asked="import-members" onFile={file => void check(file)} />
         <p class="quiet">
           The file is first checked: nothing changes until you apply it. Start from{' '}
           <a href="/members-template.xlsx" download>

@@ -1,6 +1,7 @@
 import type { Member, MemberStatus } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { api } from '../api.ts'
+import { useAsked } from '../components/asked.ts'
 import { DownloadButton } from '../components/export.tsx'
 import { FilterBar, ManyFilter, TextFilter, useFilters } from '../components/filters.tsx'
 import { Icon } from '../components/icon.tsx'
@@ -30,7 +31,8 @@ export function prefetchMembers(): void {
 export default function Members() {
   const filters = useFilters()
   const navigateIfHere = useNavigateIfHere()
-  const [isInviting, setIsInviting] = useState(filters.get('do') === 'invite')
+  const [isInviting, setIsInviting] = useState(false)
+  useAsked('invite-member', () => setIsInviting(true))
   const chosen = filters.all('status') as MemberStatus[]
   const search = filters.get('search')
   const query = {

@@ -240,7 +240,7 @@ function Withdrawn({ series }: { series: OverviewSeries }) {
 function Decisions({ overview: { needsDecision } }: { overview: Overview }) {
   const { memberJobs, failingWebhooks, cyclesToSettle, lowFloats, payoutExceptions } = needsDecision
   const waiting: [number, string | undefined, string, string][] = [
-    [memberJobs, at('lists'), 'list of members waits for approval', 'lists of members wait for approval'],
+    [memberJobs, at('lists'), 'import awaits approval', 'imports await approval'],
     [cyclesToSettle, at('cycles'), 'closed cycle is not settled', 'closed cycles are not settled'],
     [failingWebhooks, at('webhooks'), 'webhook is failing or disabled', 'webhooks are failing or disabled'],
     [lowFloats, undefined, 'float is below its floor', 'floats are below their floors'],

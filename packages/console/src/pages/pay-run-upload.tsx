@@ -72,7 +72,9 @@ export function PayRunUpload() {
   return (
     <Panel>
       <div class="stack">
-        {state.step !== 'sending' && <DropZone label="Drop a file here" onFile={file => void check(file)} />}
+        {state.step !== 'sending' && (
+          <DropZone label="Drop a file here" asked="add-pay" onFile={file => void check(file)} />
+        )}
         {state.step === 'choosing' && <Columns />}
         {state.step === 'checking' && <Skeleton lines={3} />}
         {state.step === 'refused' && <SheetProblems file={state.file} error={state.problem} />}

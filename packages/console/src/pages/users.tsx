@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { act, actUnlessUndone } from '../act.ts'
 import { send } from '../api.ts'
 import { ActButton } from '../components/act-button.tsx'
-import { useFilters } from '../components/filters.tsx'
+import { useAsked } from '../components/asked.ts'
 import { Field, Form } from '../components/form.tsx'
 import { Icon } from '../components/icon.tsx'
 import { Drawer, Page, Panel } from '../components/layout.tsx'
@@ -54,7 +54,8 @@ export function EmailOf({ user: { email, isEmailVerified } }: { user: User }) {
 
 /** The people who may use the console for the partner shown. */
 export default function Users() {
-  const [isInviting, setIsInviting] = useState(useFilters().get('do') === 'invite')
+  const [isInviting, setIsInviting] = useState(false)
+  useAsked('invite-user', () => setIsInviting(true))
   const [changing, setChanging] = useState<User>()
   const users = useLoaded('users', () => send<{ users: User[] }>('GET', '/console/v1/users?take=1000'))
   const columns: Column<User>[] = [

@@ -62,24 +62,26 @@ export default function ExceptionsPage() {
       <FilterBar>
         <OneFilter label="State" name="state" values={states} shown={state} />
       </FilterBar>
-      <Panel isFlush>
-        <Table
-          label="Exceptions"
-          columns={columns}
-          list={listed}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => hrefOfId(id)}
-          empty={
-            state === 'open' ? (
-              <Empty title="Nothing to decide">Every answer of the banks fitted the books, or is decided.</Empty>
-            ) : (
-              <Empty title="No exceptions" />
-            )
-          }
-        />
-      </Panel>
-      <CloseByText />
-      <Rules />
+      <div class="stack">
+        <Panel isFlush>
+          <Table
+            label="Exceptions"
+            columns={columns}
+            list={listed}
+            keyOf={({ id }) => id}
+            hrefOf={({ id }) => hrefOfId(id)}
+            empty={
+              state === 'open' ? (
+                <Empty title="Nothing to decide">Every answer of the banks fitted the books, or is decided.</Empty>
+              ) : (
+                <Empty title="No exceptions" />
+              )
+            }
+          />
+        </Panel>
+        <CloseByText />
+        <Rules />
+      </div>
     </Page>
   )
 }

@@ -1,6 +1,7 @@
 import { type Money, money, toDecimal } from '@openwage/sdk'
 import { useState } from 'preact/hooks'
 import { admin } from '../../admin.ts'
+import { useAsked } from '../../components/asked.ts'
 import { amountIn, Field, FieldProblems, orNull, readFields } from '../../components/form.tsx'
 import { Drawer, Panel } from '../../components/layout.tsx'
 import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
@@ -29,6 +30,8 @@ const titles = {
 export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
   const [doing, setDoing] = useState<Doing>()
   const { value, error } = useLoaded(`operator-float ${partnerId}`, () => admin.getFloat(partnerId))
+  const currency = value?.floats[0]?.currency
+  useAsked('fund-float', currency && (() => setDoing({ act: 'fund', currency })))
   const columns: Column<Float>[] = [
     { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
     { title: 'Float', cell: ({ float }) => <Amount money={float} />, isFigure: true },

@@ -167,7 +167,7 @@ function Workers({ status: { workers, queue } }: { status: Status }) {
         keyOf={({ id }) => id}
         empty={
           <Empty title="No worker has run for seven days" curl="openwage start --worker">
-            Payouts, webhooks and lists of members wait for one.
+            Payouts, webhooks and imports wait for one.
           </Empty>
         }
       />

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { act, actUnlessUndone } from '../../act.ts'
 import { send } from '../../api.ts'
 import { ActButton } from '../../components/act-button.tsx'
-import { useFilters } from '../../components/filters.tsx'
+import { useAsked } from '../../components/asked.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Drawer, Page, Panel } from '../../components/layout.tsx'
 import { Code } from '../../components/states.tsx'
@@ -19,7 +19,8 @@ const isOfInstallation = true
 
 /** The people who may do everything in this installation. */
 export default function Operators() {
-  const [isInviting, setIsInviting] = useState(useFilters().get('do') === 'invite')
+  const [isInviting, setIsInviting] = useState(false)
+  useAsked('invite-operator', () => setIsInviting(true))
   const [passwordLink, setPasswordLink] = useState<string>()
   const { value, error, reload } = useLoaded(key, async () => {
     const { users } = await send<{ users: Operator[] }>('GET', '/console/v1/users?take=1000', { isOfInstallation })

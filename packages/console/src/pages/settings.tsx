@@ -1,0 +1,86 @@
+import { useEffect, useState } from 'preact/hooks'
+import { ApiError } from '../../../sdk/src/index.ts'
+import { act, actUnlessUndone } from '../act.ts'
+import { ofPartner, partnerId, send } from '../api.ts'
+import { DropZone } from '../components/drop-zone.tsx'
+import { Page, Panel } from '../components/layout.tsx'
+import { useLoaded } from '../query.ts'
+import { session } from '../session.ts'
+
+const path = '/console/v1/logo'
+const key = 'logo'
+
+/** What the partner's admins decide about its members' pages. */
+export default function Settings() {
+  return (
+    <Page title="Settings">
+      <div class="narrow">
+        <Logo />
+      </div>
+    </Page>
+  )
+}
+
+function Logo() {
+  const { value: logo } = useLoaded(key, readLogo)
+  const name = session.value?.partners.find(({ id }) => id === partnerId.value)?.name ?? ''
+  const upload = async (file: File) => {
+    await act(
+      async () => send('PUT', path, { body: { data: await inBase64(file) } }),
+      'The logo is shown to members',
+      key,
+    )
+  }
+  const remove = () => {
+    actUnlessUndone('The logo is removed.', () => send('DELETE', path), { changes: [key] })
+  }
+  return (
+    <Panel title="Logo">
+      <div class="stack">
+        <p class="quiet">
+          Members see it above their pay, on the page that a link from you opens. Without one, they see the first letter
+          of your name.
+        </p>
+        <div class="logo-preview">
+          {logo ? <Picture blob={logo} /> : <span class="logo-letter">{[...name][0]}</span>}
+          <b>{name}</b>
+          {logo && (
+            <button type="button" class="button button-bad" onClick={remove}>
+              Remove
+            </button>
+          )}
+        </div>
+        <DropZone
+          label="Drop a picture here"
+          kinds="image/png,image/jpeg,image/webp"
+          hint="PNG, JPEG or WebP, up to 100 KiB."
+          onFile={file => void upload(file)}
+        />
+      </div>
+    </Panel>
+  )
+}
+
+function Picture({ blob }: { blob: Blob }) {
+  const [address, setAddress] = useState<string>()
+  useEffect(() => {
+    const made = URL.createObjectURL(blob)
+    setAddress(made)
+    return () => URL.revokeObjectURL(made)
+  }, [blob])
+  return address === undefined ? null : <img class="logo" src={address} alt="Logo" />
+}
+
+/** Null if the partner has none. A picture cannot be asked for by its address: the request names the partner in a header. */
+async function readLogo(): Promise<Blob | null> {
+  const response = await fetch(path, { credentials: 'same-origin', headers: ofPartner(partnerId.peek()) })
+  if (response.status === 204) return null
+  if (response.ok) return await response.blob()
+  const { status, headers } = response
+  throw new ApiError([], { status, headers, requestId: headers.get('x-request-id') ?? '' })
+}
+
+async function inBase64(file: File): Promise<string> {
+  const bytes = new Uint8Array(await file.arrayBuffer())
+  return btoa(Array.from(bytes, byte => String.fromCharCode(byte)).join(''))
+}

@@ -35,7 +35,7 @@ export function methods(): Method[] {
 export type QueryParameter = {
   name: string
   description: string
-  kind: 'text' | 'whole' | 'flag'
+  kind: 'text' | 'whole' | 'flag' | 'map'
   isList: boolean
   choices: string[]
 }
@@ -84,10 +84,12 @@ function queryParameter({ name, description, schema }: Parameter, document: Docu
   const resolved = resolve(schema, document)
   const isList = resolved.type === 'array'
   const value = isList ? resolve(resolved.items ?? {}, document) : resolved
-  const kind = value.type === 'integer' ? 'whole' : value.type === 'boolean' ? 'flag' : 'text'
+  const kind =
+    value.type === 'integer' ? 'whole' : value.type === 'boolean' ? 'flag' : value.type === 'object' ? 'map' : 'text'
   const choices = kind === 'flag' ? ['true', 'false'] : valuesOf(value)
   // A whole number explains itself.
-  const example = choices.length > 0 || kind === 'whole' ? '' : `for example ${exampleOf(value, document)}`
+  const example =
+    choices.length > 0 || kind === 'whole' || kind === 'map' ? '' : `for example ${exampleOf(value, document)}`
   const about = (description ?? resolved.description ?? '').replace(/\.$/, '')
   return { name, kind, isList, choices, description: [about, example].filter(text => text !== '').join('; ') }
 }

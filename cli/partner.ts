@@ -175,6 +175,8 @@ for (const command of [createCommand, setCommand]) {
       'what members read on their bank statement beside a SEPA payment; "" for none',
       remittanceText,
     )
+    .option('--metadata-in-events', 'show the metadata of their objects in events')
+    .option('--no-metadata-in-events', `leave metadata out of events${command === createCommand ? ' (default)' : ''}`)
     .option(
       '--requests-per-second <n>',
       withDefault('sustained rate limit', 'requestsPerSecond'),

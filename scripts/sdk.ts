@@ -421,7 +421,7 @@ const knownKeywords = new Set(
   (
     '$ref type const enum anyOf oneOf allOf items properties required additionalProperties description title deprecated ' +
     'pattern format minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems ' +
-    'uniqueItems minProperties maxProperties default examples example discriminator'
+    'uniqueItems minProperties maxProperties propertyNames default examples example discriminator'
   ).split(' '),
 )
 

@@ -28,7 +28,7 @@ const folderOf = (file: string) => {
   return rest.length === 1 ? file : (rest[0] ?? '')
 }
 
-const books = ['ledger', 'events', 'audit-log', 'idempotency', 'tabular']
+const books = ['ledger', 'events', 'audit-log', 'idempotency', 'metadata', 'tabular']
 const slices = [
   'audit',
   'bank-accounts',
@@ -169,6 +169,7 @@ const sideDoors: Record<string, string[]> = {
   'operators/finding': ['cli'],
   'operators/findings': ['cli'],
   'operators/status': ['cli'],
+  'metadata/schema': ['events', 'http', 'members', 'pay-runs', 'webhooks', 'withdrawals'],
   'partners/api-keys': ['http', 'operators', 'sandbox', 'cli'],
   'partners/operator-keys': ['http', 'cli'],
   'partners/settings': ['operators', 'cli'],
@@ -285,6 +286,7 @@ const owners: Record<string, string> = {
   tiers: 'tiers',
   tier_versions: 'tiers',
   members: 'members',
+  metadata: 'metadata',
   member_jobs: 'member-imports',
   member_job_progress: 'member-imports',
   member_job_rows: 'member-imports',
@@ -371,7 +373,10 @@ test('a table is written by one slice', () => {
 /** Reads of another slice's tables, each with the reason why it does not go through that slice's module. */
 const tableReads: Record<string, { [table: string]: string }> = {
   closing: { ledger_balances: 'finds the members with available pay, page by page' },
-  events: { partners: 'lists the feeds that have events without a position' },
+  events: {
+    metadata: 'adds the metadata of their objects to the events that it numbers, in one statement',
+    partners: 'lists the feeds that have events without a position',
+  },
   fees: {
     float_references: 'sums what the operator has taken out',
     partners: 'locks the partner whose invoices change',
@@ -458,6 +463,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     events: 'explains a withdrawal by its events',
     float_limits: 'loads everything that a batch decides by in one statement',
     ledger_balances: 'loads everything that a batch decides by in one statement',
+    metadata: 'shows a withdrawal with the metadata of its intent, by a statement for a lane of one partner',
     members: 'locks an intent and its member together; loads what a batch decides by',
     partners: 'loads everything that a batch decides by in one statement',
     pay_cycles: 'loads everything that a batch decides by in one statement',

@@ -43,6 +43,12 @@ const bodies: Record<string, object> = {
   testWebhook: { type: 'withdrawal.paid' },
   answerSandboxBankFile: { format: 'pain.002', outcomes: [{ outcome: 'paid' }] },
   replayWebhook: { eventId: 'evt_123' },
+  ...Object.fromEntries(
+    ['Member', 'WithdrawalIntent', 'PayRun', 'Webhook'].map(of => [
+      `set${of}Metadata`,
+      { metadata: { site: 'Leeds' } },
+    ]),
+  ),
   updatePartner: { graceMinutes: 5 },
   pausePartner: {},
   resumePartner: {},

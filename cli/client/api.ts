@@ -120,8 +120,8 @@ async function sourceOf(text: string): Promise<Blob> {
 
 function queryOption({ name, description, kind, isList, choices }: QueryParameter): Option {
   const option = new Option(
-    `--${name} <${kind === 'whole' ? 'n' : 'value'}>`,
-    description + (isList ? '; repeatable' : ''),
+    `--${name} <${kind === 'whole' ? 'n' : kind === 'map' ? 'key=value' : 'value'}>`,
+    description + (isList || kind === 'map' ? '; repeatable' : ''),
   )
   const parse = (text: string) => {
     if (choices.length > 0 && !choices.includes(text))
@@ -131,9 +131,17 @@ function queryOption({ name, description, kind, isList, choices }: QueryParamete
   }
   // For the completion; the parser below would be replaced by that of `choices`.
   if (choices.length > 0) option.argChoices = choices
+  if (kind === 'map') return option.argParser(pair)
   return isList
     ? option.argParser((text: string, before: string[] = []) => [...before, parse(text)])
     : option.argParser(parse)
+}
+
+/** Adds `key=value` to what was given before. */
+function pair(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const [, key = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+  if (key === '') throw new InvalidArgumentError('Write it like "site=Leeds".')
+  return { ...before, [key]: value }
 }
 
 function header(text: string, before: Record<string, string> = {}): Record<string, string> {

@@ -36,6 +36,10 @@ const recorded: Record<string, Action | { because: string }> = {
   rotateWebhookSecret: 'webhook.rotate',
   testWebhook: { because: 'it changes nothing, and has its delivery' },
   replayWebhook: { because: 'it changes nothing, and has its deliveries with their attempts' },
+  setMemberMetadata: 'metadata.set',
+  setWithdrawalIntentMetadata: 'metadata.set',
+  setPayRunMetadata: 'metadata.set',
+  setWebhookMetadata: 'metadata.set',
   createMemberSession: 'member_session.create',
   createOwnWithdrawalIntent: { because: 'a quote holds no funds, and has its event' },
   completeOwnWithdrawal: { because: 'the withdrawal has its event, its transfers and its own row' },
@@ -129,11 +133,13 @@ test('each change through the API leaves one row with actor, action, before and 
     body: { payDetails: [{ memberId, money: gbp(9_000) }] },
   })
   const payRunId = uploaded.headers.location?.split('/').at(-1)
+  let quotedId = ''
   const pay = async (amount: number) => {
     const body = { memberId, amount: gbp(amount) }
     const { withdrawalIntentId } = (
       await call('createWithdrawalIntent', 'POST', '/v1/pay/withdrawals/intent', { body })
     ).body
+    quotedId = withdrawalIntentId
     return (await call('completeWithdrawal', 'POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } }))
       .headers.location
   }
@@ -171,6 +177,11 @@ test('each change through the API leaves one row with actor, action, before and 
   const webhook = `/v1/webhooks/${endpoint.id}`
   await call('updateWebhook', 'PATCH', webhook, { body: { types: ['member.*'] } })
   const rotated = (await call('rotateWebhookSecret', 'POST', `${webhook}/rotate`, { body: {} })).body
+  const keys = { body: { metadata: { site: 'Wilhelmina' } } }
+  await call('setWebhookMetadata', 'PUT', `${webhook}/metadata`, keys)
+  await call('setMemberMetadata', 'PUT', `/v1/members/${memberId}/metadata`, keys)
+  await call('setPayRunMetadata', 'PUT', `/v1/pay/runs/${payRunId}/metadata`, keys)
+  await call('setWithdrawalIntentMetadata', 'PUT', `/v1/pay/withdrawals/intent/${quotedId}/metadata`, keys)
   await call('testWebhook', 'POST', `${webhook}/test`, { body: { type: 'member.invited' } })
   await call('replayWebhook', 'POST', `${webhook}/replay`, { body: { failedSince: '2026-03-10T00:00:00Z' } })
   await call('deleteWebhook', 'DELETE', webhook)

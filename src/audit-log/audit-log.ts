@@ -38,6 +38,7 @@ export const actions = [
   'member.reinstate',
   'member.release',
   'member_session.create',
+  'metadata.set',
   'member_job.create',
   'member_job.approve',
   'member_job.reject',

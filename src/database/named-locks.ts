@@ -13,6 +13,8 @@ type LockSpace =
   | 'queue of member jobs of'
   /** Provoking transitions of a partner's jobs in a sandbox. */
   | 'provoked member jobs of'
+  /** Replacing the metadata of an object. */
+  | 'metadata of'
   /** Moving a partner's clock, and resetting the partner. */
   | 'clock of'
   /** Exporting a batch by hand. */

@@ -14,7 +14,7 @@ const readable = {
     'sequence rail bankFileId messageId entryKey line reference outcome reason createdAt movementId account bookedOn amount bankReference recoveryId message',
   bankStatements: 'rail account day coversFrom electronicNumber legalNumber opening closing currency bankFileId',
   eventFeeds: 'partnerId lastPosition',
-  events: 'partnerId id type resourceId sequence data createdAt position',
+  events: 'partnerId id type resourceId sequence data createdAt position metadata',
   feeCollections: 'partnerId payCycleId currency covered collected',
   floatCosts: 'partnerId movementId exceptionId amount currency createdAt',
   floatLimits: 'partnerId currency floor lowSince',
@@ -40,10 +40,11 @@ const readable = {
   memberSessions: 'partnerId id memberId keyId scope origin createdAt expiresAt',
   members:
     'partnerId id status email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban enablePayroll dob gender createdAt updatedAt instructedAt accountRefused reviewReason',
+  metadata: 'partnerId kind resourceId key value position memberId withdrawalIntentId payRunId webhookId',
   operatorKeys: 'id name hint createdBy createdAt expiresAt revokedBy revokedAt lastUsedAt',
   partnerLogos: 'partnerId mediaType bytes changedAt',
   partners:
-    'id name country timeZone autoActivate graceMinutes intentMinutes requestsPerSecond requestsBurst paused suspendedAt createdAt holdSeconds cycleSchedule cycleAnchor shortfallPolicy offboardReviewPercent reviewDays remittanceText',
+    'id name country timeZone autoActivate graceMinutes intentMinutes requestsPerSecond requestsBurst paused suspendedAt createdAt holdSeconds cycleSchedule cycleAnchor shortfallPolicy offboardReviewPercent reviewDays remittanceText metadataInEvents',
   payCycles: 'partnerId id startDate endDate status createdAt closedAt settledAt',
   payRunLines: 'partnerId payRunId line memberId amount currency',
   payRuns:

@@ -90,6 +90,7 @@ export type DB = {
     data: unknown
     createdAt: Date
     position: bigint | null
+    metadata: unknown
   }
   feeCollections: {
     partnerId: string
@@ -316,6 +317,18 @@ export type DB = {
     accountRefused: string | null
     reviewReason: string | null
   }
+  metadata: {
+    partnerId: string
+    kind: 'member' | 'pay_run' | 'webhook' | 'withdrawal_intent'
+    resourceId: string
+    key: string
+    value: string
+    position: number
+    memberId: Generated<string | null>
+    withdrawalIntentId: Generated<string | null>
+    payRunId: Generated<string | null>
+    webhookId: Generated<string | null>
+  }
   operatorKeys: {
     id: string
     name: string
@@ -354,6 +367,7 @@ export type DB = {
     offboardReviewPercent: Generated<number>
     reviewDays: Generated<number>
     remittanceText: Generated<string>
+    metadataInEvents: Generated<boolean>
   }
   payCycles: {
     partnerId: string

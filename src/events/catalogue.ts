@@ -1,10 +1,18 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { Id } from '../ids.ts'
+import { Metadata } from '../metadata/schema.ts'
 import { SignedMoney, WireMoney } from '../money.ts'
 
 const strict = { additionalProperties: false }
 const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })
 const Count = Type.Integer({ minimum: 0 })
+
+const metadata = {
+  metadata: Type.Optional({
+    ...Metadata,
+    description: 'Of the object. Only if `metadataInEvents` is set, and absent if there is none.',
+  }),
+}
 
 /** The position of an event among those of its resource. */
 export const EventSequence = Type.Integer({
@@ -23,7 +31,13 @@ const amounts = {
 }
 
 const IntentData = Type.Object(
-  { withdrawalIntentId: Id('withdrawalIntent'), memberId: Id('member'), payCycleId: Id('payCycle'), ...amounts },
+  {
+    withdrawalIntentId: Id('withdrawalIntent'),
+    memberId: Id('member'),
+    payCycleId: Id('payCycle'),
+    ...amounts,
+    ...metadata,
+  },
   { title: 'IntentEventData', ...strict },
 )
 
@@ -42,6 +56,7 @@ const WithdrawalData = Type.Object(
         description: 'The end-to-end reference of the payment at the bank. Only in `withdrawal.submitted`.',
       }),
     ),
+    ...metadata,
   },
   { title: 'WithdrawalEventData', ...strict },
 )
@@ -49,6 +64,7 @@ const WithdrawalData = Type.Object(
 const member = {
   memberId: Id('member'),
   status: Type.Enum(['invited', 'active', 'inactive'], { title: 'MemberStatus', type: 'string' }),
+  ...metadata,
 }
 const MemberData = Type.Object(member, { title: 'MemberEventData', ...strict })
 const MemberUpdatedData = Type.Object(
@@ -73,6 +89,7 @@ const PayRunData = Type.Object(
     payRunId: Id('payRun'),
     payCycleId: Id('payCycle'),
     status: Type.Enum(['Scheduled', 'Available', 'Reverted'], { title: 'PayRunStatus', type: 'string' }),
+    ...metadata,
   },
   { title: 'PayRunEventData', ...strict },
 )
@@ -110,7 +127,7 @@ const FloatData = Type.Object(
   { title: 'FloatEventData', ...strict },
 )
 
-const webhook = { webhookId: Id('webhook') }
+const webhook = { webhookId: Id('webhook'), ...metadata }
 const WebhookDisabledData = Type.Object(
   {
     ...webhook,

@@ -138,9 +138,11 @@ export async function numberFeed(
   await sql`
     insert into event_feeds (partner_id, last_position) values (${partnerId}, 0) on conflict do nothing`.execute(tx)
   // A separate statement, so that the next one sees what the previous lock holder has numbered.
-  const { rows: locked } = await sql`
-    select from event_feeds where partner_id = ${partnerId} for update ${waits ? sql`` : sql`skip locked`}`.execute(tx)
-  if (locked.length === 0) return 0
+  const { rows: locked } = await sql<{ metadataInEvents: boolean }>`
+    select p.metadata_in_events from event_feeds f join partners p on p.id = f.partner_id
+     where f.partner_id = ${partnerId} for update of f ${waits ? sql`` : sql`skip locked`}`.execute(tx)
+  const [partner] = locked
+  if (partner === undefined) return 0
   const { rows: due } = await sql<{ resourceId: string }>`
     select resource_id from events
      where partner_id = ${partnerId} and position is null
@@ -163,10 +165,21 @@ export async function numberFeed(
        where partner_id = ${partnerId}
       returning last_position - ${placed.length} as numbered_before
     )
-    update events e set position = feed.numbered_before + placed.place
+    update events e set position = feed.numbered_before + placed.place${partner.metadataInEvents ? metadataOfObject : sql``}
       from feed, unnest(${placed.map(({ id }) => id)}::text[]) with ordinality as placed (id, place)
      where e.partner_id = ${partnerId} and e.id = placed.id`.execute(tx)
   return placed.length
+}
+
+// Of an event that has none, this is null. A withdrawal has the metadata of its intent.
+const metadataOfObject = sql`, metadata = (
+      select jsonb_object_agg(m.key, m.value) from metadata m
+       where m.partner_id = e.partner_id and m.resource_id = coalesce(e.data ->> 'withdrawalIntentId', e.resource_id))`
+
+/** SQL of the data of an event as partners get it. @param row the alias of `events` */
+export function dataSql(row: string) {
+  const [data, metadata] = [sql.ref(`${row}.data`), sql.ref(`${row}.metadata`)]
+  return sql`case when ${metadata} is null then ${data} else ${data} || jsonb_build_object('metadata', ${metadata}) end as data`
 }
 
 /**
@@ -199,7 +212,7 @@ export async function read(
   const from =
     after === null ? await startOf(db, { partnerId, oldest }) : await positionOf(db, { partnerId, after, oldest })
   const range = (type: ReturnType<typeof sql>) => sql`
-    select position, sequence, id, type, data, created_at from events
+    select position, sequence, id, type, ${dataSql('events')}, created_at from events
      where partner_id = ${partnerId} ${type} and created_at >= ${oldest} and position > ${from}
      order by position limit ${countMax}`
   // A resource has few events. Each type is one index range, so a rare type is found without reading the others.
@@ -222,7 +235,7 @@ export async function listOfResources(
   { partnerId, resourceIds, countMax, now }: { partnerId: string; resourceIds: string[]; countMax: number; now: Date },
 ): Promise<Event[]> {
   const { rows } = await sql<Event>`
-    select id, type, sequence, data, created_at from events
+    select id, type, sequence, ${dataSql('events')}, created_at from events
      where partner_id = ${partnerId} and resource_id = any(${resourceIds}::text[]) and created_at >= ${oldestAt(now)}
      order by created_at desc, id desc limit ${countMax}`.execute(db)
   return rows

@@ -211,7 +211,9 @@ function withOptionalBodies<T extends { paths?: object }>(document: T): T {
   const paths = Object.entries((document.paths ?? {}) as Record<string, Record<string, Json>>).map(
     ([path, methods]) => [
       path,
-      Object.fromEntries(Object.entries(methods).map(([method, operation]) => [method, withOptionalBody(operation)])),
+      Object.fromEntries(
+        Object.entries(methods).map(([method, operation]) => [method, withMaps(withOptionalBody(operation))]),
+      ),
     ],
   )
   return { ...document, paths: Object.fromEntries(paths) }
@@ -220,6 +222,17 @@ function withOptionalBodies<T extends { paths?: object }>(document: T): T {
 function withOptionalBody({ [optionalBody]: isOptional, ...operation }: Json): Json {
   if (isOptional !== true) return operation
   return { ...operation, requestBody: { ...(operation.requestBody as Json), required: false } }
+}
+
+/** A parameter that is an object is sent as `name[key]=value`, which is not the default of OpenAPI. */
+function withMaps({ parameters, ...operation }: Json): Json {
+  if (parameters === undefined) return operation
+  const styled = (parameters as Json[]).map(parameter =>
+    parameter.in === 'query' && (parameter.schema as Json).type === 'object'
+      ? { ...parameter, style: 'deepObject', explode: true }
+      : parameter,
+  )
+  return { ...operation, parameters: styled }
 }
 
 /**

@@ -47,7 +47,7 @@ export function compileValidation(schema: FastifySchema): (parts: Parts) => Prom
     const { found, ...body } = await checkBody(parts, query)
     const all = [
       ...checkParams(parts.params, textFaults(parts.params)),
-      ...checkQuery(query, textFaults(query)),
+      ...checkQuery(query, textFaults(parts.query)),
       ...found,
     ]
     if (all.length > 0) throw problemOf(capped(all))
@@ -126,6 +126,8 @@ type Schema = {
   properties?: Record<string, Schema>
   required?: string[]
   additionalProperties?: unknown
+  patternProperties?: Record<string, Schema>
+  propertyNames?: Schema
   items?: Schema
   anyOf?: Schema[]
   oneOf?: Schema[]
@@ -133,6 +135,8 @@ type Schema = {
   const?: unknown
   not?: { const?: unknown }
   examples?: string[]
+  minLength?: number
+  maxLength?: number
 }
 
 /**
@@ -163,7 +167,8 @@ function collect(schema: Schema, value: unknown, place: Place): void {
   // The last error is that of the outermost keyword: a union's error comes after those of its branches.
   const error = isValid.errors?.at(-1)
   const inside = (step: string) => ({ ...place, steps: [...steps, step] })
-  const isInside = error?.instancePath !== '' || ['required', 'additionalProperties'].includes(error.keyword)
+  const isInside =
+    error?.instancePath !== '' || ['required', 'additionalProperties', 'propertyNames'].includes(error.keyword)
   if (schema.oneOf !== undefined) {
     const branch = isInside || error?.keyword === 'oneOf' ? chosenBranch(schema, value) : undefined
     if (branch !== undefined) collect(branch, value, place)
@@ -180,15 +185,31 @@ function collect(schema: Schema, value: unknown, place: Place): void {
       if (!Object.hasOwn(value, name)) faults.push(describe(required(name), schema, place))
     }
     const known = Object.entries(properties).filter(([name]) => Object.hasOwn(value, name))
-    if (schema.additionalProperties === false && Object.keys(value).length > known.length) {
-      for (const name of Object.keys(value)) {
+    if (Object.keys(value).length > known.length) {
+      for (const [name, further] of Object.entries(value)) {
         if (faults.length >= faultsMax) break
-        if (!Object.hasOwn(properties, name)) faults.push(describe(unknown(name), schema, place))
+        if (!Object.hasOwn(properties, name)) collectFurther(schema, [name, further], { ...inside(name), outer: place })
       }
     }
     for (const [name, property] of known) collect(property, (value as Record<string, unknown>)[name], inside(name))
   }
   if (faults.length === before && error !== undefined) faults.push(describe(error, schema, place))
+}
+
+/** Finds the faults of a property that has no schema by name: one of a map, or an unknown one. */
+function collectFurther(
+  { patternProperties = {}, additionalProperties, propertyNames, ...schema }: Schema,
+  [name, value]: [string, unknown],
+  { outer, ...place }: Place & { outer: Place },
+): void {
+  const matching = Object.entries(patternProperties).filter(([pattern]) => new RegExp(pattern, 'u').test(name))
+  if (propertyNames !== undefined && !ajv.compile(propertyNames)(name)) {
+    const error = { keyword: 'propertyNames', instancePath: '', params: { propertyName: name } }
+    outer.faults.push(describe(error, { ...schema, propertyNames }, outer))
+  } else if (matching.length > 0) {
+    for (const [, inner] of matching) collect(inner, value, place)
+  } else if (additionalProperties === false) outer.faults.push(describe(unknown(name), schema, outer))
+  else if (typeof additionalProperties === 'object') collect(additionalProperties as Schema, value, place)
 }
 
 const required = (missingProperty: string) => ({ keyword: 'required', instancePath: '', params: { missingProperty } })
@@ -238,6 +259,12 @@ function describe(
       return fault(at(error.params.missingProperty), 'is required')
     case 'additionalProperties':
       return fault(at(error.params.additionalProperty), 'is not a known field; check its spelling or leave it out')
+    case 'propertyNames': {
+      const { minLength = 0, maxLength = 0 } = schema.propertyNames ?? {}
+      return fault(at(error.params.propertyName), `must have a name of ${minLength} to ${maxLength} characters`)
+    }
+    case 'maxProperties':
+      return fault(at(), `must have at most ${error.params.limit} fields`)
     case 'discriminator': {
       const { tag } = error.params as { tag: string }
       return fault(at(tag), `must be one of ${listed((schema.oneOf ?? []).map(each => each.properties?.[tag]?.const))}`)
@@ -280,15 +307,25 @@ function listed(values: unknown[]): string {
 
 type QueryProperties = Record<string, { type?: string }>
 
+/** Reads the values of a query by the schema. A property that is an object is sent as `name[key]=value`. */
 function queryReader(schema: unknown): (query: unknown) => Record<string, unknown> {
   const properties = (schema as { properties?: QueryProperties } | undefined)?.properties ?? {}
-  return query =>
-    Object.fromEntries(
-      Object.entries(query as Record<string, unknown>).map(([name, value]) => [
-        name,
-        read(value, properties[name]?.type),
-      ]),
-    )
+  const maps = Object.keys(properties).filter(name => properties[name]?.type === 'object')
+  return query => {
+    const given = Object.entries(query as Record<string, unknown>)
+    const isOfMap = (map: string, name: string) => name.startsWith(`${map}[`) && name.endsWith(']')
+    const plain = given
+      .filter(([name]) => !maps.some(map => isOfMap(map, name)))
+      .map(([name, value]) => [name, read(value, properties[name]?.type)])
+    const nested = maps.flatMap(map => {
+      const pairs = given
+        .filter(([name]) => isOfMap(map, name))
+        .map(([name, value]) => [name.slice(map.length + 1, -1), value])
+      return pairs.length === 0 ? [] : [[map, Object.fromEntries(pairs)]]
+    })
+    // Both `map=` and `map[key]=`: the former is the fault.
+    return Object.fromEntries([...nested, ...plain])
+  }
 }
 
 function read(value: unknown, type: string | undefined): unknown {

@@ -4,6 +4,7 @@ import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import { Problem, problem } from '../errors.ts'
 import { newId } from '../ids.ts'
+import { hasMetadata, type Metadata } from '../metadata/metadata.ts'
 import type { Currency } from '../money.ts'
 import { type Decision, decideAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
 import { currenciesOf, currencyOfMember, lockMembers } from './locks.ts'
@@ -168,6 +169,7 @@ export type Filter = {
   emails?: string[]
   workerIds?: string[]
   search?: string
+  metadata?: Metadata
 }
 
 /**
@@ -224,12 +226,15 @@ export async function count(db: Reader, { partnerId, filter }: { partnerId: stri
 // A person narrows the search down; a program that pages through all members with an A has another filter.
 const foundByNameMax = 1_000
 
-function matching(partnerId: string, { memberIds, statuses, emails, workerIds, search }: Filter) {
+function matching(partnerId: string, { memberIds, statuses, emails, workerIds, search, metadata }: Filter) {
   const conditions = [
     ...(memberIds === undefined ? [] : [sql<boolean>`id = any(${memberIds}::text[])`]),
     ...(statuses === undefined ? [] : [sql<boolean>`status = any(${statuses}::text[])`]),
     ...(emails === undefined ? [] : [sql<boolean>`id = any(array(${withEmails(partnerId, emails)}))`]),
     ...(workerIds === undefined ? [] : [sql<boolean>`worker_id = any(${workerIds}::text[])`]),
+    ...(metadata === undefined
+      ? []
+      : [hasMetadata(metadata, { partnerId, kind: 'member', resourceId: sql`members.id` })]),
     ...(search === undefined ? [] : [sql<boolean>`id = any(array(${withText(partnerId, search)}))`]),
   ]
   return conditions.length === 0 ? sql<boolean>`true` : sql.join<boolean>(conditions, sql` and `)

@@ -1,26 +1,52 @@
 import { createReadStream } from 'node:fs'
+import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
+import type { Reader } from '../database/database.ts'
 import type { ProblemName } from '../errors.ts'
 import { csvHeaders, prefersCsv, sendCsv } from '../http/csv.ts'
 import { mediaTypes } from '../http/file-kinds.ts'
 import { cursorOf, pageOf } from '../http/list.ts'
 import { maskAccount } from '../http/masked-accounts.ts'
+import { metadataRoutes } from '../http/metadata.ts'
 import { operation } from '../http/operation.ts'
+import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
+import * as metadata from '../metadata/metadata.ts'
 import { auditOf } from './audit.ts'
 import { columns } from './fields.ts'
 import { fileOf, template } from './file.ts'
 import * as members from './members.ts'
 import { profileOf } from './rules.ts'
-import { Member, MemberQuery, MemberRemoved, Members, MemberUpdate, NewMember } from './schema.ts'
+import {
+  Member,
+  MemberQuery,
+  MemberRemoved,
+  Members,
+  MembersWithMetadata,
+  MemberUpdate,
+  MemberWithMetadata,
+  NewMember,
+} from './schema.ts'
 
 const tag = 'Members'
 const params = Type.Object({ memberId: Id('member') })
+const representation = { description: 'with its metadata.', schema: MemberWithMetadata }
 const refusals: ProblemName[] = ['MemberNotFound', 'MemberAlreadyInvited', 'InvalidUpdateMemberPayload']
 
-export function memberRoutes(app: App, { db }: ApiContext): void {
+export function memberRoutes(app: App, context: ApiContext): void {
+  const { db } = context
+  metadataRoutes(app, context, {
+    kind: 'member',
+    names: { id: 'Member', summary: 'a member' },
+    ...{ tag, params, path: '/v1/members/:memberId', problem: 'MemberNotFound' },
+    scopes: { read: 'members:read', write: 'members:write' },
+    idOf: ({ memberId }) => memberId,
+    requireKnown: (reader, { partnerId, params: { memberId } }) =>
+      members.requireMember(reader, { partnerId, memberId }),
+  })
+
   app.post(
     '/v1/members',
     {
@@ -32,7 +58,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         description:
           'The member is `invited`, or `active` at once if the partner activates members automatically. The e-mail must be unique among active and invited members, the `workerId` among all members.',
         body: NewMember,
-        success: { status: 201, description: 'The new member.', schema: Member },
+        success: { status: 201, description: 'The new member.', schema: Member, representation },
         problems: ['MemberAlreadyInvited', 'InvalidAddMemberPayload'],
       }),
     },
@@ -41,7 +67,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         const { partner, body, now } = request
         const member = await members.invite(tx, { partner, body, now })
         const audit = auditOf('member.invite', { before: undefined, after: member })
-        return { status: 201, body: memberBody(member), resourceId: member.id, audit }
+        return { status: 201, ...(await answerOf(tx, request, member)), resourceId: member.id, audit }
       }),
   )
 
@@ -60,6 +86,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
           status: 200,
           description: 'One page of members, or all of them as a file.',
           schema: Members,
+          representation: { description: 'each member with its metadata.', schema: MembersWithMetadata },
           csv: {
             description:
               'The columns of the template; cells that a spreadsheet would read as a formula are prefixed with an apostrophe.',
@@ -84,7 +111,8 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         const page = pageOf(request.query)
         const found = await members.list(reader, { ...asked, page, cursor: cursorOf(request.query) })
         const total = await members.count(reader, asked)
-        return { status: 200, body: { members: found.map(memberBody), total, ...page } }
+        const { bodies, headers } = await answersOf(reader, request, found)
+        return { status: 200, body: { members: bodies, total, ...page }, headers }
       })
     },
   )
@@ -109,17 +137,15 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Get a member',
         params,
-        success: { status: 200, description: 'The member.', schema: Member },
+        success: { status: 200, description: 'The member.', schema: Member, representation },
         problems: ['MemberNotFound'],
       }),
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { memberId } = request.params
-        return {
-          status: 200,
-          body: memberBody(await members.find(reader, { partnerId: request.partner.id, memberId })),
-        }
+        const member = await members.find(reader, { partnerId: request.partner.id, memberId })
+        return { status: 200, ...(await answerOf(reader, request, member)) }
       }),
   )
 
@@ -135,7 +161,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
           'Changes the given fields; null removes a value. The e-mail can change only while the member is `invited`. An inactive member stays inactive.',
         params,
         body: MemberUpdate,
-        success: { status: 200, description: 'The updated member.', schema: Member },
+        success: { status: 200, description: 'The updated member.', schema: Member, representation },
         problems: refusals,
       }),
     },
@@ -145,7 +171,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         const { memberId } = request.params
         const updated = await members.change(tx, { partner, command: { type: 'Update', memberId, update }, now })
         const audit = auditOf('member.update', updated)
-        return { status: 200, body: memberBody(updated.after), resourceId: memberId, audit }
+        return { status: 200, ...(await answerOf(tx, request, updated.after)), resourceId: memberId, audit }
       }),
   )
 
@@ -161,7 +187,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
           'Replaces the whole profile: fields that are left out are removed. Reinstates an inactive member as `invited`, or as `active` if the partner activates members automatically. The e-mail of an active member cannot change.',
         params,
         body: NewMember,
-        success: { status: 200, description: 'The member after the change.', schema: Member },
+        success: { status: 200, description: 'The member after the change.', schema: Member, representation },
         problems: refusals,
       }),
     },
@@ -171,7 +197,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         const { memberId } = request.params
         const replaced = await members.change(tx, { partner, command: { type: 'Replace', memberId, body }, now })
         const audit = auditOf('member.replace', replaced)
-        return { status: 200, body: memberBody(replaced.after), resourceId: memberId, audit }
+        return { status: 200, ...(await answerOf(tx, request, replaced.after)), resourceId: memberId, audit }
       }),
   )
 
@@ -211,7 +237,7 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         description:
           'Activates an invited member, who can then withdraw. Idempotent; an inactive member is a `Conflict`.',
         params,
-        success: { status: 200, description: 'The active member.', schema: Member },
+        success: { status: 200, description: 'The active member.', schema: Member, representation },
         problems: ['MemberNotFound'],
       }),
     },
@@ -221,9 +247,28 @@ export function memberRoutes(app: App, { db }: ApiContext): void {
         const { memberId } = request.params
         const activated = await members.change(tx, { partner, command: { type: 'Activate', memberId }, now })
         const audit = auditOf('member.activate', activated)
-        return { status: 200, body: memberBody(activated.after), resourceId: memberId, audit }
+        return { status: 200, ...(await answerOf(tx, request, activated.after)), resourceId: memberId, audit }
       }),
   )
+}
+
+/** The body of a member, and the headers, in the shape that the caller prefers. */
+async function answerOf(db: Reader, request: FastifyRequest, member: members.Member) {
+  const { bodies, headers } = await answersOf(db, request, [member])
+  return { body: bodies[0], headers }
+}
+
+async function answersOf(db: Reader, request: FastifyRequest, found: members.Member[]) {
+  if (!prefersRepresentation(request)) return { bodies: found.map(memberBody), headers: {} }
+  const partnerId = request.partner.id
+  const all = await metadata.findAll(
+    db,
+    found.map(({ id }) => ({ partnerId, resourceId: id })),
+  )
+  return {
+    bodies: found.map(member => ({ ...memberBody(member), metadata: all.get(member.id) })),
+    headers: representationApplied,
+  }
 }
 
 /** The members as a user of the console sees them. */

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { afterQuery, pageFields, pageQuery, totalField } from '../http/list.ts'
 import { Id } from '../ids.ts'
+import { Metadata, metadataQuery } from '../metadata/schema.ts'
 import { Email, schemasOf, WorkerId } from './fields.ts'
 
 const strict = { additionalProperties: false }
@@ -28,13 +29,19 @@ export const MemberUpdate = Type.Partial(Type.Object({ ...required, ...nullable,
 })
 export type MemberUpdate = Static<typeof MemberUpdate>
 
-export const Member = Type.Object(
-  { memberId: Id('member'), status: MemberStatus, ...required, ...nullable, ...defaulted },
-  { title: 'Member', ...strict },
-)
+const member = { memberId: Id('member'), status: MemberStatus, ...required, ...nullable, ...defaulted }
+export const Member = Type.Object(member, { title: 'Member', ...strict })
+
+/** The fuller shape. The published one never grows. */
+export const MemberWithMetadata = Type.Object({ ...member, metadata: Metadata }, { title: 'Member', ...strict })
 
 export const Members = Type.Object(
   { members: Type.Array(Member), ...totalField, ...pageFields },
+  { title: 'Members', ...strict },
+)
+
+export const MembersWithMetadata = Type.Object(
+  { members: Type.Array(MemberWithMetadata), ...totalField, ...pageFields },
   { title: 'Members', ...strict },
 )
 
@@ -52,6 +59,7 @@ export const MemberQuery = Type.Object(
           'An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. Of each name, the first 1,000.',
       }),
     ),
+    ...metadataQuery,
     ...pageQuery,
     ...afterQuery('member'),
   },

@@ -209,7 +209,8 @@ export async function findHolder(
   >`
     select p.id, p.name, p.country, p.time_zone, p.auto_activate, p.grace_minutes, p.intent_minutes, p.hold_seconds,
            p.requests_per_second, p.requests_burst, p.cycle_schedule, p.cycle_anchor, p.shortfall_policy,
-           p.offboard_review_percent, p.review_days, p.remittance_text, p.suspended_at,
+           p.offboard_review_percent, p.review_days, p.remittance_text,
+           p.metadata_in_events, p.suspended_at,
            k.id as key_id, k.scopes, k.expires_at, k.last_used_at, c.offset_ms
       from api_keys k join partners p on p.id = k.partner_id
       left join sandbox_clocks c on c.partner_id = k.partner_id

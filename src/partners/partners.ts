@@ -35,6 +35,8 @@ export type Partner = {
   reviewDays: number
   /** What members read beside a SEPA payment; empty if nothing. */
   remittanceText: string
+  /** Whether events have the metadata of their object. */
+  metadataInEvents: boolean
   suspendedAt: Date | null
 }
 
@@ -69,6 +71,7 @@ export const defaultSettings = {
   offboardReviewPercent: 10,
   reviewDays: 14,
   remittanceText: '',
+  metadataInEvents: false,
 } as const satisfies Required<PartnerSettings>
 
 const partnerColumns = [
@@ -88,6 +91,7 @@ const partnerColumns = [
   'offboardReviewPercent',
   'reviewDays',
   'remittanceText',
+  'metadataInEvents',
   'suspendedAt',
 ] as const
 

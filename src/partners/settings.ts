@@ -87,6 +87,9 @@ const fields = {
       "What members read on their bank statement beside a SEPA payment; empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it.",
     examples: ['Wages on demand'],
   }),
+  metadataInEvents: Type.Boolean({
+    description: 'Whether events have the metadata of their member, intent, pay run or webhook endpoint.',
+  }),
 }
 
 const strict = { additionalProperties: false }

@@ -94,6 +94,7 @@ describe('reverting', () => {
     const reverted = await revert(idOf(payRun), { key: mine.key })
     expect(reverted.status).toBe(200)
     expect(reverted.body).toEqual({
+      metadata: {},
       payCycleId: mine.payCycle.id,
       id: idOf(payRun),
       status: 'Reverted',
@@ -247,7 +248,7 @@ describe('reading', () => {
     const revertedAt = harness.clock.now().toISOString()
     const details = {
       ...{ id: idOf(payRun), payCycleId: harness.payCycle.id, status: 'Available', scheduledFor: createdAt },
-      ...{ createdAt, availableAt: createdAt, lineCount: 3 },
+      ...{ createdAt, availableAt: createdAt, lineCount: 3, metadata: {} },
     }
     const totals = [{ amount: 900, currency: 'EUR' }, gbp(4_300)]
     expect((await get(idOf(payRun))).body).toEqual({ ...details, revertedAt: null, totals })
@@ -270,7 +271,7 @@ describe('reading', () => {
     const all = await list('')
     expect(all).toMatchObject({ total: 5, skip: 0, take: 50 })
     expect(idsOf(all)).toEqual(ids)
-    expect(Object.keys(all.payRuns[0]).sort()).toEqual(['id', 'payCycleId', 'scheduledFor', 'status'])
+    expect(Object.keys(all.payRuns[0]).sort()).toEqual(['id', 'metadata', 'payCycleId', 'scheduledFor', 'status'])
     expect([...idsOf(await list('take=3')), ...idsOf(await list('take=3&skip=3'))]).toEqual(ids)
     expect(await list('statuses=Reverted')).toMatchObject({ total: 1, payRuns: [{ id: ids[1] }] })
     expect((await list('statuses=Reverted&statuses=Available')).total).toBe(5)

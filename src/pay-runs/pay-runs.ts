@@ -7,6 +7,7 @@ import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { byMemberRange } from '../member-ranges.ts'
 import { lockMembers } from '../members/locks.ts'
+import { hasMetadata, type Metadata } from '../metadata/metadata.ts'
 import type { Currency, Money } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
@@ -242,7 +243,7 @@ export async function findIdentical(
   return rows
 }
 
-export type Filter = { statuses?: PayRunStatus[]; payCycleId?: string }
+export type Filter = { statuses?: PayRunStatus[]; payCycleId?: string; metadata?: Metadata }
 
 /**
  * Lists pay runs, newest first.
@@ -252,12 +253,13 @@ export async function list(
   db: Reader,
   { partnerId, filter, page, cursor }: { partnerId: string; filter: Filter; page: Page; cursor: Cursor | undefined },
 ): Promise<{ payRuns: PayRun[]; total: number }> {
-  const { statuses = [], payCycleId } = filter
+  const { statuses = [], payCycleId, metadata = {} } = filter
   const filtered = db
     .selectFrom('payRuns')
     .where('partnerId', '=', partnerId)
     .$if(statuses.length > 0, query => query.where('status', 'in', statuses))
     .$if(payCycleId !== undefined, query => query.where('payCycleId', '=', payCycleId ?? ''))
+    .where(hasMetadata(metadata, { partnerId, kind: 'pay_run', resourceId: sql`pay_runs.id` }))
   const position = await locate(db, 'pay_runs', { partnerId, cursor })
   const order = readingOrder(cursor)
   const found = await (position === undefined ? filtered : filtered.where(isBeyond(position)))

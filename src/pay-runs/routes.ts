@@ -3,10 +3,13 @@ import { type Static, Type } from 'typebox'
 import type { Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import { cursorOf, cursorQuery, pageFields, pageOf, pageQuery, totalField } from '../http/list.ts'
+import { metadataRoutes } from '../http/metadata.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
+import * as metadata from '../metadata/metadata.ts'
+import { Metadata, metadataQuery } from '../metadata/schema.ts'
 import { fromWire, SignedMoney, toWire } from '../money.ts'
 import { mapInSlices } from '../pace.ts'
 import * as payRuns from './pay-runs.ts'
@@ -70,6 +73,7 @@ const payRunFields = {
     format: 'date-time',
     description: 'When the grace period ends and the money becomes available (ISO 8601, UTC).',
   }),
+  metadata: Metadata,
 }
 const PayRun = Type.Object(payRunFields, { title: 'PayRun', ...strict })
 
@@ -85,7 +89,17 @@ const PayRunDetails = Type.Object(
   { title: 'PayRunDetails', ...strict },
 )
 
-export function payRunRoutes(app: App, { db }: ApiContext): void {
+export function payRunRoutes(app: App, context: ApiContext): void {
+  const { db } = context
+  metadataRoutes(app, context, {
+    kind: 'pay_run',
+    names: { id: 'PayRun', summary: 'a pay run' },
+    ...{ tag, path: '/v1/pay/runs/:payRunId', params: Type.Object({ payRunId: Id('payRun') }), problem: 'NotFound' },
+    scopes: { read: 'pay:read', write: 'pay:write' },
+    idOf: ({ payRunId }) => payRunId,
+    requireKnown: (reader, { partnerId, params: { payRunId } }) => payRuns.find(reader, { partnerId, payRunId }),
+  })
+
   app.post(
     '/v1/pay/run',
     {
@@ -136,6 +150,7 @@ export function payRunRoutes(app: App, { db }: ApiContext): void {
           {
             statuses: Type.Optional(Type.Array(Status, { maxItems: 3 })),
             payCycleId: Type.Optional(Id('payCycle')),
+            ...metadataQuery,
             ...pageQuery,
             ...cursorQuery('payRun'),
           },
@@ -154,12 +169,22 @@ export function payRunRoutes(app: App, { db }: ApiContext): void {
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const { statuses, payCycleId } = request.query
+        const { statuses, payCycleId, metadata: wanted } = request.query
+        const partnerId = request.partner.id
         const page = pageOf(request.query)
         const cursor = cursorOf(request.query)
-        const filter = { ...(statuses ? { statuses } : {}), ...(payCycleId ? { payCycleId } : {}) }
-        const found = await payRuns.list(reader, { partnerId: request.partner.id, filter, page, cursor })
-        return { status: 200, body: { payRuns: found.payRuns.map(onWire), total: found.total, ...page } }
+        const filter = {
+          ...(statuses ? { statuses } : {}),
+          ...(payCycleId ? { payCycleId } : {}),
+          ...(wanted ? { metadata: wanted } : {}),
+        }
+        const found = await payRuns.list(reader, { partnerId, filter, page, cursor })
+        const all = await metadata.findAll(
+          reader,
+          found.payRuns.map(({ id }) => ({ partnerId, resourceId: id })),
+        )
+        const listed = found.payRuns.map(payRun => onWire(payRun, all.get(payRun.id)))
+        return { status: 200, body: { payRuns: listed, total: found.total, ...page } }
       }),
   )
 
@@ -188,7 +213,8 @@ export function payRunRoutes(app: App, { db }: ApiContext): void {
           availableAt: availableAt?.toISOString() ?? null,
           revertedAt: revertedAt?.toISOString() ?? null,
         }
-        return { status: 200, body: { ...onWire(payRun), ...times, lineCount, totals: totals.map(toWire) } }
+        const found = await metadata.find(reader, { partnerId: partner.id, resourceId: payRun.id })
+        return { status: 200, body: { ...onWire(payRun, found), ...times, lineCount, totals: totals.map(toWire) } }
       }),
   )
 
@@ -218,7 +244,8 @@ export function payRunRoutes(app: App, { db }: ApiContext): void {
         })
         const details = isRepeated ? undefined : await detailsOf(tx, { partnerId: partner.id, payRun })
         const audit = details === undefined ? undefined : ({ action: 'pay_run.revert', details } as const)
-        return { status: 200, body: onWire(payRun), resourceId: payRun.id, audit }
+        const found = await metadata.find(tx, { partnerId: partner.id, resourceId: payRun.id })
+        return { status: 200, body: onWire(payRun, found), resourceId: payRun.id, audit }
       }),
   )
 }
@@ -260,6 +287,6 @@ async function detailsOf(tx: Tx, { partnerId, payRun }: { partnerId: string; pay
   return { status, payCycleId, lineCount, totals: totals.map(toWire) }
 }
 
-function onWire(payRun: payRuns.PayRun) {
-  return { ...payRun, scheduledFor: payRun.scheduledFor.toISOString() }
+function onWire(payRun: payRuns.PayRun, found: metadata.Metadata = {}) {
+  return { ...payRun, scheduledFor: payRun.scheduledFor.toISOString(), metadata: found }
 }

@@ -125,6 +125,12 @@ describe.each(['sandbox', 'live'] as const)('on a %s server', mode => {
       testWebhook: { type: 'withdrawal.paid' },
       answerSandboxBankFile: { format: 'pain.002', outcomes: [{ outcome: 'paid' }] },
       replayWebhook: { eventId: 'evt_123' },
+      ...Object.fromEntries(
+        ['Member', 'WithdrawalIntent', 'PayRun', 'Webhook'].map(of => [
+          `set${of}Metadata`,
+          { metadata: { site: 'Leeds' } },
+        ]),
+      ),
     }
     const named = served.filter(
       ({ path, operationId }) => path.includes('{') && mayCall(operationId, { isOperator: true, roles: [] }, mode),

@@ -123,7 +123,7 @@ export async function readDue(
     data: object
     createdAt: Date
   }>`
-    select d.event_id, d.type, d.reason, d.scheduled_count, d.sample, e.sequence, e.data, e.created_at
+    select d.event_id, d.type, d.reason, d.scheduled_count, d.sample, e.sequence, ${events.dataSql('e')}, e.created_at
       from (
         (select event_id, type, scheduled_count, sample, replay_at as at,
                 case when sample is null then 'replay' else 'test' end as reason

@@ -1,10 +1,12 @@
 import { type Static, Type } from 'typebox'
 import { issue, problemOf } from '../errors.ts'
 import { afterQuery, cursorOf, pageOf, pageQuery } from '../http/list.ts'
+import { metadataRoutes } from '../http/metadata.ts'
 import { operation } from '../http/operation.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
+import { metadataQuery } from '../metadata/schema.ts'
 import { parseInstant } from '../time.ts'
 import * as deliveries from './deliveries.ts'
 import { Fence, TargetRefused } from './fence.ts'
@@ -35,7 +37,18 @@ const location = { location: Type.String({ description: 'Path of the resource.' 
 const secondsPerHour = 3_600
 const overlapSecondsDefault = 24 * secondsPerHour
 
-export function webhookRoutes(app: App, { db, mode, sealer }: ApiContext, fence = defaultFence(mode)): void {
+export function webhookRoutes(app: App, context: ApiContext, fence = defaultFence(context.mode)): void {
+  const { db, sealer } = context
+  metadataRoutes(app, context, {
+    kind: 'webhook',
+    names: { id: 'Webhook', summary: 'a webhook endpoint' },
+    ...{ tag, params, path: '/v1/webhooks/:webhookId', problem: 'NotFound' },
+    scopes: { read: 'pay:read', write: 'pay:write' },
+    idOf: ({ webhookId }) => webhookId,
+    requireKnown: (reader, { partnerId, params: { webhookId } }) =>
+      webhooks.find(reader, { partnerId, webhookId, sealer }),
+  })
+
   app.post(
     '/v1/webhooks',
     {
@@ -79,7 +92,7 @@ export function webhookRoutes(app: App, { db, mode, sealer }: ApiContext, fence 
         tag,
         summary: 'List webhook endpoints',
         description: 'Newest first.',
-        query: Type.Object({ ...pageQuery, ...afterQuery('webhook') }, strict),
+        query: Type.Object({ ...metadataQuery, ...pageQuery, ...afterQuery('webhook') }, strict),
         success: { status: 200, description: 'One page of endpoints.', schema: Webhooks },
         problems: ['NotFound'],
       }),
@@ -88,7 +101,7 @@ export function webhookRoutes(app: App, { db, mode, sealer }: ApiContext, fence 
       read(db, request, reply, async reader => {
         const page = pageOf(request.query)
         const { endpoints, total } = await webhooks.list(reader, {
-          ...{ partnerId: request.partner.id, page },
+          ...{ partnerId: request.partner.id, metadata: request.query.metadata, page },
           cursor: cursorOf(request.query),
           sealer,
         })

@@ -22,7 +22,10 @@ function exampleOf(schema: TSchema): unknown {
   if (values !== undefined) return values[0]
   switch (type) {
     case 'object':
-      return Object.fromEntries(Object.entries(properties).map(([name, field]) => [name, exampleOf(field)]))
+      return Object.fromEntries(
+        // A sample has no metadata, which only an object has.
+        Object.entries(properties).flatMap(([name, field]) => (name === 'metadata' ? [] : [[name, exampleOf(field)]])),
+      )
     case 'array':
       return items === undefined ? [] : [exampleOf(items)]
     case 'integer':

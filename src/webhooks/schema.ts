@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox'
 import { EventType, eventTypes } from '../events/catalogue.ts'
 import { pageFields, totalField } from '../http/list.ts'
 import { Id } from '../ids.ts'
+import { Metadata } from '../metadata/schema.ts'
 import { GivenInstant, Instant } from '../time.ts'
 import { limits as deliveryLimits, deliveryStates } from './deliveries.ts'
 import { attemptErrors } from './send.ts'
@@ -73,6 +74,7 @@ const webhook = {
   failingSince: Type.Union([Instant, Type.Null()], {
     description: 'The first failed attempt since the last success; null if there is none.',
   }),
+  metadata: Metadata,
   createdAt: Instant,
 }
 export const Webhook = Type.Object(webhook, { title: 'Webhook', ...strict })

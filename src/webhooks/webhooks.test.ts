@@ -546,7 +546,13 @@ describe('an endpoint', () => {
     const { id, secret, ...created } = await createEndpoint({ description: 'Payroll', types: ['pay_run.*'] })
     expect(created).toEqual({
       ...{ url: receiver.url, description: 'Payroll', types: ['pay_run.*'], enabled: true, headers: {} },
-      ...{ status: 'active', disabledReason: null, failingSince: null, createdAt: harness.clock.now().toISOString() },
+      ...{
+        metadata: {},
+        status: 'active',
+        disabledReason: null,
+        failingSince: null,
+        createdAt: harness.clock.now().toISOString(),
+      },
     })
     expect(secret).toMatch(/^whsec_/)
     expect(await succeed('GET', `/v1/webhooks/${id}`)).toEqual({ id, ...created })

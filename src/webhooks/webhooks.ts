@@ -3,7 +3,9 @@ import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { newId } from '../ids.ts'
+import { hasMetadata, type Metadata, metadataOf } from '../metadata/metadata.ts'
 import type { Sealer } from '../sealing/sealer.ts'
+
 import { healthy } from './rules.ts'
 import { openHeaders, sealHeaders, sealSecret } from './sealed.ts'
 import { newSecret } from './signing.ts'
@@ -29,6 +31,7 @@ export type Endpoint = EndpointSettings & {
   id: string
   disabledReason: 'requested' | 'failing' | 'gone' | null
   failingSince: Date | null
+  metadata: Metadata
   createdAt: Date
 }
 
@@ -73,13 +76,23 @@ export async function create(
 /** Lists the endpoints of a partner, newest first. */
 export async function list(
   db: Reader,
-  { partnerId, page, cursor, sealer }: { partnerId: string; page: Page; cursor: Cursor | undefined; sealer: Sealer },
+  {
+    partnerId,
+    metadata = {},
+    page,
+    cursor,
+    sealer,
+  }: { partnerId: string; metadata?: Metadata | undefined; page: Page; cursor: Cursor | undefined; sealer: Sealer },
 ): Promise<{ endpoints: Endpoint[]; total: number }> {
   await requireKnown(db, 'webhook_endpoints', { partnerId, cursor })
-  const all = select(db, partnerId)
+  const matches = hasMetadata(metadata, { partnerId, kind: 'webhook', resourceId: sql`webhook_endpoints.id` })
+  const all = select(db, partnerId).where(matches)
   const after = cursor === undefined ? all : all.where(isBeyondId(cursor))
   const endpoints = await after.orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
-  return { endpoints: endpoints.map(row => toEndpoint(row, sealer)), total: await countEndpoints(db, partnerId) }
+  return {
+    endpoints: endpoints.map(row => toEndpoint(row, sealer)),
+    total: await countEndpoints(db, partnerId, matches),
+  }
 }
 
 /** Lists the endpoints of all partners, for the operator: whether they work, but not what partners chose. */
@@ -209,6 +222,11 @@ function select(db: Reader, partnerId: string) {
   return db
     .selectFrom('webhookEndpoints')
     .select(['partnerId', ...columns, 'createdAt'])
+    .select(
+      metadataOf({ partnerId: sql`webhook_endpoints.partner_id`, resourceId: sql`webhook_endpoints.id` }).as(
+        'metadata',
+      ),
+    )
     .where('partnerId', '=', partnerId)
     .where('deletedAt', 'is', null)
 }
@@ -219,9 +237,11 @@ function toEndpoint({ partnerId, headers, ...row }: Row, sealer: Sealer): Endpoi
   return { ...row, headers: openHeaders(sealer, { partnerId, headers }) }
 }
 
-async function countEndpoints(db: Reader, partnerId: string): Promise<number> {
+async function countEndpoints(db: Reader, partnerId: string, matches = sql<boolean>`true`): Promise<number> {
   const { rows } = await sql<{ count: bigint }>`
-    select count(*) from webhook_endpoints where partner_id = ${partnerId} and deleted_at is null`.execute(db)
+    select count(*) from webhook_endpoints where partner_id = ${partnerId} and deleted_at is null and ${matches}`.execute(
+    db,
+  )
   return Number(rows[0]?.count)
 }
 

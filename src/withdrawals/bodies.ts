@@ -30,7 +30,7 @@ export function itemBody({ id, netAmount, fee, currency, payCycleId, memberId, c
   }
 }
 
-export function detailsBody(
+export function ownDetailsBody(
   withdrawal: withdrawals.Details,
   { bankOf }: { bankOf: (currency: Currency) => 'simulated' | 'connected' | null },
 ) {
@@ -46,4 +46,9 @@ export function detailsBody(
     expectedAt: expectedAt(withdrawal, { isSimulated: bankOf(currency) === 'simulated' })?.toISOString() ?? null,
     paymentReference: withdrawal.reference,
   }
+}
+
+/** What the partner gets. Metadata is not the member's. */
+export function detailsBody(withdrawal: withdrawals.Details, context: Parameters<typeof ownDetailsBody>[1]) {
+  return { ...ownDetailsBody(withdrawal, context), metadata: withdrawal.metadata }
 }

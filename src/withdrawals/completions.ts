@@ -10,6 +10,7 @@ import * as float from '../float/float.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
 import { newId } from '../ids.ts'
 import * as ledger from '../ledger/ledger.ts'
+import { findAll as findAllMetadata } from '../metadata/metadata.ts'
 import { transfersOnEntering } from './bookings.ts'
 import { type Banks, readFacts } from './facts.ts'
 import * as intents from './intents.ts'
@@ -112,10 +113,19 @@ async function withDetails(
     return [{ partnerId: command.partner.id, withdrawalId: outcome.withdrawalId }]
   })
   const found = await findAll(tx, earlier)
+  const created = outcomes.flatMap((outcome, index) =>
+    commands[index]?.wantsDetails && isCompleted(outcome) && 'intent' in outcome
+      ? [{ partnerId: outcome.command.partner.id, resourceId: outcome.intent.id }]
+      : [],
+  )
+  const metadata = await findAllMetadata(tx, created)
   return outcomes.map((outcome, index) => {
     if (!commands[index]?.wantsDetails || !isCompleted(outcome)) return outcome
     const { withdrawalId } = outcome
-    const details = 'intent' in outcome ? detailsOf(outcome) : found.get(withdrawalId)
+    const details =
+      'intent' in outcome
+        ? { ...detailsOf(outcome), metadata: metadata.get(outcome.intent.id) ?? {} }
+        : found.get(withdrawalId)
     assert(details !== undefined)
     return { withdrawalId, details }
   })
@@ -126,7 +136,7 @@ function isCompleted<C extends Completed>(outcome: Outcome<C | idempotency.Repla
 }
 
 /** A new withdrawal as `find` will return it. */
-function detailsOf({ withdrawalId, command, intent, dueAt, balanceAfter }: NewWithdrawal): Details {
+function detailsOf({ withdrawalId, command, intent, dueAt, balanceAfter }: NewWithdrawal): Omit<Details, 'metadata'> {
   const { memberId, payCycleId, currency, grossAmount, netAmount, fee, account } = intent
   return {
     ...{ id: withdrawalId, withdrawalIntentId: intent.id, memberId, payCycleId, status: 'held', currency },

@@ -40,7 +40,7 @@ describe('a caller that prefers the representation gets', () => {
     expect(completed.body).toEqual({
       ...{ id: expect.stringMatching(/^w_/), withdrawalIntentId, memberId, payCycleId: harness.payCycle.id },
       ...{ status: 'held', amount: gbp(5_000), netAmount: gbp(4_900), fee: gbp(100), balanceAfter: gbp(7_000) },
-      ...{ bankAccount: { lastFour: '4958' }, createdAt: '2026-03-10T09:00:00.000Z' },
+      ...{ bankAccount: { lastFour: '4958' }, createdAt: '2026-03-10T09:00:00.000Z', metadata: {} },
       timeline: [{ status: 'held', at: '2026-03-10T09:00:00.000Z', reason: null }],
       // The end of the hold.
       expectedAt: '2026-03-10T09:00:30.000Z',
@@ -103,7 +103,14 @@ describe('a caller that prefers the representation gets', () => {
     expect(headers).toMatchObject({ 'preference-applied': 'return=representation' })
     const { createdAt } = await get(`${paths.list}/${first}`)
     const at = harness.clock.now().toISOString()
-    const rest = { netAmount: gbp(4_900), fee: gbp(100), payCycleId: harness.payCycle.id, memberId, amount: gbp(5_000) }
+    const rest = {
+      netAmount: gbp(4_900),
+      fee: gbp(100),
+      payCycleId: harness.payCycle.id,
+      memberId,
+      amount: gbp(5_000),
+      metadata: {},
+    }
     expect(body).toEqual({
       withdrawals: [
         { id: second, ...rest, createdAt: at, status: 'held', changedAt: at, reason: null },

@@ -1,12 +1,14 @@
 import { Type } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
 import { cursorOf, cutPage, pageOf, pageQuery } from '../http/list.ts'
+import { metadataRoutes } from '../http/metadata.ts'
 import { operation } from '../http/operation.ts'
 import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
 import type { ApiContext, App } from '../http/server.ts'
 import { read, readPrepared, withBatchIdempotency, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../ids.ts'
 import * as members from '../members/members.ts'
+import * as metadata from '../metadata/metadata.ts'
 import { type Currency, fromWire, toWire } from '../money.ts'
 import { termsToWire } from '../tiers/rules.ts'
 import { parseInstant } from '../time.ts'
@@ -53,12 +55,23 @@ export function withdrawalRoutes(
     accountRefusal,
   }: { payeeName: (currency: Currency, accountHolder: string) => string } & Pick<Banks, 'accountRefusal'>,
 ): void {
-  const intentBody = (intent: Intent & { withdrawalId: string | null }, now: Date) =>
-    intentOnWire(intent, { payeeName: payeeName(intent.currency, intent.account.accountHolder), now })
+  const intentBody = (intent: Intent & { withdrawalId: string | null }, found: metadata.Metadata, now: Date) => ({
+    ...intentOnWire(intent, { payeeName: payeeName(intent.currency, intent.account.accountHolder), now }),
+    metadata: found,
+  })
   const { db, batchDb, bankOf } = context
   const hasRail = (currency: Currency) => bankOf(currency) !== null
   const banks = { hasRail, accountRefusal }
   const batches = withdrawalBatches({ ...context, banks })
+  metadataRoutes(app, context, {
+    kind: 'withdrawal_intent',
+    names: { id: 'WithdrawalIntent', summary: 'a withdrawal intent' },
+    ...{ tag, path: '/v1/pay/withdrawals/intent/:withdrawalIntentId', params: intentParams, problem: 'NotFound' },
+    scopes: { read: 'pay:read', write: 'pay:write' },
+    idOf: ({ withdrawalIntentId }) => withdrawalIntentId,
+    requireKnown: (reader, { partnerId, params: { withdrawalIntentId: intentId } }) =>
+      intents.find(reader, { partnerId, intentId }),
+  })
   memberPageRoutes(app, { ...context, batches, banks })
   memberSupportRoutes(app, { ...context, banks })
 
@@ -121,7 +134,7 @@ export function withdrawalRoutes(
         },
         answerOf: (intent: Intent) => ({
           status: 201,
-          body: isFuller ? intentBody({ ...intent, withdrawalId: null }, request.now) : createdBody(intent),
+          body: isFuller ? intentBody({ ...intent, withdrawalId: null }, {}, request.now) : createdBody(intent),
           headers: {
             'x-intent-expires-at': intent.expiresAt.toISOString(),
             ...(isFuller ? representationApplied : {}),
@@ -149,7 +162,8 @@ export function withdrawalRoutes(
       read(db, request, reply, async reader => {
         const { partner, now, params } = request
         const intent = await intents.find(reader, { partnerId: partner.id, intentId: params.withdrawalIntentId })
-        return { status: 200, body: intentBody(intent, now) }
+        const found = await metadata.find(reader, { partnerId: partner.id, resourceId: intent.id })
+        return { status: 200, body: intentBody(intent, found, now) }
       }),
   )
 
@@ -195,7 +209,8 @@ export function withdrawalRoutes(
       withIdempotency(db, request, reply, async tx => {
         const { partner, now, params } = request
         const intent = await intents.cancel(tx, { partnerId: partner.id, intentId: params.withdrawalIntentId, now })
-        return { status: 200, body: intentBody({ ...intent, withdrawalId: null }, now), resourceId: intent.id }
+        const found = await metadata.find(tx, { partnerId: partner.id, resourceId: intent.id })
+        return { status: 200, body: intentBody({ ...intent, withdrawalId: null }, found, now), resourceId: intent.id }
       }),
   )
 
@@ -269,7 +284,7 @@ export function withdrawalRoutes(
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const { fromDate, toDate, memberId, payCycleId, statuses } = request.query
+        const { fromDate, toDate, memberId, payCycleId, statuses, metadata: wanted } = request.query
         const page = pageOf(request.query)
         const cursor = cursorOf(request.query)
         const filter = {
@@ -278,6 +293,7 @@ export function withdrawalRoutes(
           ...(fromDate === undefined ? {} : { from: parseInstant(fromDate, { decimals: 'up' }) }),
           ...(toDate === undefined ? {} : { before: parseInstant(toDate, { decimals: 'up' }) }),
           ...(statuses === undefined ? {} : { statuses }),
+          ...(wanted === undefined ? {} : { metadata: wanted }),
         }
         const listing = {
           partnerId: request.partner.id,
@@ -427,7 +443,9 @@ function intentOnWire(
   }
 }
 
-function itemWithStatusBody(withdrawal: withdrawals.Withdrawal & { changedAt: Date; reason: string | null }) {
+function itemWithStatusBody(
+  withdrawal: withdrawals.Withdrawal & { changedAt: Date; reason: string | null; metadata: metadata.Metadata },
+) {
   const { grossAmount, currency, status, changedAt, reason } = withdrawal
   return {
     ...itemBody(withdrawal),
@@ -435,6 +453,7 @@ function itemWithStatusBody(withdrawal: withdrawals.Withdrawal & { changedAt: Da
     status,
     changedAt: changedAt.toISOString(),
     reason,
+    metadata: withdrawal.metadata,
   }
 }
 

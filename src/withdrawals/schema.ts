@@ -4,6 +4,7 @@ import type { ProblemName } from '../errors.ts'
 import { cursorQuery, pageFields, pageQuery, totalField } from '../http/list.ts'
 import { exampleId, Id } from '../ids.ts'
 import { MemberStatus } from '../members/schema.ts'
+import { Metadata, metadataQuery } from '../metadata/schema.ts'
 import { SignedMoney, WireMoney } from '../money.ts'
 import { sessionScopes } from '../partners/member-sessions.ts'
 import { termFields } from '../tiers/schema.ts'
@@ -89,6 +90,7 @@ export const WithdrawalIntent = Type.Object(
     withdrawalId: Type.Union([Id('withdrawal'), Type.Null()], {
       description: 'The resulting withdrawal; null unless the intent is completed.',
     }),
+    metadata: Metadata,
   },
   { title: 'WithdrawalIntent', ...strict },
 )
@@ -189,6 +191,8 @@ const Reason = Type.Union([Type.String(), Type.Null()], {
   description: 'Why the status changed: the bank’s message, or who cancelled. Null if no reason was given.',
 })
 
+const ofIntent = Type.Unsafe<Metadata>({ ...Metadata, description: 'That of its intent.' })
+
 const WithdrawalItemWithStatus = Type.Object(
   {
     ...itemFields,
@@ -196,6 +200,7 @@ const WithdrawalItemWithStatus = Type.Object(
     status: WithdrawalStatus,
     changedAt: Type.Unsafe({ ...Instant, description: 'When the withdrawal entered this status.' }),
     reason: Reason,
+    metadata: ofIntent,
   },
   { title: 'WithdrawalWithStatus', ...strict },
 )
@@ -205,34 +210,38 @@ const TimelineEntry = Type.Object(
   { title: 'WithdrawalTimelineEntry', ...strict },
 )
 
+const details = {
+  id: Id('withdrawal'),
+  withdrawalIntentId: Id('withdrawalIntent'),
+  memberId: Id('member'),
+  payCycleId: Id('payCycle'),
+  status: WithdrawalStatus,
+  amount: WireMoney,
+  netAmount: WireMoney,
+  fee: WireMoney,
+  bankAccount: LastFour,
+  balanceAfter: Type.Unsafe({
+    ...WireMoney,
+    description: 'The member’s available balance right after this withdrawal was booked.',
+  }),
+  timeline: Type.Array(TimelineEntry, { description: 'Every status of the withdrawal so far, oldest first.' }),
+  createdAt: Instant,
+  expectedAt: Type.Union([Instant, Type.Null()], {
+    description:
+      'When the money is expected in the account. With a bank that takes files: once the withdrawal is submitted, the end of the day on which the money should arrive. With the simulated bank: the end of the hold while the withdrawal is `held`. Otherwise null.',
+  }),
+  paymentReference: Type.Union([Type.String({ examples: ['OWK7Q2MZ4TB5XJ3A'] }), Type.Null()], {
+    description:
+      'The end-to-end reference of the payment at the bank, which the member’s bank statement may show. Null until the withdrawal is submitted.',
+  }),
+}
 export const WithdrawalDetails = Type.Object(
-  {
-    id: Id('withdrawal'),
-    withdrawalIntentId: Id('withdrawalIntent'),
-    memberId: Id('member'),
-    payCycleId: Id('payCycle'),
-    status: WithdrawalStatus,
-    amount: WireMoney,
-    netAmount: WireMoney,
-    fee: WireMoney,
-    bankAccount: LastFour,
-    balanceAfter: Type.Unsafe({
-      ...WireMoney,
-      description: 'The member’s available balance right after this withdrawal was booked.',
-    }),
-    timeline: Type.Array(TimelineEntry, { description: 'Every status of the withdrawal so far, oldest first.' }),
-    createdAt: Instant,
-    expectedAt: Type.Union([Instant, Type.Null()], {
-      description:
-        'When the money is expected in the account. With a bank that takes files: once the withdrawal is submitted, the end of the day on which the money should arrive. With the simulated bank: the end of the hold while the withdrawal is `held`. Otherwise null.',
-    }),
-    paymentReference: Type.Union([Type.String({ examples: ['OWK7Q2MZ4TB5XJ3A'] }), Type.Null()], {
-      description:
-        'The end-to-end reference of the payment at the bank, which the member’s bank statement may show. Null until the withdrawal is submitted.',
-    }),
-  },
+  { ...details, metadata: ofIntent },
   { title: 'WithdrawalDetails', ...strict },
 )
+
+/** What the member's page gets. Metadata is the partner's. */
+export const OwnWithdrawal = Type.Object(details, { title: 'OwnWithdrawal', ...strict })
 
 const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })
 
@@ -298,6 +307,7 @@ export const WithdrawalQuery = Type.Object(
         description: 'Only withdrawals with one of these statuses. Default: `held`, `submitted` and `paid`.',
       }),
     ),
+    ...metadataQuery,
     ...pageQuery,
     ...cursorQuery('withdrawal'),
   },

@@ -10,7 +10,7 @@ import { fromWire, toWire } from '../money.ts'
 import type { MemberSession } from '../partners/member-sessions.ts'
 import { readBalance } from './balance.ts'
 import type { withdrawalBatches } from './batches.ts'
-import { balanceBody, detailsBody } from './bodies.ts'
+import { balanceBody, ownDetailsBody } from './bodies.ts'
 import type { Completed } from './completions.ts'
 import type { Banks } from './facts.ts'
 import * as intents from './intents.ts'
@@ -21,9 +21,9 @@ import {
   MemberBalance,
   MemberPage,
   NewOwnWithdrawalIntent,
+  OwnWithdrawal,
   OwnWithdrawalIntent,
   refusals,
-  WithdrawalDetails,
 } from './schema.ts'
 import * as withdrawals from './withdrawals.ts'
 
@@ -128,7 +128,7 @@ export function memberPageRoutes(app: App, context: Context): void {
         description: 'Moves the money like `completeWithdrawal`. Idempotent.',
         session: true,
         body: CompleteWithdrawal,
-        success: { status: 201, description: 'The withdrawal.', schema: WithdrawalDetails },
+        success: { status: 201, description: 'The withdrawal.', schema: OwnWithdrawal },
         problems: ['NotFound', ...ownRefusals],
       }),
     },
@@ -144,7 +144,7 @@ export function memberPageRoutes(app: App, context: Context): void {
           if (details === undefined) throw new Error(`${withdrawalId} has no details`)
           return {
             status: 201,
-            body: detailsBody(details, context),
+            body: ownDetailsBody(details, context),
             resourceId: withdrawalId,
           }
         },
@@ -162,7 +162,7 @@ export function memberPageRoutes(app: App, context: Context): void {
         summary: 'Get one of the member’s own withdrawals',
         session: true,
         params: Type.Object({ withdrawalId: Id('withdrawal') }),
-        success: { status: 200, description: 'The withdrawal.', schema: WithdrawalDetails },
+        success: { status: 200, description: 'The withdrawal.', schema: OwnWithdrawal },
         problems: ['NotFound'],
       }),
     },
@@ -171,7 +171,7 @@ export function memberPageRoutes(app: App, context: Context): void {
         const { partner, params } = request
         const { memberId } = sessionOf(request)
         const asked = { partnerId: partner.id, withdrawalId: params.withdrawalId }
-        return { status: 200, body: detailsBody(await withdrawals.findOwn(reader, { ...asked, memberId }), context) }
+        return { status: 200, body: ownDetailsBody(await withdrawals.findOwn(reader, { ...asked, memberId }), context) }
       }),
   )
 }

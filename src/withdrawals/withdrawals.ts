@@ -10,6 +10,7 @@ import * as fees from '../fees/fees.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { lockMembers } from '../members/locks.ts'
 import { type Restriction, restrict } from '../members/restrictions.ts'
+import { hasMetadata, type Metadata, metadataOf } from '../metadata/metadata.ts'
 import { type Currency, type Money, toWire } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
@@ -464,6 +465,8 @@ export type Details = Withdrawal & {
   reference: string | null
   /** When the money should be in the account, by the calendar of the rail; null if the rail has none. */
   expectedAt: Date | null
+  /** That of its intent. */
+  metadata: Metadata
 }
 
 /** @throws Problem `NotFound`, also for another partner's withdrawal */
@@ -495,12 +498,16 @@ export async function findAll(
       balanceAfter: bigint
       dueAt: Date | null
       expectedAt: Date | null
+      metadata: Metadata
       timeline: { type: string; at: string; reason: string | null }[]
     }
   >`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
            w.amount as gross_amount, w.net as net_amount, w.fee, w.employer_fee, w.created_at, w.balance_after, w.due_at,
            i.account_holder, i.sort_code, i.account_number, i.iban, p.reference, p.expected_at,
+           coalesce((select json_object_agg(m.key, m.value order by m.position) from metadata m
+                      where m.partner_id = w.partner_id and m.resource_id = w.withdrawal_intent_id
+                            ${onOnePartner('m', asked)}), '{}') as metadata,
            (select jsonb_agg(jsonb_build_object('type', e.type, 'at', e.created_at, 'reason', e.data ->> 'reason')
                              order by e.sequence)
               from events e
@@ -534,6 +541,7 @@ export type Filter = {
   from?: Date
   before?: Date
   statuses?: WithdrawalStatus[]
+  metadata?: Metadata
 }
 
 type Listing = { partnerId: string; filter: Filter; page: Page; cursor: Cursor | undefined }
@@ -551,10 +559,10 @@ export async function list(db: Reader, listing: Listing): Promise<Withdrawal[]> 
 export async function listWithChanges(
   db: Reader,
   listing: Listing,
-): Promise<(Withdrawal & { changedAt: Date; reason: string | null })[]> {
+): Promise<(Withdrawal & { changedAt: Date; reason: string | null; metadata: Metadata })[]> {
   const position = await locate(db, 'withdrawals', listing)
   const rows = await db
-    .selectFrom(pageOf(db, listing, position).select('reason').as('w'))
+    .selectFrom(pageOf(db, listing, position).select(['reason', 'partnerId', 'withdrawalIntentId']).as('w'))
     .select([
       'id',
       'memberId',
@@ -571,6 +579,7 @@ export async function listWithChanges(
       sql<Date>`(select e.created_at from events e where e.partner_id = ${listing.partnerId} and e.resource_id = w.id
                   order by e.sequence desc limit 1)`.as('changedAt'),
     )
+    .select(metadataOf({ partnerId: sql`w.partner_id`, resourceId: sql`w.withdrawal_intent_id` }).as('metadata'))
     .orderBy('createdAt', readingOrder(position))
     .orderBy('id', readingOrder(position))
     .execute()
@@ -607,12 +616,22 @@ export async function count(db: Reader, { partnerId, filter }: { partnerId: stri
 
 function filtered(
   db: Reader,
-  { partnerId, filter: { memberId, payCycleId, from, before, statuses } }: { partnerId: string; filter: Filter },
+  {
+    partnerId,
+    filter: { memberId, payCycleId, from, before, statuses, metadata = {} },
+  }: { partnerId: string; filter: Filter },
 ) {
   return db
     .selectFrom('withdrawals')
     .where('partnerId', '=', partnerId)
     .where(hasStatus(statuses ?? standingStatuses))
+    .where(
+      hasMetadata(metadata, {
+        partnerId,
+        kind: 'withdrawal_intent',
+        resourceId: sql`withdrawals.withdrawal_intent_id`,
+      }),
+    )
     .$if(memberId !== undefined, query => query.where('memberId', '=', memberId ?? ''))
     .$if(payCycleId !== undefined, query => query.where('payCycleId', '=', payCycleId ?? ''))
     .$if(from !== undefined, query => query.where('createdAt', '>=', from ?? new Date(0)))

@@ -375,7 +375,9 @@ test('a refusal names its code and request, what another partner has does not ex
 
 test('--json prints the answer of the API as it is, and with --all one entry per line', async () => {
   const read = async (url: string) =>
-    await (await fetch(service.address + url, { headers: { 'x-api-key': service.key } })).json()
+    await (
+      await fetch(service.address + url, { headers: { 'x-api-key': service.key, prefer: 'return=representation' } })
+    ).json()
   const printed = async (...args: string[]) => JSON.parse((await openwage([...args, '--json'], settings)).stdout)
   expect(await printed('cycles', 'list')).toEqual(await read('/v1/pay/cycles?take=50'))
   const { members } = (await read('/v1/members?take=1')) as { members: { memberId: string }[] }

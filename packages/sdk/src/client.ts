@@ -256,10 +256,12 @@ function pathSegment(name: string, value: unknown): string {
   return encodeURIComponent(value)
 }
 
-/** A list of values is a repeated parameter. */
+/** A list of values is a repeated parameter, and an object one parameter per key: `name[key]`. */
 function search(query: Query): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>
-    [value ?? []].flat().map((each): [string, string] => [name, String(each)]),
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.entries(value).map(([key, each]): [string, string] => [`${name}[${key}]`, String(each)])
+      : [value ?? []].flat().map((each): [string, string] => [name, String(each)]),
   )
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`
 }

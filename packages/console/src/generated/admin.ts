@@ -609,6 +609,8 @@ export type PartnerSettings = {
   reviewDays: number
   /** What members read on their bank statement beside a SEPA payment; empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
   remittanceText: string
+  /** Whether events have the metadata of their member, intent, pay run or webhook endpoint. */
+  metadataInEvents: boolean
 }
 
 export type PartnerSettingsChange = {
@@ -640,6 +642,8 @@ export type PartnerSettingsChange = {
   reviewDays?: number | undefined
   /** What members read on their bank statement beside a SEPA payment; empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
   remittanceText?: string | undefined
+  /** Whether events have the metadata of their member, intent, pay run or webhook endpoint. */
+  metadataInEvents?: boolean | undefined
 }
 
 export type PartnerState = 'open' | 'paused' | 'suspended'
@@ -1859,7 +1863,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -1882,7 +1886,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -1930,5 +1934,6 @@ export const defaultSettings: PartnerSettings = {
   "shortfallPolicy": "carry",
   "offboardReviewPercent": 10,
   "reviewDays": 14,
-  "remittanceText": ""
+  "remittanceText": "",
+  "metadataInEvents": false
 }

@@ -19,7 +19,9 @@ import { DayFilter, useFilters } from '../components/filters.tsx'
 import { Field, Form } from '../components/form.tsx'
 import { Drawer, Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
+import { MetadataPanel } from '../components/metadata.tsx'
 import { ReasonDrawer } from '../components/reason.tsx'
+
 import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../components/values.tsx'
@@ -101,19 +103,22 @@ function Shown({ member }: { member: Member }) {
           <Withdrawals memberId={memberId} />
           <Events events={support.value?.events} error={support.error} reload={support.reload} />
         </div>
-        <Panel title="Details">
-          <KeyValues
-            entries={[
-              ['Member', <Id key="id" id={memberId} isLink={false} />],
-              ['Worker id', member.workerId === null ? '–' : <Id key="worker" id={member.workerId} isWhole />],
-              ['Tier', member.tier],
-              ['Phone', member.phone ?? '–'],
-              ['Account', <Account key="account" memberId={memberId} account={member.accountDetails} />],
-              ['Date of birth', member.dob === null ? '–' : <Day key="dob" day={member.dob} />],
-              ['Deducted by payroll', member.enablePayroll ? 'Yes' : 'No'],
-            ]}
-          />
-        </Panel>
+        <div class="stack">
+          <Panel title="Details">
+            <KeyValues
+              entries={[
+                ['Member', <Id key="id" id={memberId} isLink={false} />],
+                ['Worker id', member.workerId === null ? '–' : <Id key="worker" id={member.workerId} isWhole />],
+                ['Tier', member.tier],
+                ['Phone', member.phone ?? '–'],
+                ['Account', <Account key="account" memberId={memberId} account={member.accountDetails} />],
+                ['Date of birth', member.dob === null ? '–' : <Day key="dob" day={member.dob} />],
+                ['Deducted by payroll', member.enablePayroll ? 'Yes' : 'No'],
+              ]}
+            />
+          </Panel>
+          <MetadataPanel metadata={member.metadata} />
+        </div>
       </div>
       <Drawer
         title="Change the member"

@@ -5,6 +5,7 @@ import { actUnlessUndone } from '../act.ts'
 import { api } from '../api.ts'
 import { authorName } from '../components/author.tsx'
 import { Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { MetadataPanel } from '../components/metadata.tsx'
 import { useSummaries } from '../components/pay-run-summaries.ts'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
@@ -47,6 +48,7 @@ export default function PayRunPage() {
           ]}
         />
       </Panel>
+      <MetadataPanel metadata={value.metadata} />
     </Page>
   )
 }

@@ -6,6 +6,7 @@ import { api } from '../api.ts'
 import { ActButton } from '../components/act-button.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
 import { Drawer, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { MetadataPanel } from '../components/metadata.tsx'
 import { Code, Empty, Failure, Skeleton } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { HttpStatus, Id, State, Time } from '../components/values.tsx'
@@ -30,18 +31,21 @@ export default function WebhookPage() {
       </div>
       <div class="columns">
         <Deliveries webhook={value} />
-        <Panel title="Details">
-          <KeyValues
-            entries={[
-              ['Webhook', <Id key="id" id={id} isLink={false} />],
-              ['Events', <code key="types">{value.types.join(', ')}</code>],
-              ['Description', value.description ?? '–'],
-              ['Created', <Time key="created" at={value.createdAt} />],
-              ['Failing since', <Time key="failing" at={value.failingSince} />],
-              ['Disabled', value.disabledReason === null ? '–' : inWords(value.disabledReason)],
-            ]}
-          />
-        </Panel>
+        <div class="stack">
+          <Panel title="Details">
+            <KeyValues
+              entries={[
+                ['Webhook', <Id key="id" id={id} isLink={false} />],
+                ['Events', <code key="types">{value.types.join(', ')}</code>],
+                ['Description', value.description ?? '–'],
+                ['Created', <Time key="created" at={value.createdAt} />],
+                ['Failing since', <Time key="failing" at={value.failingSince} />],
+                ['Disabled', value.disabledReason === null ? '–' : inWords(value.disabledReason)],
+              ]}
+            />
+          </Panel>
+          <MetadataPanel metadata={value.metadata} />
+        </div>
       </div>
     </Page>
   )

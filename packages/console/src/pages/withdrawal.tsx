@@ -17,6 +17,7 @@ import { ActButton } from '../components/act-button.tsx'
 import { authorName, useAuthors } from '../components/author.tsx'
 import { KeyValues, Page, Panel, PendingPage, type Step, Timeline } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
+import { MetadataPanel } from '../components/metadata.tsx'
 import { Skeleton } from '../components/states.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { inWords, plural } from '../format.ts'
@@ -105,6 +106,7 @@ function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
                 ]}
               />
             </Panel>
+            <MetadataPanel metadata={withdrawal.metadata} />
           </div>
         </div>
       </div>

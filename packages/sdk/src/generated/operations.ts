@@ -41,6 +41,7 @@ import type {
   MemberUpdate,
   MemberWithdrawals,
   Members,
+  Metadata,
   Money,
   NewMember,
   NewMemberJob,
@@ -49,6 +50,7 @@ import type {
   NewSettlement,
   NewWebhook,
   NewWithdrawalIntent,
+  ObjectMetadata,
   Overview,
   OverviewSeries,
   PayCycle,
@@ -116,14 +118,16 @@ import type {
 
 export const operations: Record<string, Operation> = {
   'tiers.list': { method: 'GET', path: '/v1/tiers', prefers: true },
-  'members.invite': { method: 'POST', path: '/v1/members', hasBody: true },
-  'members.list': { method: 'GET', path: '/v1/members', hasQuery: true, entries: 'members', cursor: 'memberId' },
+  'members.invite': { method: 'POST', path: '/v1/members', hasBody: true, prefers: true },
+  'members.list': { method: 'GET', path: '/v1/members', hasQuery: true, prefers: true, entries: 'members', cursor: 'memberId' },
   'members.export': { method: 'GET', path: '/v1/members', hasQuery: true, accepts: 'text/csv' },
-  'members.get': { method: 'GET', path: '/v1/members/{memberId}' },
-  'members.update': { method: 'PATCH', path: '/v1/members/{memberId}', hasBody: true },
-  'members.replace': { method: 'PUT', path: '/v1/members/{memberId}', hasBody: true },
+  'members.get': { method: 'GET', path: '/v1/members/{memberId}', prefers: true },
+  'members.update': { method: 'PATCH', path: '/v1/members/{memberId}', hasBody: true, prefers: true },
+  'members.replace': { method: 'PUT', path: '/v1/members/{memberId}', hasBody: true, prefers: true },
   'members.offboard': { method: 'DELETE', path: '/v1/members/{memberId}' },
-  'members.activate': { method: 'POST', path: '/v1/members/{memberId}/activate' },
+  'members.activate': { method: 'POST', path: '/v1/members/{memberId}/activate', prefers: true },
+  'members.getMetadata': { method: 'GET', path: '/v1/members/{memberId}/metadata' },
+  'members.setMetadata': { method: 'PUT', path: '/v1/members/{memberId}/metadata', hasBody: true },
   'members.getBalance': { method: 'GET', path: '/v1/pay/members/{memberId}/balance' },
   'members.listStatementLines': { method: 'GET', path: '/v1/pay/members/{memberId}/statement', hasQuery: true, entries: 'lines', cursor: 'id' },
   'members.listWithdrawals': { method: 'GET', path: '/v1/pay/members/{memberId}/withdrawals', hasQuery: true, entries: 'withdrawals' },
@@ -141,6 +145,8 @@ export const operations: Record<string, Operation> = {
   'withdrawals.getIntent': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}' },
   'withdrawals.explainIntent': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}/explanation' },
   'withdrawals.cancelIntent': { method: 'DELETE', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}' },
+  'withdrawals.getIntentMetadata': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata' },
+  'withdrawals.setIntentMetadata': { method: 'PUT', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata', hasBody: true },
   'withdrawals.complete': { method: 'POST', path: '/v1/pay/withdrawals/complete', hasBody: true, prefers: true },
   'withdrawals.list': { method: 'GET', path: '/v1/pay/withdrawals', hasQuery: true, prefers: true, entries: 'withdrawals', cursor: 'id' },
   'withdrawals.get': { method: 'GET', path: '/v1/pay/withdrawals/{withdrawalId}' },
@@ -149,6 +155,8 @@ export const operations: Record<string, Operation> = {
   'payRuns.list': { method: 'GET', path: '/v1/pay/runs', hasQuery: true, entries: 'payRuns', cursor: 'id' },
   'payRuns.get': { method: 'GET', path: '/v1/pay/runs/{payRunId}' },
   'payRuns.revert': { method: 'POST', path: '/v1/pay/runs/{payRunId}/revert' },
+  'payRuns.getMetadata': { method: 'GET', path: '/v1/pay/runs/{payRunId}/metadata' },
+  'payRuns.setMetadata': { method: 'PUT', path: '/v1/pay/runs/{payRunId}/metadata', hasBody: true },
   'payCycles.list': { method: 'GET', path: '/v1/pay/cycles', hasQuery: true, entries: 'payCycles', cursor: 'id' },
   'payCycles.get': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}' },
   'payCycles.listDeductions': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/deductions', hasQuery: true, entries: 'deductions', cursor: 'memberId' },
@@ -161,6 +169,8 @@ export const operations: Record<string, Operation> = {
   'webhooks.get': { method: 'GET', path: '/v1/webhooks/{webhookId}' },
   'webhooks.update': { method: 'PATCH', path: '/v1/webhooks/{webhookId}', hasBody: true },
   'webhooks.delete': { method: 'DELETE', path: '/v1/webhooks/{webhookId}' },
+  'webhooks.getMetadata': { method: 'GET', path: '/v1/webhooks/{webhookId}/metadata' },
+  'webhooks.setMetadata': { method: 'PUT', path: '/v1/webhooks/{webhookId}/metadata', hasBody: true },
   'webhooks.rotateSecret': { method: 'POST', path: '/v1/webhooks/{webhookId}/rotate', hasBody: true },
   'webhooks.test': { method: 'POST', path: '/v1/webhooks/{webhookId}/test', hasBody: true },
   'webhooks.replay': { method: 'POST', path: '/v1/webhooks/{webhookId}/replay', hasBody: true },
@@ -233,6 +243,8 @@ export interface Resources {
       workerIds?: WorkerId[] | undefined
       /** An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. Of each name, the first 1,000. */
       search?: string | undefined
+      /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      metadata?: Metadata | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
@@ -255,6 +267,8 @@ export interface Resources {
       workerIds?: WorkerId[] | undefined
       /** An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. Of each name, the first 1,000. */
       search?: string | undefined
+      /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      metadata?: Metadata | undefined
       /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
       after?: MemberId | undefined
     }, options?: CallOptions): Call<Response>
@@ -306,6 +320,24 @@ export interface Resources {
      * `POST /v1/members/{memberId}/activate` (activateMember)
      */
     activate(memberId: MemberId, options?: CallOptions): Call<Member>
+    /**
+     * Get the metadata of a member.
+     *
+     * Errors: MemberNotFoundError.
+     *
+     * `GET /v1/members/{memberId}/metadata` (getMemberMetadata)
+     */
+    getMetadata(memberId: MemberId, options?: CallOptions): Call<ObjectMetadata>
+    /**
+     * Set the metadata of a member.
+     *
+     * Replaces it as a whole: a key that is left out is removed. Idempotent.
+     *
+     * Errors: MemberNotFoundError.
+     *
+     * `PUT /v1/members/{memberId}/metadata` (setMemberMetadata)
+     */
+    setMetadata(memberId: MemberId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
     /**
      * Get a member’s available balance.
      *
@@ -563,6 +595,20 @@ export interface Resources {
      */
     cancelIntent(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<WithdrawalIntent>
     /**
+     * Get the metadata of a withdrawal intent.
+     *
+     * `GET /v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata` (getWithdrawalIntentMetadata)
+     */
+    getIntentMetadata(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<ObjectMetadata>
+    /**
+     * Set the metadata of a withdrawal intent.
+     *
+     * Replaces it as a whole: a key that is left out is removed. Idempotent.
+     *
+     * `PUT /v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata` (setWithdrawalIntentMetadata)
+     */
+    setIntentMetadata(withdrawalIntentId: WithdrawalIntentId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
+    /**
      * Complete a withdrawal.
      *
      * Repeats all checks and moves the money. Idempotent: completing the intent again returns the same answer and moves nothing.
@@ -588,6 +634,8 @@ export interface Resources {
       toDate?: DayOrInstant | undefined
       /** Only withdrawals with one of these statuses. Default: `held`, `submitted` and `paid`. */
       statuses?: WithdrawalStatus[] | undefined
+      /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      metadata?: Metadata | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
@@ -635,6 +683,8 @@ export interface Resources {
     list(query?: {
       statuses?: PayRunStatus[] | undefined
       payCycleId?: PayCycleId | undefined
+      /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      metadata?: Metadata | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
@@ -658,6 +708,20 @@ export interface Resources {
      * `POST /v1/pay/runs/{payRunId}/revert` (revertPayRun)
      */
     revert(payRunId: PayRunId, options?: CallOptions): Call<PayRun>
+    /**
+     * Get the metadata of a pay run.
+     *
+     * `GET /v1/pay/runs/{payRunId}/metadata` (getPayRunMetadata)
+     */
+    getMetadata(payRunId: PayRunId, options?: CallOptions): Call<ObjectMetadata>
+    /**
+     * Set the metadata of a pay run.
+     *
+     * Replaces it as a whole: a key that is left out is removed. Idempotent.
+     *
+     * `PUT /v1/pay/runs/{payRunId}/metadata` (setPayRunMetadata)
+     */
+    setMetadata(payRunId: PayRunId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
   }
   payCycles: {
     /**
@@ -772,6 +836,8 @@ export interface Resources {
      * `GET /v1/webhooks` (getWebhooks)
      */
     list(query?: {
+      /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      metadata?: Metadata | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
@@ -801,6 +867,20 @@ export interface Resources {
      * `DELETE /v1/webhooks/{webhookId}` (deleteWebhook)
      */
     delete(webhookId: WebhookId, options?: CallOptions): Call<WebhookDeleted>
+    /**
+     * Get the metadata of a webhook endpoint.
+     *
+     * `GET /v1/webhooks/{webhookId}/metadata` (getWebhookMetadata)
+     */
+    getMetadata(webhookId: WebhookId, options?: CallOptions): Call<ObjectMetadata>
+    /**
+     * Set the metadata of a webhook endpoint.
+     *
+     * Replaces it as a whole: a key that is left out is removed. Idempotent.
+     *
+     * `PUT /v1/webhooks/{webhookId}/metadata` (setWebhookMetadata)
+     */
+    setMetadata(webhookId: WebhookId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
     /**
      * Rotate the secret of a webhook endpoint.
      *

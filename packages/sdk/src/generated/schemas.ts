@@ -287,6 +287,8 @@ export type IntentEventData = {
   fee: Money
   /** What the bank transfers to the member’s account. */
   netAmount: Money
+  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  metadata?: Metadata | undefined
 }
 
 export type IntentExpiredDelivery = {
@@ -502,6 +504,8 @@ export type Member = {
   gender: Gender | null
   /** Whether payroll deducts what this member withdraws. */
   enablePayroll: boolean
+  /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
+  metadata: Metadata
 }
 
 export type MemberActivatedDelivery = {
@@ -554,6 +558,8 @@ export type MemberCounts = {
 export type MemberEventData = {
   memberId: MemberId
   status: MemberStatus
+  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  metadata?: Metadata | undefined
 }
 
 export type MemberId = `mem_${string}`
@@ -800,6 +806,8 @@ export type MemberUpdatedEvent = {
 export type MemberUpdatedEventData = {
   memberId: MemberId
   status: MemberStatus
+  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  metadata?: Metadata | undefined
   /** Names of the changed fields. Read the member to get their values. */
   changed: ('email' | 'firstName' | 'lastName' | 'phone' | 'tier' | 'workerId' | 'accountDetails' | 'enablePayroll' | 'dob' | 'gender')[]
 }
@@ -825,6 +833,8 @@ export type Members = {
 
 /** CSV (UTF-8; comma, semicolon or tab) or an Excel sheet, with a header. Columns: `email`, `first_name`, `last_name`, `phone`, `tier`, `worker_id`, `sort_code`, `account_number`, `account_holder`, `iban`, `dob`, `gender`, `enable_payroll`; the first five are required. At most 100 MiB and 1,000,000 rows. */
 export type MembersFile = string
+
+export type Metadata = Record<string, string>
 
 export type Money = {
   /** In minor units, for example pence. */
@@ -903,6 +913,11 @@ export type NotFoundIssue = {
   message: IssueMessage
 }
 
+export type ObjectMetadata = {
+  /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
+  metadata: Metadata
+}
+
 export type OffboardMember = {
   type: 'Offboard'
   memberId: MemberId
@@ -952,6 +967,27 @@ export type OverviewSeries = {
   /** Oldest first. Both days are included. */
   points: OverviewPoint[]
   isComplete: boolean
+}
+
+export type OwnWithdrawal = {
+  id: WithdrawalId
+  withdrawalIntentId: WithdrawalIntentId
+  memberId: MemberId
+  payCycleId: PayCycleId
+  status: WithdrawalStatus
+  amount: Money
+  netAmount: Money
+  fee: Money
+  bankAccount: LastFour
+  /** The member’s available balance right after this withdrawal was booked. */
+  balanceAfter: Money
+  /** Every status of the withdrawal so far, oldest first. */
+  timeline: WithdrawalTimelineEntry[]
+  createdAt: Instant
+  /** When the money is expected in the account. With a bank that takes files: once the withdrawal is submitted, the end of the day on which the money should arrive. With the simulated bank: the end of the hold while the withdrawal is `held`. Otherwise null. */
+  expectedAt: Instant | null
+  /** The end-to-end reference of the payment at the bank, which the member’s bank statement may show. Null until the withdrawal is submitted. */
+  paymentReference: string | null
 }
 
 export type OwnWithdrawalIntent = {
@@ -1078,6 +1114,8 @@ export type PayRun = {
   status: PayRunStatus
   /** When the grace period ends and the money becomes available (ISO 8601, UTC). */
   scheduledFor: string
+  /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
+  metadata: Metadata
 }
 
 export type PayRunAvailableDelivery = {
@@ -1106,6 +1144,8 @@ export type PayRunDetails = {
   status: PayRunStatus
   /** When the grace period ends and the money becomes available (ISO 8601, UTC). */
   scheduledFor: string
+  /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
+  metadata: Metadata
   createdAt: string
   /** When the money became available; null if it has not. */
   availableAt: string | null
@@ -1121,6 +1161,8 @@ export type PayRunEventData = {
   payRunId: PayRunId
   payCycleId: PayCycleId
   status: PayRunStatus
+  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  metadata?: Metadata | undefined
 }
 
 export type PayRunId = `pr_${string}`
@@ -1291,6 +1333,8 @@ export type RotatedWebhook = {
   disabledReason: 'requested' | 'failing' | 'gone' | null
   /** The first failed attempt since the last success; null if there is none. */
   failingSince: Instant | null
+  /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
+  metadata: Metadata
   createdAt: Instant
   /** Verifies the signatures. Shown only in this answer, so store it. */
   secret: string
@@ -1571,6 +1615,8 @@ export type Webhook = {
   disabledReason: 'requested' | 'failing' | 'gone' | null
   /** The first failed attempt since the last success; null if there is none. */
   failingSince: Instant | null
+  /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
+  metadata: Metadata
   createdAt: Instant
 }
 
@@ -1664,6 +1710,8 @@ export type WebhookDisabledEvent = {
 
 export type WebhookDisabledEventData = {
   webhookId: WebhookId
+  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  metadata?: Metadata | undefined
   /** `failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410. */
   reason: 'failing' | 'gone'
 }
@@ -1696,6 +1744,8 @@ export type WebhookRecoveredEvent = {
 
 export type WebhookRecoveredEventData = {
   webhookId: WebhookId
+  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  metadata?: Metadata | undefined
 }
 
 export type WebhookRotation = {
@@ -1728,6 +1778,8 @@ export type WebhookWithSecret = {
   disabledReason: 'requested' | 'failing' | 'gone' | null
   /** The first failed attempt since the last success; null if there is none. */
   failingSince: Instant | null
+  /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
+  metadata: Metadata
   createdAt: Instant
   /** Verifies the signatures. Shown only in this answer, so store it. */
   secret: string
@@ -1777,6 +1829,8 @@ export type WithdrawalDetails = {
   expectedAt: Instant | null
   /** The end-to-end reference of the payment at the bank, which the member’s bank statement may show. Null until the withdrawal is submitted. */
   paymentReference: string | null
+  /** That of its intent. */
+  metadata: Metadata
 }
 
 export type WithdrawalEventData = {
@@ -1794,6 +1848,8 @@ export type WithdrawalEventData = {
   reason?: string | undefined
   /** The end-to-end reference of the payment at the bank. Only in `withdrawal.submitted`. */
   paymentReference?: string | undefined
+  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  metadata?: Metadata | undefined
 }
 
 export type WithdrawalFailedDelivery = {
@@ -1852,6 +1908,8 @@ export type WithdrawalIntent = {
   expiresAt: Instant
   /** The resulting withdrawal; null unless the intent is completed. */
   withdrawalId: WithdrawalId | null
+  /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
+  metadata: Metadata
 }
 
 export type WithdrawalIntentExplanation = {
@@ -1990,6 +2048,8 @@ export type WithdrawalWithStatus = {
   /** When the withdrawal entered this status. */
   changedAt: Instant
   reason: WithdrawalReason
+  /** That of its intent. */
+  metadata: Metadata
 }
 
 export type WithdrawalsWithStatus = {

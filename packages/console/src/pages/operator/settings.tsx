@@ -61,6 +61,7 @@ const settings: { [N in Name]: Setting<N> } = {
     note: "Beside SEPA payments: letters without accents, digits, spaces and / - ? : ( ) . , ' +",
   },
   reviewDays: { group: 'Members', kind: 'number', label: 'Reject lists awaiting approval after', unit: 'days' },
+  metadataInEvents: { group: 'Events', kind: 'switch', label: 'Events have the metadata of their objects' },
   requestsPerSecond: { group: 'Requests', kind: 'number', label: 'Sustained', unit: 'requests a second' },
   requestsBurst: { group: 'Requests', kind: 'number', label: 'In a burst', unit: 'requests' },
 }

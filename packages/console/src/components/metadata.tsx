@@ -1,0 +1,13 @@
+import type { Metadata } from '@openwage/sdk'
+import { KeyValues, Panel } from './layout.tsx'
+
+/** What the partner's server has attached to an object; nothing if there is none. */
+export function MetadataPanel({ metadata }: { metadata: Metadata }) {
+  const entries = Object.entries(metadata)
+  if (entries.length === 0) return null
+  return (
+    <Panel title="Metadata">
+      <KeyValues entries={entries} />
+    </Panel>
+  )
+}

@@ -37,13 +37,14 @@ addPaging(
         value: { exceptions: shown.map(exceptionOnWire), hasMore },
         text: () =>
           table(
-            shown.map(({ id, rail, kind, reference, reason, openedAt, decision }) => ({
+            shown.map(({ id, rail, kind, reference, reason, openedAt, decision, proposedBy }) => ({
               id,
               rail,
               kind,
               reference,
               opened: openedAt.toISOString(),
               decision,
+              'proposed by': proposedBy,
               reason,
             })),
           ) + more,
@@ -178,8 +179,9 @@ payoutExceptionsCommand
     const now = systemClock()
     await withTransaction(async tx => {
       const [found] = await exceptions.list(tx, { id: exceptionId, take: 1 })
-      const { decision, person } = await withdrawProposal(tx, exceptionId)
-      const details = { person: personOf(as), decision, proposedBy: person }
+      const by = personOf(as)
+      const { decision, person } = await withdrawProposal(tx, { subject: exceptionId, person: by, now })
+      const details = { person: by, decision, proposedBy: person }
       const change = { action: 'payout_exception.withdraw', resourceId: exceptionId, details } as const
       await recordChange(tx, { partnerId: found?.partnerId ?? null, change, now })
     })

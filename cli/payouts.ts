@@ -33,6 +33,7 @@ import { openLog } from './log.ts'
 import { asOption, loginOf, personOf, recordChange } from './operator.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'
 import { payoutExceptionsCommand } from './payout-exceptions.ts'
+import { payoutProposalsCommand } from './payout-proposals.ts'
 import { closeAllCommand, payoutRulesCommand } from './payout-rules.ts'
 import { countOf, printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
@@ -221,8 +222,9 @@ payoutsCommand
     const now = systemClock()
     await withTransaction(async tx => {
       await batches.lock(tx, batchId)
-      const { decision, person } = await withdrawProposal(tx, batchId)
-      const details = { person: personOf(as), decision, proposedBy: person }
+      const by = personOf(as)
+      const { decision, person } = await withdrawProposal(tx, { subject: batchId, person: by, now })
+      const details = { person: by, decision, proposedBy: person }
       await recordOnBatch(tx, { action: 'payout_batch.withdraw', batchId, details, now })
     })
     printResult({ json }, { value: { id: batchId }, text: () => `${batchId} stays open until its cut-off.` })
@@ -558,6 +560,7 @@ payoutsCommand
   })
 
 payoutExceptionsCommand.addCommand(closeAllCommand)
+payoutsCommand.addCommand(payoutProposalsCommand)
 payoutsCommand.addCommand(payoutExceptionsCommand)
 payoutsCommand.addCommand(payoutRulesCommand)
 

@@ -198,7 +198,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/rails/file/brakes': ['operators', 'cli'],
   'payouts/rails/file/copies': ['operators', 'cli'],
   'payouts/rails/file/early-closing': ['operators', 'cli'],
-  'payouts/rails/file/decided-payments': ['cli'],
+  'payouts/rails/file/decided-payments': ['operators', 'cli'],
   'payouts/rails/file/decisions': ['cli'],
   'payouts/rails/file/decisions-of-two': ['operators', 'cli'],
   'payouts/rails/file/export': ['operators', 'cli'],

@@ -51,6 +51,7 @@ export const actions = [
   'rail.release',
   'payout.remove',
   'payout.outcome',
+  'payout.withdraw_outcome',
   'payout_batch.approve',
   'payout_batch.close',
   'payout_batch.withdraw',

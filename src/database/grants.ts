@@ -153,7 +153,10 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
     ],
   },
   payoutRules: { insert: true, update: ['status', 'confirmedBy', 'confirmedAt', 'endedAt'] },
-  payoutProposals: { insert: true, update: ['confirmedBy', 'confirmedLogin', 'confirmedIn'], delete: true },
+  payoutProposals: {
+    insert: true,
+    update: ['confirmedBy', 'confirmedLogin', 'confirmedIn', 'endedAt', 'endedBecause'],
+  },
   payouts: {
     insert: true,
     update: [

@@ -56,7 +56,8 @@ const readable = {
     'id messageId rail currency debtor valueDate isInstant cutOffAt status held paymentCount controlTotal fileName fileSha256 nameCheck createdAt closedAt approvedAt approvedAutomatically sendingAt sentAt acknowledgedAt endedAt answeredAt exportedTo copyTakenAt givenBackAt brakeReleasedAt isFull',
   payoutExceptions:
     'id rail kind bankFileId line fingerprint reference partnerId withdrawalId outcome amount currency reasonCode reason openedAt closedAt closedBy decision note restriction bookedOn recoveryId bankText account closedByText ruleId',
-  payoutProposals: 'subject decision note person login proposedAt confirmedBy confirmedLogin confirmedIn',
+  payoutProposals:
+    'subject decision note person login proposedAt confirmedBy confirmedLogin confirmedIn endedAt endedBecause',
   payoutRailHolds: 'sequence rail heldAt heldBy releasedAt releasedBy',
   payoutRules: 'id rail text note status proposedBy proposedAt confirmedBy confirmedAt endedAt',
   payouts:

@@ -510,6 +510,8 @@ export type DB = {
     confirmedBy: string | null
     confirmedLogin: string | null
     confirmedIn: string | null
+    endedAt: Date | null
+    endedBecause: string | null
   }
   payoutRailHolds: {
     sequence: Generated<bigint>

@@ -48,6 +48,8 @@ const recorded: Record<string, Action | { because: string }> = {
   importBankFile: 'bank_file.import',
   closePayoutException: 'payout_exception.close',
   withdrawPayoutDecision: 'payout_exception.withdraw',
+  withdrawPayoutProposal: 'payout_exception.withdraw',
+  confirmPayoutProposal: 'payout_exception.close',
   closePayoutExceptionsByText: 'payout_exception.close_all',
   createPayoutRule: 'payout_rule.create',
   pausePayoutRule: 'payout_rule.pause',
@@ -348,11 +350,10 @@ test.each([
     const writeOff = { body: { decision: 'write_off', partnerId, note }, other: { decision: 'ignore', note } }
     await does('closePayoutException', `POST /payout-exceptions/${left.id}/close`, writeOff, ofUser(user))
     await does('withdrawPayoutDecision', `POST /payout-exceptions/${left.id}/withdraw`)
-    const [found] = (await by.call('GET', '/admin/v1/payout-exceptions', {})).body.exceptions
-    await does('closePayoutException', `POST /payout-exceptions/${found.id}/close`, {
-      body: { decision: 'ignore', note },
-      other: { decision: 'ignore', note: 'another' },
-    })
+    await does('closePayoutException', `POST /payout-exceptions/${left.id}/close`, writeOff, ofUser(user))
+    await does('withdrawPayoutProposal', `POST /payout-proposals/${left.id}/withdraw`, {}, ofUser(second))
+    await does('closePayoutException', `POST /payout-exceptions/${left.id}/close`, writeOff, ofUser(user))
+    await does('confirmPayoutProposal', `POST /payout-proposals/${left.id}/confirm`, {}, ofUser(second))
     await does('verifyLedger', 'POST /ledger-verifications')
     await auditTasks['verify-ledger']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
     expect([...seen].sort(), 'every operation was called').toEqual(Object.keys(recorded).sort())

@@ -209,8 +209,10 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
       withIdempotency(db, request, reply, async tx => {
         const { batchId } = request.params
         await batches.lock(tx, batchId)
-        const { decision, person: proposedBy } = await withdrawProposal(tx, batchId)
-        const details = { person: operatorOf(request).person, decision, proposedBy }
+        const { person } = operatorOf(request)
+        const withdrawn = { subject: batchId, person, now: request.now }
+        const { decision, person: proposedBy } = await withdrawProposal(tx, withdrawn)
+        const details = { person, decision, proposedBy }
         await recordOnBatch(tx, request, { action: 'payout_batch.withdraw', details })
         return { status: 200, body: await view(tx, batchId), resourceId: batchId }
       }),

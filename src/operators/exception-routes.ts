@@ -141,11 +141,16 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
         const { exceptionId } = request.params
         const { now } = request
         const { partnerId, ...found } = await requireException(tx, exceptionId)
-        const { decision, person } = await withdrawProposal(tx, exceptionId)
-        const details = { person: operatorOf(request).person, decision, proposedBy: person }
+        const by = operatorOf(request).person
+        const { decision, person } = await withdrawProposal(tx, { subject: exceptionId, person: by, now })
+        const details = { person: by, decision, proposedBy: person }
         const change = { action: 'payout_exception.withdraw', resourceId: exceptionId, details } as const
         await recordOperatorChange(tx, request, { partnerId, change, now })
-        return { status: 200, body: exceptionOnWire({ partnerId, ...found }), resourceId: exceptionId }
+        return {
+          status: 200,
+          body: exceptionOnWire({ partnerId, ...found, proposedBy: null }),
+          resourceId: exceptionId,
+        }
       }),
   )
 }

@@ -3,7 +3,7 @@ import { Id } from '../ids.ts'
 import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../money.ts'
 import type * as exceptions from '../payouts/exceptions.ts'
 import { answerSources, type PaymentHistory } from '../payouts/history.ts'
-import type { Proposal } from '../payouts/proposals.ts'
+import type { OpenProposal, Proposal } from '../payouts/proposals.ts'
 import * as batches from '../payouts/rails/file/batches.ts'
 import { outcomesByHand } from '../payouts/rails/file/outcomes.ts'
 import { referencePattern } from '../payouts/reference.ts'
@@ -315,6 +315,9 @@ const exceptionFields = {
   closedBy: TextOrNull,
   decision: TextOrNull,
   note: TextOrNull,
+  proposedBy: Type.Union([Type.String(), Type.Null()], {
+    description: 'Who has proposed a decision that waits for a second person. Null if none is proposed.',
+  }),
 }
 
 export const Exception = Type.Object(exceptionFields, { title: 'PayoutException', ...strict })
@@ -324,6 +327,36 @@ export function proposalOnWire(proposal: Proposal | undefined) {
   if (proposal === undefined) return null
   const { decision, note, person, proposedAt } = proposal
   return { decision, note, person, proposedAt: proposedAt.toISOString() }
+}
+
+export const OpenProposals = Type.Object(
+  {
+    proposals: Type.Array(
+      Type.Object(
+        {
+          subject: Type.String({ description: 'The exception, or the reference of the payment.' }),
+          rail: Type.String({ examples: ['sepa'] }),
+          exceptionId: Type.Union([Id('payoutException'), Type.Null()]),
+          reference: Type.Union([Type.String(), Type.Null()], {
+            description: 'The payment whose outcome is proposed. Null for a decision about an exception.',
+          }),
+          partnerId: Type.Union([Id('partner'), Type.Null()]),
+          withdrawalId: Type.Union([Id('withdrawal'), Type.Null()]),
+          decision: Type.String({ description: 'The decision and its fields, as JSON.' }),
+          note: Type.String(),
+          person: Type.String({ description: 'Who proposed it.' }),
+          proposedAt: Instant,
+        },
+        { title: 'PayoutProposal', ...strict },
+      ),
+    ),
+    hasMore,
+  },
+  { title: 'PayoutProposals', ...strict },
+)
+
+export function openProposalOnWire({ login: _, proposedAt, ...rest }: OpenProposal) {
+  return { ...rest, proposedAt: proposedAt.toISOString() }
 }
 
 export const ExceptionDetails = Type.Object(
@@ -396,6 +429,7 @@ export const Payout = Type.Object(
     exceptions: Type.Array(Exception, {
       description: 'The answers about it or its batch that did not fit, oldest first; at most 100.',
     }),
+    proposal: ProposedDecision,
   },
   { title: 'Payout', ...strict },
 )
@@ -416,7 +450,7 @@ export function batchOnWire(
 }
 
 export function payoutOnWire(
-  { amount, currency, batch: ofBatch, answers, exceptions: open, ...rest }: PaymentHistory,
+  { amount, currency, batch: ofBatch, answers, exceptions: open, proposal, ...rest }: PaymentHistory,
   rails: Parameters<typeof batchOnWire>[1],
 ) {
   const { createdAt, expectedAt, removedAt } = rest
@@ -429,6 +463,7 @@ export function payoutOnWire(
     batch: ofBatch && batchOnWire(ofBatch, rails),
     answers: answers.map(({ at, ...answer }) => ({ ...answer, at: at.toISOString() })),
     exceptions: open.map(exceptionOnWire),
+    proposal: proposalOnWire(proposal),
   }
 }
 

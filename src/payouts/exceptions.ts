@@ -193,12 +193,14 @@ export type Exception = {
   closedBy: string | null
   decision: string | null
   note: string | null
+  /** Who has proposed a decision that takes two people, if one waits. */
+  proposedBy: string | null
 }
 
 /** What a decision about an exception needs to know of it. */
 export type Decided = Omit<
   Exception,
-  'batchId' | 'bankText' | 'reason' | 'fileName' | 'line' | 'closedBy' | 'decision' | 'note'
+  'batchId' | 'bankText' | 'reason' | 'fileName' | 'line' | 'closedBy' | 'decision' | 'note' | 'proposedBy'
 >
 
 export const exceptionStates = ['open', 'closed', 'all'] as const
@@ -239,6 +241,8 @@ async function select(db: Reader, rest: ReturnType<typeof sql>): Promise<Excepti
     select e.id, e.rail, e.kind, e.reference, e.partner_id, e.withdrawal_id, e.outcome, e.amount, e.currency,
            e.booked_on, e.bank_text, e.reason_code,
            e.reason, f.name as file_name, e.line, e.opened_at, e.closed_at, e.closed_by, e.decision, e.note,
+           (select o.person from payout_proposals o
+             where o.subject = e.id and o.confirmed_in is null and o.ended_at is null) as proposed_by,
            coalesce((select id from payout_batches where message_id = e.reference and rail = e.rail),
                     (select batch_id from payouts where reference = e.reference and rail = e.rail)) as batch_id
       from payout_exceptions e left join bank_files f on f.id = e.bank_file_id ${rest}`.execute(db)

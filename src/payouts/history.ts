@@ -3,6 +3,7 @@ import { problem } from '../errors.ts'
 import type { Currency } from '../money.ts'
 import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
 import * as exceptions from './exceptions.ts'
+import { listProposals, type Proposal } from './proposals.ts'
 import * as batches from './rails/file/batches.ts'
 
 const limits = {
@@ -48,6 +49,8 @@ export type PaymentHistory = Payment & {
   batch: batches.Batch | null
   answers: PaymentAnswer[]
   exceptions: exceptions.Exception[]
+  /** An outcome that takes two people, and that one has recorded. */
+  proposal: Proposal | undefined
 }
 
 /**
@@ -71,6 +74,7 @@ export async function readHistory(db: Reader, wanted: string): Promise<PaymentHi
     batch,
     answers: await listAnswers(db, { rail, reference, references }),
     exceptions: await exceptions.listAbout(db, { rail, references, take: limits.exceptionsMax }),
+    proposal: (await listProposals(db, [reference]))[0],
   }
 }
 

@@ -47,28 +47,58 @@ export async function confirm(
 ): Promise<void> {
   await sql`
     update payout_proposals set confirmed_by = ${person}, confirmed_login = ${login}, confirmed_in = pg_current_xact_id()
-     where subject = ${subject} and confirmed_in is null`.execute(tx)
+     where subject = ${subject} and confirmed_in is null and ended_at is null`.execute(tx)
 }
 
-/** Withdraws a proposed decision. @throws Problem `NotFound` if none is proposed */
-export async function withdrawProposal(tx: Tx, subject: string): Promise<Proposal> {
-  const withdrawn = await tx
-    .deleteFrom('payoutProposals')
-    .where('subject', '=', subject)
-    .where('confirmedIn', 'is', null)
-    .returning(['subject', 'decision', 'note', 'person', 'login', 'proposedAt'])
-    .executeTakeFirst()
+/**
+ * Withdraws a proposed decision. It is kept as one that has ended.
+ * @throws Problem `NotFound` if none is open
+ */
+export async function withdrawProposal(
+  tx: Tx,
+  { subject, person, now }: { subject: string; person: string; now: Date },
+): Promise<Proposal> {
+  const { rows } = await sql<Proposal>`
+    update payout_proposals set ended_at = ${now}, ended_because = ${`${person} has withdrawn it`}
+     where subject = ${subject} and confirmed_in is null and ended_at is null
+    returning subject, decision, note, person, login, proposed_at`.execute(tx)
+  const [withdrawn] = rows
   if (withdrawn === undefined) throw problem('NotFound', `No decision about ${subject} is proposed`)
   return withdrawn
 }
 
-/** Forgets what is proposed about subjects that are decided. */
-export async function dropProposals(tx: Tx, subjects: readonly string[]): Promise<void> {
+/** Ends the proposals about subjects that are settled. @param because a sentence for whoever confirms too late */
+export async function endProposals(
+  tx: Tx,
+  { subjects, because, now }: { subjects: readonly string[]; because: string; now: Date },
+): Promise<void> {
   if (subjects.length === 0) return
-  await tx.deleteFrom('payoutProposals').where('subject', 'in', subjects).where('confirmedIn', 'is', null).execute()
+  await sql`
+    update payout_proposals set ended_at = ${now}, ended_because = ${because}
+     where subject = any(${[...subjects]}::text[]) and confirmed_in is null and ended_at is null`.execute(tx)
 }
 
-/** The decisions that are proposed about some subjects, and not confirmed. */
+/**
+ * The open proposal about a subject, which the caller has locked.
+ * @throws Problem `NotFound` if nothing was proposed; `Conflict` if the last proposal has ended or is confirmed
+ */
+export async function requireProposal(tx: Tx, subject: string): Promise<Proposal> {
+  const [proposed] = await listProposals(tx, [subject])
+  if (proposed !== undefined) return proposed
+  const { rows } = await sql<{ person: string; endedBecause: string | null }>`
+    select person, ended_because from payout_proposals
+     where subject = ${subject} order by proposed_at desc limit 1`.execute(tx)
+  const [last] = rows
+  if (last === undefined) throw problem('NotFound', `No decision about ${subject} is proposed`)
+  throw problem(
+    'Conflict',
+    last.endedBecause === null
+      ? `The decision of ${last.person} is confirmed already`
+      : `The proposal of ${last.person} has ended: ${last.endedBecause}`,
+  )
+}
+
+/** The decisions that are proposed about some subjects, and neither confirmed nor ended. */
 export async function listProposals(db: Reader, subjects: readonly string[]): Promise<Proposal[]> {
   if (subjects.length === 0) return []
   return await db
@@ -76,6 +106,35 @@ export async function listProposals(db: Reader, subjects: readonly string[]): Pr
     .select(['subject', 'decision', 'note', 'person', 'login', 'proposedAt'])
     .where('subject', 'in', subjects)
     .where('confirmedIn', 'is', null)
+    .where('endedAt', 'is', null)
     .orderBy('subject')
     .execute()
+}
+
+/** A proposal with what it is about. */
+export type OpenProposal = Proposal & {
+  exceptionId: string | null
+  /** Of the payment whose outcome is proposed. */
+  reference: string | null
+  partnerId: string | null
+  withdrawalId: string | null
+  rail: string
+}
+
+/** The proposals about exceptions and payments that wait for a second person. @param asked.after a subject: only later ones */
+export async function listOpenProposals(
+  db: Reader,
+  { after, take }: { after?: string | undefined; take: number },
+): Promise<OpenProposal[]> {
+  const { rows } = await sql<OpenProposal>`
+    select o.subject, o.decision, o.note, o.person, o.login, o.proposed_at, e.id as exception_id, p.reference,
+           coalesce(e.partner_id, p.partner_id) as partner_id, coalesce(e.withdrawal_id, p.withdrawal_id) as withdrawal_id,
+           coalesce(e.rail, p.rail) as rail
+      from payout_proposals o
+      left join payout_exceptions e on e.id = o.subject
+      left join payouts p on p.reference = o.subject
+     where o.confirmed_in is null and o.ended_at is null and (e.id is not null or p.reference is not null)
+       and ${after === undefined ? sql`true` : sql`o.subject > ${after}`}
+     order by o.subject limit ${take}`.execute(db)
+  return rows
 }

@@ -445,7 +445,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       await page.getByRole('textbox', { name: 'Why' }).fill(`decided ${kind}`)
       await page.getByRole('button', { name: 'Close the exception' }).click()
       if (ofTwo !== undefined) {
-        await page.getByRole('heading', { name: 'Proposed' }).waitFor()
+        await page.getByRole('heading', { name: 'Waiting for a second person' }).waitFor()
         await expectAccessible(page)
         const user = await signIn(harness, { isOperator: true })
         const url = `/admin/v1/payout-exceptions/${page.url().split('/').at(-1)}/close`
@@ -543,6 +543,20 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await drawer.getByRole('textbox', { name: 'How you know' }).fill('seen in the portal')
     await drawer.getByRole('button', { name: 'Record the outcome' }).click()
     await says(page, 'Proposed: another person must record the same outcome')
+    await page.getByRole('heading', { name: 'Waiting for a second person' }).waitFor()
+    await expectAccessible(page)
+    // Who has proposed it can only withdraw it; another person confirms it.
+    expect(await page.getByRole('button', { name: 'Confirm' }).count()).toBe(0)
+    const other = await pages.open('/console/operator/exceptions', { isOperator: true })
+    const waiting = other.getByRole('table', { name: 'Waiting for a second person' })
+    await waiting.getByText('seen in the portal').waitFor()
+    await expectAccessible(other)
+    await waiting.getByRole('button', { name: 'Confirm' }).click()
+    await says(other, 'Confirmed')
+    await expect.poll(() => waiting.count(), { timeout: 20_000 }).toBe(0)
+    await run('read-rail-reports')
+    expect(await statusOf(second?.withdrawalId ?? '')).toBe('paid')
+    await close(other)
     await close(page)
   })
 

@@ -730,6 +730,8 @@ export type Payout = {
   answers: PaymentAnswer[]
   /** The answers about it or its batch that did not fit, oldest first; at most 100. */
   exceptions: PayoutException[]
+  /** A decision that takes two people, and that one has made. */
+  proposal: ProposedDecision | null
 }
 
 export type PayoutApproval = {
@@ -870,6 +872,8 @@ export type PayoutException = {
   closedBy: string | null
   decision: string | null
   note: string | null
+  /** Who has proposed a decision that waits for a second person. Null if none is proposed. */
+  proposedBy: string | null
 }
 
 export type PayoutExceptionDetails = {
@@ -900,6 +904,8 @@ export type PayoutExceptionDetails = {
   closedBy: string | null
   decision: string | null
   note: string | null
+  /** Who has proposed a decision that waits for a second person. Null if none is proposed. */
+  proposedBy: string | null
   /** A decision that takes two people, and that one has made. */
   proposal: ProposedDecision | null
   /** The payments whose references the words of the bank hold. None is attached automatically. */
@@ -912,6 +918,29 @@ export type PayoutExceptionId = `pex_${string}`
 
 export type PayoutExceptions = {
   exceptions: PayoutException[]
+  /** Whether there are more after the last of these. */
+  hasMore: boolean
+}
+
+export type PayoutProposal = {
+  /** The exception, or the reference of the payment. */
+  subject: string
+  rail: string
+  exceptionId: PayoutExceptionId | null
+  /** The payment whose outcome is proposed. Null for a decision about an exception. */
+  reference: string | null
+  partnerId: PartnerId | null
+  withdrawalId: WithdrawalId | null
+  /** The decision and its fields, as JSON. */
+  decision: string
+  note: string
+  /** Who proposed it. */
+  person: string
+  proposedAt: Instant
+}
+
+export type PayoutProposals = {
+  proposals: PayoutProposal[]
   /** Whether there are more after the last of these. */
   hasMore: boolean
 }
@@ -1042,6 +1071,10 @@ export type Revenues = {
 }
 
 export type Scope = 'members:read' | 'members:write' | 'pay:read' | 'pay:write'
+
+export type SettledProposal = {
+  subject: string
+}
 
 export type SettlementDue = {
   payCycleId: PayCycleId
@@ -1241,6 +1274,9 @@ export const operations: Record<string, Operation> = {
   'getPayoutException': { method: 'GET', path: '/admin/v1/payout-exceptions/{exceptionId}' },
   'closePayoutException': { method: 'POST', path: '/admin/v1/payout-exceptions/{exceptionId}/close', hasBody: true },
   'withdrawPayoutDecision': { method: 'POST', path: '/admin/v1/payout-exceptions/{exceptionId}/withdraw' },
+  'listPayoutProposals': { method: 'GET', path: '/admin/v1/payout-proposals', hasQuery: true, entries: 'proposals', cursor: 'id' },
+  'confirmPayoutProposal': { method: 'POST', path: '/admin/v1/payout-proposals/{subject}/confirm' },
+  'withdrawPayoutProposal': { method: 'POST', path: '/admin/v1/payout-proposals/{subject}/withdraw' },
   'previewPayoutExceptions': { method: 'GET', path: '/admin/v1/payout-exceptions/by-text', hasQuery: true },
   'closePayoutExceptionsByText': { method: 'POST', path: '/admin/v1/payout-exceptions/by-text/close', hasBody: true },
   'listPayoutRules': { method: 'GET', path: '/admin/v1/payout-rules', hasQuery: true, entries: 'rules', cursor: 'id' },
@@ -1750,6 +1786,35 @@ export interface AdminOperations {
    */
   withdrawPayoutDecision(exceptionId: PayoutExceptionId, options?: CallOptions): Call<PayoutException>
   /**
+   * List decisions that wait for a second person.
+   *
+   * Decisions about exceptions, and outcomes of payments recorded by hand, ordered by subject. A proposal ends when its exception is closed or its payment is answered. Batches that wait for approval and proposed rules are in their own lists.
+   *
+   * `GET /admin/v1/payout-proposals` (listPayoutProposals)
+   */
+  listPayoutProposals(query?: {
+    /** The subject of the last proposal of this page, to get the next page. */
+    after?: string | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<PayoutProposals, PayoutProposal>
+  /**
+   * Confirm a proposed decision.
+   *
+   * Carries out exactly what another person has proposed. A proposal that has ended is a 409 that says why. An operator key is refused.
+   *
+   * `POST /admin/v1/payout-proposals/{subject}/confirm` (confirmPayoutProposal)
+   */
+  confirmPayoutProposal(subject: string, options?: CallOptions): Call<SettledProposal>
+  /**
+   * Withdraw a proposed decision or outcome.
+   *
+   * Any operator may withdraw it. Another decision can then be proposed.
+   *
+   * `POST /admin/v1/payout-proposals/{subject}/withdraw` (withdrawPayoutProposal)
+   */
+  withdrawPayoutProposal(subject: string, options?: CallOptions): Call<SettledProposal>
+  /**
    * Preview closing all exceptions with a text.
    *
    * About `money_in`, `money_out` and `unmatched` only. What holds a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement, stays open.
@@ -1863,7 +1928,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
@@ -1886,7 +1951,7 @@ export interface AdminOperations {
     /** Only this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
     /** Only these actions. */
-    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
     /** Only this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */

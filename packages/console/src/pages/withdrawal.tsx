@@ -27,6 +27,7 @@ import { prefetch, useLoaded } from '../query.ts'
 import { isSandbox, may, session } from '../session.ts'
 import { RecordOutcome } from './operator/payment-outcome.tsx'
 import { payoutSteps } from './operator/payout-steps.tsx'
+import { Proposed } from './operator/proposals.tsx'
 
 type WithdrawalId = WithdrawalDetails['id']
 export function prefetchWithdrawal(id: string): void {
@@ -71,6 +72,7 @@ function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
             <WholeTimeline withdrawal={withdrawal} payout={payout} />
           </Panel>
           <div class="stack">
+            {payout?.proposal != null && <Proposed subject={payout.reference} proposal={payout.proposal} />}
             <Panel title="Amounts">
               <KeyValues
                 entries={[

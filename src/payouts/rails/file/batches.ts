@@ -7,7 +7,7 @@ import type { Currency } from '../../../money.ts'
 import { addDays, type Day, dayIn, instantAt, startOfDay } from '../../../time.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import * as exceptions from '../../exceptions.ts'
-import { dropProposals } from '../../proposals.ts'
+import { endProposals } from '../../proposals.ts'
 import * as railHolds from '../../rail-holds.ts'
 import { newBatchReference } from '../../reference.ts'
 import type { BatchToWrite, PaymentOrder } from '../bank-files.ts'
@@ -144,7 +144,7 @@ async function addToOpenBatch(
      where rail = ${name} and debtor = ${debtor} and value_date = ${valueDate}::date and is_instant = ${isInstant}
        and status = 'building' and closed_at is null
     returning id`.execute(tx)
-  await dropProposals(tx, idsOf(full.rows))
+  await endProposals(tx, { subjects: idsOf(full.rows), because: 'The batch is full and closed', now })
   const opened = await add()
   assert(opened !== undefined)
   return opened
@@ -197,7 +197,7 @@ export async function closeDue(
     update payout_batches set closed_at = ${now}
      where rail = ${rail.name} and status = 'building' and closed_at is null and cut_off_at <= ${now}
     returning id`.execute(tx)
-  await dropProposals(tx, idsOf(due.rows))
+  await endProposals(tx, { subjects: idsOf(due.rows), because: 'The batch was closed at its cut-off', now })
   await admitClosed(tx, { rail, now })
 }
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { FileRailScene } from '../../../../test/file-rail-scene.ts'
-import { listProposals, withdrawProposal } from '../../proposals.ts'
+import { listOpenProposals, listProposals, withdrawProposal } from '../../proposals.ts'
 import type { Decision } from './decisions.ts'
 import { closeException } from './decisions.ts'
-import { decide, decideOutcomeOfTwo } from './decisions-of-two.ts'
+import { confirmProposal, decide, decideOutcomeOfTwo } from './decisions-of-two.ts'
 
 let scene: FileRailScene
 beforeAll(async () => {
@@ -46,9 +46,39 @@ test('a proposed decision can be withdrawn, and then another one be made', async
   const id = await debited()
   const writeOff = { decision: 'write_off', partnerId: scene.harness.partner.id } as const
   await close(id, { person: 'Ada' }, writeOff)
-  await scene.inTx(tx => withdrawProposal(tx, id))
-  await expect(scene.inTx(tx => withdrawProposal(tx, id))).rejects.toThrow('No decision about')
+  const withdrawn = { subject: id, person: 'Ada', now: scene.harness.clock.now() }
+  await scene.inTx(tx => withdrawProposal(tx, withdrawn))
+  await expect(scene.inTx(tx => withdrawProposal(tx, withdrawn))).rejects.toThrow('No decision about')
   expect(await close(id, { person: 'Grace' }, { decision: 'ignore' })).toBe('closed')
+})
+
+test('a proposal ends with its exception or payment, and a later confirmation is told why', async () => {
+  const now = scene.harness.clock.now()
+  const confirmAs = (subject: string, person: string) =>
+    scene.inTx(tx => confirmProposal(tx, { subject, by: { person }, now }))
+  const id = await debited()
+  await expect(confirmAs(id, 'Grace')).rejects.toThrow('No decision about')
+  await close(id, { person: 'Ada' }, { decision: 'write_off', partnerId: scene.harness.partner.id })
+  await expect(confirmAs(id, 'ada')).rejects.toThrow('another person must confirm it')
+  await close(id, { person: 'Eve' }, { decision: 'ignore' })
+  await expect(confirmAs(id, 'Grace')).rejects.toThrow('The proposal of Ada has ended: Eve has closed the exception')
+  expect(await listOpenProposals(scene.harness.db, { take: 10 })).toEqual([])
+
+  const { payments, batchId } = await scene.sent(5_000, 6_000)
+  await scene.harness.pool.query('update payout_batches set approved_automatically = false where id = $1', [batchId])
+  const [first = '', second = ''] = payments.map(({ reference }) => reference)
+  for (const payment of [first, second])
+    await scene.inTx(tx =>
+      decideOutcomeOfTwo(tx, { payment, by: { person: 'Ada' }, note: 'portal', now, outcome: 'paid' }),
+    )
+  expect(await listOpenProposals(scene.harness.db, { take: 10 })).toHaveLength(2)
+  await scene.answer(`head;M${++messages}`, `failed;${first};5000EUR;AC04`)
+  await expect(confirmAs(first, 'Grace')).rejects.toThrow('has said that the payment is failed')
+  expect(await listOpenProposals(scene.harness.db, { take: 10 })).toMatchObject([{ reference: second, person: 'Ada' }])
+  await confirmAs(second, 'Grace')
+  await scene.run('read-rail-reports')
+  expect(await scene.statusesOf(payments)).toEqual(['failed', 'paid'])
+  await expect(confirmAs(second, 'Eve')).rejects.toThrow('is confirmed already')
 })
 
 test('a decision that cannot be carried out is refused to the first person, and nothing is proposed', async () => {

@@ -1,8 +1,9 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
+import { isIdOf } from '../../../ids.ts'
 import type * as exceptions from '../../exceptions.ts'
-import { confirm, dropProposals, proposeOrConfirm } from '../../proposals.ts'
-import type { Decider } from '../../two-people.ts'
+import { confirm, proposeOrConfirm, requireProposal } from '../../proposals.ts'
+import { type Decider, hasDecided } from '../../two-people.ts'
 import { findPayout } from './decided-payments.ts'
 import { closeException, type Decision, lockException } from './decisions.ts'
 import { decideOutcome, type OutcomeByHand } from './outcomes.ts'
@@ -29,7 +30,6 @@ export async function decide(
     if (done !== 'confirmed') return { exception, done }
   }
   const closed = await carryOut()
-  await dropProposals(tx, [exceptionId])
   return { exception: closed, done: 'closed' }
 }
 
@@ -47,6 +47,40 @@ export async function decideOutcomeOfTwo(
     if (done !== 'confirmed') return { partnerId, withdrawalId, reference, done }
   }
   return { ...(await carryOut()), done: 'decided' }
+}
+
+/** What a confirmed proposal has decided. */
+export type Confirmed = { partnerId: string | null; decision: string } & (
+  | { exceptionId: string }
+  | { reference: string; withdrawalId: string }
+)
+
+/**
+ * Confirms the decision about an exception or payment that another person has proposed, exactly as it was proposed.
+ * @param subject the exception, or the reference of the payment
+ * @throws Problem `NotFound` if nothing is proposed; `Conflict` if the proposal has ended, or the person cannot count as another one
+ */
+export async function confirmProposal(
+  tx: Tx,
+  { subject, by, now }: { subject: string; by: By; now: Date },
+): Promise<Confirmed> {
+  const isException = isIdOf('payoutException', subject)
+  // Before the proposal is read: what ends it holds the same lock.
+  if (isException) await lockException(tx, subject)
+  else await lockRail(tx, { rail: (await findPayout(tx, subject)).rail, for: 'records' })
+  const { decision, note, person } = await requireProposal(tx, subject)
+  if (hasDecided([{ person, login: null }], by))
+    throw problem('Conflict', 'You have proposed this decision; another person must confirm it')
+  const decided = JSON.parse(decision, (name, value) =>
+    name === 'amount' && typeof value === 'string' ? BigInt(value) : value,
+  )
+  if (isException) {
+    const { exception } = await decide(tx, { exceptionId: subject, by, note, now, ...(decided as Decision) })
+    return { exceptionId: subject, partnerId: exception.partnerId, decision }
+  }
+  const outcome = decided as OutcomeByHand
+  const { done: _, ...payment } = await decideOutcomeOfTwo(tx, { payment: subject, by, note, now, ...outcome })
+  return { ...payment, decision }
 }
 
 /** Whether the operator bears a charge of a return that is recorded by hand. */

@@ -1,7 +1,7 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import { newId } from '../../../ids.ts'
-import { proposeOrConfirm } from '../../proposals.ts'
+import { proposeOrConfirm, withdrawProposal } from '../../proposals.ts'
 import type { Decider } from '../../two-people.ts'
 import { closeByRule, requireText } from './not-ours.ts'
 import { lockRail } from './rail-lock.ts'
@@ -87,7 +87,7 @@ export async function change(
     throw problem('Conflict', `The rule is ${rule.status}, so that it cannot be ${to}`)
   await sql`
     update payout_rules set status = ${to}, ended_at = ${to === 'ended' ? now : null} where id = ${id}`.execute(tx)
-  await sql`delete from payout_proposals where subject = ${id}`.execute(tx)
+  if (rule.status === 'proposed') await withdrawProposal(tx, { subject: id, person: by.person, now })
   return { rule: await requireRule(tx, id), hasChanged: true }
 }
 

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { act } from '../../act.ts'
 import { admin } from '../../admin.ts'
 import { amountIn, Choice, Field, Form, readFields } from '../../components/form.tsx'
 import { KeyValues, Page, Panel, PendingPage } from '../../components/layout.tsx'
@@ -17,6 +16,7 @@ import type {
 import { reload, useLoaded } from '../../query.ts'
 import { session } from '../../session.ts'
 import { toast } from '../../toasts.ts'
+import { Proposed } from './proposals.tsx'
 
 const back = { href: '/console/operator/exceptions', title: 'Exceptions' }
 
@@ -76,7 +76,7 @@ export default function ExceptionPage() {
               </p>
             )}
           </Panel>
-          {value.closedAt === null && value.proposal !== null && <Proposed exception={value} />}
+          {value.closedAt === null && value.proposal !== null && <Proposed subject={id} proposal={value.proposal} />}
           {value.closedAt === null ? <Decide exception={value} /> : <Decided exception={value} />}
         </div>
         <Panel title="Details">
@@ -168,7 +168,7 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
         onSubmit={async fields => {
           const { closedAt } = await admin.closePayoutException(id, bodyOf(fields, exception))
           toast(closedAt === null ? 'Proposed: another person must make the same decision' : 'Closed')
-          reload('operator-exception')
+          reload('operator-exception', 'operator-proposals')
         }}
       >
         {problemOf => (
@@ -303,33 +303,6 @@ function BookFields({ partnerId, problemOf }: FieldsProps) {
         />
       </div>
     </>
-  )
-}
-
-/** A decision that another person confirms by making the same one. */
-function Proposed({ exception: { id, proposal } }: { exception: PayoutExceptionDetails }) {
-  if (proposal === null) return null
-  const { decision, ...others } = JSON.parse(proposal.decision) as Record<string, unknown>
-  return (
-    <Panel title="Proposed">
-      <KeyValues
-        entries={[
-          ['Decision', inWords(String(decision))],
-          ['With', Object.keys(others).length === 0 ? '–' : JSON.stringify(others)],
-          ['Why', proposal.note],
-          ['By', <Person key="by" who={proposal.person} />],
-          ['When', <Time key="at" at={proposal.proposedAt} />],
-        ]}
-      />
-      <p>It takes two people. Make the same decision below to confirm it.</p>
-      <button
-        type="button"
-        class="button"
-        onClick={() => void act(() => admin.withdrawPayoutDecision(id), 'Withdrawn', 'operator-exception')}
-      >
-        Withdraw the proposal
-      </button>
-    </Panel>
   )
 }
 

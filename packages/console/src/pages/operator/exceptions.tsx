@@ -11,12 +11,16 @@ import type { PayoutException } from '../../generated/admin.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 import { CloseByText, Rules } from './not-ours.tsx'
+import { WaitingProposals } from './proposals.tsx'
 
 const states = ['open', 'closed', 'all'] as const
 
 const columns: Column<PayoutException>[] = [
   { title: 'Since', cell: ({ openedAt }) => <Time at={openedAt} /> },
-  { title: 'State', cell: ({ decision }) => <State state={decision ?? 'open'} /> },
+  {
+    title: 'State',
+    cell: ({ decision, proposedBy }) => <State state={decision ?? (proposedBy === null ? 'open' : 'proposed')} />,
+  },
   { title: 'Kind', cell: ({ kind }) => inWords(kind) },
   { title: 'Reference', cell: ({ reference }) => reference ?? <span class="quiet">–</span>, isMinor: true },
   { title: 'Rail', cell: ({ rail }) => rail, isMinor: true },
@@ -59,6 +63,7 @@ export default function ExceptionsPage() {
         />
       }
     >
+      <WaitingProposals />
       <FilterBar>
         <OneFilter label="State" name="state" values={states} shown={state} />
       </FilterBar>

@@ -56,8 +56,8 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
     <>
       <p>
         For the payment of <Amount money={amount} /> that no file of the bank answers. A file that says the same later
-        changes nothing; a file that says something else opens an exception. If two people had to approve the batch,
-        another person must record the same outcome.
+        changes nothing; a file that says something else opens an exception. If two people had to approve the batch, or
+        the operator bears a charge, another person must record the same outcome.
       </p>
       <Form
         submit="Record the outcome"
@@ -65,7 +65,7 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
         onSubmit={async fields => {
           const { outcome: recorded } = await admin.decidePaymentOutcome(reference, bodyOf(fields, payment))
           toast(recorded === fields.outcome ? 'Recorded' : 'Proposed: another person must record the same outcome')
-          reload('operator-batch', 'withdrawal')
+          reload('operator-batch', 'operator-proposals', 'withdrawal')
           onDone()
         }}
       >

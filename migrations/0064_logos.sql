@@ -3,7 +3,7 @@
 set local lock_timeout = '5s';
 
 create table partner_logos (
-  partner_id text primary key references partners (id),
+  partner_id id primary key references partners (id),
   media_type text not null check (media_type in ('image/png', 'image/jpeg', 'image/webp')),
   bytes bytea not null,
   changed_at timestamptz not null,

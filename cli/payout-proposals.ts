@@ -14,7 +14,7 @@ export const payoutProposalsCommand = new Command('proposals').description(
   'Decisions about exceptions and payments that wait for a second person: list, confirm and withdraw them.',
 )
 
-// So many wait only where nobody confirms.
+// More wait only where decisions stay unconfirmed.
 const shownMax = 1_000
 
 payoutProposalsCommand

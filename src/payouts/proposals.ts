@@ -67,7 +67,7 @@ export async function withdrawProposal(
   return withdrawn
 }
 
-/** Ends the proposals about subjects that are settled. @param because a sentence for whoever confirms too late */
+/** Ends the proposals about subjects that are settled. @param because a sentence that a late confirmation is refused with */
 export async function endProposals(
   tx: Tx,
   { subjects, because, now }: { subjects: readonly string[]; because: string; now: Date },

@@ -118,15 +118,18 @@ test('a clock that is killed in the middle of a move goes on after the restart, 
   const after = await eventCounts(database)
   const countOf = (type: string) => (after.get(type) ?? 0) - (before.get(type) ?? 0)
   const { ran } = clock.lastMove
-  const closedCount = ran.find(({ due }: { due: string }) => due === 'cycle_close').count
+  // The bank says nothing about one of the demo's payments, and asking it comes between the closings.
+  const closings = ran.filter(({ due }: { due: string }) => due === 'cycle_close')
+  const closedCount = closings.reduce((sum: number, { count }: { count: number }) => sum + count, 0)
   expect(closedCount).toBeGreaterThanOrEqual(2)
+  // One more than the two was held by the demo.
   expect({
     held: countOf('withdrawal.held'),
     submitted: countOf('withdrawal.submitted'),
     paid: countOf('withdrawal.paid'),
     expired: countOf('intent.expired'),
     closed: countOf('pay_cycle.closed'),
-  }).toEqual({ held: 2, submitted: 2, paid: 2, expired: 1, closed: closedCount })
+  }).toEqual({ held: 2, submitted: 3, paid: 3, expired: 1, closed: closedCount })
   const verified = await openwage(['ledger', 'verify', '--json'], database)
   expect([verified.code, JSON.parse(verified.stdout).agree]).toEqual([0, true])
 })

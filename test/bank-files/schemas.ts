@@ -95,6 +95,7 @@ assert.deepEqual(await partsOfSample('camt.054.001.04-returns.xml'), [
       messageId: '20201124375204228763929',
       createdAt: new Date('2020-11-25T00:29:29Z'),
       account: 'CH5109000000250092291',
+      currency: null,
     },
   },
   {

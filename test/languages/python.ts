@@ -30,7 +30,7 @@ const examples: Record<string, Record<string, object>> = {
     Members: { members: [member], total: 1, skip: 0, take: 50 },
   },
   'openapi-representation.json': {
-    Member: member,
+    Member: { ...member, metadata: { team: 'north' } },
     Money: gbp,
   },
 }

@@ -18,7 +18,8 @@ import {
 
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
 const runs = Number(PROPERTY_RUNS ?? extent({ short: 5, long: 200 }))
-const seed = Number(PROPERTY_SEED ?? Math.floor(Math.random() * 2 ** 31))
+// Fixed, so that a check of a change has the same answer each time; PROPERTY_SEED=$RANDOM searches elsewhere.
+const seed = Number(PROPERTY_SEED ?? 2026)
 
 // A Monday.
 const startAt = new Date('2026-01-12T09:00:00.000Z')
@@ -408,6 +409,8 @@ class Scene {
     const booking = this.#bookingOf(exception)
     // The operator knows the payment that the bank names in words, and now and then takes another for it.
     const own = booking?.parts.find(({ reference }) => reference !== null)?.reference
+    // Books no debit of ours as other money: the return of the payment would then count twice.
+    if (decision === 'book' && own !== undefined) return
     const reference = (payment === 0 ? undefined : own) ?? choose([...this.#bank.moved().keys()], payment)
     const partnerId = program.idOf(booking?.iban === ibans.own ? 'p2' : 'p0')
     if (decision === 'attach' && reference === undefined) return

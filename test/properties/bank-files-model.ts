@@ -788,10 +788,14 @@ export class BankFilesModel {
   }
 
   #book(
-    { rail, kind, about, amount }: Exception,
+    { rail, kind, about, outcome, amount, isBooked }: Exception,
     { partner, reference: given }: { partner: string; reference: string | null },
   ): void {
-    if ((kind !== 'money_in' && kind !== 'money_out') || amount === null) throw new Refused()
+    // Money that came back for a payment, as money of its partner.
+    const isCredit = isBooked && outcome === 'returned' && (kind === 'amount' || kind === 'contradiction')
+    if ((kind !== 'money_in' && kind !== 'money_out' && !isCredit) || amount === null) throw new Refused()
+    const payment = this.withdrawals.get(about ?? '')
+    if (isCredit && (payment === undefined || partner !== ofMember(payment.member).partner)) throw new Refused()
     const known = this.#movements.filter(
       each =>
         each.partner === partner && each.rail === rail && each.amount === amount && each.reference === (given ?? about),

@@ -21,7 +21,8 @@ import { checkRuns } from './checked.ts'
 // PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and PROPERTY_PATH, printed by a failure, to reproduce it.
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
 const runs = Number(PROPERTY_RUNS ?? extent({ short: 6, long: 200 }))
-const seed = Number(PROPERTY_SEED ?? Math.floor(Math.random() * 2 ** 31))
+// Fixed, so that a check of a change has the same answer each time; PROPERTY_SEED=$RANDOM searches elsewhere.
+const seed = Number(PROPERTY_SEED ?? 2026)
 
 // A Monday. The runs end before the clocks change, and before Easter.
 const startAt = new Date('2026-01-12T09:00:00.000Z')

@@ -782,8 +782,10 @@ export class BankFilesModel {
       each.rail === rail && (each.outcome === null || each.outcome === 'paid') && isRecordedSent(each)
     if (all.length === 0 || !all.every(isPossible)) throw new Refused()
     if (batch !== undefined) batch.isGivenBack = true
+    // A booked return shows that the payment was made.
+    const unanswered = payment !== undefined && isBooked && reported === 'returned' ? 'returned' : 'failed'
     for (const each of all)
-      this.#end(each, each.outcome === null ? 'failed' : 'returned', payment ? restrictionOf(code) : null)
+      this.#end(each, each.outcome === null ? unanswered : 'returned', payment ? restrictionOf(code) : null)
     this.#settle(rail)
   }
 

@@ -27,12 +27,14 @@ export type Request =
 
 type Answer = { status: number; body: string; location: string | null }
 
-/** Acknowledged: it took effect. Refused: it never will. Unknown: the client gave up before a definite response. */
+/** Acknowledged: it took effect. Refused: it never will. Unknown: an attempt had no definite response. */
 export type Outcome = 'acknowledged' | 'refused' | 'unknown'
 
-export function outcomeOf({ answers: [first] }: RequestRecord): Outcome {
+export function outcomeOf({ attempts, answers: [first] }: RequestRecord): Outcome {
   if (first === undefined) return 'unknown'
-  return first.status < 300 ? 'acknowledged' : 'refused'
+  if (first.status < 300) return 'acknowledged'
+  // No key keeps a refusal, so an earlier attempt without a response may arrive after the refused one, and take effect.
+  return attempts === 1 ? 'refused' : 'unknown'
 }
 
 export function amountOfIntent(serial: number): number {

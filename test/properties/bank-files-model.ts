@@ -507,6 +507,8 @@ export class BankFilesModel {
     const entries = this.#entries.get(of) ?? []
     const isKnown = entries.some(({ bank }) => bank === entry?.bank)
     if (entry !== undefined && !isKnown) this.#entries.set(of, [...entries, entry])
+    // A return that another message has reported is applied, or left to an operator.
+    if (isKnown && entry?.isReturn) return undefined
     const kind = this.#meaningOf({ of, outcome, amount, code, entry, entries })
     // What another message has said of the same entry.
     return isKnown ? undefined : kind

@@ -189,11 +189,13 @@ async function seedBatch(databaseUrl: string): Promise<void> {
     await client.query(`
       set session_replication_role = replica;
       truncate bank_records, staged_bank_records, bank_statements, payout_exceptions, bank_files, payouts, payout_batches cascade;
+      insert into partners (id, name, country, time_zone, created_at) values ('par_1', 'Bakery', 'DE', 'Europe/Berlin', now())
+          on conflict do nothing;
       insert into payout_batches (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
                                   payment_count, control_total, created_at, closed_at, sending_at, sent_at)
       select 'bat_1', '${bankMessage.batchMessageId}', 'sepa', 'EUR', 'default', '${valueDate}', false, now(), 'sent',
              count(*), sum(amount), now(), now(), now(), now() from payments;
-      insert into payout_batch_copies (batch_id, number, kind, at) values ('bat_1', 1, 'delivery', now());
+      insert into payout_batch_copies (batch_id, number, kind, at, day) values ('bat_1', 1, 'delivery', now(), '${valueDate}');
       insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at, batch_id)
       select 'par_1', 'w_' || reference, reference, 'sepa', amount, 'EUR', now(), 'bat_1' from payments`)
     await client.query(

@@ -33,6 +33,8 @@ export function referenceOf(payCycleId: string): string {
 
 // A text of a bank has some hundred characters. More than this many references in it are none of ours.
 const referencesMax = 20
+const spreadPrefix = new RegExp([...referencePrefix].join('[^A-Z0-9]*'), 'i')
+const anyReference = new RegExp(`(?=${referencePrefix}([0-9A-Z]{${referenceCharsOfId}}))`, 'g')
 
 /**
  * The references of settlements in some texts, written with any spaces, punctuation and letter case. Without the prefix, as
@@ -40,10 +42,10 @@ const referencesMax = 20
  */
 export function referencesIn(texts: readonly string[]): string[] {
   const found = texts.flatMap(text => {
-    if (!/O[^A-Z0-9]*W[^A-Z0-9]*S/i.test(text)) return []
+    if (!spreadPrefix.test(text)) return []
     const plain = text.toUpperCase().replace(/[^A-Z0-9]/g, '')
     // At every position, because the characters before a reference can look like the beginning of one.
-    return [...plain.matchAll(/(?=OWS([0-9A-Z]{14}))/g)].map(([, characters = '']) => characters)
+    return [...plain.matchAll(anyReference)].map(([, characters = '']) => characters)
   })
   return [...new Set(found)].slice(0, referencesMax)
 }

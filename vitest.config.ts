@@ -20,5 +20,7 @@ export default defineConfig({
     sequence: { sequencer: Order },
     testTimeout: isLong ? 300_000 : 30_000,
     hookTimeout: 60_000,
+    // What a test waits for can take seconds on a busy machine; the default is one.
+    expect: { poll: { timeout: 15_000 } },
   },
 })

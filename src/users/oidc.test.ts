@@ -197,12 +197,15 @@ test('a sign-in that waits for the user to be unlinked opens no session by the o
     const actor = { kind: 'cli', name: 'ops', address: null, requestId: null } as const
     await unlink(tx, { userId, actor, now: byGroup.clock.now() })
     const signingIn = through(browser, withoutAddress)
-    await vi.waitFor(async () => {
-      const { rows } = await byGroup.pool.query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      if (rows.length === 0) throw new Error('The sign-in does not wait')
-    })
+    await vi.waitFor(
+      async () => {
+        const { rows } = await byGroup.pool.query(
+          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        )
+        if (rows.length === 0) throw new Error('The sign-in does not wait')
+      },
+      { timeout: 15_000 },
+    )
     return { signingIn }
   })
   expect(await signingIn).toBe('/console/sign-in?fault=no_account')

@@ -40,12 +40,15 @@ async function during<T>(
     const promise = request().finally(() => {
       isDone = true
     })
-    await vi.waitFor(async () => {
-      const { rows } = await harness.pool.query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      if (!isDone && rows.length === 0) throw new Error('The request does not wait')
-    })
+    await vi.waitFor(
+      async () => {
+        const { rows } = await harness.pool.query(
+          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        )
+        if (!isDone && rows.length === 0) throw new Error('The request does not wait')
+      },
+      { timeout: 15_000 },
+    )
     return { promise }
   })
   return await promise

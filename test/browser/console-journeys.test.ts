@@ -86,7 +86,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     // Leaving the page does at once what could still be undone.
     await page.goto(`${pages.origin}/console/${harness.partner.id}/withdrawals/${id}`)
     const statusOfOther = async () => (await harness.call('GET', `/v1/pay/withdrawals/${other.id}`)).body.status
-    await expect.poll(statusOfOther, { timeout: 3_000 }).toBe('cancelled')
+    await expect.poll(statusOfOther, { timeout: 15_000 }).toBe('cancelled')
     await page.getByRole('link', { name: 'Sam Okafor' }).click()
     await page.getByText('•••• 4958').waitFor()
     expect(await page.getByRole('button', { name: 'Show' }).count()).toBe(0)

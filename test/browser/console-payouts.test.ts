@@ -700,17 +700,6 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       page.getByRole('button', { name: 'Export CSV' }).click(),
     ])
     expect((await bytesOf(all)).toString().trim().split('\r\n')).toHaveLength(1 + open + 1_000)
-
-    // What a reader waits for, on the server: a page of each list does not grow with what lies behind it.
-    for (const path of [
-      `/payout-batches/${batch.id}/payments`,
-      '/payout-exceptions',
-      `/payouts/${payments[0]?.reference}`,
-    ]) {
-      const startedMs = performance.now()
-      expect((await operator.call('GET', path)).status).toBe(200)
-      expect(performance.now() - startedMs, path).toBeLessThan(1_000)
-    }
     await close(page)
   })
 })

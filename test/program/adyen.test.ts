@@ -52,11 +52,14 @@ test('a withdrawal is paid through Adyen by the configured program, and status a
   const { memberId } = (await (await api('/v1/members', member)).json()) as { memberId: string }
   await api('/v1/pay/run', { payDetails: [{ memberId, money: { amount: 5_000, currency: 'EUR' } }] })
   const asked = { memberId, amount: { amount: 5_000, currency: 'EUR' } }
-  const withdrawalIntentId = await vi.waitFor(async () => {
-    const intent = (await (await api('/v1/pay/withdrawals/intent', asked)).json()) as { withdrawalIntentId: string }
-    expect(intent.withdrawalIntentId).toMatch(/^wi_/)
-    return intent.withdrawalIntentId
-  })
+  const withdrawalIntentId = await vi.waitFor(
+    async () => {
+      const intent = (await (await api('/v1/pay/withdrawals/intent', asked)).json()) as { withdrawalIntentId: string }
+      expect(intent.withdrawalIntentId).toMatch(/^wi_/)
+      return intent.withdrawalIntentId
+    },
+    { timeout: 15_000 },
+  )
   const completed = await api('/v1/pay/withdrawals/complete', { withdrawalIntentId })
   const location = completed.headers.get('location') ?? ''
   // The worker's next minute, now.

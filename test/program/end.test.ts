@@ -48,7 +48,7 @@ test.concurrent('a graceful stop fails /readyz while it still serves, then accep
   }
   const running = request(`${service.address}/v1/pay/withdrawals/intent`, intent)
   running.write(body.slice(0, 10))
-  await vi.waitFor(async () => expect(await hasArrived(database)).toBe(true))
+  await vi.waitFor(async () => expect(await hasArrived(database)).toBe(true), { timeout: 15_000 })
   const unfinished = request(`${service.address}/v1/pay/withdrawals/intent`, intent)
   const upload = request(`${service.address}/v1/members/jobs/csv`, {
     method: 'PUT',
@@ -64,7 +64,7 @@ test.concurrent('a graceful stop fails /readyz while it still serves, then accep
   expect(await ready()).toBe(200)
 
   service.child.kill('SIGTERM')
-  await vi.waitFor(async () => expect(await ready()).toBe(503))
+  await vi.waitFor(async () => expect(await ready()).toBe(503), { timeout: 15_000 })
   const answer = await get(service)
   expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close'])
   await vi.waitFor(async () => await expect(get(service)).rejects.toThrow('fetch failed'), { timeout: 10_000 })

@@ -172,7 +172,7 @@ const handle = event => console.log('handled ' + event.id)
   expect([await post(signature), await post(signature), await post('v1,bm90IHRoZSBzaWduYXR1cmU=')]).toEqual([
     204, 204, 400,
   ])
-  await vi.waitFor(() => expect(printed.slice(1)).toEqual(['handled evt_1']))
+  await vi.waitFor(() => expect(printed.slice(1)).toEqual(['handled evt_1']), { timeout: 15_000 })
   child.kill()
   await once(child, 'close')
   await rm(folder, { recursive: true })

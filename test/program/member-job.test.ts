@@ -27,7 +27,7 @@ test('a kill while a file is read leaves no trace, and a job killed while it is 
   await vi.waitFor(async () => expect(await copies(database)).toBeGreaterThan(0), { interval: 1, timeout: 10_000 })
   await kill(service)
   expect(await lost).toBe('lost')
-  await vi.waitFor(async () => expect(await copies(database)).toBe(0))
+  await vi.waitFor(async () => expect(await copies(database)).toBe(0), { timeout: 15_000 })
   expect(await tamper(database, 'select from member_jobs union all select from member_job_rows')).toEqual([])
 
   service = await start(database)

@@ -290,11 +290,14 @@ async function emailsOf({ OPENWAGE_API_KEY: key }: Settings): Promise<string[]> 
 }
 
 async function jobsOf({ OPENWAGE_API_KEY: key }: Settings): Promise<{ id: string; progress: { type: string } }[]> {
-  const answer = await vi.waitFor(async () => {
-    const response = await get(service, { key, path: '/v1/members/jobs' })
-    assert.equal(response.status, 200)
-    return response
-  })
+  const answer = await vi.waitFor(
+    async () => {
+      const response = await get(service, { key, path: '/v1/members/jobs' })
+      assert.equal(response.status, 200)
+      return response
+    },
+    { timeout: 15_000 },
+  )
   return ((await answer.json()) as { jobs: { id: string; progress: { type: string } }[] }).jobs
 }
 

@@ -25,7 +25,7 @@ test('the commands in docs/reference/errors.md trigger Forbidden and Unprocessab
   const intent = { memberId: members[0]?.memberId, amount: { amount: 1_000, currency: 'GBP' } }
   const quote = async (key?: string) => outcomeOf(await ask(service, 'POST', '/v1/pay/withdrawals/intent', intent, key))
   const eventually = async (outcome: string) =>
-    await vi.waitFor(async () => expect(await quote()).toBe(outcome), { timeout: 2_000 })
+    await vi.waitFor(async () => expect(await quote()).toBe(outcome), { timeout: 15_000 })
 
   // The outcome before any of them is triggered.
   const ordinary = await quote()

@@ -26,7 +26,9 @@ test('a first start on a terminal shows its steps and then the banner, then each
 
   const [, address] = /API +(http\S+)/.exec(terminal.screen()) ?? []
   await fetch(`${address}/livez`)
-  await vi.waitFor(() => expect(terminal.screen()).toMatch(/\[\d\d:\d\d:\d\d\] INFO: GET \/livez 200 in [\d.]+ ms/))
+  await vi.waitFor(() => expect(terminal.screen()).toMatch(/\[\d\d:\d\d:\d\d\] INFO: GET \/livez 200 in [\d.]+ ms/), {
+    timeout: 15_000,
+  })
   terminal.pressCtrlC()
   expect(await terminal.ended).toBe(0)
   expect(terminal.screen().trimEnd().split('\n').at(-1)).toBe(

@@ -55,7 +55,7 @@ test('an upload for which the temporary folder has no room is 503 wherever files
     expect([answer.status, answer.headers.get('retry-after')], `${name}: ${await answer.text()}`).toEqual([503, '60'])
   }
   expect(service.log()).toContain('EFBIG')
-  await vi.waitFor(() => expect(openUploads(service)).toEqual([]))
+  await vi.waitFor(() => expect(openUploads(service)).toEqual([]), { timeout: 15_000 })
   expect(readdirSync(folder)).toEqual([])
   expect(await rows(settings)).toEqual(before)
 

@@ -935,13 +935,16 @@ describe('an exception', () => {
         () => 'closed',
         error => String(error),
       )
-      await vi.waitFor(async () => {
-        const { rows } = await sql`
+      await vi.waitFor(
+        async () => {
+          const { rows } = await sql`
           select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
-          harness.db,
-        )
-        expect(rows).toHaveLength(1)
-      })
+            harness.db,
+          )
+          expect(rows).toHaveLength(1)
+        },
+        { timeout: 15_000 },
+      )
       await exceptions.closeBlocked(tx, { rail: settings.name, reference, now })
     })
     expect(await closing).toBe('Conflict: The exception is closed already')

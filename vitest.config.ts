@@ -18,8 +18,8 @@ export default defineConfig({
     // Node runs our TypeScript as it does in production. Vite would transform each of the 400 files for each worker again.
     experimental: { viteModuleRunner: false },
     sequence: { sequencer: Order },
-    testTimeout: isLong ? 300_000 : 30_000,
-    hookTimeout: 60_000,
+    testTimeout: isLong ? 600_000 : 60_000,
+    hookTimeout: 120_000,
     // What a test waits for can take seconds on a busy machine; the default is one.
     expect: { poll: { timeout: 15_000 } },
   },

@@ -31,7 +31,7 @@ import { EmbeddedPostgresProblem } from './problem.ts'
 import { superuser } from './roles.ts'
 import { asUser, isRoot, run, serverUser } from './server-user.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 const checkoutDir = join(import.meta.dirname, '../..')
 const pgdataName = `postgres-${findPackage().major}`
@@ -207,7 +207,7 @@ test('a killed server is restarted at the same address for all its users', async
   await query(first, 'create table kept ()')
   const killed = await serverPid(first)
   process.kill(killed, 'SIGKILL')
-  await vi.waitFor(() => expect(onBack).toHaveBeenCalledOnce(), { timeout: 10_000, interval: 20 })
+  await vi.waitFor(() => expect(onBack).toHaveBeenCalledOnce(), { timeout: 45_000, interval: 20 })
   expect(onLost).toHaveBeenCalledOnce()
   expect(await serverPid(first)).not.toBe(killed)
   expect(await query(second, 'select * from kept')).toEqual([])
@@ -423,7 +423,7 @@ async function problemOf(start: Promise<unknown>): Promise<string> {
 }
 
 async function nothingRuns(dataDir: string): Promise<void> {
-  await vi.waitFor(() => expect(processesOf(dataDir)).toEqual([]), { timeout: 10_000, interval: 20 })
+  await vi.waitFor(() => expect(processesOf(dataDir)).toEqual([]), { timeout: 45_000, interval: 20 })
 }
 
 /** Servers and keepers both have the folder in their arguments. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { newDatabase, openwage, type Service, start, tidyUp } from '../program/program.ts'
 import { executablePath, expectAccessible, launch } from './chromium.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 const password = 'correct horse battery'
 let browser: Browser

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { baseEnvironment, newDatabase, type Service, start, tidyUp } from '../program/program.ts'
 import { executablePath, expectAccessible, launch } from './chromium.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 const screenshots = process.env.SCREENSHOTS

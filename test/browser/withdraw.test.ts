@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../harness.ts'
 import { executablePath, expectAccessible, launch } from './chromium.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 const phone = { viewport: { width: 360, height: 740 }, locale: 'en-GB', timezoneId: 'Europe/London' }
 const screenshots = process.env.SCREENSHOTS

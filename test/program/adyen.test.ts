@@ -5,7 +5,7 @@ import { afterAll, expect, test, vi } from 'vitest'
 import { startAdyen } from '../adyen/service.ts'
 import { newDatabase, openwage, serve, tamper, tidyUp } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 const folder = mkdtempSync(path.join(tmpdir(), 'openwage-adyen-'))
 afterAll(async () => {
@@ -65,12 +65,12 @@ test('a withdrawal is paid through Adyen by the configured program, and status a
   // The worker's next minute, now.
   const runNow = (task: string) => tamper(settings, `select graphile_worker.add_job('${task}')`)
   await runNow('submit-withdrawals')
-  await vi.waitFor(() => expect(service.transfers()).toHaveLength(1), { timeout: 20_000, interval: 100 })
+  await vi.waitFor(() => expect(service.transfers()).toHaveLength(1), { timeout: 45_000, interval: 100 })
   await service.settle()
   expect(service.notifications.map(({ status }) => status)).toEqual([200, 200])
   await runNow('read-rail-reports')
   await vi.waitFor(async () => expect(await (await api(location)).json()).toMatchObject({ status: 'paid' }), {
-    timeout: 20_000,
+    timeout: 45_000,
     interval: 100,
   })
 

@@ -22,7 +22,7 @@ import {
 import { closedAddress, closeServers, serveHere, startProxy } from './proxy.ts'
 import { closeTerminals, inTerminal } from './terminal.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 let service: Served
 let database: { DATABASE_URL: string }
@@ -42,7 +42,7 @@ afterEach(async () => {
   await closeServers()
 })
 
-const wait = { timeout: 20_000, interval: 20 }
+const wait = { timeout: 45_000, interval: 20 }
 
 test('a key that is typed in is not shown, is stored for its owner alone, and is used from then on until the logout', async () => {
   const XDG_CONFIG_HOME = newFolder()

@@ -16,7 +16,7 @@ import {
   tidyUp,
 } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 afterEach(tidyUp)
 
 test('an operator can create a partner, a tier and a key that works until it is revoked', async () => {

@@ -4,7 +4,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { newDatabase, newDataDir, openwage, serve, start, tidyUp } from './program.ts'
 import { closeTerminals, inTerminal } from './terminal.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 afterEach(async () => {
   closeTerminals()
   await tidyUp()

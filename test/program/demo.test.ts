@@ -10,7 +10,7 @@ import { seedDemo } from '../../src/sandbox/demo.ts'
 import { extent } from '../long.ts'
 import { newDatabase, serve, tidyUp } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 afterEach(tidyUp)
 
 const newcomer = { OPENWAGE_RAILS: '', OPENWAGE_MODE: 'sandbox', DATABASE_URL: '' } as const

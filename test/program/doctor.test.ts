@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Finding } from '../../src/operators/finding.ts'
 import { type Environment, newDatabase, newDataDir, openwage, serve, tamper, tidyUp } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 const sepa = {
   name: 'sepa',
@@ -112,7 +112,7 @@ test('each missing thing is named with its command, and is fine once it is done'
   expect(await said('webhooks', settings)).toEqual([expect.stringContaining(`hint: ${acme} has no webhook endpoint`)])
   const service = await serve(settings)
   await vi.waitFor(async () => expect(await said('workers', settings)).toEqual(['ok: 1 worker running']), {
-    timeout: 30_000,
+    timeout: 45_000,
   })
   const api = async (method: string, at: string, body: unknown) => {
     const headers = { 'x-api-key': key, 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() }

@@ -22,14 +22,14 @@ import {
   tidyUp,
 } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 afterAll(tidyUp)
 
 // Concurrent, because one of them waits for nine seconds.
 test.concurrent('a service started by npm exits when npm is killed', async () => {
   const database = await newDatabase({ hasDemo: true })
   const pid = await killedNpm(database)
-  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000 })
+  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 45_000 })
 })
 
 test.concurrent('a graceful stop fails /readyz while it still serves, then accepts no new requests, finishes the running ones and rejects an unfinished body and an unfinished upload', async () => {
@@ -59,7 +59,7 @@ test.concurrent('a graceful stop fails /readyz while it still serves, then accep
   unfinished.write('{')
   upload.write('email,first_name\n')
   const endless = setInterval(() => upload.write('sam.okafor@example.com,Sam\n'), 10)
-  await vi.waitFor(async () => expect(isReceiving(service.pid, folder)).toBe(true), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(isReceiving(service.pid, folder)).toBe(true), { timeout: 45_000 })
   const ready = async () => (await fetch(`${service.address}/readyz`)).status
   expect(await ready()).toBe(200)
 
@@ -67,7 +67,7 @@ test.concurrent('a graceful stop fails /readyz while it still serves, then accep
   await vi.waitFor(async () => expect(await ready()).toBe(503), { timeout: 15_000 })
   const answer = await get(service)
   expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close'])
-  await vi.waitFor(async () => await expect(get(service)).rejects.toThrow('fetch failed'), { timeout: 10_000 })
+  await vi.waitFor(async () => await expect(get(service)).rejects.toThrow('fetch failed'), { timeout: 45_000 })
   running.end(body.slice(10))
   const [response] = await once(running, 'response')
   expect(response.statusCode).toBe(201)
@@ -117,7 +117,7 @@ test('a service killed during an upload leaves no file behind', async () => {
   upload.on('error', () => undefined)
   upload.write('email,account_number\n')
   await vi.waitFor(async () => expect(isReceiving(service.pid, folder)).toBe(true), {
-    timeout: 10_000,
+    timeout: 45_000,
   })
   service.child.kill('SIGKILL')
   await service.ended
@@ -140,7 +140,7 @@ test.concurrent('a request stuck in PostgreSQL delays the exit by ten seconds at
     body: list,
   })
   const cutOff = expect(hanging).rejects.toThrow()
-  await vi.waitFor(async () => expect(await tamper(database, sleeping)).not.toEqual([]), { timeout: 10_000 })
+  await vi.waitFor(async () => expect(await tamper(database, sleeping)).not.toEqual([]), { timeout: 45_000 })
   const { code, stderr } = await service.stop()
   expect(code).toBe(1)
   expect(stderr).toContain('still running after 9 s')
@@ -183,7 +183,7 @@ describe('on the embedded PostgreSQL', () => {
     await lock.connect()
     await lock.query('begin; lock table withdrawal_intents in access exclusive mode')
     await tamper({ socketDir }, `select graphile_worker.add_job('expire-intents')`)
-    await vi.waitFor(async () => expect(await tamper({ socketDir }, waiting)).not.toEqual([]), { timeout: 10_000 })
+    await vi.waitFor(async () => expect(await tamper({ socketDir }, waiting)).not.toEqual([]), { timeout: 45_000 })
     killPostmaster(dataDir)
 
     const statuses = new Set<number>()
@@ -235,7 +235,7 @@ describe('on the embedded PostgreSQL', () => {
       child.stderr.setEncoding('utf8').on('data', text => {
         stderr += text
       })
-      await vi.waitFor(() => expect(stderr).toContain('Server listening'), { timeout: 20_000, interval: 1 })
+      await vi.waitFor(() => expect(stderr).toContain('Server listening'), { timeout: 45_000, interval: 1 })
       setTimeout(() => killPostmaster(dataDir), afterMs)
       const address = /Server listening at (http:[^"]+)"/.exec(stderr)?.[1]
       const works = async () => {
@@ -246,9 +246,9 @@ describe('on the embedded PostgreSQL', () => {
         ended.then(() => `ended with ${child.exitCode}`),
         // The kill may come before or after the first probe.
         vi
-          .waitFor(() => expect(stderr).toMatch(/PostgreSQL is back/), { timeout: 20_000 })
+          .waitFor(() => expect(stderr).toMatch(/PostgreSQL is back/), { timeout: 45_000 })
           .then(async () => {
-            await vi.waitFor(works, { timeout: 20_000 })
+            await vi.waitFor(works, { timeout: 45_000 })
             return 'serves'
           }),
       ])
@@ -273,7 +273,7 @@ async function killedNpm({ DATABASE_URL }: { DATABASE_URL: string }): Promise<nu
   shell.stdout.setEncoding('utf8').on('data', text => {
     stdout += text
   })
-  await vi.waitFor(() => expect(stdout).toContain('Press Ctrl-C to stop.'), { timeout: 30_000 })
+  await vi.waitFor(() => expect(stdout).toContain('Press Ctrl-C to stop.'), { timeout: 45_000 })
   shell.kill('SIGKILL')
   return Number(/pid (\d+)/.exec(stdout)?.[1])
 }
@@ -285,7 +285,7 @@ function killPostmaster(dataDir: string): void {
 
 async function healthAddress({ log }: { log(): string }): Promise<string> {
   const pattern = /Server listening at (http:[^"]+)"/
-  await vi.waitFor(() => expect(log()).toMatch(pattern), { timeout: 10_000 })
+  await vi.waitFor(() => expect(log()).toMatch(pattern), { timeout: 45_000 })
   return pattern.exec(log())?.[1] ?? ''
 }
 

@@ -21,7 +21,7 @@ import {
   tidyUp,
 } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -120,7 +120,7 @@ sleep() {
   // The worker's next minute, now.
   const runNow = async (task: string, until: string) => {
     await tamper(live, `select graphile_worker.add_job('${task}')`)
-    await vi.waitFor(async () => expect(await tamper(live, until)).toHaveLength(1), { timeout: 20_000, interval: 100 })
+    await vi.waitFor(async () => expect(await tamper(live, until)).toHaveLength(1), { timeout: 45_000, interval: 100 })
   }
   await tamper(live, "update payout_batches set cut_off_at = now() - interval '1 second'")
   await runNow('send-payout-batches', 'select 1 from payout_batches where closed_at is not null')
@@ -160,7 +160,7 @@ const handle = event => console.log('handled ' + event.id)
   const child = spawn(process.execPath, ['receiver.mjs'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
   const printed: string[] = []
   child.stdout.setEncoding('utf8').on('data', (text: string) => printed.push(...text.trim().split('\n')))
-  await vi.waitFor(() => expect(printed).toHaveLength(1), { timeout: 20_000, interval: 50 })
+  await vi.waitFor(() => expect(printed).toHaveLength(1), { timeout: 45_000, interval: 50 })
   const body = JSON.stringify({ id: 'evt_1', type: 'withdrawal.paid' })
   const sentAt = new Date()
   const signature = new Webhook(secret).sign('evt_1', sentAt, body)
@@ -198,7 +198,7 @@ test.runIf(hasPython)(
     const child = spawn('python3', ['-c', readersPart + onFreePort], { env, stdio: ['ignore', 'pipe', 'ignore'] })
     const printed: string[] = []
     child.stdout.setEncoding('utf8').on('data', (text: string) => printed.push(...text.trim().split('\n')))
-    await vi.waitFor(() => expect(printed).toHaveLength(1), { timeout: 20_000, interval: 50 })
+    await vi.waitFor(() => expect(printed).toHaveLength(1), { timeout: 45_000, interval: 50 })
     const post = async (body: string, { age = 0 } = {}) => {
       const sentAt = new Date(Date.now() - age * 1_000)
       const headers = {

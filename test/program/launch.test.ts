@@ -6,7 +6,7 @@ import path from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
 import { baseEnvironment, newDatabase, processesNaming, tidyUp } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 const copies: string[] = []
 afterEach(async () => {
   for (const copy of copies.splice(0)) rmSync(copy, { recursive: true })
@@ -60,7 +60,7 @@ test.each(nodes)('%s forwards arguments, output and exit code', async (_, option
 test.each(nodes)('%s forwards a signal and leaves no process', async (_, options) => {
   const { DATABASE_URL } = await newDatabase({ hasDemo: true })
   const { child, said, outcome } = run([...options, launcher, 'start'], { DATABASE_URL, PORT: '0' })
-  await vi.waitFor(() => expect(said()).toContain('Press Ctrl-C to stop.'), { timeout: 30_000 })
+  await vi.waitFor(() => expect(said()).toContain('Press Ctrl-C to stop.'), { timeout: 45_000 })
   child.kill('SIGTERM')
   const { code, stderr } = await outcome
   expect(code).toBe(0)
@@ -72,11 +72,11 @@ test('a program whose launcher is killed ends too, and leaves its port free', as
   const [, [, options]] = nodes
   const { DATABASE_URL } = await newDatabase({ hasDemo: true })
   const { child, said } = run([...options, launcher, 'start'], { DATABASE_URL, PORT: '0' })
-  await vi.waitFor(() => expect(said()).toContain('Press Ctrl-C to stop.'), { timeout: 30_000 })
+  await vi.waitFor(() => expect(said()).toContain('Press Ctrl-C to stop.'), { timeout: 45_000 })
   const address = /API +(\S+)/.exec(said())?.[1] ?? ''
   expect((await fetch(`${address}/livez`)).status).toBe(200)
   child.kill('SIGKILL')
-  await vi.waitFor(async () => await expect(fetch(`${address}/livez`)).rejects.toThrow(), { timeout: 20_000 })
+  await vi.waitFor(async () => await expect(fetch(`${address}/livez`)).rejects.toThrow(), { timeout: 45_000 })
 })
 
 /** A folder that contains only the launcher. */

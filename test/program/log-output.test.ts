@@ -5,7 +5,7 @@ import path from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
 import { baseEnvironment, get, newDatabase, type Service, start, tidyUp } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 afterEach(tidyUp)
 
 // Losing log lines is better than losing the service.
@@ -34,7 +34,7 @@ test('a service piped into `head -5` stops cleanly at the next line', async () =
   shell.stdio[3]?.on('data', text => {
     code += text
   })
-  await vi.waitFor(() => expect(lines.split('\n')).toHaveLength(6), { timeout: 30_000 })
+  await vi.waitFor(() => expect(lines.split('\n')).toHaveLength(6), { timeout: 45_000 })
   const [address] = /http:\/\/[\d.:]+/.exec(lines) ?? []
   // Each request logs a line. Either the response arrives first, or the connection is refused.
   await vi.waitFor(
@@ -42,7 +42,7 @@ test('a service piped into `head -5` stops cleanly at the next line', async () =
       await fetch(`${address}/livez`).catch(() => undefined)
       expect(code).toBe('code 0\n')
     },
-    { timeout: 20_000 },
+    { timeout: 45_000 },
   )
 })
 
@@ -74,13 +74,13 @@ if (process.platform === 'linux' && process.getuid?.() === 0) {
           await expectAnswers(service)
           expect(linesOf(logFile).some(line => !isJson(line))).toBe(true)
         },
-        { timeout: 20_000 },
+        { timeout: 45_000 },
       )
       await expectAnswers(service)
 
       rmSync(filler)
       await vi.waitFor(() => expect(linesOf(logFile).some(line => line.includes('log lines were lost'))).toBe(true), {
-        timeout: 20_000,
+        timeout: 45_000,
       })
       expect((await service.stop()).code).toBe(0)
       const lines = linesOf(logFile)

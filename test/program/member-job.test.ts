@@ -24,7 +24,7 @@ test('a kill while a file is read leaves no trace, and a job killed while it is 
     })
 
   const lost = upload(service).catch(() => 'lost')
-  await vi.waitFor(async () => expect(await copies(database)).toBeGreaterThan(0), { interval: 1, timeout: 10_000 })
+  await vi.waitFor(async () => expect(await copies(database)).toBeGreaterThan(0), { interval: 1, timeout: 45_000 })
   await kill(service)
   expect(await lost).toBe('lost')
   await vi.waitFor(async () => expect(await copies(database)).toBe(0), { timeout: 15_000 })
@@ -47,7 +47,7 @@ test('a kill while a file is read leaves no trace, and a job killed while it is 
         done = await stepsDone(database)
         expect(done).toBeGreaterThan(before)
       },
-      { interval: 5, timeout: 20_000 },
+      { interval: 5, timeout: 45_000 },
     )
     await kill(service)
     expect(await stepsDone(database)).toBeLessThan(count)

@@ -13,7 +13,7 @@ import { type Environment, get, newDatabase, newDataDir, openwage, type Served, 
 import { closedAddress, closeServers, serveHere, startProxy } from './proxy.ts'
 import { closeTerminals, inTerminal } from './terminal.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 let database: { DATABASE_URL: string }
 let service: Served

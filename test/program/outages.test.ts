@@ -9,7 +9,7 @@ import { sql } from '../../src/database/database.ts'
 import { type Answer, type Harness, startHarness } from '../harness.ts'
 import { startTestPostgres } from '../postgres.ts'
 
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 // The deadline of a request, plus the delay of a busy machine. Without the deadline, a request would wait until the server goes on.
 const slackMs = 15_000
@@ -67,7 +67,7 @@ async function retry(call: () => Promise<Answer>): Promise<Answer> {
 
 async function waitUntilReady(): Promise<void> {
   await vi.waitFor(async () => expect((await harness.call('GET', '/readyz', { key: null })).status).toBe(200), {
-    timeout: 30_000,
+    timeout: 45_000,
     interval: 50,
   })
 }
@@ -173,10 +173,10 @@ test.each(['SIGINT', 'SIGQUIT', 'SIGKILL'] as const)(
       }
     }
     const clients = Array.from({ length: 24 }, (_, index) => client(index))
-    await vi.waitFor(() => expect(statuses.size).toBeGreaterThan(0), { timeout: 10_000, interval: 10 })
+    await vi.waitFor(() => expect(statuses.size).toBeGreaterThan(0), { timeout: 45_000, interval: 10 })
     const before = postmaster()
     process.kill(before, signal)
-    await vi.waitFor(() => expect(postmaster()).not.toBe(before), { timeout: 30_000, interval: 20 })
+    await vi.waitFor(() => expect(postmaster()).not.toBe(before), { timeout: 45_000, interval: 20 })
     await waitUntilReady()
     isOver = true
     await Promise.all(clients)
@@ -200,12 +200,12 @@ test('on a read-only database, writes fail with 503 and reads still work', async
     })
   await readOnly('on')
   try {
-    await vi.waitFor(async () => expect((await invite()).status).toBe(503), { timeout: 10_000, interval: 50 })
+    await vi.waitFor(async () => expect((await invite()).status).toBe(503), { timeout: 45_000, interval: 50 })
     expect((await harness.call('GET', '/v1/members')).status).toBe(200)
   } finally {
     await asSuperuser('alter system reset default_transaction_read_only')
   }
-  await vi.waitFor(async () => expect((await invite()).status).toBe(201), { timeout: 10_000, interval: 50 })
+  await vi.waitFor(async () => expect((await invite()).status).toBe(201), { timeout: 45_000, interval: 50 })
 })
 
 async function asSuperuser(setting: string): Promise<void> {

@@ -9,7 +9,7 @@ import { writePackages } from '../../scripts/packages.ts'
 import { packagesFolder } from '../../src/http/packages/routes.ts'
 import { newDatabase, type Served, serve, tidyUp } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 const run = promisify(execFile)
 let service: Served

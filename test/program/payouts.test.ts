@@ -16,7 +16,7 @@ import { accountReport } from '../bank-xml.ts'
 import { type Harness, locatedId, startHarness } from '../harness.ts'
 import { type Environment, openwage } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 const account = { accountHolder: 'Acme GmbH', iban: 'DE75512108001245126199' }
 const sepa = {

@@ -297,7 +297,7 @@ export async function tidyUp(): Promise<void> {
   servers.clear()
   for (const dataDir of dataDirs.splice(0)) {
     // The embedded PostgreSQL stops once its last client process has exited.
-    await vi.waitFor(() => assert.deepEqual(processesNaming(dataDir), []), { timeout: 10_000 })
+    await vi.waitFor(() => assert.deepEqual(processesNaming(dataDir), []), { timeout: 45_000 })
     for (const folder of [dataDir, `${dataDir}-key`]) await rm(folder, { recursive: true, force: true })
   }
 }

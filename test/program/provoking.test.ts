@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { afterEach, expect, test, vi } from 'vitest'
 import { newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 afterEach(tidyUp)
 
 const guide = readFileSync(new URL('../../docs/reference/errors.md', import.meta.url), 'utf8')

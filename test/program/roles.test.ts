@@ -4,7 +4,7 @@ import { afterAll, afterEach, expect, test, vi } from 'vitest'
 import { compatibleWith } from '../../src/database/migrations.ts'
 import { newDatabase, openwage, serve, tamper, tidyUp } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 const made: { role: string; database: Awaited<ReturnType<typeof newDatabase>> }[] = []
 afterEach(async () => {

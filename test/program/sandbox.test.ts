@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { newDatabase, openwage, type Served, serve, start, tamper, tidyUp } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 afterEach(tidyUp)
 
 test('two real processes share a moved clock, and an intent expires by it', async () => {
@@ -94,7 +94,7 @@ test('a clock that is killed in the middle of a move goes on after the restart, 
   const moving = moveBy('P70D', headers).catch((error: Error) => error.message)
   await vi.waitFor(async () => expect(await submissionsOf(database, second)).toEqual([{ submissions: 1 }]), {
     interval: 20,
-    timeout: 20_000,
+    timeout: 45_000,
   })
   service.child.kill('SIGKILL')
   await service.ended

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { installPackage, type Project } from '../../packages/sdk/test/project.fixture.ts'
 import { newDatabase, type Served, serve, tidyUp } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 let service: Served
 let project: Project

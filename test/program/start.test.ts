@@ -18,7 +18,7 @@ import {
   tidyUp,
 } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 afterEach(tidyUp)
 
 test('the printed request works as pasted, concurrent instances share data and key, and both survive a stop and a kill -9 of every process', {
@@ -46,7 +46,7 @@ test('the printed request works as pasted, concurrent instances share data and k
   const later = paste(second.curl)
   for (const { pid } of [second, ...processesNaming(settings.OPENWAGE_DATA_DIR)]) kill(pid)
   await second.ended
-  await vi.waitFor(() => expect(processesNaming(settings.OPENWAGE_DATA_DIR)).toEqual([]), { timeout: 10_000 })
+  await vi.waitFor(() => expect(processesNaming(settings.OPENWAGE_DATA_DIR)).toEqual([]), { timeout: 45_000 })
 
   const third = await start(settings)
   expect(third.key).toBe(one.key)
@@ -73,7 +73,7 @@ test('with DATABASE_URL the key is shown once, and later starts say how to creat
   const database = await newDatabase({ migrated: false })
   const first = await start(database)
   expect(first.stdout).toContain('Save the test key now.')
-  await vi.waitFor(async () => expect(await tamper(database, dueJobs)).toEqual([]), { timeout: 20_000 })
+  await vi.waitFor(async () => expect(await tamper(database, dueJobs)).toEqual([]), { timeout: 45_000 })
   const { stdout: printed, stderr } = await first.stop()
   const messages = stderr
     .trimEnd()

@@ -2,7 +2,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { dueJobs, newDataDir, processesNaming, tamper, tidyUp } from './program.ts'
 import { closeTerminals, inTerminal } from './terminal.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 afterEach(async () => {
   closeTerminals()
   await tidyUp()
@@ -20,7 +20,7 @@ test('a first start on a terminal shows its steps and then the banner, then each
   expect(places).not.toContain(-1)
   // The background tasks of a first start log no lines after the banner.
   const [, socketDir = ''] = /psql -h (\S+)/.exec(terminal.screen()) ?? []
-  await vi.waitFor(async () => expect(await tamper({ socketDir }, dueJobs)).toEqual([]), { timeout: 20_000 })
+  await vi.waitFor(async () => expect(await tamper({ socketDir }, dueJobs)).toEqual([]), { timeout: 45_000 })
   expect(terminal.screen().trimEnd().endsWith(bannerEnd)).toBe(true)
   expect(terminal.screen()).not.toContain('{"level"')
 

@@ -24,7 +24,7 @@ export function inTerminal(args: string[], settings: Environment) {
   })
   return {
     screen: () => screen,
-    says: (text: string) => vi.waitFor(() => expect(screen).toContain(text), { timeout: 20_000, interval: 20 }),
+    says: (text: string) => vi.waitFor(() => expect(screen).toContain(text), { timeout: 45_000, interval: 20 }),
     type: (text: string) => child.stdin.write(`${text}\n`),
     pressCtrlC: () => child.stdin.write('\x03'),
     ended: once(child, 'close').then(() => child.exitCode),

@@ -8,7 +8,7 @@ import { eventTypes } from '../../src/events/catalogue.ts'
 import { startReceiver, verify } from '../receiver.ts'
 import { launch, newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 let service: Served
 let settings: Record<string, string>
@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(tidyUp)
 
-const wait = { timeout: 20_000, interval: 50 }
+const wait = { timeout: 45_000, interval: 50 }
 
 test('a running sandbox delivers to an endpoint on the same machine, and withdrawal.failed can be triggered', async () => {
   const receiver = await startReceiver()

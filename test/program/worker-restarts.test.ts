@@ -17,7 +17,7 @@ import { Fence } from '../../src/webhooks/fence.ts'
 import { Sender } from '../../src/webhooks/send.ts'
 import { startWorker } from '../../src/worker.ts'
 
-const wait = { timeout: 30_000, interval: 50 }
+const wait = { timeout: 45_000, interval: 50 }
 
 test('the worker survives restarts of PostgreSQL, even in the middle of a step, and resumes automatically', {
   timeout: 120_000,

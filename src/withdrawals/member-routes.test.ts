@@ -65,6 +65,20 @@ test('the events of a member include those of their withdrawals, newest first', 
   expect(types).toEqual(['withdrawal.held', 'member.activated', 'member.invited'])
 })
 
+test('the events of a member include those of withdrawals whose money came back', async () => {
+  const memberId = await harness.addMember({ available: 5_000 })
+  const make = async () => {
+    const { withdrawalIntentId } = (await quote(memberId, 1_000)).body
+    const options = { body: { withdrawalIntentId }, headers: { prefer: 'return=representation' } }
+    return (await harness.call('POST', '/v1/pay/withdrawals/complete', options)).body.id
+  }
+  await harness.call('POST', `/v1/pay/withdrawals/${await make()}/cancel`)
+  await harness.call('POST', `/v1/sandbox/withdrawals/${await make()}/fail`)
+  await harness.call('POST', `/v1/sandbox/withdrawals/${await make()}/return`)
+  const types = (await ask(memberId)).body.events.map(({ type }: { type: string }) => type)
+  expect(types).toEqual(expect.arrayContaining(['withdrawal.cancelled', 'withdrawal.failed', 'withdrawal.returned']))
+})
+
 test('a user of another partner learns nothing of a member', async () => {
   const memberId = await harness.addMember()
   const stranger = await signIn(harness, { roles: ['viewer'], partnerId: harness.other.partner.id })

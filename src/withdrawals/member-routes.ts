@@ -7,6 +7,7 @@ import { memberNotFound } from '../members/rules.ts'
 import * as requests from '../requests/requests.ts'
 import type { Banks } from './facts.ts'
 import { findEligibility } from './inspection.ts'
+import { statuses } from './lifecycle.ts'
 import * as withdrawals from './withdrawals.ts'
 
 // As much as a person looks through. The lists of the API have the rest.
@@ -32,7 +33,8 @@ export function memberSupportRoutes(app: App, { db, banks }: ApiContext & { bank
       const { refusal, cause } = eligibility
       const page = {
         partnerId: partner.id,
-        filter: { memberId: of.memberId },
+        // What came back matters most here, and a list leaves it out unless it is named.
+        filter: { memberId: of.memberId, statuses: [...statuses] },
         page: { skip: 0, take: withdrawalsMax },
         cursor: undefined,
       }

@@ -4,6 +4,7 @@ import type { Restrictions } from '../members/restrictions.ts'
 import { memberNotFound } from '../members/rules.ts'
 import { type Currency, inWords, type Money, toWire } from '../money.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
+import { countOf } from '../text.ts'
 import { feeOf, lowestAmount, memberFeeOf, type Tier } from '../tiers/rules.ts'
 import type { IntentStatus } from './lifecycle.ts'
 
@@ -261,14 +262,14 @@ function refuseIneligible({
   if (tier.withdrawalsPerDay !== null && withdrawalsToday >= tier.withdrawalsPerDay) {
     return problem(
       'MemberNotEligible',
-      `The tier allows ${tier.withdrawalsPerDay} withdrawals a day; try again tomorrow`,
+      `The tier allows ${countOf(tier.withdrawalsPerDay, 'withdrawal')} a day; try again tomorrow`,
       { memberId: id },
     )
   }
   if (tier.withdrawalsPerCycle !== null && withdrawalsThisCycle >= tier.withdrawalsPerCycle) {
     return problem(
       'MemberNotEligible',
-      `The tier allows ${tier.withdrawalsPerCycle} withdrawals in a pay cycle; try again in the next`,
+      `The tier allows ${countOf(tier.withdrawalsPerCycle, 'withdrawal')} in a pay cycle; try again in the next`,
       { memberId: id },
     )
   }

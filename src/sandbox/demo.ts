@@ -296,6 +296,7 @@ async function payAll(
   await payRuns.create(tx, {
     partner: { id: partner.id, graceMinutes: 0 },
     lines: lines.filter(line => line.amount > 0n),
+    fileName: `pay-${dayIn(partner.timeZone, now)}.csv`,
     now,
   })
 }

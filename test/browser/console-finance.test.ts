@@ -49,16 +49,20 @@ describe.skipIf(executablePath === undefined)('the fees of a partner', () => {
     await row.getByText('£0.50').first().waitFor()
     await expectAccessible(page)
 
-    await row.getByRole('button', { name: 'Take out' }).click()
+    await row.getByRole('button', { name: 'Withdraw' }).click()
     const dialog = page.getByRole('dialog')
+    // Its button stands in a column of figures.
+    const align = "getComputedStyle(document.querySelector('dialog[open] p')).textAlign"
+    expect(await page.evaluate<string>(align)).toBe('left')
+    await expect.poll(() => page.evaluate<string>('document.activeElement.name')).toBe('amount')
     await dialog.getByLabel(/^Amount/).fill('0.51')
     await dialog.getByLabel(/^Reference/).fill('fees 1')
     await dialog.getByRole('button', { name: 'Show what changes' }).click()
     await dialog.getByText('Only £0.50 of collected fees is in the float').waitFor()
     await dialog.getByLabel(/^Amount/).fill('0.30')
     await dialog.getByRole('button', { name: 'Show what changes' }).click()
-    await dialog.getByRole('button', { name: 'Take out £0.30' }).click()
-    await page.getByText('£0.30 is taken out of the float').waitFor()
+    await dialog.getByRole('button', { name: 'Withdraw £0.30' }).click()
+    await page.getByText('£0.30 is withdrawn from the float').waitFor()
     await row.getByText('£0.20').first().waitFor()
 
     await row.getByRole('button', { name: 'Issue an invoice' }).click()

@@ -79,6 +79,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await page.getByRole('button', { name: 'Cancel withdrawal' }).click()
     await expectAccessible(page)
     await page.getByText('Cancelled: the member has the money back').waitFor()
+    await page.getByText('Cancelled by Dana Reyes').waitFor()
     expect(await statusOf()).toBe('cancelled')
     const other = await withdraw(harness)
     await page.goto(`${pages.origin}/console/${harness.partner.id}/withdrawals/${other.id}`)

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import type { Role } from '../../src/users/roles.ts'
 import { createSession } from '../../src/users/sessions.ts'
@@ -75,6 +75,14 @@ async function signIn(harness: Harness, { roles = [], isOperator = false }: Read
 
 export async function fitsItsWidth(page: Page): Promise<boolean> {
   return await page.evaluate<boolean>('document.documentElement.scrollWidth <= document.documentElement.clientWidth')
+}
+
+/** Checks that a button is filled with red, as one whose effect cannot be undone. */
+export async function expectRed(button: Locator): Promise<void> {
+  await button.focus()
+  const filled = await button.page().evaluate<string>('getComputedStyle(document.activeElement).backgroundColor')
+  const [red = 0, green = 0, blue = 0] = filled.match(/\d+/g)?.map(Number) ?? []
+  expect(red, filled).toBeGreaterThan(2 * Math.max(green, blue))
 }
 
 /** Makes a withdrawal over the API, as a partner's server does. */

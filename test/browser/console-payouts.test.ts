@@ -16,7 +16,7 @@ import { euAccount, goodAccount } from '../harness.ts'
 import { extent } from '../long.ts'
 import { preparePayments } from '../prepared-payments.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
-import { type ConsolePages, fitsItsWidth, phone, startConsole } from './console-pages.ts'
+import { type ConsolePages, expectRed, fitsItsWidth, phone, startConsole } from './console-pages.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
 
@@ -220,6 +220,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await says(other, /^the payee answered$/)
 
     await other.getByRole('button', { name: `Remove ${third?.reference}` }).click()
+    await expectRed(other.getByRole('dialog').getByRole('button', { name: 'Remove' }))
     await other.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
     await other.getByRole('dialog').locator('.field-problem').waitFor()
     await other.getByRole('textbox', { name: 'Reason' }).fill('Stopped on the phone')

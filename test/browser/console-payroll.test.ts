@@ -1,8 +1,12 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
+import * as float from '../../src/float/float.ts'
+import { pausePartner, resumePartner } from '../../src/partners/partners.ts'
+import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
+import { bronze, goodAccount } from '../harness.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
-import { type ConsolePages, desk, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
+import { type ConsolePages, desk, expectRed, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -65,6 +69,13 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     const [payRun] = (await harness.call('GET', '/v1/pay/runs?take=1')).body.payRuns
     const { body } = await harness.call('GET', `/v1/pay/runs/${payRun.id}`)
     expect(body).toMatchObject({ lineCount: 2, totals: [{ amount: 20_050, currency: 'GBP' }] })
+
+    const row = page.getByRole('table', { name: 'Pay runs' }).getByRole('row', { name: 'shifts.csv' })
+    expect(await row.getByRole('cell').allInnerTexts()).toEqual(
+      expect.arrayContaining([expect.stringContaining('Dana Reyes'), '2', '£200.50']),
+    )
+    await row.click()
+    for (const text of ['shifts.csv', 'Dana Reyes', '£200.50']) await page.getByText(text).first().waitFor()
     await close(page)
   })
 
@@ -113,15 +124,20 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await side('Unknown').getByText('+£0.70').waitFor()
     await expectAccessible(page)
     expect((await harness.call('GET', `/v1/pay/cycles/${harness.payCycle.id}/settlement`)).status).toBe(404)
-    await page.getByRole('button', { name: 'Settle cycle (final)' }).click()
+    const settle = page.getByRole('button', { name: 'Settle cycle (final)' })
+    await expectRed(settle)
+    await settle.click()
     await page.getByText('The cycle is settled').waitFor()
     await side('Over').getByText('given back', { exact: true }).waitFor()
     await side('Short').getByText('carried', { exact: true }).waitFor()
     await expectAccessible(page)
+    await page.getByText(/, by Dana Reyes$/).waitFor()
+    await page.getByRole('link', { name: 'Pay cycles' }).first().click()
+    await page.getByRole('row', { name: /Closed Settled .* Dana Reyes/ }).waitFor()
     await close(page)
   })
 
-  test('must type the total of a settlement that takes far less than the deductions, and an ambiguous amount is refused', async () => {
+  test('must type the total of a settlement below 90 % or above 110 % of the deductions, and an ambiguous amount is refused', async () => {
     const { harness, open, close } = pages
     const other = await harness.addPartner('Unusual Couriers')
     const member = await harness.addMember({ key: other.key, available: 20_000 })
@@ -138,8 +154,16 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await page.getByText('name it amount_decimal for amounts such as 120.00, or amount_minor').waitFor()
     await drop(page, csv('two.csv', `member_id,amount_decimal,amount_minor,currency\n${member},40.00,10000,GBP\n`))
     await page.getByText('amount_decimal is 40.00 and amount_minor is 10000, which is not the same amount').waitFor()
-    await drop(page, csv('payroll.csv', `member_id,amount_decimal,currency\n${member},40.00,GBP\n`))
     const settle = page.getByRole('button', { name: 'Settle cycle (final)' })
+    const asksForTotal = async (taken: string) => {
+      await drop(page, csv(`${taken}.csv`, `member_id,amount_decimal,currency\n${member},${taken},GBP\n`))
+      await page.getByRole('heading', { name: `${taken}.csv` }).waitFor()
+      await settle.waitFor()
+      return (await page.getByLabel('Total taken, GBP').count()) === 1
+    }
+    expect([await asksForTotal('90.00'), await asksForTotal('110.00')]).toEqual([false, false])
+    expect([await asksForTotal('110.01'), await asksForTotal('89.99')]).toEqual([true, true])
+    await drop(page, csv('payroll.csv', `member_id,amount_decimal,currency\n${member},40.00,GBP\n`))
     await page.getByText('The file takes £40.00 of £100.00.').waitFor()
     await expectAccessible(page)
     await settle.click()
@@ -219,7 +243,10 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     const page = await open(`/console/${partner.partner.id}/members`, { isOperator: true })
     await page.getByRole('cell', { name: 'Ann Quigley' }).waitFor()
     await page.keyboard.press('/')
-    await page.keyboard.type('za')
+    await page.keyboard.type('z')
+    await page.getByText('Type one more letter').waitFor()
+    expect(await page.getByRole('row').count()).toBe(5)
+    await page.keyboard.type('a')
     await page.getByText('2 found').waitFor()
     await page.getByPlaceholder(/whole e-mail/).fill('%😀')
     await page.getByText('No member matches').waitFor()
@@ -256,7 +283,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await page.setViewportSize(phone.viewport)
     expect(await fitsItsWidth(page)).toBe(true)
     await page.setViewportSize(desk.viewport)
-    await reason.getByRole('button', { name: 'Change the bank account' }).click()
+    await reason.getByRole('button', { name: 'Add a bank account' }).click()
     await expect.poll(() => page.evaluate<string>('document.activeElement.name')).toBe('accountHolder')
     await page.keyboard.type('Fay Marsh')
     await page.getByLabel('Sort code').fill('089999')
@@ -270,6 +297,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await page.reload()
     const line = page.getByRole('table', { name: 'Statement' }).getByRole('row', { name: 'Withdrawal' })
     await line.getByText('Held').waitFor()
+    await line.getByText('fee £0.50').waitFor()
     expect(await line.count()).toBe(1)
     await page.getByRole('cell', { name: 'withdrawal.held' }).waitFor()
     await close(page)
@@ -297,6 +325,89 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await operator.getByRole('dialog').getByRole('button', { name: 'Release' }).click()
     await shown.waitFor({ state: 'detached' })
     await close(operator)
+  })
+
+  test('each reason why a member cannot withdraw has the button that corrects it', async () => {
+    const { harness, open, close, origin } = pages
+    const { db, clock } = harness
+    const add = (options: Parameters<typeof harness.addMember>[0]) =>
+      harness.addMember({ key: other.key, available: 9_000, ...options })
+    const other = await harness.addPartner('Reason Couriers')
+    const of = { partnerId: other.partner.id }
+    await harness.addTier('Once', { ...bronze, withdrawalsPerDay: 1 }, of)
+    const [mistyped, limited, poor, fine] = [
+      await add({}),
+      await add({ tier: 'Once' }),
+      await add({ available: 0 }),
+      await add({}),
+    ]
+    const account = { ...goodAccount, accountNumber: '66374959' }
+    await db
+      .transaction()
+      .execute(tx => setUncheckedAccount(tx, { ...of, memberId: mistyped, account, now: clock.now() }))
+    const intent = { memberId: limited, amount: { amount: 2_000, currency: 'GBP' } }
+    const { key } = other
+    const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: intent }))
+      .body
+    await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
+
+    const page = await open(`/console/${of.partnerId}/members/${mistyped}`, { isOperator: true })
+    const reason = page.getByRole('region', { name: 'Cannot withdraw' })
+    const look = async (memberId: string, text: string) => {
+      await page.goto(`${origin}/console/${of.partnerId}/members/${memberId}`)
+      await reason.getByText(text).waitFor()
+    }
+    const focused = async (name: string) => {
+      await expect.poll(() => page.evaluate<string>('document.activeElement.name')).toBe(name)
+      await page.keyboard.press('Escape')
+    }
+    await look(mistyped, 'bank account fails its check')
+    await reason.getByRole('button', { name: 'Change the bank account' }).click()
+    await focused('accountHolder')
+    await look(limited, 'The tier allows 1 withdrawal a day')
+    await reason.getByRole('button', { name: 'Change the tier' }).click()
+    await focused('tier')
+    await look(poor, 'Less than the minimum withdrawal is available')
+    await reason.getByRole('link', { name: 'Add pay' }).waitFor()
+    // A tool of the sandbox comes after what payroll does.
+    expect(await page.locator('.actions').first().getByRole('button').allInnerTexts()).toEqual(['Change', 'Offboard'])
+
+    await db.transaction().execute(tx => pausePartner(tx, of.partnerId))
+    await look(fine, 'The operator has paused withdrawals')
+    await reason.getByRole('link', { name: 'Resume the partner' }).waitFor()
+    await db.transaction().execute(tx => resumePartner(tx, of.partnerId))
+    await db
+      .transaction()
+      .execute(tx => float.setFloor(tx, { ...of, currency: 'GBP', floor: 9_000_000_000n, now: clock.now() }))
+    await look(fine, 'The free float is below its floor')
+    await reason.getByRole('link', { name: 'Fund the float' }).click()
+    await page.getByRole('heading', { name: 'Reason Couriers' }).waitFor()
+    await close(page)
+  })
+
+  test('a name as long as names may be breaks on a phone, and every drawer begins at its first field', async () => {
+    const { harness, open, close, origin } = pages
+    const { memberId } = await withdraw(harness)
+    const lastName = 'Wolfeschlegelsteinhausenbergerdorff'.repeat(3).slice(0, 100)
+    await harness.call('PATCH', `/v1/members/${memberId}`, { body: { lastName } })
+    const page = await open(`members/${memberId}`, { roles: ['payroll', 'support'] }, phone)
+    await page.getByRole('heading', { name: lastName }).waitFor()
+    for (const path of [`members/${memberId}`, 'members', 'withdrawals', '']) {
+      await page.goto(`${origin}/console/${harness.partner.id}/${path}`)
+      await page.getByText(lastName).first().waitFor()
+      await expect.poll(() => fitsItsWidth(page), { message: path }).toBe(true)
+    }
+    const focused = "document.activeElement.closest('.drawer-body') && document.activeElement.name"
+    await page.goto(`${origin}/console/${harness.partner.id}/members/${memberId}`)
+    for (const [button, field] of [
+      ['Change', 'firstName'],
+      ['Show', 'reason'],
+    ] as const) {
+      await page.getByRole('button', { name: button, exact: true }).click()
+      await expect.poll(() => page.evaluate<string>(focused)).toBe(field)
+      await page.keyboard.press('Escape')
+    }
+    await close(page)
   })
 
   test('finds the withdrawals of a member by name', async () => {

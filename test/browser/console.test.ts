@@ -145,6 +145,48 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await close(page)
   })
 
+  test('a page that could not be loaded goes on when the network, or the service, is back', async () => {
+    const { harness, open } = pages
+    await withdraw(harness)
+    const page = await open('')
+    await page.getByText('Latest withdrawals').waitFor()
+    await page.context().setOffline(true)
+    await page.getByRole('link', { name: 'Pay cycles' }).first().click()
+    await page.getByRole('heading', { name: 'No connection' }).first().waitFor()
+    await page.context().setOffline(false)
+    await page.getByRole('table', { name: 'Pay cycles' }).getByRole('row', { name: 'Open' }).waitFor()
+
+    // The browser is online, so that no event announces the service.
+    await page.route('**/v1/**', route => route.abort())
+    await page.getByRole('link', { name: 'Members' }).click()
+    await page.getByRole('heading', { name: 'No connection' }).first().waitFor()
+    await page.unroute('**/v1/**')
+    await page.getByRole('row', { name: 'Sam Okafor' }).first().waitFor()
+    await page.context().close()
+  })
+
+  test('a plot changes its colours with those of the system', async () => {
+    const { harness, open, close } = pages
+    await withdraw(harness)
+    const page = await open('')
+    const drawn = () => page.evaluate<string>("document.querySelector('.plot canvas')?.toDataURL() ?? ''")
+    await expect.poll(async () => (await drawn()).length).toBeGreaterThan(1_000)
+    const light = await drawn()
+    await page.emulateMedia({ colorScheme: 'dark' })
+    await expect.poll(async () => (await drawn()) !== light).toBe(true)
+    await close(page)
+  })
+
+  test.each([
+    ['Windows NT 10.0; Win64; x64', 'Ctrl K'],
+    ['Macintosh; Intel Mac OS X 10_15_7', '⌘K'],
+  ])('on %s the search shows the key %s', async (system, key) => {
+    const userAgent = `Mozilla/5.0 (${system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36`
+    const page = await pages.open('', undefined, { userAgent })
+    await page.getByText(key, { exact: true }).first().waitFor()
+    await pages.close(page)
+  })
+
   test('an action of the palette opens the drawer or the file dialog itself, also on its own page', async () => {
     const { open, close } = pages
     const page = await open('', { isOperator: true })

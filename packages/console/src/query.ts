@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
-import { ConnectionError } from '../../sdk/src/index.ts'
+import { ApiError, ConnectionError } from '../../sdk/src/index.ts'
 import { partnerId } from './api.ts'
 import { messageOf } from './problems.ts'
 import { toast } from './toasts.ts'
@@ -64,12 +64,13 @@ function forgetOldest(): void {
   }
 }
 
-async function fill(entry: Entry): Promise<void> {
+/** @param options.isQuiet whether an error stays on the page until there is an answer */
+async function fill(entry: Entry, { isQuiet = false } = {}): Promise<void> {
   entry.sequence++
   entry.askedAt = performance.now()
   const { sequence } = entry
   // What is shown stays, and is not drawn again, until there is an answer.
-  if (entry.state.peek().error !== undefined) entry.state.value = { isLoading: true }
+  if (!isQuiet && entry.state.peek().error !== undefined) entry.state.value = { isLoading: true }
   let outcome: Loaded<unknown>
   try {
     outcome = { value: await entry.load(), isLoading: false }
@@ -115,15 +116,24 @@ export function reload(...prefixes: string[]): void {
   }
 }
 
-/** Asks again for what the page could not show, once the connection is back or the reader comes back to the page. */
+// The browser announces that it is online again, but not that the service is.
+const retryMs = 3_000
+
+/** Asks again for what the page could not show, until the connection or the service is back. */
 export function followConnection(): void {
   const retry = () => {
     if (document.visibilityState === 'hidden') return
     for (const entry of entries.values())
-      if (entry.shownBy > 0 && entry.state.peek().error instanceof ConnectionError) void fill(entry)
+      if (entry.shownBy > 0 && isUnreachable(entry.state.peek().error)) void fill(entry, { isQuiet: true })
   }
   addEventListener('online', retry)
   document.addEventListener('visibilitychange', retry)
+  setInterval(retry, retryMs)
+}
+
+function isUnreachable(error: unknown): boolean {
+  // A proxy answers for a service that is being restarted.
+  return error instanceof ConnectionError || (error instanceof ApiError && [502, 503, 504].includes(error.status))
 }
 
 /** Empties everything, for another reader. */

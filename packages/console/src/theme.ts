@@ -1,11 +1,20 @@
-import { effect, signal } from '@preact/signals'
+import { computed, effect, signal } from '@preact/signals'
 
 type Theme = 'system' | 'light' | 'dark'
 
 const key = 'openwage-theme'
 const stored = localStorage.getItem(key)
 
-export const theme = signal<Theme>(stored === 'light' || stored === 'dark' ? stored : 'system')
+const theme = signal<Theme>(stored === 'light' || stored === 'dark' ? stored : 'system')
+
+const system = matchMedia('(prefers-color-scheme: dark)')
+const systemIsDark = signal(system.matches)
+system.addEventListener('change', ({ matches }) => {
+  systemIsDark.value = matches
+})
+
+/** Whether the page is dark, for what does not take its colours from the style sheet. */
+export const isDark = computed(() => (theme.value === 'system' ? systemIsDark.value : theme.value === 'dark'))
 
 effect(() => {
   if (theme.value === 'system') delete document.documentElement.dataset.theme
@@ -14,7 +23,5 @@ effect(() => {
 })
 
 export function nextTheme(): void {
-  const isDark =
-    theme.value === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches)
-  theme.value = isDark ? 'light' : 'dark'
+  theme.value = isDark.value ? 'light' : 'dark'
 }

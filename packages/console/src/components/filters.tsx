@@ -75,6 +75,14 @@ function Chips({
   )
 }
 
+/** A search by the beginning of a name needs more than one letter. */
+const searchLengthMin = 2
+
+/** Whether a text is long enough to search members by. What is typed before is no reason for a refusal. */
+export function isSearchable(text: string): boolean {
+  return [...text].length >= searchLengthMin
+}
+
 // Long enough for the next letter.
 const pauseMs = 200
 

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
-import { theme } from '../theme.ts'
+import { isDark } from '../theme.ts'
 
 /** What is counted in each period, drawn on top of the bars before it. Bars that need no name have an empty title. */
 export type Bars = { title: string; colour: PlotColour; values: number[] }
@@ -30,7 +30,7 @@ export default function Plot({
 }) {
   const box = useRef<HTMLDivElement>(null)
   const [pointed, setPointed] = useState<number | null>(null)
-  const look = theme.value
+  const look = isDark.value
   useEffect(() => {
     const element = box.current
     if (element === null) return

@@ -5,15 +5,22 @@ import { Drawer } from './layout.tsx'
 
 type ReasonFormProps = {
   submit: string
+  /** Whether what is done cannot be undone. */
+  isFinal?: boolean
   /** Who reads the reason. */
   note?: string
   onSubmit: (given: ReasonGiven) => PromiseLike<unknown>
 }
 
 /** Asks for the reason of a change, which may be left out. What the server refuses stands at the field. */
-export function ReasonForm({ submit, note = 'For the audit log; nothing personal', onSubmit }: ReasonFormProps) {
+export function ReasonForm({
+  submit,
+  isFinal = false,
+  note = 'For the audit log; nothing personal',
+  onSubmit,
+}: ReasonFormProps) {
   return (
-    <Form submit={submit} onSubmit={({ reason = '' }) => onSubmit(reason === '' ? {} : { reason })}>
+    <Form submit={submit} isFinal={isFinal} onSubmit={({ reason = '' }) => onSubmit(reason === '' ? {} : { reason })}>
       {problemOf => <Field label="Reason" name="reason" problem={problemOf('reason')} note={note} />}
     </Form>
   )

@@ -1,4 +1,4 @@
-import type { PayCycle } from '@openwage/sdk'
+import { ApiError, type PayCycle } from '@openwage/sdk'
 import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
 import { authorName, useAuthors } from '../components/author.tsx'
@@ -114,7 +114,7 @@ function columnsFor({
 function SettlementState({ cycle: { id } }: { cycle: PayCycle }) {
   const { value, error } = useLoaded(`cycle-settled ${id}`, () => api.payCycles.listSettlementLines(id, { take: 1 }))
   const settled = useAuthors('pay_cycle.settle', [id]).get(id)
-  if (error !== undefined) return <State state="to settle" tone="wait" />
+  if (error instanceof ApiError && error.status === 404) return <State state="to settle" tone="wait" />
   if (value === undefined) return null
   return (
     <span class="facts">

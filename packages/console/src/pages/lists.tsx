@@ -26,15 +26,15 @@ export default function Lists() {
     <Page title="Imports">
       <div class="stack">
         {may('payroll') && <Upload />}
-        <Panel isFlush title="Earlier lists and jobs">
+        <Panel isFlush title="Earlier imports">
           <Table
-            label="Lists and jobs"
+            label="Earlier imports"
             columns={columns}
             list={listed}
             keyOf={({ id }) => id}
             hrefOf={({ id }) => hrefOfId(id)}
             empty={
-              <Empty title="No lists yet" curl={firstRequest()}>
+              <Empty title="No imports yet" curl={firstRequest()}>
                 A list names every member: anyone who is missing from it is offboarded.
               </Empty>
             }

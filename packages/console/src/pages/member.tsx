@@ -174,6 +174,13 @@ type Support = {
   events: Event[]
 }
 
+/** Where members are told less than those who can change it. */
+const causesInWords: Partial<Record<RefusalCause, string>> = {
+  funds: 'Less than the minimum withdrawal is available.',
+  partner: 'The operator has paused withdrawals for all members.',
+  float: 'The free float is below its floor, so that no member can withdraw.',
+}
+
 /** Why the member cannot withdraw, and what changes that. */
 function CannotWithdraw(props: RemedyProps) {
   const { message, cause } = props.refusal
@@ -181,7 +188,7 @@ function CannotWithdraw(props: RemedyProps) {
     <section class="refusal" aria-label="Cannot withdraw">
       <div>
         <h2>Cannot withdraw</h2>
-        <p>{cause === 'funds' ? 'Less than the minimum withdrawal is available.' : `${message}.`}</p>
+        <p>{causesInWords[cause] ?? `${message}.`}</p>
       </div>
       <div class="actions">
         <Remedy {...props} />
@@ -197,11 +204,16 @@ type RemedyProps = {
   onChange: (field: string) => void
 }
 
-function Remedy({ member: { memberId, firstName, status }, refusal: { cause }, currency, onChange }: RemedyProps) {
+function Remedy({
+  member: { memberId, firstName, status, accountDetails },
+  refusal: { cause },
+  currency,
+  onChange,
+}: RemedyProps) {
   const [isReleasing, setIsReleasing] = useState(false)
   const isOperator = session.value?.isOperator === true
   const changes: Partial<Record<RefusalCause, [field: string, title: string]>> = {
-    account: ['accountHolder', 'Change the bank account'],
+    account: ['accountHolder', accountDetails === null ? 'Add a bank account' : 'Change the bank account'],
     limit: ['tier', 'Change the tier'],
   }
   const change = changes[cause]

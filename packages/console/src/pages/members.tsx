@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { api } from '../api.ts'
 import { useAsked } from '../components/asked.ts'
 import { DownloadButton } from '../components/export.tsx'
-import { FilterBar, ManyFilter, TextFilter, useFilters } from '../components/filters.tsx'
+import { FilterBar, isSearchable, ManyFilter, TextFilter, useFilters } from '../components/filters.tsx'
 import { Icon } from '../components/icon.tsx'
 import { Drawer, Page, Panel } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
@@ -37,7 +37,7 @@ export default function Members() {
   const search = filters.get('search')
   const query = {
     ...(chosen.length > 0 ? { statuses: chosen } : {}),
-    ...(search === '' ? {} : { search }),
+    ...(isSearchable(search) ? { search } : {}),
   }
   const listed = useList(
     `members?${filters.text}`,
@@ -106,6 +106,7 @@ export default function Members() {
 const foundMax = 1_000
 
 function foundOf(total: number, search: string): string {
+  if (search !== '' && !isSearchable(search)) return 'Type one more letter'
   return search !== '' && total >= foundMax ? `${formatNumber(foundMax)}+ found` : `${formatNumber(total)} found`
 }
 

@@ -46,7 +46,7 @@ export default function RequestPage() {
                 'Request id in the answer',
                 <Id key="request" id={value.requestId} isLink={false} isWhole={value.requestId.length < 40} />,
               ],
-              ['API key', <Id key="key" id={value.keyId} />],
+              [value.keyId.startsWith('usr_') ? 'User' : 'API key', <Id key="key" id={value.keyId} />],
               [
                 'Idempotency key',
                 value.idempotencyKey === null ? (

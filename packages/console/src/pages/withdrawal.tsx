@@ -343,7 +343,7 @@ function RequestFacts({ request }: { request: LoggedRequest }) {
     <p class="facts">
       <Id id={request.id} />
       <span>
-        Key <Id id={request.keyId} />
+        {request.keyId.startsWith('usr_') ? 'User' : 'Key'} <Id id={request.keyId} />
       </span>
       {request.idempotencyKey && (
         <span>

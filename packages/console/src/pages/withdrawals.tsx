@@ -1,7 +1,7 @@
 import { toDecimal, type WithdrawalStatus, type WithdrawalWithStatus } from '@openwage/sdk'
 import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
-import { FilterBar, ManyFilter, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
+import { FilterBar, isSearchable, ManyFilter, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { Empty, Failure, Skeleton } from '../components/states.tsx'
@@ -24,7 +24,7 @@ export default function Withdrawals() {
   const member = filters.get('member')
   // A text that is no id is a name to choose a member by.
   const memberId = member.startsWith('mem_') ? member : ''
-  const isName = member !== '' && memberId === '' && may('payroll', 'support', 'viewer')
+  const isName = isSearchable(member) && memberId === '' && may('payroll', 'support', 'viewer')
   const query = {
     statuses: chosen.length > 0 ? chosen : withdrawalStatuses,
     ...(memberId === '' ? {} : { memberId: memberId as `mem_${string}` }),

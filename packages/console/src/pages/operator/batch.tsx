@@ -474,6 +474,7 @@ function Payments({ batch: { id, status, sentAt } }: { batch: PayoutBatch }) {
       <ReasonDrawer
         title={`Remove ${removing?.reference ?? ''} from the batch`}
         submit="Remove"
+        isFinal
         note="The partner and the member read it"
         isOpen={removing !== undefined}
         onClose={() => setRemoving(undefined)}

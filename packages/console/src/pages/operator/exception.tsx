@@ -165,6 +165,7 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
     <Panel title="Decide">
       <Form
         submit="Close the exception"
+        isFinal
         onSubmit={async fields => {
           const { closedAt } = await admin.closePayoutException(id, bodyOf(fields, exception))
           toast(closedAt === null ? 'Proposed: another person must make the same decision' : 'Closed')

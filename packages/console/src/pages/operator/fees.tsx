@@ -49,7 +49,7 @@ function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
     { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
     amount('In the float', ({ inFloat }) => inFloat),
     { ...amount('Collected', ({ collected }) => collected), isMinor: true },
-    { ...amount('Taken out', ({ withdrawn }) => withdrawn), isMinor: true },
+    { ...amount('Withdrawn', ({ withdrawn }) => withdrawn), isMinor: true },
     { ...amount('Arriving', ({ arriving }) => arriving), isMinor: true },
     { ...amount('Invoiced', ({ invoiced }) => invoiced), isMinor: true },
     { ...amount('Invoices paid', ({ paid }) => paid), isMinor: true },
@@ -59,7 +59,7 @@ function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
       cell: revenue => (
         <span class="float-acts">
           <button type="button" class="text-button" onClick={() => setTaking(revenue)}>
-            Take out
+            Withdraw
           </button>
           <ActButton
             act={() =>
@@ -90,17 +90,17 @@ function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
         />
       </Panel>
       <Drawer
-        title={taking === undefined ? '' : `Take revenue out of the float, ${taking.currency}`}
+        title={taking === undefined ? '' : `Withdraw revenue from the float, ${taking.currency}`}
         isOpen={taking !== undefined}
         onClose={onDone}
       >
-        {taking && <TakeOut partnerId={partnerId} revenue={taking} onDone={onDone} />}
+        {taking && <WithdrawRevenue partnerId={partnerId} revenue={taking} onDone={onDone} />}
       </Drawer>
     </>
   )
 }
 
-function TakeOut({
+function WithdrawRevenue({
   partnerId,
   revenue: { currency },
   onDone,
@@ -126,7 +126,7 @@ function TakeOut({
       review={({ amount, before }) => (
         <>
           <p>
-            <b>{formatMoney(amount)}</b> is recorded as taken out of the float.
+            <b>{formatMoney(amount)}</b> is recorded as withdrawn from the float.
           </p>
           <Changes
             label="Revenue"
@@ -140,10 +140,10 @@ function TakeOut({
           />
         </>
       )}
-      confirm={({ amount }) => `Take out ${formatMoney(amount)}`}
+      confirm={({ amount }) => `Withdraw ${formatMoney(amount)}`}
       onConfirm={async ({ amount, reference }) => {
         await admin.withdrawRevenue(partnerId, { amount, reference })
-        toast(`${formatMoney(amount)} is taken out of the float`)
+        toast(`${formatMoney(amount)} is withdrawn from the float`)
         reload('operator-revenue', 'operator-float')
         onDone()
       }}

@@ -200,7 +200,7 @@ export type Exception = {
 /** What a decision about an exception needs to know of it. */
 export type Decided = Omit<
   Exception,
-  'batchId' | 'bankText' | 'reason' | 'fileName' | 'line' | 'closedBy' | 'decision' | 'note' | 'proposedBy'
+  'batchId' | 'reason' | 'fileName' | 'line' | 'closedBy' | 'decision' | 'note' | 'proposedBy'
 >
 
 export const exceptionStates = ['open', 'closed', 'all'] as const

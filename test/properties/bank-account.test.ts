@@ -409,8 +409,6 @@ class Scene {
     const booking = this.#bookingOf(exception)
     // The operator knows the payment that the bank names in words, and now and then takes another for it.
     const own = booking?.parts.find(({ reference }) => reference !== null)?.reference
-    // Books no debit of ours as other money: the return of the payment would then count twice.
-    if (decision === 'book' && own !== undefined) return
     const reference = (payment === 0 ? undefined : own) ?? choose([...this.#bank.moved().keys()], payment)
     const partnerId = program.idOf(booking?.iban === ibans.own ? 'p2' : 'p0')
     if (decision === 'attach' && reference === undefined) return

@@ -48,7 +48,7 @@ export async function recordOutcome(tx: Tx, ended: EndedPayment): Promise<void> 
   await addRecord(tx, ended)
 }
 
-/** Reports something about a payment that is not the last that is known of it. */
+/** Keeps what is said of a payment, and reports its outcome if it has one that is not the payment's latest. */
 export async function addRecord(
   tx: Tx,
   {
@@ -60,7 +60,7 @@ export async function addRecord(
     reason = null,
     booked,
     now,
-  }: Omit<EndedPayment, 'reasonCode' | 'restriction'>,
+  }: Omit<EndedPayment, 'outcome' | 'reasonCode' | 'restriction'> & { outcome: FinalOutcome | null },
 ): Promise<void> {
   await sql`
     insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, booked_on, amount, created_at)

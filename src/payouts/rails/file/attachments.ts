@@ -1,14 +1,15 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
-import { type Currency, inWords } from '../../../money.ts'
+import { inWords } from '../../../money.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
-import { referencesIn } from '../../reference.ts'
 import { restrictionOf } from '../reasons.ts'
+import { addRecord } from '../reports.ts'
 import { endUnanswered } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { byHandPrefix, type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
+import { isDebited, listNamed, type NamedPayment } from './named-payments.ts'
 import { findBatch } from './recoveries.ts'
 
 /**
@@ -47,13 +48,20 @@ export async function attach(
     (await explainOutcome(tx, { id, payout, booked: entry, now }))
   )
     return
-  const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
+  // A status has said so, and this is the entry that moved the money.
+  const isItsDebit = payout.outcome === 'paid' && outcome === 'paid' && booked !== undefined
+  const explains = isItsDebit && !(await isDebited(tx, reference))
+  const isPossible = explains || payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
   if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is ${payout.outcome} already`)
   if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)
   const { partnerId } = payout
   if (charge !== undefined) {
     const isDeducted = outcome === 'paid' && amount !== null && (amount < 0n ? -amount : amount) < payout.amount
     await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, isDeducted, now })
+  }
+  if (explains) {
+    await addRecord(tx, { rail, reference, messageId: 'operator', entryKey: id, outcome: null, booked, now })
+    return
   }
   const restriction = outcome === 'paid' ? null : restrictionOf(reasonCode)
   await end(tx, { payout, key: id, outcome, reasonCode, restriction, booked, now })
@@ -133,31 +141,17 @@ async function explainOutcome(
   return rows.length > 0
 }
 
-/** A payment whose reference the words of an answer hold. */
-export type Proposal = {
-  reference: string
-  partnerId: string
-  withdrawalId: string
-  amount: bigint
-  currency: Currency
-  outcome: FinalOutcome | null
-}
-
 /** What an operator should know before attaching an answer to a payment. Nothing is attached automatically: words prove nothing. */
 export async function readProposals(
   db: Reader,
-  { id, rail, bankText, reference, closedAt }: exceptions.Exception,
-): Promise<{ proposals: Proposal[]; isBookedElsewhere: boolean }> {
-  if (closedAt !== null) return { proposals: [], isBookedElsewhere: false }
-  const named = referencesIn([reference, bankText].filter(text => text !== null).join(' '))
-  const { rows } = await sql<Proposal>`
-    select reference, partner_id, withdrawal_id, amount, currency, outcome from payouts
-     where rail = ${rail} and reference = any(${named}::text[]) and batch_id is not null order by reference`.execute(db)
+  exception: exceptions.Exception,
+): Promise<{ proposals: NamedPayment[]; isBookedElsewhere: boolean }> {
+  if (exception.closedAt !== null) return { proposals: [], isBookedElsewhere: false }
   const { rows: alike } = await sql`
     select from payout_exceptions e
       join bank_records own on own.rail = e.rail and own.booked_on = e.booked_on and e.fingerprint = own.message_id || ' ' || own.entry_key
       join bank_records other on other.rail = e.rail and other.booked_on = own.booked_on and other.amount = own.amount
                              and other.message_id <> own.message_id
-     where e.id = ${id} limit 1`.execute(db)
-  return { proposals: rows, isBookedElsewhere: alike.length > 0 }
+     where e.id = ${exception.id} limit 1`.execute(db)
+  return { proposals: await listNamed(db, exception), isBookedElsewhere: alike.length > 0 }
 }

@@ -11,6 +11,7 @@ import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
 import { bookMovement, bookSettlement } from './float-movements.ts'
 import { refuseIfOurs } from './ignored.ts'
+import { refuseIfNamed } from './named-payments.ts'
 import { lockRail } from './rail-lock.ts'
 import { recover } from './recoveries.ts'
 import { debitOf, writeOff } from './write-offs.ts'
@@ -83,7 +84,7 @@ export async function lockException(tx: Tx, exceptionId: string): Promise<Except
   if (unlocked !== undefined) await lockRail(tx, { rail: unlocked.rail, for: 'records' })
   const { rows } = await sql<Exception>`
     select id, rail, kind, reference, partner_id, withdrawal_id, outcome, amount, currency, booked_on, reason_code, opened_at,
-           closed_at
+           bank_text, closed_at
       from payout_exceptions where id = ${exceptionId} for update`.execute(tx)
   const [exception] = rows
   if (exception === undefined) throw problem('NotFound', `There is no exception ${exceptionId}`)
@@ -114,6 +115,7 @@ async function book(
     throw problem('Conflict', 'Only money that arrived or left without a payment can be booked')
   if (isCredit && partnerId !== exception.partnerId)
     throw problem('Conflict', `The money is that of the payment's partner, ${exception.partnerId}`)
+  await refuseIfNamed(tx, exception, 'book')
   const isBorne = isLate && (await listWrittenOff(tx, { rail, references: [ofEntry ?? ''] })).length > 0
   const booking = {
     id,

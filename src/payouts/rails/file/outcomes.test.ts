@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { closeException, decideOutcome } from '../../../../test/decided-by-two.ts'
 import { FileRailScene } from '../../../../test/file-rail-scene.ts'
+import { fund } from '../../../float/float.ts'
 import * as exceptions from '../../exceptions.ts'
 import { readProposals } from './attachments.ts'
 import type { Decision } from './decisions.ts'
@@ -108,6 +109,47 @@ describe('Money that the bank names only in words', () => {
       expect((after.float ?? 0) - (before.float ?? 0)).toBe(-4_500)
       expect(after.operator_costs ?? 0).toBe(before.operator_costs ?? 0)
     }
+  })
+
+  test('is not booked as other money while the payment may be it, which a later return would count once more', async () => {
+    const { payments } = await scene.sent(5_100)
+    const { reference = '' } = payments[0] ?? {}
+    const { id: partnerId } = scene.harness.partner
+    const before = await scene.books()
+    await scene.answer(message(), `entry;-5100EUR;;N1;2026-03-11;TRANSFER ${reference.toLowerCase()}`)
+    for (const decision of ['book', 'write_off'] as const)
+      await expect(decide({ decision, partnerId })).rejects.toThrow(`attach it to ${reference}`)
+    // A status without an entry pays the payment, and the debit is still to be explained.
+    await scene.answer(message(), `paid;${reference};5100EUR`)
+    await expect(decide({ decision: 'book', partnerId })).rejects.toThrow(`attach it to ${reference}`)
+    await decide({ decision: 'attach', reference })
+    expect(await scene.statusesOf(payments)).toEqual(['paid'])
+    await scene.answer(message(), `entry;5100EUR;;N2;2026-03-12;RETURN ${reference}`)
+    await expect(decide({ decision: 'book', partnerId })).rejects.toThrow(`attach it to ${reference}`)
+    await decide({ decision: 'attach', reference })
+    expect(await scene.statusesOf(payments)).toEqual(['returned'])
+    await scene.answer(message(), `returned;${reference};5100EUR;AC04;N9;2026-03-12`)
+    expect(await scene.open()).toEqual([])
+    expect((await scene.books()).float).toBe(before.float)
+    await scene.answer(message(), `entry;-5100EUR;;N3;2026-03-16;TRANSFER ${reference}`)
+    await expect(decide({ decision: 'book', partnerId })).rejects.toThrow(`recover ${reference}, or write`)
+  })
+
+  test('is booked as other money if it is a second debit of the payment, or too much to be it', async () => {
+    const { payments } = await scene.sent(5_200)
+    const { reference = '' } = payments[0] ?? {}
+    const { id: partnerId } = scene.harness.partner
+    await scene.inTx(tx =>
+      fund(tx, { partnerId, amount: eur(50_000n), reference: 'for rent', now: scene.harness.clock.now() }),
+    )
+    const { float = 0 } = await scene.books()
+    await scene.answer(message(), `entry;-10400EUR;;O1;2026-03-11;RENT LIKE ${reference}`)
+    await decide({ decision: 'book', partnerId })
+    await scene.answer(message(), `paid;${reference};5200EUR;;O2;2026-03-11`)
+    await scene.answer(message(), `entry;-5200EUR;;O3;2026-03-12;AGAIN ${reference}`)
+    await expect(decide({ decision: 'attach', reference })).rejects.toThrow('is paid already')
+    await decide({ decision: 'book', partnerId })
+    expect((await scene.books()).float).toBe(float - 20_800)
   })
 
   test('recovers the payments that were given back and that the debit adds up to; later files say the same quietly', async () => {

@@ -5,6 +5,7 @@ import { inWords } from '../../../money.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { keepWrittenOff, recordMovement } from './bank-records.ts'
 import { lockPayout } from './decided-payments.ts'
+import { refuseIfNamed } from './named-payments.ts'
 import { lockGivenBack } from './recoveries.ts'
 
 /**
@@ -39,6 +40,7 @@ export async function writeOff(
       throw problem('Conflict', 'Payments are named only if what was given back of a batch is written off')
     const whose = partnerId ?? exception.partnerId ?? (await onlyPartnerOf(tx, exception))
     if (whose === null) throw problem('Conflict', 'Name the partner whose float the money left')
+    await refuseIfNamed(tx, exception, 'write_off')
     costs.set(whose, left)
   } else {
     const { payments } = await lockGivenBack(tx, { exception, references })

@@ -1,0 +1,81 @@
+import { type Reader, sql } from '../../../database/database.ts'
+import { problem } from '../../../errors.ts'
+import type { Currency } from '../../../money.ts'
+import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import type * as exceptions from '../../exceptions.ts'
+import { referencesIn } from '../../reference.ts'
+
+/** A payment of a batch whose reference the words of an answer hold. */
+export type NamedPayment = {
+  reference: string
+  partnerId: string
+  withdrawalId: string
+  amount: bigint
+  currency: Currency
+  outcome: FinalOutcome | null
+}
+
+type Words = Pick<exceptions.Exception, 'rail' | 'reference' | 'bankText'>
+
+/** The payments of a rail that the words of an answer name, in any letter case and with any blanks. */
+export async function listNamed(db: Reader, { rail, reference, bankText }: Words): Promise<NamedPayment[]> {
+  const named = referencesIn([reference, bankText].filter(text => text !== null).join(' '))
+  if (named.length === 0) return []
+  const { rows } = await sql<NamedPayment>`
+    select reference, partner_id, withdrawal_id, amount, currency, outcome from payouts
+     where rail = ${rail} and reference = any(${named}::text[]) and batch_id is not null order by reference`.execute(db)
+  return rows
+}
+
+/** Whether the bank has booked a debit of a payment, alone or in the sum of its batch. */
+export async function isDebited(db: Reader, reference: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from payouts p join payout_batches b on b.id = p.batch_id
+      join bank_records r on r.rail = p.rail and r.reference in (p.reference, b.message_id)
+                         and r.booked_on is not null and r.amount < 0
+     where p.reference = ${reference} limit 1`.execute(db)
+  return rows.length > 0
+}
+
+/**
+ * Refuses to take money as other money if its words name the payment that moved it. The books would miss the payment, and count
+ * what the bank says of it later once more.
+ * @throws Problem `Conflict` that names the payment and the decision that fits
+ */
+export async function refuseIfNamed(
+  db: Reader,
+  { rail, kind, reference, bankText, amount, bookedOn }: exceptions.Decided,
+  decision: 'book' | 'write_off',
+): Promise<void> {
+  const isUnnamed = kind === 'money_in' || kind === 'money_out' || kind === 'unmatched'
+  if (!isUnnamed || amount === null || bookedOn === null) return
+  const moved = amount < 0n ? -amount : amount
+  const candidates = (await listNamed(db, { rail, reference, bankText })).filter(payment => {
+    const difference = moved - payment.amount
+    // More than the payment arrives for no single payment; a charge is less than its payment.
+    return amount > 0n ? difference <= 0n : difference < payment.amount && -difference < payment.amount
+  })
+  const [payment, ...others] = candidates
+  if (payment === undefined || others.length > 0) return
+  const fits = await fitting(db, { payment, isDebit: amount < 0n, decision })
+  if (fits === null) return
+  throw problem(
+    'Conflict',
+    `The ${amount < 0n ? 'debit' : 'credit'} names the payment ${payment.reference}, which would be in the books twice; ${fits}`,
+  )
+}
+
+async function fitting(
+  db: Reader,
+  {
+    payment: { reference, outcome },
+    isDebit,
+    decision,
+  }: { payment: NamedPayment; isDebit: boolean; decision: 'book' | 'write_off' },
+): Promise<string | null> {
+  const attach = `attach it to ${reference}`
+  if (outcome === null) return attach
+  if (!isDebit) return outcome === 'paid' ? attach : null
+  if (outcome === 'paid') return (await isDebited(db, reference)) ? null : attach
+  return decision === 'book' ? `recover ${reference}, or write the debit off` : null
+}

@@ -25,10 +25,9 @@ export async function checkSameness(run: Run): Promise<void> {
       console.log(`${statement}.sql does what the product does`)
     }
   }
-  for (const { service } of stands) {
-    await service.stop()
-    await server.drop(databaseOf(service.side))
-  }
+  for (const { service } of stands) await service.stop()
+  await verifyBooks(run, stands[0], 'sameness')
+  for (const { service } of stands) await server.drop(databaseOf(service.side))
 }
 
 /** Every workload at every number of connections, as often as there are rounds. */
@@ -58,7 +57,7 @@ async function measureRound(run: Run, round: number): Promise<void> {
     for (const statement of alone) await measureAlone(run, stands[0], { statement, round })
   }
   for (const { service } of stands) await service.stop()
-  await verifyBooks(run, stands[0], round)
+  await verifyBooks(run, stands[0], `round ${round}`)
   for (const { service } of stands) await server.drop(databaseOf(service.side))
 }
 
@@ -125,13 +124,13 @@ async function measureAlone(
 }
 
 /** What was fast must also be right: the product's own check of all books. */
-async function verifyBooks({ where, results }: Run, { databaseUrl }: Stand, round: number): Promise<void> {
+async function verifyBooks({ where, results }: Run, { databaseUrl }: Stand, part: string): Promise<void> {
   try {
     const said = await operate(['ledger', 'verify', '--json'], { ...where, databaseUrl })
-    console.log(`round ${round}, openwage ledger verify: the books agree, by ${JSON.parse(said).checks.length} checks`)
+    console.log(`${part}, openwage ledger verify: the books agree, by ${JSON.parse(said).checks.length} checks`)
   } catch (error) {
     const { stdout } = error as { stdout?: string }
-    noteFault(results, `round ${round}, openwage ledger verify`, `${stdout || error}`)
+    noteFault(results, `${part}, openwage ledger verify`, `${stdout || error}`)
   }
 }
 

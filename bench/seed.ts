@@ -161,11 +161,12 @@ async function insertMembers(
      select $1, ${id('pr', '0')}, n - ${firstMember} + 1, ${id('mem', 'n')}, ${pay}, 'GBP' from ${numbers}`,
     [partnerId],
   )
+  // Before all that \`insertPast\` writes: transfers are numbered in the order of their times.
   await client.query(
     `insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id,
                                    pay_cycle_id, created_at, member_sequence)
      select $1, ${id('tr', 'n')}, ${id('pr', '0')}, 'pay_run.available', 'earned_pay', 'member_available', ${pay}, 'GBP',
-            ${id('mem', 'n')}, $2, now(), 1
+            ${id('mem', 'n')}, $2, now() - interval '91 days', 1
        from ${numbers}`,
     [partnerId, payCycleId],
   )

@@ -1,7 +1,9 @@
+import pino from 'pino'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
 import * as float from '../../src/float/float.ts'
+import { memberJobTasks } from '../../src/member-imports/tasks.ts'
 import { pausePartner, resumePartner } from '../../src/partners/partners.ts'
 import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
 import { bronze, goodAccount } from '../harness.ts'
@@ -260,6 +262,21 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await page.waitForLoadState('networkidle')
     await page.mouse.up()
     await page.getByRole('heading', { name: 'Ann Zebrowska' }).waitFor()
+    await close(page)
+  })
+
+  test('reads that a search found at least as many members as it counts', async () => {
+    const { harness, open, close } = pages
+    const { partner, key } = await harness.addPartner('Many Couriers')
+    const rows = Array.from({ length: 1_001 }, (_, index) => `many-${index}@example.com,Many,Member,,Silver`)
+    const raw = ['email,first_name,last_name,phone,tier', ...rows].join('\n')
+    await harness.call('PUT', '/v2/members/jobs/csv', { key, raw, headers: { 'content-type': 'text/csv' } })
+    const log = pino({ level: 'silent' })
+    await memberJobTasks['apply-member-jobs']({ db: harness.db, log, now: harness.clock.now })
+    const page = await open(`/console/${partner.id}/members?search=many`, { isOperator: true })
+    await page.getByText('1,000+ found').waitFor()
+    await page.goto(`${pages.origin}/console/${partner.id}/members`)
+    await page.getByText('1,001 found').waitFor()
     await close(page)
   })
 

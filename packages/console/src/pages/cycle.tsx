@@ -113,7 +113,7 @@ const lineColumns: Column<SettlementLine>[] = [
   { title: 'Member', cell: ({ memberId }) => <MemberName id={memberId} /> },
   { title: 'Outcome', cell: ({ outcome }) => <State state={outcome} /> },
   { title: 'Deduction', cell: ({ deducted }) => <Amount money={deducted} />, isFigure: true, isMinor: true },
-  { title: 'Taken', cell: ({ taken }) => <Amount money={taken} />, isFigure: true },
+  { title: 'Taken', cell: ({ taken }) => <Amount money={taken} />, isFigure: true, isLead: true },
   { title: 'Carried', cell: ({ carried }) => <Amount money={carried} />, isFigure: true, isMinor: true },
   { title: 'Written off', cell: ({ writtenOff }) => <Amount money={writtenOff} />, isFigure: true, isMinor: true },
 ]

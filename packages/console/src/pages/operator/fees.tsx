@@ -5,7 +5,7 @@ import { act } from '../../act.ts'
 import { admin } from '../../admin.ts'
 import { ActButton } from '../../components/act-button.tsx'
 import { ExportButton } from '../../components/export.tsx'
-import { FilterBar, useFilters } from '../../components/filters.tsx'
+import { useFilters } from '../../components/filters.tsx'
 import { amountIn, Field, FieldProblems, readFields } from '../../components/form.tsx'
 import { Drawer, Page, Panel, PendingPage } from '../../components/layout.tsx'
 import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
@@ -27,11 +27,13 @@ export default function Fees() {
   if (value === undefined) return <PendingPage title="Fees" back={back} error={error} onRetry={retry} />
   return (
     <Page title={`Fees of ${value.name}`} back={back}>
-      <RevenuePanel partnerId={id} />
-      <Panel isFlush title="Invoices">
-        <InvoiceTable partnerId={id} />
-      </Panel>
-      <Statement partner={value} />
+      <div class="stack">
+        <RevenuePanel partnerId={id} />
+        <Panel isFlush title="Invoices">
+          <InvoiceTable partnerId={id} />
+        </Panel>
+        <Statement partner={value} />
+      </div>
     </Page>
   )
 }
@@ -224,12 +226,12 @@ function Statement({ partner: { id, settings } }: { partner: Partner }) {
         />
       }
     >
-      <FilterBar>
+      <div class="panel-body">
         <label class="filter-field">
           <span>Month</span>
           <input type="month" value={month} onChange={event => filters.set('month', event.currentTarget.value)} />
         </label>
-      </FilterBar>
+      </div>
       {value !== undefined && value.sums.length > 0 && (
         <Table label="Sums" columns={sumColumns} list={{ rows: value.sums }} keyOf={({ currency }) => currency} />
       )}

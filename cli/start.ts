@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { readSettings } from '../src/config.ts'
+import { readSettings, SettingsProblem } from '../src/config.ts'
 import { openDatabase, prepare, type Roles, run, systemClock } from '../src/main.ts'
 import { claimMode, listPartners } from '../src/partners/partners.ts'
 import { exampleRequest } from '../src/sandbox/demo.ts'
@@ -19,6 +19,10 @@ export const startCommand = new Command('start')
   .action(async (only: { api?: true; worker?: true }) => {
     const settings = readSettings(terminal().env)
     const mode = settings.OPENWAGE_MODE
+    if (mode === 'live' && settings.OPENWAGE_PUBLIC_URL === '')
+      throw new SettingsProblem(
+        'OPENWAGE_PUBLIC_URL must be set in live mode, to the address at which people and partners reach the service, like https://pay.example.com',
+      )
     const log = openLog(settings.OPENWAGE_LOG_LEVEL, { onReaderGone: () => shutdown.stop() })
     const shutdown = handleShutdown(log)
     const isWhole = only.api === only.worker

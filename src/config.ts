@@ -69,7 +69,7 @@ export const Settings = Type.Object({
     pattern: '^(https?://[^\\s/?#]+/?)?$',
     examples: ['https://pay.example.com'],
     description:
-      'Where browsers reach the API, for the addresses of the hosted page of member sessions and of the packages in the guides. Set it behind a proxy. If empty, the hosted page is at the address that the partner’s request was sent to.',
+      'Where people and partners reach the service, for the links that it makes, the hosted page of member sessions and the packages in the guides. `start` needs it in live mode. If empty in a sandbox, the hosted page is at the address that the partner’s request was sent to.',
   }),
   OPENWAGE_OIDC_ISSUER: Type.String({
     default: '',

@@ -85,7 +85,7 @@ test('fewer than two operators, an address without TLS, and a check that has not
   expect(said('operators', { operators: 0 })[0]).toMatch(/^warning: No operator can sign in/)
   expect(said('TLS', {})).toEqual(['ok: People and partners reach the service at https://pay.example.com'])
   expect(said('TLS', { publicUrl: 'http://pay.example.com' })[0]).toMatch(/^warning: .* without TLS/)
-  expect(said('TLS', { publicUrl: '' })[0]).toMatch(/^warning: OPENWAGE_PUBLIC_URL is not set/)
+  expect(said('TLS', { publicUrl: '' })[0]).toMatch(/^missing: OPENWAGE_PUBLIC_URL is not set/)
   expect(said('rails', { rails: [] })).toEqual([])
 })
 

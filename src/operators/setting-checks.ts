@@ -29,18 +29,16 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
   },
   {
     name: 'TLS',
-    find: ({ publicUrl }) =>
-      publicUrl.startsWith('https://')
-        ? []
-        : [
-            warning({
-              sentence:
-                publicUrl === ''
-                  ? 'OPENWAGE_PUBLIC_URL is not set; passwords and API keys must reach the service through TLS, by the address that people use'
-                  : `OPENWAGE_PUBLIC_URL is ${publicUrl}, without TLS: passwords and API keys can be read on the way`,
-              command: 'export OPENWAGE_PUBLIC_URL=https://HOST',
-            }),
-          ],
+    find: ({ publicUrl }) => {
+      const command = 'export OPENWAGE_PUBLIC_URL=https://HOST'
+      if (publicUrl.startsWith('https://')) return []
+      if (publicUrl === '')
+        return [
+          missing({ sentence: 'OPENWAGE_PUBLIC_URL is not set; a live service does not start without it', command }),
+        ]
+      const sentence = `OPENWAGE_PUBLIC_URL is ${publicUrl}, without TLS: passwords and API keys can be read on the way`
+      return [warning({ sentence, command })]
+    },
     fine: ({ publicUrl }) => `People and partners reach the service at ${publicUrl}`,
   },
   {

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { newDatabase, openwage, type Service, start, tidyUp } from '../program/program.ts'
+import { liveSettings, newDatabase, openwage, type Service, start, tidyUp } from '../program/program.ts'
 import { executablePath, expectAccessible, launch } from './chromium.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -30,7 +30,7 @@ describe.skipIf(executablePath === undefined)('an empty live installation', () =
   })
 
   test('is set up with the link in the log: the first operator, who invites the second', async () => {
-    const live = await start({ ...(await newDatabase()), OPENWAGE_MODE: 'live' })
+    const live = await start({ ...(await newDatabase()), ...(await liveSettings()) })
     const [link = ''] = /http:\S+\/console\/set-up#owl_\w+/.exec(live.log()) ?? []
 
     const stranger = await newBrowser()
@@ -73,12 +73,9 @@ describe.skipIf(executablePath === undefined)('an empty live installation', () =
     ['with --invite', ['--invite']],
     ['without a terminal', []],
   ])('is set up with the link of admin create %s', async (_, options) => {
-    const settings = { ...(await newDatabase()), OPENWAGE_MODE: 'live' }
+    const settings = { ...(await newDatabase()), ...(await liveSettings()) }
     const live: Service = await start(settings)
-    const made = await openwage(['admin', 'create', 'ada@example.com', ...options], {
-      ...settings,
-      OPENWAGE_PUBLIC_URL: live.address,
-    })
+    const made = await openwage(['admin', 'create', 'ada@example.com', ...options], settings)
     const page = await newBrowser()
     await page.goto(/http:\S+/.exec(made.stdout)?.[0] ?? '')
     await choosePassword(page, 'Ada Lovelace', 'Accept')

@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { freePort } from '../free-port.ts'
 import { baseEnvironment, newDatabase, type Service, start, tidyUp } from '../program/program.ts'
 import { executablePath, expectAccessible, launch } from './chromium.ts'
 
@@ -133,15 +132,6 @@ async function api(method: string, path: string, body?: object): Promise<{ withd
 
 async function newestWithdrawal(): Promise<string | undefined> {
   return (await api('GET', '/v1/pay/withdrawals?take=1')).withdrawals[0]?.id
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** Waits for a text on the standard output of a process. */

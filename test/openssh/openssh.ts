@@ -1,10 +1,10 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import path from 'node:path'
 import { SftpDelivery } from '../../src/payouts/rails/delivery/sftp.ts'
 import { newKeyPair } from '../../src/payouts/rails/delivery/sftp-server.fixture.ts'
+import { freePort } from '../free-port.ts'
 
 // Bank files against a real OpenSSH server: `npm run openssh`. The tests of `npm test` run against a server in process.
 
@@ -97,14 +97,6 @@ async function failure(work: Promise<unknown>): Promise<string | undefined> {
 
 async function* chunks(text: string) {
   yield text
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => probe.once('listening', resolve))
-  const { port } = probe.address() as AddressInfo
-  await new Promise(resolve => probe.close(resolve))
-  return port
 }
 
 async function until(isReached: () => boolean): Promise<void> {

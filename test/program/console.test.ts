@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
-import { newDatabase, newDataDir, openwage, serve, start, tidyUp } from './program.ts'
+import { liveSettings, newDatabase, newDataDir, openwage, serve, start, tidyUp } from './program.ts'
 import { closeTerminals, inTerminal } from './terminal.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
@@ -31,7 +31,7 @@ async function ask(address: string, [method, route]: [string, string], body?: ob
 test('the console of a live installation is closed until the set-up link has made its first operator', async () => {
   const folder = newDataDir()
   mkdirSync(folder)
-  const settings = { ...(await newDatabase()), OPENWAGE_MODE: 'live', OPENWAGE_DATA_DIR: folder }
+  const settings = { ...(await newDatabase()), ...(await liveSettings()), OPENWAGE_DATA_DIR: folder }
   const live = await start(settings)
   const link = /http:\S+\/console\/set-up#(owl_\w+)/
   const [, token = ''] = link.exec(live.log()) ?? []

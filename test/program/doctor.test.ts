@@ -129,7 +129,7 @@ test('each missing thing is named with its command, and is fine once it is done'
   expect(await said('webhooks', settings)).toEqual(['ok: Every partner has webhook endpoints, and all work'])
 
   expect(await said('TLS', { ...settings, OPENWAGE_PUBLIC_URL: '' })).toEqual([
-    expect.stringContaining('warning: OPENWAGE_PUBLIC_URL is not set'),
+    expect.stringContaining('missing: OPENWAGE_PUBLIC_URL is not set'),
   ])
   expect(await said('operators', settings)).toEqual([expect.stringContaining('warning: No operator can sign in')])
   for (const name of ['ada', 'bob'])

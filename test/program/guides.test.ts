@@ -337,7 +337,8 @@ const notRun: Record<string, string> = {
   'npm install && npm start': 'Installs and runs until it is stopped. test/smoke/smoke.ts does it in a fresh copy.',
   'curl -sS "$OPENWAGE_URL/openapi.json" -o openapi.json':
     'Downloads the generator. npm run languages does it, and reads responses with what it generates.',
-  'openwage start --api': 'Runs until it is stopped. The crash test starts both roles as processes.',
+  'export OPENWAGE_PUBLIC_URL=https://pay.example.com':
+    'Runs until it is stopped. The crash test starts both roles as processes.',
   'export DATABASE_URL=postgres://openwage_app:…@db.internal/openwage OPENWAGE_MODE=live':
     'Runs until it is stopped. Its first command is run from the guide "Go live".',
   'install -m 600 /dev/null /etc/openwage/adyen-api-key':

@@ -21,6 +21,7 @@ import { connect } from '../../src/database/connect.ts'
 import * as main from '../../src/main.ts'
 import { claimMode, listPartners } from '../../src/partners/partners.ts'
 import { exampleRequest, seedDemo } from '../../src/sandbox/demo.ts'
+import { freePort } from '../free-port.ts'
 import { keySettings } from '../installation-key.ts'
 
 // Runs the CLI as an operator does, configured only by environment variables. What a command does is tested in the test's
@@ -69,6 +70,12 @@ const fixed = {
   OPENWAGE_DRAIN_SECONDS: '0',
   OPENWAGE_DOCS: 'off',
   ...keySettings,
+}
+
+/** Settings of a live service, for `start`. */
+export async function liveSettings(): Promise<{ OPENWAGE_MODE: 'live'; OPENWAGE_PUBLIC_URL: string; PORT: string }> {
+  const PORT = `${await freePort()}`
+  return { OPENWAGE_MODE: 'live', OPENWAGE_PUBLIC_URL: `http://127.0.0.1:${PORT}`, PORT }
 }
 
 const services = new Set<Service>()

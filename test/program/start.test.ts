@@ -7,6 +7,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import {
   dueJobs,
   get,
+  liveSettings,
   newDatabase,
   newDataDir,
   openwage,
@@ -94,9 +95,14 @@ test('with DATABASE_URL the key is shown once, and later starts say how to creat
   expect((await get(second, { key: JSON.parse(stdout).key })).status).toBe(200)
 })
 
-test('a live start seeds nothing, says how to create the first partner, and is refused on a sandbox database', async () => {
+const noPublicUrl = /^openwage: OPENWAGE_PUBLIC_URL must be set in live mode/
+
+test('a live start needs the address that people use, seeds nothing, says how to create the first partner, and is refused on a sandbox database', async () => {
   const database = await newDatabase()
-  const live = await start({ ...database, OPENWAGE_MODE: 'live' })
+  const settings = await liveSettings()
+  const unreachable = { ...database, ...settings, OPENWAGE_PUBLIC_URL: '' }
+  expect(await openwage(['start'], unreachable)).toMatchObject({ code: 2, stderr: expect.stringMatching(noPublicUrl) })
+  const live = await start({ ...database, ...settings })
   expect(live.stdout).toContain('openwage -- partner create')
   expect(live.key).toBe('')
   await live.stop()
@@ -107,7 +113,7 @@ test('a live start seeds nothing, says how to create the first partner, and is r
   expect(await openwage(['partner', 'create', 'Acme'], sandbox)).toMatchObject({ code: 0 })
   const [refused, refusedToo] = await Promise.all([
     openwage(['start'], { ...database, PORT: '0', OPENWAGE_MODE: 'sandbox' }),
-    openwage(['start'], { ...sandbox, PORT: '0', OPENWAGE_MODE: 'live' }),
+    openwage(['start'], { ...sandbox, ...settings }),
   ])
   for (const { code, stdout } of [refused, refusedToo]) expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(refused.stderr).toMatch(/^openwage: This is a live database.*OPENWAGE_MODE=live/)

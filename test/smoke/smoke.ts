@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
-import net from 'node:net'
 import { homedir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { freePort } from '../free-port.ts'
 
 // A new user's first minutes, in a fresh copy of the checkout, in a folder that only its owner can access: npm start before
 // npm install, the README's first command, the printed request as pasted, a CLI command, and a second start without dev
@@ -142,13 +142,4 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   } catch {
     // It has already exited.
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const address = server.address()
-  assert(address !== null && typeof address === 'object')
-  await new Promise(resolve => server.close(resolve))
-  return address.port
 }

@@ -30,7 +30,7 @@ revenueCommand
 revenueCommand
   .command('withdraw')
   .description(
-    'Record collected fees taken out of the float: at most what was collected, and what is free above the floor.',
+    'Record collected fees withdrawn from the float: at most what was collected, and what is free above the floor.',
   )
   .argument('<partner>', 'the partner’s id, par_…')
   .argument('<currency>', 'for example GBP', currency)
@@ -96,7 +96,7 @@ function inTable(revenue: Revenue[]): string {
         currency: code,
         'in the float': words(amounts.inFloat),
         collected: words(amounts.collected),
-        'taken out': words(amounts.withdrawn),
+        withdrawn: words(amounts.withdrawn),
         arriving: words(amounts.arriving),
         invoiced: words(amounts.invoiced),
         'invoices paid': words(amounts.paid),

@@ -12,7 +12,7 @@ export type Float = {
   currency: Currency
   /** Funded by the operator or repaid by payroll, less what banks have paid out. Negative if it is underfunded. */
   float: bigint
-  /** On its way to members. */
+  /** Pending payouts. */
   pending: bigint
   /** The float less what is pending. */
   free: bigint

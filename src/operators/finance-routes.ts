@@ -74,7 +74,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
       schema: operation({
         id: 'withdrawRevenue',
         tag,
-        summary: 'Take revenue out of a float',
+        summary: 'Withdraw revenue from a float',
         description:
           'Records that collected fees were taken out of the float: at most what was collected, and what is free above the floor.',
         params: ofPartner,

@@ -16,7 +16,7 @@ export const Float = Type.Object(
   {
     currency: CurrencyCode,
     float: signed('Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded.'),
-    pending: signed('On its way to members.'),
+    pending: signed('Pending payouts.'),
     free: signed('The float less what is pending.'),
     uncovered: signed('What the operator bears and has not covered: the float lacks it.'),
     floor: Type.Union([WireMoney, Type.Null()], {

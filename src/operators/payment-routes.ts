@@ -63,7 +63,7 @@ export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
           { reason: line(140, { description: 'Why; the partner and the member read it.' }) },
           { title: 'PaymentRemoval', additionalProperties: false },
         ),
-        success: { status: 200, description: 'It was taken out.', schema: RemovedPayment },
+        success: { status: 200, description: 'It was removed.', schema: RemovedPayment },
         problems: ['NotFound'],
       }),
     },

@@ -6,7 +6,7 @@ import { addDays, type Day, daysBetween } from '../time.ts'
 export type Schedule = {
   every: CycleSchedule
   /**
-   * A day on which a cycle starts. For `monthly`, only the day of the month counts (1 means calendar months). Ignored for
+   * The start date of any cycle. For `monthly`, only the day of the month counts (1 means calendar months). Ignored for
    * `semi_monthly`, whose cycles are the 1st to the 15th, and the 16th to the end of the month.
    */
   anchor: Day

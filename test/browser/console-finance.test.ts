@@ -39,7 +39,7 @@ describe.skipIf(executablePath === undefined)('the fees of a partner', () => {
     return added
   }
 
-  test('are taken out of the float, billed, and marked as paid', async () => {
+  test('are withdrawn from the float, billed, and marked as paid', async () => {
     const { open, close, origin } = pages
     const page = await open(`/console/operator/partners/${mine.partner.id}`, { isOperator: true })
     await page.getByRole('link', { name: 'Fees', exact: true }).click()

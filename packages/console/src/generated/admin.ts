@@ -280,7 +280,7 @@ export type Float = {
   currency: Currency
   /** Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded. */
   float: SignedMoney
-  /** On its way to members. */
+  /** Pending payouts. */
   pending: SignedMoney
   /** The float less what is pending. */
   free: SignedMoney
@@ -1477,7 +1477,7 @@ export interface AdminOperations {
    */
   getRevenue(partnerId: PartnerId, options?: CallOptions): Call<Revenues>
   /**
-   * Take revenue out of a float.
+   * Withdraw revenue from a float.
    *
    * Records that collected fees were taken out of the float: at most what was collected, and what is free above the floor.
    *

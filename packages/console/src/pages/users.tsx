@@ -246,11 +246,7 @@ export function Invitations({ isOfInstallation = false }: { isOfInstallation?: b
     {
       title: 'Withdraw',
       isTitleHidden: true,
-      cell: ({ id }) => (
-        <ActButton look="text-button" act={() => withdraw(id)}>
-          Withdraw
-        </ActButton>
-      ),
+      cell: ({ id }) => <ActButton act={() => withdraw(id)}>Withdraw</ActButton>,
     },
   ]
   if (value === undefined || value.invitations.length === 0) return null

@@ -32,7 +32,7 @@ export async function remove(
   const batch = batchId === null ? undefined : await batches.lock(tx, batchId)
   const { reference, partnerId, withdrawalId, amount, outcome } = await lockPayout(tx, payment)
   if (batch === undefined || batchId === null || outcome !== null)
-    throw problem('Conflict', `${reference} is not waiting in a batch, so it cannot be taken out`)
+    throw problem('Conflict', `${reference} is not waiting in a batch, so it cannot be removed`)
   refuseSent(batch)
   await sql`
     update payouts set removed_at = ${now}, outcome = 'failed' where reference = ${reference}`.execute(tx)

@@ -60,7 +60,7 @@ function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
       isTitleHidden: true,
       cell: revenue => (
         <span class="float-acts">
-          <button type="button" class="text-button" onClick={() => setTaking(revenue)}>
+          <button type="button" class="button" onClick={() => setTaking(revenue)}>
             Withdraw
           </button>
           <ActButton

@@ -189,7 +189,7 @@ const moves = {
   withdraw: {
     verb: 'Withdraw',
     isIn: false,
-    said: 'is recorded as taken out of the float.',
+    said: 'is recorded as withdrawn from the float.',
     asked: 'Record money that was taken from the account that pays members: at most what is free.',
     most: ({ free }: Float) => ({ money: free, word: 'free' }),
     move: admin.withdrawFloat,

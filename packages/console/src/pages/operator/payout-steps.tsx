@@ -35,7 +35,7 @@ export function payoutSteps({ rail, createdAt, removedAt, batch, answers, except
         },
     removedAt === null
       ? undefined
-      : { key: 'payout removed', at: removedAt, tone: 'bad', title: 'Taken out of the batch by an operator' },
+      : { key: 'payout removed', at: removedAt, tone: 'bad', title: 'Removed from the batch by an operator' },
     // Taking it out has a step already.
     ...(removedAt === null ? answers : []).map(answerStep),
     ...exceptions.map(

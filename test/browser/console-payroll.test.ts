@@ -6,7 +6,7 @@ import * as float from '../../src/float/float.ts'
 import { memberJobTasks } from '../../src/member-imports/tasks.ts'
 import { pausePartner, resumePartner } from '../../src/partners/partners.ts'
 import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
-import { bronze, goodAccount } from '../harness.ts'
+import { bronze, euAccount, goodAccount } from '../harness.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
 import { type ConsolePages, desk, expectRed, fitsItsWidth, phone, startConsole, withdraw } from './console-pages.ts'
 
@@ -78,6 +78,20 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     )
     await row.click()
     for (const text of ['shifts.csv', 'Dana Reyes', '£200.50']) await page.getByText(text).first().waitFor()
+    await close(page)
+  })
+
+  test('reads on a phone the whole of what a button is about to add', async () => {
+    const { harness, open, close } = pages
+    const ann = await harness.addMember()
+    const mia = await harness.addMember({ tier: 'Silver EU', account: euAccount })
+    const page = await open('pay-runs', { roles: ['payroll'] }, phone)
+    await drop(page, csv('two.csv', `member_id,amount\n${ann},1250.00\n${mia},1380.00\n`))
+    const add = page.getByRole('button', { name: 'Add €1,380.00 and £1,250.00 of pay for 2 members' })
+    await add.focus()
+    const widths = 'document.activeElement.scrollWidth - document.activeElement.clientWidth'
+    expect(await page.evaluate<number>(widths)).toBe(0)
+    expect(await fitsItsWidth(page)).toBe(true)
     await close(page)
   })
 

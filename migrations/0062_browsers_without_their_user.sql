@@ -3,11 +3,6 @@
 
 set local lock_timeout = '5s';
 
-alter table installation
-  -- Signs the tokens of browsers. Each UUID has 122 random bits.
-  add column browser_key bytea not null
-    default sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())) check (length(browser_key) = 32);
-
 delete from user_browsers;
 alter table user_browsers drop constraint user_browsers_pkey;
 alter table user_browsers rename column hash to token_hash;

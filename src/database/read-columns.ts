@@ -115,7 +115,6 @@ const readable = {
 const withheld = {
   apiKeys: 'hash',
   idempotencyKeys: 'fingerprint answer',
-  installation: 'browserKey',
   installationKeys: 'wrapped',
   memberSessions: 'hash',
   operatorKeys: 'hash',

@@ -137,7 +137,6 @@ export type DB = {
     one: Generated<boolean>
     mode: 'live' | 'sandbox'
     createdAt: Date
-    browserKey: Generated<Buffer>
   }
   installationAuditLog: {
     id: string

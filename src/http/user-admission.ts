@@ -3,7 +3,7 @@ import type { Db } from '../database/database.ts'
 import { type Problem, problem } from '../errors.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
-import { findPartner, type Mode, type Partner, readBrowserKey } from '../partners/partners.ts'
+import { findPartner, type Mode, type Partner } from '../partners/partners.ts'
 import { hashOf } from '../secrets.ts'
 import { hasOperator } from '../users/accounts.ts'
 import { isBrowserOfAnyone, isBrowserToken } from '../users/browsers.ts'
@@ -61,7 +61,6 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   // their network, or behind the same proxy, have used up.
   const known = new Set<string>()
   let isClaimed = false
-  let browserKey: Buffer | undefined
   return {
     admitUser,
     admitUserTo,
@@ -126,8 +125,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   async function isAdmittedAsBrowser(request: FastifyRequest): Promise<boolean> {
     const token = readCookie(request, browserCookie, publicUrl)
     if (token === undefined) return false
-    browserKey ??= await readBrowserKey(db)
-    if (!isBrowserToken(token, browserKey)) return false
+    if (!isBrowserToken(token, request.server.sealer.browserKey)) return false
     const name = `browser ${hashOf(token).toString('hex')} of ${networkOf(request.ip)}`
     const { allowed } = rateLimiter.take(name, limits.perKnownBrowser, request.receivedAt)
     return allowed && (await isBrowserOfAnyone(db, { token, now: request.receivedAt }))

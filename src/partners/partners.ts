@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict'
 import type { UpdateObject } from 'kysely'
 import { type Cursor, unknownCursor } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
@@ -272,12 +271,4 @@ export async function checkMode(db: Reader, mode: Mode): Promise<void> {
       `This is a ${claimed} database, but the program was started in ${mode} mode; set OPENWAGE_MODE=${claimed} or use another database`,
     )
   }
-}
-
-/** The key that signs the tokens of browsers in which people sign in to the console. It never changes. */
-export async function readBrowserKey(db: Reader): Promise<Buffer> {
-  const { rows } = await sql<{ browserKey: Buffer }>`select browser_key from installation`.execute(db)
-  const [row] = rows
-  assert(row, 'the database belongs to a mode before anyone signs in')
-  return row.browserKey
 }

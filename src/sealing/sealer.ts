@@ -30,11 +30,15 @@ export class Sealer {
   private readonly subkeys = new Map<string, KeyObject>()
   private readonly currentNumber: number
   private current: { header: Buffer; subkey: KeyObject; left: number } | undefined
+  /** Signs the tokens of browsers in which people sign in to the console. */
+  readonly browserKey: Buffer
 
   /** @param keys at least one; the last one seals, and all open */
   constructor(keys: readonly [InstallationKey, ...InstallationKey[]]) {
     this.keys = new Map(keys.map(({ number, key }) => [number, key]))
     this.currentNumber = (keys.at(-1) ?? keys[0]).number
+    // From the first key: browsers stay known when a key is added.
+    this.browserKey = Buffer.from(hkdfSync('sha256', keys[0].key, '', 'openwage tokens of browsers', keyBytes))
   }
 
   seal(plain: string | Buffer, sealed: Sealed): Buffer {

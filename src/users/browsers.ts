@@ -1,6 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { readBrowserKey } from '../partners/partners.ts'
 import { hashOf } from '../secrets.ts'
 
 // A person has a handful of browsers.
@@ -46,9 +45,8 @@ export async function isBrowserOf(
  */
 export async function rememberBrowser(
   tx: Tx,
-  { userId, token, now }: { userId: string; token: string | undefined; now: Date },
+  { userId, token, key, now }: { userId: string; token: string | undefined; key: Buffer; now: Date },
 ): Promise<string> {
-  const key = await readBrowserKey(tx)
   const kept = token !== undefined && isBrowserToken(token, key) ? token : newToken(key)
   await sql`
     insert into user_browsers (token_hash, user_id, last_used_at) values (${hashOf(kept)}, ${userId}, ${now})

@@ -19,6 +19,8 @@ export type Origin = {
   userAgent: string | undefined
   /** The token of a browser in which a user has signed in before. */
   browserToken: string | undefined
+  /** Signs such tokens. */
+  browserKey: Buffer
 }
 
 /** A new session. `browserToken` marks the browser as known. */
@@ -105,7 +107,7 @@ export async function openSession(
   if (user === undefined) throw refused()
   const { address, userAgent } = from
   const { session, token } = await createSession(tx, { userId, mode, method, address, userAgent, now })
-  const browserToken = await rememberBrowser(tx, { userId, token: from.browserToken, now })
+  const browserToken = await rememberBrowser(tx, { userId, token: from.browserToken, key: from.browserKey, now })
   await auditLog.record(tx, {
     partnerId: null,
     actor: actorOfUser(userId, from),

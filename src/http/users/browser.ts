@@ -14,6 +14,7 @@ export function originOf(request: FastifyRequest, publicUrl: string | undefined)
     requestId: request.id,
     userAgent: request.headers['user-agent'],
     browserToken: readCookie(request, browserCookie, publicUrl),
+    browserKey: request.server.sealer.browserKey,
   }
 }
 

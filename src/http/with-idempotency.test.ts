@@ -47,6 +47,38 @@ test('a replay has the headers of the first answer', async () => {
   expect((await ask()).headers['x-intent-expires-at']).toBe(first.headers['x-intent-expires-at'])
 })
 
+test('a stored answer that cannot be opened is a 500 to its own repeats, has no second effect, and says what it created', async () => {
+  const memberId = await harness.addMember({ available: 12_000 })
+  const quote = (key: string) =>
+    harness.call('POST', '/v1/pay/withdrawals/intent', {
+      body: { memberId, amount: { amount: 5_000, currency: 'GBP' } },
+      headers: { 'x-idempotency-key': key },
+    })
+  const countIntents = async () =>
+    (await harness.pool.query('select count(*)::integer as count from withdrawal_intents')).rows[0].count
+  const [keyOfIntent, keyOfMember, body] = [randomUUID(), randomUUID(), newMember()]
+  const intent = await quote(keyOfIntent)
+  const member = await invite(body, keyOfMember)
+  await harness.pool.query(
+    'update idempotency_keys set answer = set_byte(answer, 40, get_byte(answer, 40) # 1) where key = any($1)',
+    [[keyOfIntent, keyOfMember]],
+  )
+  const [members, intents] = [await countMembers(), await countIntents()]
+  // Two of a batch: the other one is not affected.
+  const [broken, fine, brokenMember] = await Promise.all([
+    quote(keyOfIntent),
+    quote(randomUUID()),
+    invite(body, keyOfMember),
+  ])
+  expect([broken.status, fine.status, brokenMember.status]).toEqual([500, 201, 500])
+  expect([await countMembers(), await countIntents()]).toEqual([members, intents + 1])
+  for (const [key, resourceId] of [
+    [keyOfIntent, intent.body.withdrawalIntentId],
+    [keyOfMember, member.body.memberId],
+  ])
+    expect((await harness.call('GET', `/v1/idempotency-keys/${key}`)).body).toMatchObject({ status: 201, resourceId })
+})
+
 test('the order of fields and white space do not make another request', async () => {
   const key = randomUUID()
   const { email, firstName, lastName, tier } = newMember()

@@ -19,13 +19,15 @@ async function columnOf<T>(db: Db, query: ReturnType<typeof sql<{ value: T }>>):
   return (await query.execute(db)).rows.map(({ value }) => value)
 }
 
-test('the demo has a withdrawal in every state', async () => {
+test('the demo has a withdrawal in every state, and pay runs from files', async () => {
   const { DATABASE_URL } = await newDatabase()
   const { db, close } = connect(DATABASE_URL, { log: pino({ level: 'silent' }), connectionsMax: 2 })
   try {
     await seedDemo(db, new Date('2026-06-17T12:00:00Z'))
     const states = sql<{ value: string }>`select distinct status as value from withdrawals order by status`
     expect(await columnOf(db, states)).toEqual(['cancelled', 'failed', 'held', 'paid', 'returned', 'submitted'])
+    const unnamed = sql<{ value: string }>`select id as value from pay_runs where file_name is null`
+    expect(await columnOf(db, unnamed)).toEqual([])
   } finally {
     await close()
   }

@@ -359,6 +359,56 @@ test('two people close a debit of too little by naming the payments that the ban
   expect(statuses.sort()).toEqual(['failed', 'paid'])
 })
 
+test('a proposed decision is listed, confirmed once by another person, withdrawn by anyone, and ends with its payment', async () => {
+  const { id, payments } = await approved(5_100, 6_100)
+  await post(`/payout-batches/${id}/export`)
+  harness.clock.advance({ minutes: 5 * 24 * 60 })
+  await signInUsers()
+  const [first, second] = users
+  const ask = async (user: ConsoleUser | undefined, path: string, body?: object) =>
+    (await user?.call('POST', `/admin/v1${path}`, { partner: null, ...(body === undefined ? {} : { body }) })) as Answer
+  const propose = async (reference: string) =>
+    await ask(first, `/payouts/${reference}/outcome`, { outcome: 'failed', note: 'seen in the portal' })
+  const [one = '', other = ''] = payments.map(({ reference }) => reference).sort()
+  for (const reference of [one, other]) expect((await propose(reference)).status).toBe(200)
+
+  const listed = (await operator.call('GET', '/payout-proposals')).body
+  expect(listed).toMatchObject({ hasMore: false, proposals: [{ subject: one }, { subject: other }] })
+  expect(listed.proposals[0]).toMatchObject({ person: first?.user.id, note: 'seen in the portal' })
+  expect((await operator.call('GET', '/payout-proposals?take=1')).body).toMatchObject({
+    ...{ hasMore: true, proposals: [{ subject: one }] },
+  })
+  expect((await operator.call('GET', `/payout-proposals?after=${one}`)).body.proposals).toMatchObject([
+    { subject: other },
+  ])
+
+  const confirm = async (user: ConsoleUser | undefined, subject = one) =>
+    await ask(user, `/payout-proposals/${subject}/confirm`)
+  expect(problemOf(await post(`/payout-proposals/${one}/confirm`))).toEqual([403, 'Forbidden', undefined])
+  expect((await confirm(first)).status).toBe(409)
+  expect((await confirm(second, 'OWAAAAAAAAAAAAAA')).status).toBe(404)
+  const both = await Promise.all([confirm(second), confirm(second)])
+  expect(both.map(({ status }) => status).sort()).toEqual([200, 409])
+  expect((await confirm(second)).body.issues[0].message).toContain('confirmed')
+
+  expect((await ask(second, `/payout-proposals/${other}/withdraw`)).body).toEqual({ subject: other })
+  expect((await confirm(second, other)).body.issues[0].message).toContain('withdrawn')
+  expect((await propose(other)).status).toBe(200)
+  await operator.call('POST', '/rails/euro-files/files?name=paid.txt', {
+    raw: `head;M13\npaid;${other}\nend\n`,
+    headers: { 'content-type': 'application/octet-stream' },
+  })
+  expect((await confirm(second, other)).status).toBe(409)
+  expect((await operator.call('GET', '/payout-proposals')).body.proposals).toEqual([])
+  await run('read-rail-reports')
+  const statuses = await Promise.all(
+    payments.map(
+      async ({ withdrawalId }) => (await harness.call('GET', `/v1/pay/withdrawals/${withdrawalId}`)).body.status,
+    ),
+  )
+  expect(statuses.sort()).toEqual(['failed', 'paid'])
+})
+
 test('closing an exception that names no payment is in the log of the installation', async () => {
   await operator.call('POST', '/rails/euro-files/files?name=charges.txt', {
     raw: 'head;M10\nentry;-300EUR;;E10\nend\n',

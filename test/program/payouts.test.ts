@@ -258,7 +258,21 @@ test('a payment that no file answers is paid, and then returned, by the word of 
   await run('read-rail-reports')
   expect((await get(withdrawalId)).status).toBe('paid')
   expect(await refusal([...outcome, 'returned'])).toMatch(/give the day and amount of the credit/)
-  await byTwo([...outcome, 'returned', '--booked-on', valueDate, '--amount', '4950'])
+  // What Ada proposes is listed, withdrawn, proposed again and confirmed without repeating it.
+  const returned = [...outcome, 'returned', '--booked-on', valueDate, '--amount', '4950', '--as', 'Ada']
+  const proposals = async () => (await json(['payouts', 'proposals', 'list'])).proposals
+  const shared = { ...settings, OPENWAGE_APPROVAL_LOGINS: 'any' }
+  const settle = async (verb: string, person: string) =>
+    await openwage(['payouts', 'proposals', verb, reference, '--as', person], shared)
+  expect((await openwage(returned, settings)).code).toBe(0)
+  expect(await proposals()).toMatchObject([{ subject: reference, person: expect.stringContaining('Ada') }])
+  expect((await openwage(['payouts', 'proposals', 'list'], settings)).stdout).toMatch(/Ada.+seen in the portal/)
+  expect((await settle('withdraw', 'Grace')).stdout).toBe(`The decision about ${reference} is withdrawn.\n`)
+  expect(await proposals()).toEqual([])
+  expect((await settle('confirm', 'Grace')).stderr).toMatch(/withdrawn/)
+  expect((await openwage(returned, settings)).code).toBe(0)
+  expect(await settle('confirm', 'Ada')).toMatchObject({ code: 1, stderr: expect.stringMatching(/another person/) })
+  expect((await settle('confirm', 'Grace')).stdout).toBe(`The decision about ${reference} is carried out.\n`)
   await run('read-rail-reports')
   expect((await get(withdrawalId)).status).toBe('returned')
   expect((await openwage(['ledger', 'verify'], settings)).code).toBe(0)

@@ -294,7 +294,7 @@ const bankMessage: Omit<AnswersToWrite, 'answers'> = {
   messageId: 'BANK000001',
   createdAt: new Date('2026-03-03T09:00:00Z'),
   bookedOn: valueDate,
-  batchMessageId: 'OWB7Q2ZKD3',
+  batchMessageId: 'MMB7Q2ZKD3',
   currency: 'EUR',
   account,
 }
@@ -303,7 +303,7 @@ function batchOf(count: number): BatchToWrite {
   let controlTotal = 0n
   for (let number = 0; number < count; number++) controlTotal += paymentOf(number).amount
   return {
-    ...{ messageId: 'OWB7Q2ZKD3', createdAt: bankMessage.createdAt, valueDate, currency: 'EUR', isInstant: false },
+    ...{ messageId: 'MMB7Q2ZKD3', createdAt: bankMessage.createdAt, valueDate, currency: 'EUR', isInstant: false },
     ...{ debtor: { name: 'Bakery', account }, paymentCount: count, controlTotal, payments: paymentsOf(count) },
   }
 }
@@ -337,7 +337,7 @@ function paymentOf(number: number): PaymentOrder {
   const base32 = Array.from(digits, digit => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'[Number.parseInt(digit, 32)]).join('')
   const accountHolder = number % 2 === 0 ? 'Ada Okafor' : 'Zoë Müller-Łukasz'
   return {
-    reference: `OW${base32.padStart(14, 'A')}`,
+    reference: `MM${base32.padStart(14, 'A')}`,
     amount: BigInt(1_000 + (number % 50_000)),
     account: { accountHolder, iban },
   }

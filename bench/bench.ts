@@ -39,7 +39,7 @@ try {
 }
 
 async function bench(options: Options): Promise<void> {
-  const folder = path.join(tmpdir(), `openwage-bench-${process.pid}`)
+  const folder = path.join(tmpdir(), `midmonth-bench-${process.pid}`)
   mkdirSync(folder)
   atEnd(() => rmSync(folder, { recursive: true, force: true }))
   const server = await openServer()

@@ -121,7 +121,7 @@ async function visitOnce(
     'floor: the members by fetch',
     await page.evaluate<number>(`(async () => {
       const start = performance.now()
-      const response = await fetch('/v1/members?take=50', { headers: { 'openwage-partner': '${partnerId}' } })
+      const response = await fetch('/v1/members?take=50', { headers: { 'midmonth-partner': '${partnerId}' } })
       await response.json()
       return performance.now() - start
     })()`),

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { superuser } from '@openwage/embedded-postgres'
+import { superuser } from '@midmonth/embedded-postgres'
 import pg from 'pg'
 import { startEmbeddedPostgres } from '../src/database/embedded.ts'
 import { atEnd } from './cleanup.ts'
@@ -82,7 +82,7 @@ export async function withClient<T>(url: string, work: (client: pg.Client) => Pr
 
 async function startFresh(): Promise<string> {
   // Not mkdtemp: a folder that only its maker may enter is none that an unprivileged PostgreSQL can work in.
-  const dataDir = path.join(tmpdir(), `openwage-bench-${randomBytes(6).toString('hex')}`)
+  const dataDir = path.join(tmpdir(), `midmonth-bench-${randomBytes(6).toString('hex')}`)
   atEnd(() => rm(dataDir, { recursive: true, force: true }))
   const starting = startEmbeddedPostgres({
     dataDir,

@@ -64,7 +64,7 @@ export async function measureRequestLog(
 
   async function openStand(log: 'on' | 'off'): Promise<Stand> {
     const databaseUrl = await server.create(databaseOf(log), { template: town.template })
-    const settings = { OPENWAGE_REQUEST_LOG: log }
+    const settings = { MIDMONTH_REQUEST_LOG: log }
     const service = await startService('product', { ...where, databaseUrl, settings })
     return { service, databaseUrl, employer: town.one, nextIntent: firstIntentToComplete }
   }

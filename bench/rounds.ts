@@ -127,10 +127,10 @@ async function measureAlone(
 async function verifyBooks({ where, results }: Run, { databaseUrl }: Stand, part: string): Promise<void> {
   try {
     const said = await operate(['ledger', 'verify', '--json'], { ...where, databaseUrl })
-    console.log(`${part}, openwage ledger verify: the books agree, by ${JSON.parse(said).checks.length} checks`)
+    console.log(`${part}, midmonth ledger verify: the books agree, by ${JSON.parse(said).checks.length} checks`)
   } catch (error) {
     const { stdout } = error as { stdout?: string }
-    noteFault(results, `${part}, openwage ledger verify`, `${stdout || error}`)
+    noteFault(results, `${part}, midmonth ledger verify`, `${stdout || error}`)
   }
 }
 

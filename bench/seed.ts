@@ -117,7 +117,7 @@ export async function settle(url: string): Promise<void> {
 
 /**
  * Fills tables quickly: foreign keys and triggers are off, and the indexes that no constraint needs are made afterwards.
- * What is written is right all the same, which `openwage ledger verify` says at the end.
+ * What is written is right all the same, which `midmonth ledger verify` says at the end.
  */
 async function seeding(url: string, fill: (client: pg.Client) => Promise<void>): Promise<void> {
   await withClient(url, async client => {

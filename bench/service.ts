@@ -50,7 +50,7 @@ export async function startService(side: Side, where: Where): Promise<Service> {
 
 /** Runs a command of the product's to its end. @returns what it printed; @throws when its exit code is not 0 */
 export async function operate(args: string[], { databaseUrl, productDir }: Pick<Where, 'databaseUrl' | 'productDir'>) {
-  const { stdout } = await promisify(execFile)(process.execPath, [path.join(productDir, 'cli/openwage.ts'), ...args], {
+  const { stdout } = await promisify(execFile)(process.execPath, [path.join(productDir, 'cli/midmonth.ts'), ...args], {
     cwd: productDir,
     env: productEnvironment(databaseUrl),
   })
@@ -80,16 +80,16 @@ function spawnTypical({ databaseUrl, logs, typicalConnections }: Where): ChildPr
 }
 
 function productEnvironment(databaseUrl: string): NodeJS.ProcessEnv {
-  const settings = Object.entries(process.env).filter(([name]) => name.startsWith('OPENWAGE_'))
+  const settings = Object.entries(process.env).filter(([name]) => name.startsWith('MIDMONTH_'))
   return {
     ...Object.fromEntries(settings),
     // The project's own Node comes first, as it does for npm.
     PATH: [path.dirname(process.execPath), process.env.PATH].join(path.delimiter),
     DATABASE_URL: databaseUrl,
     // The databases of one run are measured by several checkouts.
-    OPENWAGE_INSTALLATION_KEY: Buffer.alloc(32, 'bench').toString('base64'),
+    MIDMONTH_INSTALLATION_KEY: Buffer.alloc(32, 'bench').toString('base64'),
     PORT: '0',
-    OPENWAGE_MODE: 'sandbox',
+    MIDMONTH_MODE: 'sandbox',
     // With it, the product stops when its parent is killed.
     npm_lifecycle_event: 'bench',
   }

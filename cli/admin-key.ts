@@ -69,7 +69,7 @@ adminKeyCommand
   .addHelpText('after', examples('admin key revoke opk_…'))
   .action(async (keyId: string, options: { json?: boolean }) => {
     const now = systemClock()
-    // Skips the mode check: a leaked key must be revocable whatever OPENWAGE_MODE says.
+    // Skips the mode check: a leaked key must be revocable whatever MIDMONTH_MODE says.
     const revoked = await withDatabase(db =>
       db.transaction().execute(async tx => {
         const found = await revokeOperatorKey(tx, { keyId, revokedBy: operatorName(), now })

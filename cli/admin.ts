@@ -105,7 +105,7 @@ adminCommand
           const { token } = await createPasswordLink(tx, { userId, actor: operator(), now: systemClock() })
           return linkTo('password', token, addressOf(settings))
         })
-      if (settings.OPENWAGE_MODE === 'live')
+      if (settings.MIDMONTH_MODE === 'live')
         throw new Error('Only a sandbox has a link that signs in; name a user to print a link for a new password')
       return linkTo('sign-in', await createDemoLink(db, systemClock()), addressOf(settings))
     })
@@ -183,5 +183,5 @@ async function requireByEmail(tx: Tx, email: string): Promise<User> {
 }
 
 function addressOf(settings: Settings): string {
-  return settings.OPENWAGE_PUBLIC_URL || settings.OPENWAGE_URL
+  return settings.MIDMONTH_PUBLIC_URL || settings.MIDMONTH_URL
 }

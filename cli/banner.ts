@@ -3,7 +3,7 @@ import type { Database, Roles } from '../src/main.ts'
 import { linkTo } from '../src/users/links.ts'
 
 export type Banner = {
-  mode: Settings['OPENWAGE_MODE']
+  mode: Settings['MIDMONTH_MODE']
   roles: Roles
   address: string | undefined
   database: Pick<Database, 'dataDir' | 'keySource' | 'psqlHint'>
@@ -33,7 +33,7 @@ export function banner(start: Banner): string {
     Database: database.psqlHint,
   }
   return [
-    `Openwage is running (${mode}${role}).`,
+    `Midmonth is running (${mode}${role}).`,
     '',
     ...Object.entries(places).flatMap(([name, place]) => (place === undefined ? [] : [`  ${name.padEnd(9)} ${place}`])),
     '',
@@ -44,7 +44,7 @@ export function banner(start: Banner): string {
 
 /** Printed after a clean stop: the data is safe, and where it is. */
 export function farewell({ dataDir }: Banner['database']): string {
-  return `Openwage has stopped. Your data is in ${dataDir ?? 'the database at DATABASE_URL'}; npm start picks up from there.`
+  return `Midmonth has stopped. Your data is in ${dataDir ?? 'the database at DATABASE_URL'}; npm start picks up from there.`
 }
 
 function firstSteps({ mode, address, database, key, example, partnerId }: Banner & { address: string }): string[] {
@@ -52,9 +52,9 @@ function firstSteps({ mode, address, database, key, example, partnerId }: Banner
     return [
       'There are no partners yet. Create one with its tiers and an API key, under the same settings as this service:',
       '',
-      '  npm run -s openwage -- partner create "Acme Couriers"',
-      '  npm run -s openwage -- tier set par_… Silver --currency GBP --lower-limit 1000 --upper-limit 20000 --fee 50',
-      '  npm run -s openwage -- key create par_…',
+      '  npm run -s midmonth -- partner create "Acme Couriers"',
+      '  npm run -s midmonth -- tier set par_… Silver --currency GBP --lower-limit 1000 --upper-limit 20000 --fee 50',
+      '  npm run -s midmonth -- key create par_…',
       '',
     ]
   }
@@ -63,7 +63,7 @@ function firstSteps({ mode, address, database, key, example, partnerId }: Banner
     return [
       'The test key was shown when it was created; only its hash is stored. To create another:',
       '',
-      `  npm run -s openwage -- key create ${partnerId}`,
+      `  npm run -s midmonth -- key create ${partnerId}`,
       '',
     ]
   }

@@ -20,8 +20,8 @@ export async function offerSetUp(
   if (address === undefined || (await hasOperator(db))) return
   const now = systemClock()
   const token = await db.transaction().execute(tx => createLink(tx, { purpose: 'set_up', userId: null, lifeMs, now }))
-  const link = linkTo('set-up', token, settings.OPENWAGE_PUBLIC_URL || address)
-  log.warn({ link }, 'the console has no operator: open this link once to create one, or run openwage admin create')
-  const folder = dataDir ?? (settings.OPENWAGE_DATA_DIR || undefined)
+  const link = linkTo('set-up', token, settings.MIDMONTH_PUBLIC_URL || address)
+  log.warn({ link }, 'the console has no operator: open this link once to create one, or run midmonth admin create')
+  const folder = dataDir ?? (settings.MIDMONTH_DATA_DIR || undefined)
   if (folder !== undefined) await writeFile(path.join(folder, 'console-set-up-link'), `${link}\n`, { mode: 0o600 })
 }

@@ -41,8 +41,8 @@ ${examples('doctor', 'doctor --json')}`,
 
 async function readSettingsFacts(settings: Settings, now: Date): Promise<SettingsFacts> {
   // A fault of the file is a finding, so that the rest is checked too.
-  const { OPENWAGE_MODE: mode, OPENWAGE_RAILS: railsFile, OPENWAGE_PUBLIC_URL: publicUrl } = settings
-  const auditAddressDays = settings.OPENWAGE_AUDIT_ADDRESS_DAYS
+  const { MIDMONTH_MODE: mode, MIDMONTH_RAILS: railsFile, MIDMONTH_PUBLIC_URL: publicUrl } = settings
+  const auditAddressDays = settings.MIDMONTH_AUDIT_ADDRESS_DAYS
   const facts = { now, mode, railsFile, publicUrl, auditAddressDays }
   try {
     const { files, adyen } = await readAllRails(settings)
@@ -57,7 +57,7 @@ async function readDatabase(settings: Settings, now: Date): Promise<DatabaseFact
   try {
     return await readDatabaseFacts(settings, now)
   } catch (error) {
-    return { sentence: reasonOf(error), command: 'export DATABASE_URL=postgres://openwage_app:PASSWORD@HOST/openwage' }
+    return { sentence: reasonOf(error), command: 'export DATABASE_URL=postgres://midmonth_app:PASSWORD@HOST/midmonth' }
   }
 }
 
@@ -70,7 +70,7 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
     const schema = await readSchemaState(db)
     if (schema.pending.length > 0) {
       const sentence = `The database schema is out of date (pending: ${schema.pending.join(', ')})`
-      return { sentence, command: 'openwage migrate' }
+      return { sentence, command: 'midmonth migrate' }
     }
     const tooNew = await describeNewerSchema(schema)
     if (tooNew !== undefined) return { sentence: tooNew, command: 'git pull && npm install --omit=dev' }
@@ -85,7 +85,7 @@ async function readDatabaseFacts(settings: Settings, now: Date): Promise<Databas
           place: placeOf(keySource),
           fault: await openSealer(tx, keySource).then(() => undefined, reasonOf),
         },
-        ...(await readBooks(tx, { mode: settings.OPENWAGE_MODE, now })),
+        ...(await readBooks(tx, { mode: settings.MIDMONTH_MODE, now })),
       }))
   } finally {
     await close()
@@ -103,7 +103,7 @@ function textOf(findings: Finding[]): string {
         ...(command === null ? [] : [`${indent}$ ${command}`]),
       ]),
     ...(all.length > limits.shownMax
-      ? [`${indent}… and ${all.length - limits.shownMax} more; see openwage doctor --json`]
+      ? [`${indent}… and ${all.length - limits.shownMax} more; see midmonth doctor --json`]
       : []),
   ])
   const count = (wanted: Finding['level']) => findings.filter(({ level }) => level === wanted).length

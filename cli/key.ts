@@ -33,7 +33,7 @@ keyCommand
       await findState(tx, partnerId)
       const now = await partnerNow(tx, partnerId)
       const expiresAt = expiresInDays === undefined ? null : new Date(now.getTime() + expiresInDays * 86_400_000)
-      const made = await createKey(tx, { partnerId, mode: settings.OPENWAGE_MODE, scopes: granted, expiresAt, now })
+      const made = await createKey(tx, { partnerId, mode: settings.MIDMONTH_MODE, scopes: granted, expiresAt, now })
       const { id, hint } = made.key
       const details = { key: hint, scopes: granted, expiresAt: expiresAt?.toISOString() ?? null }
       await recordChange(tx, { partnerId, change: { action: 'key.create', resourceId: id, details }, now })
@@ -77,7 +77,7 @@ keyCommand
   .addHelpText('after', examples('key revoke key_…'))
   .action(async (keyId: string, options) => {
     const now = systemClock()
-    // Skips the mode check: a leaked key must be revocable whatever OPENWAGE_MODE says.
+    // Skips the mode check: a leaked key must be revocable whatever MIDMONTH_MODE says.
     const revoked = await withDatabase(db =>
       db.transaction().execute(async tx => {
         const found = await revokeKey(tx, { keyId, now })

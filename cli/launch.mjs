@@ -25,14 +25,14 @@ const node = findNode()
 const args = [
   ...process.execArgv,
   ...flags,
-  path.join(checkout, 'cli/openwage.ts'),
+  path.join(checkout, 'cli/midmonth.ts'),
   // Drops node and this file.
   ...process.argv.slice(2),
 ]
 const environment = {
   ...process.env,
   // Halves the load time.
-  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? path.join(installed, '.cache/openwage'),
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? path.join(installed, '.cache/midmonth'),
 }
 // Replaces this process where Node can, so that signals, exit code and parent stay right.
 if (process.execve !== undefined) process.execve(node, [node, ...args], environment)
@@ -64,6 +64,6 @@ function runAsChild() {
 }
 
 function refuse(reason) {
-  console.error(`openwage: ${reason}`)
+  console.error(`midmonth: ${reason}`)
   process.exit(1)
 }

@@ -11,7 +11,7 @@ let destination: LogDestination
 let timesGone: number
 
 beforeEach(() => {
-  folder = mkdtempSync(path.join(tmpdir(), 'openwage-log-'))
+  folder = mkdtempSync(path.join(tmpdir(), 'midmonth-log-'))
   const pipe = path.join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])
   reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)

@@ -18,7 +18,7 @@ const warnLevel = 40
  * @param onReaderGone called once, when the other end of the pipe is closed
  */
 export function openLog(
-  level: Settings['OPENWAGE_LOG_LEVEL'],
+  level: Settings['MIDMONTH_LOG_LEVEL'],
   { onReaderGone = () => {} }: { onReaderGone?: () => void } = {},
 ): Logger {
   const { stderr } = terminal()

@@ -100,7 +100,7 @@ payoutExceptionsCommand
   .requiredOption('--note <text>', 'why', name({ lengthMax: 500 }))
   .option(
     '--reference <reference>',
-    'with attach: the payment reference OW…, or the withdrawal’s id w_…; with book: that of the movement, by default the one recorded for the entry',
+    'with attach: the payment reference MM…, or the withdrawal’s id w_…; with book: that of the movement, by default the one recorded for the entry',
     name({ lengthMax: 140 }),
   )
   .option(
@@ -128,9 +128,9 @@ payoutExceptionsCommand
     'after',
     examples(
       'payouts exceptions close pex_… --decision ignore --note "bank charges"',
-      'payouts exceptions close pex_… --decision attach --reference OWK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
+      'payouts exceptions close pex_… --decision attach --reference MMK7Q2MZ4TB5XJ3A --note "the bank cut the reference off"',
       'payouts exceptions close pex_… --decision give-back --note "the bank has confirmed that it paid nothing"',
-      'payouts exceptions close pex_… --decision give-back --payments OWK7Q2MZ4TB5XJ3A --note "the bank has named it"',
+      'payouts exceptions close pex_… --decision give-back --payments MMK7Q2MZ4TB5XJ3A --note "the bank has named it"',
       'payouts exceptions close pex_… --decision book --partner par_… --note "opening transfer"',
       'payouts exceptions close pex_… --decision recover --note "the statement of the 11th has the debit"',
       'payouts exceptions close pex_… --decision write-off --note "the member has left"',
@@ -139,10 +139,10 @@ payoutExceptionsCommand
   )
   .action(async (exceptionId: string, { note, as, json, ...given }: CloseOptions) => {
     const now = systemClock()
-    const done = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
+    const done = await withTransaction(async (tx, { MIDMONTH_APPROVAL_LOGINS }) => {
       const decided = decisionOf({ ...given, currency: await currencyOf(tx, exceptionId) })
       const person = personOf(as)
-      const by = { person, login: loginOf(), mayShareLogin: OPENWAGE_APPROVAL_LOGINS === 'any' }
+      const by = { person, login: loginOf(), mayShareLogin: MIDMONTH_APPROVAL_LOGINS === 'any' }
       const { exception, done } = await decide(tx, { exceptionId, by, note, now, ...decided })
       const { partnerId } = exception
       const details = {

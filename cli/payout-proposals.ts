@@ -45,15 +45,15 @@ type Given = { as?: string; json?: boolean }
 payoutProposalsCommand
   .command('confirm')
   .description('Carry out exactly what another person has proposed by command.')
-  .argument('<subject>', 'the exception’s id pex_…, or the payment reference OW…')
+  .argument('<subject>', 'the exception’s id pex_…, or the payment reference MM…')
   .addOption(asOption())
   .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts proposals confirm pex_…', 'payouts proposals confirm OWK7Q2MZ4TB5XJ3A'))
+  .addHelpText('after', examples('payouts proposals confirm pex_…', 'payouts proposals confirm MMK7Q2MZ4TB5XJ3A'))
   .action(async (subject: string, { as, json }: Given) => {
     const now = systemClock()
-    await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
+    await withTransaction(async (tx, { MIDMONTH_APPROVAL_LOGINS }) => {
       const person = personOf(as)
-      const by = { person, login: loginOf(), mayShareLogin: OPENWAGE_APPROVAL_LOGINS === 'any' }
+      const by = { person, login: loginOf(), mayShareLogin: MIDMONTH_APPROVAL_LOGINS === 'any' }
       const { partnerId, decision, ...about } = await confirmProposal(tx, { subject, by, now })
       const details = { person, decision, isConfirmed: true }
       const change =
@@ -68,10 +68,10 @@ payoutProposalsCommand
 payoutProposalsCommand
   .command('withdraw')
   .description('Withdraw a proposed decision or outcome.')
-  .argument('<subject>', 'the exception’s id pex_…, or the payment reference OW…')
+  .argument('<subject>', 'the exception’s id pex_…, or the payment reference MM…')
   .addOption(asOption())
   .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts proposals withdraw OWK7Q2MZ4TB5XJ3A'))
+  .addHelpText('after', examples('payouts proposals withdraw MMK7Q2MZ4TB5XJ3A'))
   .action(async (subject: string, { as, json }: Given) => {
     const now = systemClock()
     await withTransaction(async tx => {

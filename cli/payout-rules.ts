@@ -105,7 +105,7 @@ payoutRulesCommand
     const { rule, done, matching } = await withTransaction(async (tx, settings) => {
       await requireRail(settings, rail)
       const person = personOf(as)
-      const by = { person, login: loginOf(), mayShareLogin: settings.OPENWAGE_APPROVAL_LOGINS === 'any' }
+      const by = { person, login: loginOf(), mayShareLogin: settings.MIDMONTH_APPROVAL_LOGINS === 'any' }
       const made = await rules.make(tx, { rail, text, note, by, now })
       const details = { person, rail, text, note, ...(made.done === 'confirmed' ? {} : { isProposed: true }) }
       const change = { action: 'payout_rule.create', resourceId: made.rule.id, details } as const
@@ -145,5 +145,5 @@ for (const [verb, description] of [
 
 async function requireRail(settings: Settings, rail: string): Promise<void> {
   const rails = await readFileRails(settings)
-  if (!rails.some(each => each.name === rail)) throw new Error(`There is no rail of files ${rail}; see OPENWAGE_RAILS`)
+  if (!rails.some(each => each.name === rail)) throw new Error(`There is no rail of files ${rail}; see MIDMONTH_RAILS`)
 }

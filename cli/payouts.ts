@@ -193,7 +193,7 @@ payoutsCommand
     const now = systemClock()
     const { batch, done } = await withTransaction(async (tx, settings) => {
       const rail = await findRail(settings, (await batches.require(tx, batchId)).rail)
-      const by = { person, login: loginOf(), mayShareLogin: settings.OPENWAGE_APPROVAL_LOGINS === 'any' }
+      const by = { person, login: loginOf(), mayShareLogin: settings.MIDMONTH_APPROVAL_LOGINS === 'any' }
       const done = await closeEarly(tx, { rail, batchId, by, note, now })
       const details = { person, note, ...(done === 'closed' ? {} : { isProposed: true }) }
       await recordOnBatch(tx, { action: 'payout_batch.close', batchId, details, now })
@@ -242,8 +242,8 @@ payoutsCommand
   .action(async (batchId: string, { as, json }: { as?: string; json?: boolean }) => {
     const person = personOf(as)
     const now = systemClock()
-    const { batch, approvalCount } = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
-      const mayShareLogin = OPENWAGE_APPROVAL_LOGINS === 'any'
+    const { batch, approvalCount } = await withTransaction(async (tx, { MIDMONTH_APPROVAL_LOGINS }) => {
+      const mayShareLogin = MIDMONTH_APPROVAL_LOGINS === 'any'
       const by = { person, login: loginOf(), mayShareLogin }
       const { approvalCount, hasChanged } = await approvals.approve(tx, { batchId, ...by, now })
       // A repeat too, as such: names are free by command, and another spelling of one may be an attempt to count twice.
@@ -275,13 +275,13 @@ for (const { verb, held, action, description } of [
     verb: 'release',
     held: false,
     action: 'payout_batch.release',
-    description: 'Release a batch or rail that is held; also a rail that OPENWAGE_RAILS no longer has.',
+    description: 'Release a batch or rail that is held; also a rail that MIDMONTH_RAILS no longer has.',
   },
 ] as const) {
   payoutsCommand
     .command(verb)
     .description(description)
-    .argument('<batch or rail>', 'the batch’s id, bat_…, or the rail’s name in OPENWAGE_RAILS')
+    .argument('<batch or rail>', 'the batch’s id, bat_…, or the rail’s name in MIDMONTH_RAILS')
     .option('--reason <text>', 'why, for the audit log; nothing personal', name({ lengthMax: 200 }))
     .addOption(asOption())
     .option('--json', 'print JSON')
@@ -325,7 +325,7 @@ payoutsCommand
   .description(
     'Say what became of a sent payment that no file of the bank answers. "failed" is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. "returned" needs the day and the amount of the credit.',
   )
-  .argument('<payment>', 'the payment reference OW…, or the withdrawal’s id w_…')
+  .argument('<payment>', 'the payment reference MM…, or the withdrawal’s id w_…')
   .addOption(new Option('--outcome <outcome>', 'what became of it').choices(outcomesByHand).makeOptionMandatory())
   .requiredOption('--note <text>', 'how you know', name({ lengthMax: 500 }))
   .option('--booked-on <day>', 'with returned: when the bank booked the credit, for example 2026-03-31', dayOf)
@@ -340,16 +340,16 @@ payoutsCommand
   .addHelpText(
     'after',
     examples(
-      'payouts outcome OWK7Q2MZ4TB5XJ3A --outcome paid --note "seen in the portal"',
+      'payouts outcome MMK7Q2MZ4TB5XJ3A --outcome paid --note "seen in the portal"',
       'payouts outcome w_… --outcome returned --booked-on 2026-03-31 --amount 9450 --note "the bank kept 5.00"',
     ),
   )
   .action(async (payment: string, { outcome, note, bookedOn, amount, borneBy, as, json }: OutcomeOptions) => {
     const now = systemClock()
-    const { withdrawalId, reference, done } = await withTransaction(async (tx, { OPENWAGE_APPROVAL_LOGINS }) => {
+    const { withdrawalId, reference, done } = await withTransaction(async (tx, { MIDMONTH_APPROVAL_LOGINS }) => {
       const { currency } = await findPayout(tx, payment)
       const decided = outcomeOf({ outcome, bookedOn, amount, borneBy, currency })
-      const by = { person: personOf(as), login: loginOf(), mayShareLogin: OPENWAGE_APPROVAL_LOGINS === 'any' }
+      const by = { person: personOf(as), login: loginOf(), mayShareLogin: MIDMONTH_APPROVAL_LOGINS === 'any' }
       const found = await decideOutcomeOfTwo(tx, { payment, by, note, now, ...decided })
       const credit = amount === undefined ? {} : { bookedOn: bookedOn ?? null, amount: toWire({ amount, currency }) }
       const details = {
@@ -411,11 +411,11 @@ function dayOf(text: string): Day {
 payoutsCommand
   .command('remove')
   .description('Take a payment out of an unsent batch. The withdrawal fails, so the member has the money back.')
-  .argument('<payment>', 'the payment reference OW…, or the withdrawal’s id w_…')
+  .argument('<payment>', 'the payment reference MM…, or the withdrawal’s id w_…')
   .option('--reason <text>', 'why; the partner reads it', name({ lengthMax: 140 }), 'Stopped by the operator')
   .addOption(asOption())
   .option('--json', 'print JSON')
-  .addHelpText('after', examples('payouts remove OWK7Q2MZ4TB5XJ3A --reason "The member asked for it"'))
+  .addHelpText('after', examples('payouts remove MMK7Q2MZ4TB5XJ3A --reason "The member asked for it"'))
   .action(async (payment: string, { reason, as, json }: { reason: string; as?: string; json?: boolean }) => {
     const now = systemClock()
     const removed = await withTransaction(async tx => {
@@ -492,7 +492,7 @@ payoutsCommand
   .description(
     'Import a file of a bank, or a ZIP archive of such files: all of it, or nothing. Importing a file again changes nothing, or continues an import that was interrupted.',
   )
-  .argument('<rail>', 'the rail’s name in OPENWAGE_RAILS')
+  .argument('<rail>', 'the rail’s name in MIDMONTH_RAILS')
   .argument('<file>', 'the bank’s file')
   .addOption(asOption())
   .option('--json', 'print JSON')
@@ -582,7 +582,7 @@ function findNamed<T extends { name: string }>(rails: readonly T[], wanted: stri
   const rail = rails.find(each => each.name === wanted)
   if (rail !== undefined) return rail
   const known = rails.map(each => each.name).join(', ')
-  throw new Error(`OPENWAGE_RAILS has no rail ${wanted}${known === '' ? '' : `; it has ${known}`}`)
+  throw new Error(`MIDMONTH_RAILS has no rail ${wanted}${known === '' ? '' : `; it has ${known}`}`)
 }
 
 function stateInWords({ status, held, closedAt }: batches.Batch): string {

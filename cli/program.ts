@@ -9,7 +9,7 @@ type Entry = {
   description: string
   /**
    * A command's module is most of its load time, so only the command that is named is loaded.
-   * @param args after `openwage` on the command line
+   * @param args after `midmonth` on the command line
    * @param program the whole program with the modules that the arguments name
    */
   load: (args: string[], program: (args: string[]) => Promise<Command>) => Promise<Command>
@@ -29,7 +29,7 @@ export type Commands = {
 /**
  * Runs one command. Reads the environment and writes the output only through `on`, so that a caller can run several at once;
  * `start` alone also handles the signals of its process.
- * @param args as after `openwage` on a command line
+ * @param args as after `midmonth` on a command line
  * @returns the exit code
  */
 export async function runProgram(groups: Commands[], args: string[], on: Terminal): Promise<number> {
@@ -48,10 +48,10 @@ export async function runProgram(groups: Commands[], args: string[], on: Termina
 
 /** Runs the command of this process. */
 export async function runProcess(run: (args: string[], on: Terminal) => Promise<number>): Promise<void> {
-  // The reader may close the pipe early, as in `openwage key list … | head -1`.
+  // The reader may close the pipe early, as in `midmonth key list … | head -1`.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') return
-    console.error(`openwage: ${error.message}`)
+    console.error(`midmonth: ${error.message}`)
     process.exitCode = 1
   })
   const code = await run(process.argv.slice(2), process)
@@ -61,7 +61,7 @@ export async function runProcess(run: (args: string[], on: Terminal) => Promise<
 
 /** The whole program, with the modules of the commands that the arguments name. The others are listed by the help. */
 async function programOf(groups: Commands[], args: string[]): Promise<Command> {
-  const program = new Command('openwage')
+  const program = new Command('midmonth')
     .description('The open, self-hosted on-demand pay platform.')
     .version(version)
     .showHelpAfterError('Add --help for usage.')
@@ -69,7 +69,7 @@ async function programOf(groups: Commands[], args: string[]): Promise<Command> {
     .configureOutput({
       writeOut: text => terminal().stdout.write(text),
       writeErr: text => terminal().stderr.write(text),
-      outputError: (text, write) => write(text.replace(/^error: /, 'openwage: ')),
+      outputError: (text, write) => write(text.replace(/^error: /, 'midmonth: ')),
     })
     .exitOverride()
   for (const { heading, entries } of groups)

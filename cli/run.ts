@@ -6,9 +6,9 @@ import { setExitCode, type Terminal, writeErrorLine } from './terminal.ts'
 /** What the people do who run an installation: the commands open its database. */
 const operatorCommands: Commands = {
   heading: 'Commands for operators, which open the database (docs/operations/commands.md):',
-  settings: `Settings of operators are environment variables: DATABASE_URL, PORT, HOST, OPENWAGE_MODE, … (docs/reference/settings.md).
+  settings: `Settings of operators are environment variables: DATABASE_URL, PORT, HOST, MIDMONTH_MODE, … (docs/reference/settings.md).
 Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if needed.`,
-  exitCodes: '3 ledger verify found a mismatch (the status command has its own; see openwage status --help)',
+  exitCodes: '3 ledger verify found a mismatch (the status command has its own; see midmonth status --help)',
   entries: [
     {
       name: 'start',
@@ -105,7 +105,7 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
     setExitCode(error instanceof SettingsProblem ? 2 : 1)
     // A bug is reported with its stack; anything else is a message for the operator.
     const isBug = error instanceof TypeError || error instanceof ReferenceError || error instanceof AssertionError
-    writeErrorLine(`openwage: ${isBug ? error.stack : reasonOf(error)}`)
+    writeErrorLine(`midmonth: ${isBug ? error.stack : reasonOf(error)}`)
   },
 }
 

@@ -38,7 +38,7 @@ async function withSeedLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T
   const client = await pool.connect()
   try {
     await client.query(`set lock_timeout = ${seedMsMax}; set statement_timeout = ${seedMsMax}`)
-    await client.query(`select pg_advisory_lock(hashtext('openwage sandbox'))`)
+    await client.query(`select pg_advisory_lock(hashtext('midmonth sandbox'))`)
     return await work()
   } finally {
     // Closing the connection releases the lock in any case.

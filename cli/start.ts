@@ -18,12 +18,12 @@ export const startCommand = new Command('start')
   .addHelpText('after', examples('start', 'start --api', 'start --worker'))
   .action(async (only: { api?: true; worker?: true }) => {
     const settings = readSettings(terminal().env)
-    const mode = settings.OPENWAGE_MODE
-    if (mode === 'live' && settings.OPENWAGE_PUBLIC_URL === '')
+    const mode = settings.MIDMONTH_MODE
+    if (mode === 'live' && settings.MIDMONTH_PUBLIC_URL === '')
       throw new SettingsProblem(
-        'OPENWAGE_PUBLIC_URL must be set in live mode, to the address at which people and partners reach the service, like https://pay.example.com',
+        'MIDMONTH_PUBLIC_URL must be set in live mode, to the address at which people and partners reach the service, like https://pay.example.com',
       )
-    const log = openLog(settings.OPENWAGE_LOG_LEVEL, { onReaderGone: () => shutdown.stop() })
+    const log = openLog(settings.MIDMONTH_LOG_LEVEL, { onReaderGone: () => shutdown.stop() })
     const shutdown = handleShutdown(log)
     const isWhole = only.api === only.worker
     const roles: Roles = { api: isWhole || only.api === true, worker: isWhole || only.worker === true }
@@ -39,7 +39,7 @@ export const startCommand = new Command('start')
       await db.transaction().execute(tx => claimMode(tx, { mode, now: systemClock() }))
       const running = await run(database, { settings, roles, sealer, log, now: systemClock })
       stop = running.stop
-      const drainMs = settings.OPENWAGE_DRAIN_SECONDS * 1_000
+      const drainMs = settings.MIDMONTH_DRAIN_SECONDS * 1_000
       shutdown.stopWith(running.stop, { drainMs, farewell: farewell(database) })
       // Only once it listens: a start that fails would create a key and never print it.
       const key = isWhole && mode === 'sandbox' ? await sandboxKey(database, { settings, log }) : undefined

@@ -25,7 +25,7 @@ export const statusCommand = new Command('status')
     'after',
     `
 Exit codes: 0 all is well, 1 something needs attention (listed on lines that start with "!"), 2 unknown, because the
-database is unreachable, its schema is out of date, or it is for the other OPENWAGE_MODE. To check the books, use ledger verify.
+database is unreachable, its schema is out of date, or it is for the other MIDMONTH_MODE. To check the books, use ledger verify.
 ${examples('status', 'status --json')}`,
   )
   .action(async options => {
@@ -50,11 +50,11 @@ async function readStatus(settings: Settings): Promise<Status> {
     // Unlike other commands, never migrates: status must not change anything.
     const { pending } = await readSchemaState(db)
     if (pending.length > 0)
-      throw new Error(`The database schema is out of date; run openwage migrate (pending: ${pending.join(', ')})`)
-    await checkMode(db, settings.OPENWAGE_MODE)
+      throw new Error(`The database schema is out of date; run midmonth migrate (pending: ${pending.join(', ')})`)
+    await checkMode(db, settings.MIDMONTH_MODE)
     const now = systemClock()
     const { files, adyen } = await readAllRails(settings)
-    return await readStatusIn(db, { mode: settings.OPENWAGE_MODE, rails: [...files, ...adyen], now })
+    return await readStatusIn(db, { mode: settings.MIDMONTH_MODE, rails: [...files, ...adyen], now })
   } finally {
     await database.close()
   }

@@ -34,7 +34,7 @@ export async function inTransaction<T>(
   work: (tx: Tx, settings: Settings) => Promise<T>,
 ): Promise<T> {
   return await db.transaction().execute(async tx => {
-    await claimMode(tx, { mode: settings.OPENWAGE_MODE, now: systemClock() })
+    await claimMode(tx, { mode: settings.MIDMONTH_MODE, now: systemClock() })
     return await work(tx, settings)
   })
 }

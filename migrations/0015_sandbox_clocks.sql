@@ -59,7 +59,7 @@ create table simulated_bank_faults (
 -- which works on a sandbox only. A setting alone would not do: every role can make one.
 create or replace function refuse_change() returns trigger language plpgsql as $$
 begin
-  if tg_op = 'DELETE' and old.partner_id = current_setting('openwage.resetting', true)
+  if tg_op = 'DELETE' and old.partner_id = current_setting('midmonth.resetting', true)
      and current_user = (select pg_catalog.pg_get_userbyid(relowner) from pg_catalog.pg_class where oid = tg_relid)
      and exists (select from public.installation where mode = 'sandbox')
   then
@@ -82,7 +82,7 @@ begin
   if not exists (select from public.installation where mode = 'sandbox') then
     raise exception 'only a partner of a sandbox can be reset' using errcode = 'insufficient_privilege';
   end if;
-  perform set_config('openwage.resetting', partner, true);
+  perform set_config('midmonth.resetting', partner, true);
   select array_agg(c.relname::text) into remaining
     from pg_attribute a join pg_class c on c.oid = a.attrelid
    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
@@ -103,6 +103,6 @@ begin
   end loop;
   -- The record of the request that resets is completed after this.
   delete from public.idempotency_keys where partner_id = partner and status is not null;
-  perform set_config('openwage.resetting', '', true);
+  perform set_config('midmonth.resetting', '', true);
 end $$;
 revoke execute on function reset_sandbox_partner(text) from public;

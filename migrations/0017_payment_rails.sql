@@ -87,7 +87,7 @@ create table payouts (
   foreign key (partner_id, withdrawal_id) references withdrawals,
   constraint reference_is_unique unique (reference),
   -- Older payments, which only a simulated bank has seen, keep the id of the withdrawal.
-  constraint reference_fits_every_rail check (reference ~ '^OW[A-Z2-7]{14}$' or reference = withdrawal_id),
+  constraint reference_fits_every_rail check (reference ~ '^MM[A-Z2-7]{14}$' or reference = withdrawal_id),
   constraint removed_payout_failed check (removed_at is null or outcome = 'failed')
 );
 create index payouts_in_batch on payouts (batch_id, reference) where batch_id is not null;

@@ -37,5 +37,5 @@ create table settlement_dues (
   foreign key (partner_id, pay_cycle_id) references pay_cycles,
   constraint received_at_most_what_is_due check (received between least(amount, 0) and greatest(amount, 0))
 );
--- Finds a pay cycle by the reference that payroll's transfer bears: OWS and these characters.
+-- Finds a pay cycle by the reference that payroll's transfer bears: MMS and these characters.
 create index pay_cycles_by_reference on pay_cycles (upper(right(id, 14)));

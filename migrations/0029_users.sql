@@ -121,7 +121,7 @@ create index sign_in_failures_old on sign_in_failures (failed_at);
 -- take turns; each statement of the function sees what was committed before it.
 create function keep_an_operator() returns trigger language plpgsql as $$
 begin
-  perform pg_advisory_xact_lock(hashtext('openwage operators'));
+  perform pg_advisory_xact_lock(hashtext('midmonth operators'));
   if not exists (select from users where is_operator and disabled_at is null) then
     raise exception 'the last operator cannot be removed'
       using errcode = 'check_violation', constraint = 'an_operator_remains', table = 'users';
@@ -174,7 +174,7 @@ begin
   if not exists (select from public.installation where mode = 'sandbox') then
     raise exception 'only a partner of a sandbox can be reset' using errcode = 'insufficient_privilege';
   end if;
-  perform set_config('openwage.resetting', partner, true);
+  perform set_config('midmonth.resetting', partner, true);
   select array_agg(c.relname::text) into remaining
     from pg_attribute a join pg_class c on c.oid = a.attrelid
    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
@@ -195,6 +195,6 @@ begin
   end loop;
   -- The record of the request that resets is completed after this.
   delete from public.idempotency_keys where partner_id = partner and status is not null;
-  perform set_config('openwage.resetting', '', true);
+  perform set_config('midmonth.resetting', '', true);
 end $$;
 revoke execute on function reset_sandbox_partner(text) from public;

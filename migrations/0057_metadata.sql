@@ -50,7 +50,7 @@ begin
   if not exists (select from public.installation where mode = 'sandbox') then
     raise exception 'only a partner of a sandbox can be reset' using errcode = 'insufficient_privilege';
   end if;
-  perform set_config('openwage.resetting', partner, true);
+  perform set_config('midmonth.resetting', partner, true);
   select array_agg(c.relname::text) into remaining
     from pg_attribute a join pg_class c on c.oid = a.attrelid
    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
@@ -71,6 +71,6 @@ begin
   end loop;
   -- The record of the request that resets is completed after this.
   delete from public.idempotency_keys where partner_id = partner and status is not null;
-  perform set_config('openwage.resetting', '', true);
+  perform set_config('midmonth.resetting', '', true);
 end $$;
 revoke execute on function reset_sandbox_partner(text) from public;

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
 
 // Takes the README's picture of the console of a running sandbox: npm start, then, with the link that it printed,
-// node scripts/console-picture.ts 'http://127.0.0.1:8080/console/sign-in#…'
+// npm exec -- node scripts/console-picture.ts 'http://127.0.0.1:8080/console/sign-in#…'
 const target = new URL('../docs/console.png', import.meta.url)
 const bytesMax = 300_000
 const { positionals } = parseArgs({ allowPositionals: true })

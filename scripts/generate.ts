@@ -12,7 +12,7 @@ import { generated } from './generated.ts'
 const checkout = new URL('..', import.meta.url)
 const check = process.argv.includes('--check')
 
-const dataDir = path.join(tmpdir(), `openwage-generate-${process.pid}`)
+const dataDir = path.join(tmpdir(), `midmonth-generate-${process.pid}`)
 const postgres = await startEmbeddedPostgres({ dataDir, checkoutDir: fileURLToPath(checkout) })
 const databases = connect(postgres.ownerConnection, { log: pino({ level: 'warn' }) })
 try {

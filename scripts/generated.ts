@@ -35,7 +35,7 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
     'openapi-admin.json': operatorOpenapi,
     ...sdkFiles(JSON.parse(representation)),
     'packages/console/src/generated/admin.ts': operatorClient(JSON.parse(operatorOpenapi)),
-    'src/http/member-page/openwage-withdraw.js': await withdrawComponent(),
+    'src/http/member-page/midmonth-withdraw.js': await withdrawComponent(),
     'docs/reference/errors.md': errorTable(),
     'docs/reference/events.md': eventList(),
     'docs/reference/settings.md': settingsTable(),
@@ -107,15 +107,15 @@ ${rows.join('\n')}
 
 You can provoke nearly every error by a request alone: by its values, after earlier requests, or with the account numbers
 of [the simulated bank](simulated-bank.md). Three codes need the operator's commands, which work on a running sandbox and
-take effect within a second. \`openwage partner list\` shows the partner's id.
+take effect within a second. \`midmonth partner list\` shows the partner's id.
 
 | Code | Trigger | Undo |
 |---|---|---|
-| \`UnprocessableEntity\` (422, from an intent or its completion) | \`openwage partner pause par_…\` | \`openwage partner resume par_…\` |
-| \`Forbidden\` (403, from any operation) | \`openwage partner suspend par_…\` | \`openwage partner restore par_…\` |
-| \`Forbidden\` (403, from operations beyond the key's scopes) | \`openwage key create par_… --scopes members:read\`, and use that key for a withdrawal | – |
+| \`UnprocessableEntity\` (422, from an intent or its completion) | \`midmonth partner pause par_…\` | \`midmonth partner resume par_…\` |
+| \`Forbidden\` (403, from any operation) | \`midmonth partner suspend par_…\` | \`midmonth partner restore par_…\` |
+| \`Forbidden\` (403, from operations beyond the key's scopes) | \`midmonth key create par_… --scopes members:read\`, and use that key for a withdrawal | – |
 | \`InternalServerError\` (503, with \`retry-after\`) | Run the sandbox on your own PostgreSQL (\`DATABASE_URL\`), and stop it | Start it again |
-| \`InternalServerError\` (500) | It is a bug in Openwage, so only the header \`${provokeHeader}\` provokes it. Treat it like the 503, and repeat the request with its idempotency key, with back-off | – |
+| \`InternalServerError\` (500) | It is a bug in Midmonth, so only the header \`${provokeHeader}\` provokes it. Treat it like the 503, and repeat the request with its idempotency key, with back-off | – |
 `
 }
 

@@ -43,7 +43,7 @@ function published({ scripts: _, private: __, devDependencies: ___, ...manifest 
 }
 
 async function sdk() {
-  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-packages-'))
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-packages-'))
   try {
     await promisify(execFile)(process.execPath, [fileURLToPath(new URL('packages/sdk/build.ts', checkout)), folder])
     const files: Files = { 'README.md': read('packages/sdk/README.md') }
@@ -59,7 +59,7 @@ async function sdk() {
 
 async function withdrawComponent() {
   const manifest = published(manifestOf('packages/withdraw-component'))
-  const file = 'openwage-withdraw.js'
+  const file = 'midmonth-withdraw.js'
   const files = {
     [file]: read(`src/http/member-page/${file}`),
     'README.md': read('packages/withdraw-component/README.md'),
@@ -71,7 +71,7 @@ async function withdrawComponent() {
 async function commandLine() {
   const { rolldown } = await import('rolldown')
   const bundle = await rolldown({
-    input: { openwage: fileURLToPath(new URL('cli/client/openwage.ts', checkout)) },
+    input: { midmonth: fileURLToPath(new URL('cli/client/midmonth.ts', checkout)) },
     platform: 'node',
     tsconfig: false,
   })
@@ -80,12 +80,12 @@ async function commandLine() {
     const chunks = output.flatMap(each => (each.type === 'chunk' ? [each] : assert.fail(`Unexpected ${each.fileName}`)))
     const { version } = manifestOf('packages/sdk')
     const manifest: Manifest = {
-      name: '@openwage/cli',
+      name: '@midmonth/cli',
       version,
-      description: 'The Openwage command line for partners',
+      description: 'The Midmonth command line for partners',
       license: 'Apache-2.0',
       type: 'module',
-      bin: { openwage: 'dist/openwage.js' },
+      bin: { midmonth: 'dist/midmonth.js' },
       engines: { node: '>=22' },
     }
     const files: Files = {
@@ -122,7 +122,7 @@ function licensesOf(modules: string[]): string {
 function packed(files: Files): Buffer {
   const entries = Object.entries(files).toSorted(([a], [b]) => (a < b ? -1 : 1))
   const blocks = entries.flatMap(([name, content]) => [
-    tarHeader(`package/${name}`, content.length, name.startsWith('dist/openwage.js') ? 0o755 : 0o644),
+    tarHeader(`package/${name}`, content.length, name.startsWith('dist/midmonth.js') ? 0o755 : 0o644),
     content,
     Buffer.alloc(-content.length & 511),
   ])

@@ -131,7 +131,7 @@ function methodList(document: Document): string {
 Generated from openapi.json and scripts/sdk-names.ts by \`npm run generate\`. Do not edit.
 [Use the SDK](../guides/sdk.md) shows how to begin.
 
-Each method is a property of an \`Openwage\`: \`openwage.members.list()\`. All take options last; a body or query whose name ends
+Each method is a property of an \`Midmonth\`: \`midmonth.members.list()\`. All take options last; a body or query whose name ends
 in \`?\` may be left out. A \`list…\` is awaited for its first page or iterated for all entries; \`tiers.list\` has one page, an
 array. An \`export…\`, and \`sandbox.bankFiles.answer\`, answers with a \`Response\` whose body is the file.
 
@@ -145,7 +145,7 @@ Beyond single requests:
 |---|---|
 | \`members.import(file, options?)\` | Uploads the complete list of members, follows the job and resolves with what it did |
 | \`webhooks.unwrap(body, headers, secret, options?)\` | Verifies a delivery and returns its event |
-| \`webhooks.testHeaders(body, secret, options?)\` | Signs a body like Openwage, for tests of a receiver |
+| \`webhooks.testHeaders(body, secret, options?)\` | Signs a body like Midmonth, for tests of a receiver |
 `
 }
 

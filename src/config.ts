@@ -20,159 +20,159 @@ export const Settings = Type.Object({
   DATABASE_URL: Type.String({
     default: '',
     pattern: '^(postgres(ql)?://.+)?$',
-    examples: ['postgres://openwage@db.internal/openwage'],
+    examples: ['postgres://midmonth@db.internal/midmonth'],
     description:
-      'PostgreSQL 15 or later, for example `postgres://openwage@db.internal/openwage`. If empty, Openwage runs its embedded PostgreSQL.',
+      'PostgreSQL 15 or later, for example `postgres://midmonth@db.internal/midmonth`. If empty, Midmonth runs its embedded PostgreSQL.',
   }),
-  DATABASE_OWNER_URL: Type.String({
+  DATABASE_MMNER_URL: Type.String({
     default: '',
     pattern: '^(postgres(ql)?://.+)?$',
-    examples: ['postgres://openwage_owner@db.internal/openwage'],
+    examples: ['postgres://midmonth_owner@db.internal/midmonth'],
     description:
-      'The same database with the role that owns it, for example `postgres://openwage_owner@db.internal/openwage`. Used to migrate. If empty, `DATABASE_URL` is used, and its role must own the database.',
+      'The same database with the role that owns it, for example `postgres://midmonth_owner@db.internal/midmonth`. Used to migrate. If empty, `DATABASE_URL` is used, and its role must own the database.',
   }),
-  OPENWAGE_DATA_DIR: Type.String({
+  MIDMONTH_DATA_DIR: Type.String({
     default: '',
     description:
-      'Data folder of the embedded PostgreSQL. If empty, `data` in the checkout, or a folder in /var/lib/openwage if PostgreSQL has no access to the checkout.',
+      'Data folder of the embedded PostgreSQL. If empty, `data` in the checkout, or a folder in /var/lib/midmonth if PostgreSQL has no access to the checkout.',
   }),
-  OPENWAGE_MODE: Type.Unsafe<'sandbox' | 'live'>({
+  MIDMONTH_MODE: Type.Unsafe<'sandbox' | 'live'>({
     type: 'string',
     enum: ['sandbox', 'live'],
     default: 'sandbox',
     description:
-      '`sandbox` for testing, with demo data and `ow_test_…` keys; `live` for real wages. A database belongs to one mode and cannot switch.',
+      '`sandbox` for testing, with demo data and `mm_test_…` keys; `live` for real wages. A database belongs to one mode and cannot switch.',
   }),
-  OPENWAGE_DATABASE_CONNECTIONS: Type.Integer({
+  MIDMONTH_DATABASE_CONNECTIONS: Type.Integer({
     default: 20,
     minimum: 2,
     maximum: 500,
     description:
-      'Maximum number of database connections of this process. On top of it, the API uses up to 8 for batches (16 with `OPENWAGE_LANES=partner`), and a worker up to 7 for its queue.',
+      'Maximum number of database connections of this process. On top of it, the API uses up to 8 for batches (16 with `MIDMONTH_LANES=partner`), and a worker up to 7 for its queue.',
   }),
-  OPENWAGE_LANES: Type.Unsafe<Lanes>({
+  MIDMONTH_LANES: Type.Unsafe<Lanes>({
     type: 'string',
     enum: ['shared', 'partner'],
     default: 'shared',
     description:
       'Which commands the API writes in one batch. `shared`: commands of all partners, which is faster on one database. `partner`: commands of one partner, so that a distributed PostgreSQL (Citus) can route every statement to one node.',
   }),
-  OPENWAGE_TRUST_PROXY: Type.String({
+  MIDMONTH_TRUST_PROXY: Type.String({
     default: '',
     pattern: '^([0-9A-Fa-f:.]+(/[0-9]{1,3})?(,[0-9A-Fa-f:.]+(/[0-9]{1,3})?)*)?$',
     examples: ['127.0.0.1', '10.0.0.0/8,fd00::/8'],
     description:
       'Comma-separated addresses or networks of trusted proxies. For requests from them, `x-forwarded-for` gives the caller’s address; otherwise it is ignored. The address is used to rate-limit requests with unknown API keys.',
   }),
-  OPENWAGE_PUBLIC_URL: Type.String({
+  MIDMONTH_PUBLIC_URL: Type.String({
     default: '',
     pattern: '^(https?://[^\\s/?#]+/?)?$',
     examples: ['https://pay.example.com'],
     description:
       'Where people and partners reach the service, for the links that it makes, the hosted page of member sessions and the packages in the guides. `start` needs it in live mode. If empty in a sandbox, the hosted page is at the address that the partner’s request was sent to.',
   }),
-  OPENWAGE_OIDC_ISSUER: Type.String({
+  MIDMONTH_OIDC_ISSUER: Type.String({
     default: '',
     pattern: '^(https?://[^\\s?#]+)?$',
     examples: ['https://login.example.com/realms/staff'],
     description:
       'Issuer of the OpenID provider through which people sign in to the console; see docs/operations/users.md. If empty, they sign in with a password. In live mode it must be `https`.',
   }),
-  OPENWAGE_OIDC_CLIENT_ID: Type.String({ default: '', description: 'The id of Openwage at the OpenID provider.' }),
-  OPENWAGE_OIDC_CLIENT_SECRET: Type.String({
+  MIDMONTH_OIDC_CLIENT_ID: Type.String({ default: '', description: 'The id of Midmonth at the OpenID provider.' }),
+  MIDMONTH_OIDC_CLIENT_SECRET: Type.String({
     default: '',
-    description: 'The secret of Openwage at the OpenID provider. If empty, Openwage is a public client.',
+    description: 'The secret of Midmonth at the OpenID provider. If empty, Midmonth is a public client.',
   }),
-  OPENWAGE_OIDC_GROUPS_CLAIM: Type.String({
+  MIDMONTH_OIDC_GROUPS_CLAIM: Type.String({
     default: 'groups',
     description: 'The claim of the ID token that lists the groups of a user.',
   }),
-  OPENWAGE_OIDC_ROLES: Type.String({
+  MIDMONTH_OIDC_ROLES: Type.String({
     default: '',
     description:
       'What the groups of the OpenID provider grant, as JSON: `{"operations":["operator"],"acme-payroll":["payroll@par_…"]}`. It then decides about all roles of the people who sign in through the provider. If empty, roles are given in the console.',
   }),
-  OPENWAGE_INSTALLATION_KEY_FILE: Type.String({
+  MIDMONTH_INSTALLATION_KEY_FILE: Type.String({
     default: '',
     description:
       'Path of the file with the installation’s key, which protects the secrets in the database; see docs/operations/backups.md. All processes need the same key. The first start of an empty database creates the file. If empty, `installation.key` in a folder beside the data folder, `data-key` in the checkout.',
   }),
-  OPENWAGE_INSTALLATION_KEY: Type.String({
+  MIDMONTH_INSTALLATION_KEY: Type.String({
     default: '',
     pattern: '^([A-Za-z0-9+/]{43}=)?$',
     examples: ['the output of: openssl rand -base64 32'],
     description:
       'The installation’s key itself instead of a file: 32 bytes in base64, for example from `openssl rand -base64 32`.',
   }),
-  OPENWAGE_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
+  MIDMONTH_LOG_LEVEL: Type.Unsafe<'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'>({
     type: 'string',
     enum: ['trace', 'debug', 'info', 'warn', 'error', 'silent'],
     default: 'info',
     description: 'Minimum level of log lines.',
   }),
   // No default in the schema: a port that was set must be free, the default port need not be.
-  OPENWAGE_HEALTH_PORT: Type.Optional(
+  MIDMONTH_HEALTH_PORT: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: 65535,
       description: `Port on which \`start --worker\` serves \`/livez\` and \`/readyz\`; with the API in the same process, they are on \`PORT\`. \`0\` picks a free port. If empty, ${defaultHealthPort}; if that is in use, the worker logs a warning and runs without them. If a port is set and in use, the start fails.`,
     }),
   ),
-  OPENWAGE_RAILS: Type.String({
+  MIDMONTH_RAILS: Type.String({
     default: '',
     description:
       'Path of a JSON file with the banks that pay withdrawals; see docs/guides/go-live.md. Every process reads it at its start, and all need the same one. If empty, no bank is connected: a live installation refuses withdrawals, and a sandbox uses the simulated bank, except for euros if `DATABASE_URL` is empty too: they are paid by the files of a demo bank.',
   }),
-  OPENWAGE_APPROVAL_LOGINS: Type.Unsafe<'different' | 'any'>({
+  MIDMONTH_APPROVAL_LOGINS: Type.Unsafe<'different' | 'any'>({
     type: 'string',
     enum: ['different', 'any'],
     default: 'different',
     description:
-      'Whether the two people who approve a batch with `openwage payouts approve` need different logins of the operating system. `any`: the names that `--as` gives are enough. See docs/guides/go-live.md for what this can guarantee.',
+      'Whether the two people who approve a batch with `midmonth payouts approve` need different logins of the operating system. `any`: the names that `--as` gives are enough. See docs/guides/go-live.md for what this can guarantee.',
   }),
-  OPENWAGE_WEBHOOK_LOOPBACK: Type.Unsafe<'auto' | 'on' | 'off'>({
+  MIDMONTH_WEBHOOK_LOOPBACK: Type.Unsafe<'auto' | 'on' | 'off'>({
     type: 'string',
     enum: ['auto', 'on', 'off'],
     default: 'auto',
     description:
       'Whether webhook endpoints may be on this machine (`localhost`, 127.0.0.1). `auto`: only in a sandbox that itself listens on such an address. The ports of the database are never allowed.',
   }),
-  OPENWAGE_DRAIN_SECONDS: Type.Integer({
+  MIDMONTH_DRAIN_SECONDS: Type.Integer({
     default: 2,
     minimum: 0,
     maximum: 60,
     description:
       'How long to keep serving after SIGTERM while `/readyz` returns 503, so that a load balancer takes the process out. Ctrl-C skips this.',
   }),
-  OPENWAGE_DOCS: Type.Unsafe<'on' | 'off'>({
+  MIDMONTH_DOCS: Type.Unsafe<'on' | 'off'>({
     type: 'string',
     enum: ['on', 'off'],
     default: 'on',
     description: '`off` disables the documentation at /docs; /openapi.json is still served.',
   }),
-  OPENWAGE_REQUEST_LOG: Type.Unsafe<'on' | 'off'>({
+  MIDMONTH_REQUEST_LOG: Type.Unsafe<'on' | 'off'>({
     type: 'string',
     enum: ['on', 'off'],
     default: 'on',
     description:
       '`off` stops recording requests for `GET /v1/requests`. A partner that sends 100 requests a second fills about 20 GB in the 7 days that they are kept.',
   }),
-  OPENWAGE_AUDIT_ADDRESS_DAYS: Type.Integer({
+  MIDMONTH_AUDIT_ADDRESS_DAYS: Type.Integer({
     default: 90,
     minimum: 7,
     maximum: 3_650,
     description:
       'How many days the audit log keeps the addresses that changes and sign-ins came from. The rest of a row is kept for ever; see docs/operations/audit.md.',
   }),
-  OPENWAGE_URL: Type.String({
+  MIDMONTH_URL: Type.String({
     default: 'http://127.0.0.1:8080',
     pattern: '^https?://[^\\s?#]+$',
     examples: ['https://pay.example.com'],
     description: 'Address of the API for the commands that call it; see [The command line](cli.md).',
   }),
-  OPENWAGE_API_KEY: Type.String({
+  MIDMONTH_API_KEY: Type.String({
     default: '',
-    description: 'API key of the partner for the commands that call the API. It wins over `openwage login`.',
+    description: 'API key of the partner for the commands that call the API. It wins over `midmonth login`.',
   }),
 })
 export type Settings = Static<typeof Settings>
@@ -185,8 +185,8 @@ export function readSettings(environment: NodeJS.ProcessEnv): Settings {
   const given = Object.fromEntries(
     Object.entries(schemas).map(([name, schema]) => [name, read(environment[name], schema)]),
   )
-  // A typo such as OPENWAGE_MOD=live must not start a sandbox.
-  const unknown = Object.keys(environment).filter(name => name.startsWith('OPENWAGE_') && !(name in given))
+  // A typo such as MIDMONTH_MOD=live must not start a sandbox.
+  const unknown = Object.keys(environment).filter(name => name.startsWith('MIDMONTH_') && !(name in given))
   const names = Object.keys(schemas) as (keyof Settings)[]
   const required: readonly string[] = Settings.required
   const invalid = names.filter(name => {

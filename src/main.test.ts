@@ -24,7 +24,7 @@ test('an API in live mode without a connected bank refuses intents and completio
 
   const running = await run(databaseOf(harness), {
     sealer: harness.sealer,
-    settings: readSettings({ OPENWAGE_MODE: 'live', PORT: '0' }),
+    settings: readSettings({ MIDMONTH_MODE: 'live', PORT: '0' }),
     roles: { api: true, worker: false },
     log: quiet,
     now: clock.now,
@@ -76,7 +76,7 @@ test.each([
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
   const running = await run(databaseOf(harness), {
     sealer: harness.sealer,
-    settings: readSettings({ OPENWAGE_MODE: mode, OPENWAGE_HEALTH_PORT: '0' }),
+    settings: readSettings({ MIDMONTH_MODE: mode, MIDMONTH_HEALTH_PORT: '0' }),
     roles: { api: false, worker: true },
     log,
     now: clock.now,
@@ -100,7 +100,7 @@ test('a worker that finds the default health port in use warns and runs without 
     now: harness.clock.now,
   })
   await running.stop()
-  expect(messages).toEqual([expect.stringMatching(/^Port 8081 .* set OPENWAGE_HEALTH_PORT to a free port/)])
+  expect(messages).toEqual([expect.stringMatching(/^Port 8081 .* set MIDMONTH_HEALTH_PORT to a free port/)])
 })
 
 test('a worker does not start if its configured health port is in use', async () => {
@@ -109,13 +109,13 @@ test('a worker does not start if its configured health port is in use', async ()
   const port = await occupy(0)
   const starting = run(databaseOf(harness), {
     sealer: harness.sealer,
-    settings: readSettings({ OPENWAGE_HEALTH_PORT: String(port) }),
+    settings: readSettings({ MIDMONTH_HEALTH_PORT: String(port) }),
     roles: { api: false, worker: true },
     log: pino({ level: 'silent' }),
     now: harness.clock.now,
   })
   await expect(starting).rejects.toThrow(
-    `The port ${port} of 127.0.0.1 is in use: set OPENWAGE_HEALTH_PORT to another one`,
+    `The port ${port} of 127.0.0.1 is in use: set MIDMONTH_HEALTH_PORT to another one`,
   )
 })
 
@@ -127,7 +127,7 @@ test('a start waits for a PostgreSQL that answers late, and says so; in service 
   const { user, owner } = harness
   const settings = readSettings({
     DATABASE_URL: addressOf(user),
-    DATABASE_OWNER_URL: addressOf(owner),
+    DATABASE_MMNER_URL: addressOf(owner),
     PORT: '0',
     ...keySettings,
   })

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { EmbeddedPostgres } from '@openwage/embedded-postgres'
+import type { EmbeddedPostgres } from '@midmonth/embedded-postgres'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { defaultHealthPort, type Settings, SettingsProblem } from './config.ts'
@@ -60,18 +60,18 @@ export async function openDatabase(
     isStarting = true,
   }: { as?: 'app' | 'owner'; mayCreate?: boolean; isStarting?: boolean } = {},
 ): Promise<Database> {
-  if (settings.DATABASE_URL === '' && settings.DATABASE_OWNER_URL !== '')
+  if (settings.DATABASE_URL === '' && settings.DATABASE_MMNER_URL !== '')
     throw new SettingsProblem(
-      'DATABASE_OWNER_URL requires DATABASE_URL: set it to the address at which the service connects to the same database',
+      'DATABASE_MMNER_URL requires DATABASE_URL: set it to the address at which the service connects to the same database',
     )
   const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, { log, mayCreate }) : undefined
   const keySource = keySourceOf(settings, { dataDir: embedded?.dataDir ?? path.join(checkoutDir, 'data') })
   const appConnection = embedded?.connection ?? settings.DATABASE_URL
-  const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_OWNER_URL || settings.DATABASE_URL)
+  const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_MMNER_URL || settings.DATABASE_URL)
   const databases = connect(as === 'app' ? appConnection : ownerConnection, {
     log,
-    connectionsMax: settings.OPENWAGE_DATABASE_CONNECTIONS,
-    lanes: settings.OPENWAGE_LANES,
+    connectionsMax: settings.MIDMONTH_DATABASE_CONNECTIONS,
+    lanes: settings.MIDMONTH_LANES,
     isStarting,
   })
   const close = async () => {
@@ -84,7 +84,7 @@ export async function openDatabase(
   } catch (error) {
     await close()
     if (embedded !== undefined) throw error
-    const setting = as === 'owner' && settings.DATABASE_OWNER_URL !== '' ? 'DATABASE_OWNER_URL' : 'DATABASE_URL'
+    const setting = as === 'owner' && settings.DATABASE_MMNER_URL !== '' ? 'DATABASE_MMNER_URL' : 'DATABASE_URL'
     // Never shows the address, which contains a password.
     const reason = `Cannot use the database at ${setting}: ${reasonOf(error)}`
     throw new Error(reason + remedyOf(error, as === 'app' ? appConnection : ownerConnection), { cause: error })
@@ -110,7 +110,7 @@ function appRoleOf(connection: Connection): AppRole {
 }
 
 async function openEmbedded(
-  { OPENWAGE_DATA_DIR: dataDir }: Settings,
+  { MIDMONTH_DATA_DIR: dataDir }: Settings,
   { log, mayCreate }: { log: Logger; mayCreate: boolean },
 ): Promise<EmbeddedPostgres> {
   return await startEmbeddedPostgres({
@@ -151,7 +151,7 @@ export async function migrateDatabase({
 
 /**
  * Ensures that the schema is up to date, and opens the installation's key.
- * @param mayMigrate false if the operator migrates, with `openwage migrate`
+ * @param mayMigrate false if the operator migrates, with `midmonth migrate`
  * @throws Error with a message for the operator
  */
 export async function prepare(
@@ -175,7 +175,7 @@ export async function prepare(
   }
   const state = await readSchemaState(db)
   if (state.pending.length > 0)
-    throw new Error(`The database schema is out of date; run openwage migrate (pending: ${state.pending.join(', ')})`)
+    throw new Error(`The database schema is out of date; run midmonth migrate (pending: ${state.pending.join(', ')})`)
   const tooNew = await describeNewerSchema(state)
   if (tooNew !== undefined) throw new Error(tooNew)
   return await openSealer(db, keySource)
@@ -206,12 +206,12 @@ export async function run(
   { settings, roles, sealer, log, now }: { settings: Settings; roles: Roles; sealer: Sealer; log: Logger; now: Clock },
 ): Promise<Running> {
   const { db, batchDb, withCopying, pool } = database
-  const { HOST: host, PORT: port, OPENWAGE_HEALTH_PORT: healthPort, OPENWAGE_MODE: mode } = settings
+  const { HOST: host, PORT: port, MIDMONTH_HEALTH_PORT: healthPort, MIDMONTH_MODE: mode } = settings
   let app: App | undefined
   let listening: Listening | undefined
   let worker: Worker | undefined
   const requestLog =
-    roles.api && settings.OPENWAGE_REQUEST_LOG === 'on' ? new RequestLog({ withCopying, log }) : undefined
+    roles.api && settings.MIDMONTH_REQUEST_LOG === 'on' ? new RequestLog({ withCopying, log }) : undefined
   const stop = async ({ drainMs = 0 } = {}) => {
     await Promise.all([listening?.close({ drainMs }) ?? app?.close(), worker?.stop()])
     await requestLog?.close()
@@ -220,7 +220,7 @@ export async function run(
   if (excess !== undefined) log.warn(excess)
   try {
     // Imported late and only as needed: these modules are most of the load time.
-    const context = { db, sealer, log, now, mode, trustedProxies: settings.OPENWAGE_TRUST_PROXY }
+    const context = { db, sealer, log, now, mode, trustedProxies: settings.MIDMONTH_TRUST_PROXY }
     const fence = fenceOf(settings)
     const configured = await readAllRails(settings)
     const rails = await railsOf(settings, { db, log, now, configured })
@@ -230,23 +230,23 @@ export async function run(
             ...context,
             batchDb,
             withCopying,
-            lanes: settings.OPENWAGE_LANES,
-            publicUrl: settings.OPENWAGE_PUBLIC_URL || undefined,
+            lanes: settings.MIDMONTH_LANES,
+            publicUrl: settings.MIDMONTH_PUBLIC_URL || undefined,
             console: await consoleOf(settings),
             bankOf: banksOf(settings, [...configured.files, ...configured.adyen]),
             recordRequest: requestLog?.record,
           },
           {
-            hasDocs: settings.OPENWAGE_DOCS === 'on',
+            hasDocs: settings.MIDMONTH_DOCS === 'on',
             fence,
             rails,
             fileRails: configured.files,
             adyenRails: configured.adyen,
             installation: {
-              railsFile: settings.OPENWAGE_RAILS,
-              publicUrl: settings.OPENWAGE_PUBLIC_URL,
+              railsFile: settings.MIDMONTH_RAILS,
+              publicUrl: settings.MIDMONTH_PUBLIC_URL,
               isEmbedded: settings.DATABASE_URL === '',
-              auditAddressDays: settings.OPENWAGE_AUDIT_ADDRESS_DAYS,
+              auditAddressDays: settings.MIDMONTH_AUDIT_ADDRESS_DAYS,
               keyPlace: placeOf(database.keySource),
             },
             notifications: await receiversOf(configured.adyen, { db, log, now }),
@@ -273,7 +273,7 @@ export async function run(
         sealer,
         sender: new Sender(fence, { clockMs: Date.now }),
         realNow: systemClock,
-        auditAddressDays: settings.OPENWAGE_AUDIT_ADDRESS_DAYS,
+        auditAddressDays: settings.MIDMONTH_AUDIT_ADDRESS_DAYS,
         isSandbox: mode === 'sandbox',
       })
     }
@@ -303,7 +303,7 @@ async function listenForProbes(
   app: App,
   { host, port, log }: { host: string; port: number | undefined; log: Logger },
 ): Promise<Listening | undefined> {
-  const setting = 'OPENWAGE_HEALTH_PORT'
+  const setting = 'MIDMONTH_HEALTH_PORT'
   try {
     return await listen(app, { host, port: port ?? defaultHealthPort, setting })
   } catch (error) {
@@ -321,20 +321,20 @@ async function listenForProbes(
  * could pay. The simulated bank moves no money, so live mode never uses it.
  */
 export function banksOf(
-  { OPENWAGE_MODE: mode }: Pick<Settings, 'OPENWAGE_MODE'>,
+  { MIDMONTH_MODE: mode }: Pick<Settings, 'MIDMONTH_MODE'>,
   configured: readonly Pick<FileRailSettings, 'currency'>[],
 ): ApiContext['bankOf'] {
   const paid = new Set(configured.map(({ currency }) => currency))
   return currency => (paid.has(currency) ? 'connected' : mode === 'sandbox' ? 'simulated' : null)
 }
 
-type RailSettings = Pick<Settings, 'OPENWAGE_RAILS'> & Partial<Pick<Settings, 'OPENWAGE_MODE' | 'DATABASE_URL'>>
+type RailSettings = Pick<Settings, 'MIDMONTH_RAILS'> & Partial<Pick<Settings, 'MIDMONTH_MODE' | 'DATABASE_URL'>>
 
 /**
  * The file with the rails; empty if no bank is connected. A sandbox with nothing configured, as a newcomer starts it, has the demo's
  * rail of files. With `DATABASE_URL` a sandbox is for partners: the simulated bank answers them in every currency, without an operator.
  */
-function railsFileOf({ OPENWAGE_RAILS: file, OPENWAGE_MODE: mode, DATABASE_URL: database }: RailSettings): string {
+function railsFileOf({ MIDMONTH_RAILS: file, MIDMONTH_MODE: mode, DATABASE_URL: database }: RailSettings): string {
   return file === '' && mode === 'sandbox' && database === '' ? demoRails : file
 }
 
@@ -346,22 +346,22 @@ export async function readDemoRail(settings: RailSettings): Promise<FileRailSett
 }
 
 /**
- * Reads the rails in OPENWAGE_RAILS, or the demo's.
+ * Reads the rails in MIDMONTH_RAILS, or the demo's.
  * @throws SettingsProblem that names every fault of the file, or what does not fit the mode
  */
 export async function readAllRails(
-  settings: RailSettings & Pick<Settings, 'OPENWAGE_MODE'>,
+  settings: RailSettings & Pick<Settings, 'MIDMONTH_MODE'>,
 ): Promise<{ files: FileRailSettings[]; adyen: AdyenSettings[] }> {
   const file = railsFileOf(settings)
   if (file === '') return { files: [], adyen: [] }
   // Loaded late: every command loads this module.
   const { files, adyen } = (await import('./payouts/rails/config.ts')).readRails(file)
   const { toAdyenSettings } = await import('./payouts/rails/adyen/settings.ts')
-  return { files, adyen: adyen.map(rail => toAdyenSettings(rail, settings.OPENWAGE_MODE)) }
+  return { files, adyen: adyen.map(rail => toAdyenSettings(rail, settings.MIDMONTH_MODE)) }
 }
 
 /**
- * Reads the rails of files in OPENWAGE_RAILS, or the demo's.
+ * Reads the rails of files in MIDMONTH_RAILS, or the demo's.
  * @throws SettingsProblem that names every fault of the file
  */
 export async function readFileRails(settings: RailSettings): Promise<FileRailSettings[]> {
@@ -379,7 +379,7 @@ async function railsOf(
   }: { db: Db; log: Logger; now: Clock; configured: Awaited<ReturnType<typeof readAllRails>> },
 ): Promise<Rail[]> {
   const rails = [...(await fileRailsOf(files, { db, now })), ...(await adyenRailsOf(adyen, { db, now }))]
-  if (settings.OPENWAGE_MODE === 'sandbox') {
+  if (settings.MIDMONTH_MODE === 'sandbox') {
     const unpaid = currencies.filter(currency => ![...files, ...adyen].some(each => each.currency === currency))
     return [...rails, simulatedBank({ db, now, currencies: rails.length === 0 ? undefined : unpaid })]
   }
@@ -424,9 +424,9 @@ async function consoleOf(settings: Settings): Promise<ApiContext['console']> {
 
 /** Which targets webhook deliveries may be sent to. */
 function fenceOf(settings: Settings): Fence {
-  const { OPENWAGE_MODE: mode, OPENWAGE_WEBHOOK_LOOPBACK: loopback, HOST: host } = settings
+  const { MIDMONTH_MODE: mode, MIDMONTH_WEBHOOK_LOOPBACK: loopback, HOST: host } = settings
   const isLocal = mode === 'sandbox' && /^(localhost|127\.[0-9.]+|::1)$/.test(host)
-  const databases = [settings.DATABASE_URL, settings.DATABASE_OWNER_URL].filter(url => url !== '')
+  const databases = [settings.DATABASE_URL, settings.DATABASE_MMNER_URL].filter(url => url !== '')
   return new Fence({
     allowsHttp: mode === 'sandbox',
     allowsLoopback: loopback === 'on' || (loopback === 'auto' && isLocal),

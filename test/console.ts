@@ -47,7 +47,7 @@ export async function signIn(
     call: (method, path, { partner = partnerId, headers, ...rest } = {}) =>
       harness.call(method, path, {
         key: null,
-        headers: { ...pageHeaders(token), ...(partner === null ? {} : { 'openwage-partner': partner }), ...headers },
+        headers: { ...pageHeaders(token), ...(partner === null ? {} : { 'midmonth-partner': partner }), ...headers },
         ...rest,
       }),
   }
@@ -59,7 +59,7 @@ export function pageHeaders(token?: string): Record<string, string> {
     host: new URL(ownOrigin).host,
     origin: ownOrigin,
     'sec-fetch-site': 'same-origin',
-    ...(token === undefined ? {} : { cookie: `openwage-console=${token}` }),
+    ...(token === undefined ? {} : { cookie: `midmonth-console=${token}` }),
   }
 }
 

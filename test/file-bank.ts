@@ -189,7 +189,7 @@ export class FileBank implements Delivery {
         .split('\n')
         .slice(1)
         .map(line => line.split(';'))) {
-        if (reference.startsWith('OW')) found.set(reference, [...(found.get(reference) ?? []), BigInt(amount)])
+        if (reference.startsWith('MM')) found.set(reference, [...(found.get(reference) ?? []), BigInt(amount)])
       }
     }
     return found

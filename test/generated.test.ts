@@ -51,7 +51,7 @@ test('this test covers every generated file', () => {
     'packages/sdk/src/generated/operations.ts',
     'packages/sdk/src/generated/schemas.ts',
     'src/database/tables.ts',
-    'src/http/member-page/openwage-withdraw.js',
+    'src/http/member-page/midmonth-withdraw.js',
     'src/members/template.xlsx',
   ])
 })

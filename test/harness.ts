@@ -157,7 +157,7 @@ export async function startHarness({
     owner,
     superuser,
     /** For commands that use the same database. */
-    settings: { DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner), ...keySettings },
+    settings: { DATABASE_URL: addressOf(user), DATABASE_MMNER_URL: addressOf(owner), ...keySettings },
     mode,
     fence,
     partner: mine.partner,
@@ -270,7 +270,7 @@ async function cloneTemplate({
   try {
     // Only one session at a time can copy a template, and test files run concurrently.
     await client.query('select pg_advisory_lock(1)')
-    await client.query(`create database ${database} template template_openwage strategy file_copy owner ${owner}`)
+    await client.query(`create database ${database} template template_midmonth strategy file_copy owner ${owner}`)
   } finally {
     await client.end()
   }

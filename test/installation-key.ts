@@ -1,4 +1,4 @@
 /** The installation's key of all test databases, as a setting. */
-export const keySettings = { OPENWAGE_INSTALLATION_KEY: Buffer.alloc(32, 'test').toString('base64') }
+export const keySettings = { MIDMONTH_INSTALLATION_KEY: Buffer.alloc(32, 'test').toString('base64') }
 
-export const keySource = { key: keySettings.OPENWAGE_INSTALLATION_KEY }
+export const keySource = { key: keySettings.MIDMONTH_INSTALLATION_KEY }

@@ -4,7 +4,7 @@ import { readdir, rm } from 'node:fs/promises'
 import { freemem, tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { superuser } from '@openwage/embedded-postgres'
+import { superuser } from '@midmonth/embedded-postgres'
 import pino from 'pino'
 import type { TestProject } from 'vitest/node'
 import { connect } from '../src/database/connect.ts'
@@ -31,7 +31,7 @@ export default async function setup(project: TestProject) {
 export async function startTestPostgres() {
   const folder = await folderForData()
   // Not mkdtemp: an unprivileged PostgreSQL could not access a folder with mode 0700.
-  const dataDir = path.join(folder, `openwage-test-${process.pid}-${randomBytes(6).toString('hex')}`)
+  const dataDir = path.join(folder, `midmonth-test-${process.pid}-${randomBytes(6).toString('hex')}`)
   const postgres = await startEmbeddedPostgres({
     dataDir,
     checkoutDir: fileURLToPath(new URL('..', import.meta.url)),
@@ -50,9 +50,9 @@ export async function startTestPostgres() {
   const owner = postgres.ownerConnection.user
   const log = pino({ level: 'silent' })
   const server = connect({ host, user: superuser, database: 'postgres' }, { log })
-  await server.pool.query(`create database template_openwage owner ${owner}`)
+  await server.pool.query(`create database template_midmonth owner ${owner}`)
   await server.db.destroy()
-  const { db, pool } = connect({ host, user: owner, database: 'template_openwage' }, { log })
+  const { db, pool } = connect({ host, user: owner, database: 'template_midmonth' }, { log })
   await migrate(db, pool, { name: user })
   await ensureInstallationKey(db, { source: keySource, now: new Date() })
   await db.destroy()
@@ -85,7 +85,7 @@ async function folderForData(): Promise<string> {
   }
   // What a killed run has left would take up memory until the machine restarts.
   for (const name of await readdir(memory)) {
-    const pid = /^openwage-test-([0-9]+)-/.exec(name)?.[1]
+    const pid = /^midmonth-test-([0-9]+)-/.exec(name)?.[1]
     if (pid !== undefined && !isRunning(Number(pid)))
       await rm(path.join(memory, name), { recursive: true, force: true })
   }

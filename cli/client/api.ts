@@ -21,10 +21,10 @@ The names are those of the SDK (docs/reference/sdk.md). Ids of the path are argu
 options under their own names; --body is JSON, @file, or - for standard input. The answer is printed as JSON.
 
 Examples:
-  openwage api members.list --statuses active --take 10
-  openwage api withdrawals.get w_…
-  openwage api payRuns.create --body @pay-run.json
-  openwage api members.list --help`,
+  midmonth api members.list --statuses active --take 10
+  midmonth api withdrawals.get w_…
+  midmonth api payRuns.create --body @pay-run.json
+  midmonth api members.list --help`,
   )
   for (const method of methods()) {
     const command = api.command(method.name).description(method.summary)
@@ -55,7 +55,7 @@ function describe(command: Command, method: Method): void {
   if (call.accepts !== undefined) command.option('--output <file>', 'a new file (default: standard output)')
   command.option('--header <header>', 'another header, for example "x-request-id: 4711"; repeatable', header)
   addConnectionOptions(command).option('--json', 'print JSON without line breaks')
-  const sample = cliSampleOf(operation, document) ?? `openwage api ${name}`
+  const sample = cliSampleOf(operation, document) ?? `midmonth api ${name}`
   command.addHelpText(
     'after',
     `\nSends ${call.method} ${call.path}, documented at /docs/reference/${operationId}.\n\nExample:\n  ${sample}`,

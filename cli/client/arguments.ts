@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 import type { Currency, Member, MemberId, Money } from '../../packages/sdk/src/generated/schemas.ts'
+import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { money, toDecimal } from '../../packages/sdk/src/money.ts'
-import type { Openwage } from '../../packages/sdk/src/openwage.ts'
 import { WrongUsage } from './failure.ts'
 import { fileToUpload, readInput } from './files.ts'
 
@@ -27,9 +27,9 @@ export function memberArgument(text: string): string {
  * The id of the member that the argument names. Of an e-mail, that of the member who has it now, or else of the only one who had it.
  * @throws Error if there is none, or if several offboarded members had it
  */
-export async function memberOf(openwage: Openwage, given: string): Promise<MemberId> {
+export async function memberOf(midmonth: Midmonth, given: string): Promise<MemberId> {
   if (hasPrefix(given, 'mem')) return given
-  const { members } = await openwage.members.list({ emails: [given], take: 1_000 })
+  const { members } = await midmonth.members.list({ emails: [given], take: 1_000 })
   const current = members.find(({ status }) => status !== 'inactive')
   const [found, another] = current === undefined ? members : [current]
   if (found === undefined) throw new Error(`There is no member with the e-mail ${given}`)

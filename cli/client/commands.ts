@@ -3,7 +3,7 @@ import type { Commands } from '../program.ts'
 /** What partners' developers do from any machine: the commands call the API of a running service. */
 export const partnerCommands: Commands = {
   heading: 'Commands for partners, which call the API of a running service (docs/reference/cli.md):',
-  settings: 'Partners log in with openwage login, or set OPENWAGE_URL and OPENWAGE_API_KEY.',
+  settings: 'Partners log in with midmonth login, or set MIDMONTH_URL and MIDMONTH_API_KEY.',
   exitCodes: '4 the service cannot be reached, 5 a change may or may not have taken effect',
   entries: [
     {

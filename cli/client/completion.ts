@@ -9,25 +9,25 @@ type ProgramFor = (words: string[]) => Promise<Command>
 
 // Each asks the program for the candidates, so that a script that is sourced once knows the commands of a later version.
 const scripts = {
-  bash: `_openwage() {
+  bash: `_midmonth() {
   local candidate
   COMPREPLY=()
   while IFS= read -r candidate; do
     COMPREPLY+=("\${candidate%%$'\\t'*}")
   done < <("\${COMP_WORDS[0]}" completion candidates -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
-complete -o default -F _openwage openwage`,
-  zsh: `#compdef openwage
-_openwage() {
+complete -o default -F _midmonth midmonth`,
+  zsh: `#compdef midmonth
+_midmonth() {
   local -a candidates
   local name description
   while IFS=$'\\t' read -r name description; do
     candidates+=("\${name//:/\\\\:}:\${description}")
   done < <("\${words[1]}" completion candidates -- "\${(@)words[2,CURRENT]}" 2>/dev/null)
-  if (( \${#candidates} )); then _describe openwage candidates; else _files; fi
+  if (( \${#candidates} )); then _describe midmonth candidates; else _files; fi
 }
-compdef _openwage openwage`,
-  fish: `function __openwage_candidates
+compdef _midmonth midmonth`,
+  fish: `function __midmonth_candidates
     set -l words (commandline -opc)
     set -l found ($words[1] completion candidates -- $words[2..-1] (commandline -ct) 2>/dev/null)
     if test (count $found) -gt 0
@@ -36,13 +36,13 @@ compdef _openwage openwage`,
         __fish_complete_path (commandline -ct)
     end
 end
-complete -c openwage -f -a '(__openwage_candidates)'`,
+complete -c midmonth -f -a '(__midmonth_candidates)'`,
 }
 
 const installed = {
-  bash: 'source <(openwage completion bash)  # in ~/.bashrc',
-  zsh: 'source <(openwage completion zsh)  # in ~/.zshrc, after compinit',
-  fish: 'openwage completion fish | source  # in ~/.config/fish/config.fish',
+  bash: 'source <(midmonth completion bash)  # in ~/.bashrc',
+  zsh: 'source <(midmonth completion zsh)  # in ~/.zshrc, after compinit',
+  fish: 'midmonth completion fish | source  # in ~/.config/fish/config.fish',
 }
 
 export function completionCommand(programFor: ProgramFor): Command {
@@ -57,7 +57,7 @@ export function completionCommand(programFor: ProgramFor): Command {
   }
   completion
     .command('candidates', { hidden: true })
-    .argument('[words...]', 'the words after openwage, up to the one that is completed')
+    .argument('[words...]', 'the words after midmonth, up to the one that is completed')
     .action(async (words: string[]) => {
       for (const { name, description } of await candidatesFor(words, programFor))
         writeLine(`${name}\t${description.split('\n', 1)[0]}`)

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Settings } from '../../packages/sdk/src/client.ts'
-import { OpenwageError } from '../../packages/sdk/src/errors.ts'
-import { Openwage } from '../../packages/sdk/src/openwage.ts'
+import { MidmonthError } from '../../packages/sdk/src/errors.ts'
+import { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { terminal } from '../terminal.ts'
 import { ForeignAnswer, Unavailable, WrongUsage } from './failure.ts'
 import { defaultProfile, profileName, readProfile } from './profiles.ts'
@@ -16,9 +16,9 @@ const retriesMax = 10
 
 export function addConnectionOptions(command: Command): Command {
   return command
-    .option('--profile <name>', 'use the server and key stored by openwage login --profile <name>', profileName)
-    .option('--url <url>', `address of the service (default: OPENWAGE_URL, the login, or ${defaultUrl})`, serverAddress)
-    .option('--key <key>', 'API key; prefer openwage login or OPENWAGE_API_KEY, which process listings don’t show')
+    .option('--profile <name>', 'use the server and key stored by midmonth login --profile <name>', profileName)
+    .option('--url <url>', `address of the service (default: MIDMONTH_URL, the login, or ${defaultUrl})`, serverAddress)
+    .option('--key <key>', 'API key; prefer midmonth login or MIDMONTH_API_KEY, which process listings don’t show')
 }
 
 /** Parses the address of a service given as an option. */
@@ -42,8 +42,8 @@ function addressOf(text: string): string | undefined {
 }
 
 /** A client for the service that options, environment or login name. @throws WrongUsage */
-export async function connect(options: Address): Promise<Openwage> {
-  return new Openwage(await settingsOf(options))
+export async function connect(options: Address): Promise<Midmonth> {
+  return new Midmonth(await settingsOf(options))
 }
 
 /** @throws WrongUsage if there is no key, or if it belongs to another address */
@@ -59,30 +59,30 @@ export type Resolved = { url: string; key: string; source: string }
 
 /** Options win over the environment, which wins over the login. A stored key is sent only to the address it was stored for. */
 export async function resolveAddress({ url, key, profile }: Address): Promise<Resolved> {
-  const { OPENWAGE_URL = '', OPENWAGE_API_KEY = '' } = terminal().env
-  const chosenUrl = url ?? (OPENWAGE_URL === '' ? undefined : requireAddress('OPENWAGE_URL', OPENWAGE_URL))
-  const given = (key ?? OPENWAGE_API_KEY).trim()
+  const { MIDMONTH_URL = '', MIDMONTH_API_KEY = '' } = terminal().env
+  const chosenUrl = url ?? (MIDMONTH_URL === '' ? undefined : requireAddress('MIDMONTH_URL', MIDMONTH_URL))
+  const given = (key ?? MIDMONTH_API_KEY).trim()
   if (given !== '') {
     if (profile !== undefined) {
-      const source = key === undefined ? 'OPENWAGE_API_KEY is set, which wins over logins; unset it' : 'Leave out --key'
+      const source = key === undefined ? 'MIDMONTH_API_KEY is set, which wins over logins; unset it' : 'Leave out --key'
       throw new WrongUsage(`${source} to use the profile ${profile}`)
     }
     return {
       url: chosenUrl ?? defaultUrl,
       key: checkedKey(given),
-      source: key === undefined ? 'OPENWAGE_API_KEY' : '--key',
+      source: key === undefined ? 'MIDMONTH_API_KEY' : '--key',
     }
   }
   const name = profile ?? defaultProfile
   const stored = await readProfile(name)
   if (stored === undefined) {
-    const hint = profile === undefined ? 'run openwage login' : `run openwage login --profile ${profile}`
-    throw new WrongUsage(`No API key: ${profile === undefined ? 'set OPENWAGE_API_KEY, or ' : ''}${hint}`)
+    const hint = profile === undefined ? 'run midmonth login' : `run midmonth login --profile ${profile}`
+    throw new WrongUsage(`No API key: ${profile === undefined ? 'set MIDMONTH_API_KEY, or ' : ''}${hint}`)
   }
   if (chosenUrl !== undefined && chosenUrl !== stored.url) {
-    const where = url === undefined ? 'OPENWAGE_URL' : '--url'
+    const where = url === undefined ? 'MIDMONTH_URL' : '--url'
     throw new WrongUsage(
-      `The key of the profile ${name} is for ${stored.url}, but ${where} is ${chosenUrl}; leave that out, or set OPENWAGE_API_KEY too`,
+      `The key of the profile ${name} is for ${stored.url}, but ${where} is ${chosenUrl}; leave that out, or set MIDMONTH_API_KEY too`,
     )
   }
   return { ...stored, source: `profile ${name}` }
@@ -106,7 +106,7 @@ function fetchFrom(url: string): typeof fetch {
       const reason = reasonOfRefusal(error)
       if (hasAnswered || reason === undefined) throw error
       throw new Unavailable(
-        `Cannot reach Openwage at ${url}: ${reason}. Start it, or set its address with --url, OPENWAGE_URL or openwage login${proxyHint()}`,
+        `Cannot reach Midmonth at ${url}: ${reason}. Start it, or set its address with --url, MIDMONTH_URL or midmonth login${proxyHint()}`,
       )
     })
     hasAnswered = true
@@ -114,10 +114,10 @@ function fetchFrom(url: string): typeof fetch {
     const wantsJson = headers.get('accept') === 'application/json'
     if (answer.status < 400 && wantsJson && !answer.headers.get('content-type')?.includes('json')) {
       await answer.body?.cancel()
-      const message = `${url} is not an Openwage API; set the right address with --url or OPENWAGE_URL`
+      const message = `${url} is not a Midmonth API; set the right address with --url or MIDMONTH_URL`
       const idempotencyKey = headers.get('x-idempotency-key')
       const isChange = idempotencyKey !== null && !String(input).includes('dryRun=true')
-      throw isChange ? new ForeignAnswer(message, { idempotencyKey }) : new OpenwageError(message)
+      throw isChange ? new ForeignAnswer(message, { idempotencyKey }) : new MidmonthError(message)
     }
     return answer
   }

@@ -22,8 +22,8 @@ addConnectionOptions(cyclesCommand.command('list'))
   .option('--json', 'print the answer of the API; with --all, a line of JSON per cycle')
   .addHelpText('after', examples('cycles list', 'cycles list --status Open --json'))
   .action(async (options: Options & { status?: PayCycleStatus[]; take: number; all?: boolean }) => {
-    const openwage = await connect(options)
-    const list = openwage.payCycles.list({ statuses: options.status, take: options.take })
+    const midmonth = await connect(options)
+    const list = midmonth.payCycles.list({ statuses: options.status, take: options.take })
     await printList(list, options, { entriesOf: page => page.payCycles, rowOf: cycleRow })
   })
 

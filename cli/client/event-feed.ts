@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { CallOptions } from '../../packages/sdk/src/call.ts'
 import { ApiError, ConnectionError } from '../../packages/sdk/src/errors.ts'
 import type { Event, EventId, Events, EventType } from '../../packages/sdk/src/generated/schemas.ts'
-import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 
 const limits = {
   // Between two reads of the feed. Events show within this time.
@@ -22,13 +22,13 @@ type Following = {
 }
 
 /** Where the feed ends now. */
-export async function endOfFeed(openwage: Openwage): Promise<EventId | null> {
-  return (await openwage.events.list({ from: 'now' })).lastEventId
+export async function endOfFeed(midmonth: Midmonth): Promise<EventId | null> {
+  return (await midmonth.events.list({ from: 'now' })).lastEventId
 }
 
 /** The events of the feed after one, without an end and without gaps: after a loss of the connection it reads on from the last one. */
 export async function* follow(
-  openwage: Openwage,
+  midmonth: Midmonth,
   { types, after, onConnection = () => undefined, signal }: Following,
 ): AsyncGenerator<Event> {
   let lastEventId = after
@@ -37,7 +37,7 @@ export async function* follow(
     try {
       // The loop does the retrying.
       const options = { signal, retriesMax: 0 }
-      const page = await readAfter(openwage, { after: lastEventId, types, take: limits.eventsPerRead, options })
+      const page = await readAfter(midmonth, { after: lastEventId, types, take: limits.eventsPerRead, options })
       if (failures > 0) onConnection(true)
       failures = 0
       for (const event of page.events) {
@@ -66,9 +66,9 @@ type Reading = {
 }
 
 /** Reads the feed after an event; from its beginning if a reset or a move of the clock has taken that event out of the feed. */
-export async function readAfter(openwage: Openwage, { after, types, take, options }: Reading): Promise<Events> {
+export async function readAfter(midmonth: Midmonth, { after, types, take, options }: Reading): Promise<Events> {
   const read = async (position: EventId | null) =>
-    await openwage.events.list({ types, take, ...(position === null ? {} : { after: position }) }, options)
+    await midmonth.events.list({ types, take, ...(position === null ? {} : { after: position }) }, options)
   if (after === null) return await read(null)
   try {
     return await read(after)

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import type { Event, EventId, EventType } from '../../packages/sdk/src/generated/schemas.ts'
-import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { examples } from '../help.ts'
 import { writeErrorLine } from '../terminal.ts'
 import { idOf } from './arguments.ts'
@@ -29,24 +29,24 @@ addConnectionOptions(eventsCommand.command('tail'))
   )
   .action(async (options: Tail) => {
     const { types, after, fromStart, json } = options
-    const openwage = await connect(options)
+    const midmonth = await connect(options)
     // An event that the feed does not have is refused here, and not mistaken for the end.
-    if (after !== undefined) await openwage.events.list({ after, take: 1 })
-    const start = after ?? (fromStart ? null : await endOfFeed(openwage))
+    if (after !== undefined) await midmonth.events.list({ after, take: 1 })
+    const start = after ?? (fromStart ? null : await endOfFeed(midmonth))
     writeErrorLine('Following the events. Press Ctrl-C to stop.')
     const following = { types, after: start }
-    await printFeed(openwage, following, events => linesOf(events, { json }))
+    await printFeed(midmonth, following, events => linesOf(events, { json }))
   })
 
 /** Prints lines about the events that happen, until the reader of the output has gone. */
 export async function printFeed(
-  openwage: Openwage,
+  midmonth: Midmonth,
   following: { types: EventType[] | undefined; after: EventId | null },
   linesOf: (events: AsyncIterable<Event>) => AsyncIterable<string>,
 ): Promise<void> {
   const stop = new AbortController()
   try {
-    await printStream(linesOf(follow(openwage, { ...following, onConnection: reportConnection, signal: stop.signal })))
+    await printStream(linesOf(follow(midmonth, { ...following, onConnection: reportConnection, signal: stop.signal })))
   } finally {
     stop.abort()
   }

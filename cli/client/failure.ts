@@ -1,4 +1,4 @@
-import { ApiError, ConnectionError, OpenwageError } from '../../packages/sdk/src/errors.ts'
+import { ApiError, ConnectionError, MidmonthError } from '../../packages/sdk/src/errors.ts'
 import { setExitCode, writeErrorLine } from '../terminal.ts'
 
 /** The exit codes of the commands that call the API. Documented in docs/reference/cli.md. */
@@ -8,10 +8,10 @@ export const exitCodes = { refused: 1, wrongUsage: 2, unavailable: 4, unknownOut
 export class WrongUsage extends Error {}
 
 /** The service cannot be reached, or no longer answers. Nothing that the command was asked to change is in doubt. */
-export class Unavailable extends OpenwageError {}
+export class Unavailable extends MidmonthError {}
 
-/** The answer to a change is not from Openwage: the change may or may not have taken effect. */
-export class ForeignAnswer extends OpenwageError {
+/** The answer to a change is not from Midmonth: the change may or may not have taken effect. */
+export class ForeignAnswer extends MidmonthError {
   readonly idempotencyKey: string
 
   constructor(message: string, { idempotencyKey }: { idempotencyKey: string }) {
@@ -28,7 +28,7 @@ export function reportFailure(error: unknown): void {
   const { code, lines } = explain(error)
   setExitCode(code)
   const [first = '', ...more] = lines
-  writeErrorLine(`openwage: ${first}`)
+  writeErrorLine(`midmonth: ${first}`)
   for (const line of more) writeErrorLine(`  ${line}`)
 }
 
@@ -73,12 +73,12 @@ function explainRefusal(error: ApiError): { code: number; lines: string[] } {
 
 function reasonOfForeign(status: number): string {
   return status >= 500
-    ? 'The answer is not from Openwage, but from a gateway before it'
-    : 'The answer is not from Openwage; check the address'
+    ? 'The answer is not from Midmonth, but from a gateway before it'
+    : 'The answer is not from Midmonth; check the address'
 }
 
 function hintFor(status: number): string {
-  return status === 401 ? '; run openwage login, or set the key with OPENWAGE_API_KEY or --key' : ''
+  return status === 401 ? '; run midmonth login, or set the key with MIDMONTH_API_KEY or --key' : ''
 }
 
 /** The message of an error; of a connection to a name with several addresses, that of the first. */

@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers'
 import { Command } from 'commander'
 import { ApiError } from '../../packages/sdk/src/errors.ts'
-import { Openwage } from '../../packages/sdk/src/openwage.ts'
+import { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { askInTurn } from '../ask.ts'
 import { examples } from '../help.ts'
 import { printResult } from '../print.ts'
@@ -21,7 +21,7 @@ import { WrongUsage } from './failure.ts'
 import { defaultProfile, listProfiles, profileName, removeProfile, writeProfile } from './profiles.ts'
 
 export const loginCommand = new Command('login')
-  .option('--url <url>', `address of the service (default: OPENWAGE_URL, or ${defaultUrl})`, serverAddress)
+  .option('--url <url>', `address of the service (default: MIDMONTH_URL, or ${defaultUrl})`, serverAddress)
   .option('--profile <name>', 'a name for this login, to have several', profileName, defaultProfile)
   .option('--json', 'print JSON')
   .addHelpText(
@@ -56,7 +56,7 @@ export const logoutCommand = new Command('logout')
     'after',
     `${examples('logout', 'logout --profile live')}
 
-The key stays valid: revoke it with openwage key revoke if others may have seen it.`,
+The key stays valid: revoke it with midmonth key revoke if others may have seen it.`,
   )
   .action(async ({ profile, json }: { profile: string; json?: boolean }) => {
     const wasThere = await removeProfile(profile)
@@ -91,19 +91,19 @@ function warningsOf({ url }: { url: string }): string[] {
   const isOpen = protocol === 'http:' && !/^(localhost|127\..*|\[::1\])$/.test(hostname)
   return [
     ...(isOpen ? ['The address is not encrypted (http), so others on the network can read the key.'] : []),
-    ...(terminal().env.OPENWAGE_API_KEY
-      ? ['OPENWAGE_API_KEY is set, and wins over this login until it is unset.']
+    ...(terminal().env.MIDMONTH_API_KEY
+      ? ['MIDMONTH_API_KEY is set, and wins over this login until it is unset.']
       : []),
   ]
 }
 
 async function readLogin(url: string | undefined): Promise<{ url: string; key: string }> {
   const { stdin, env } = terminal()
-  const suggested = url ?? (env.OPENWAGE_URL ? requireAddress('OPENWAGE_URL', env.OPENWAGE_URL) : defaultUrl)
+  const suggested = url ?? (env.MIDMONTH_URL ? requireAddress('MIDMONTH_URL', env.MIDMONTH_URL) : defaultUrl)
   if (!stdin.isTTY) {
     const key = (await text(stdin)).trim()
     if (key === '')
-      throw new WrongUsage('No key on standard input; run openwage login on a terminal, or pipe the key in')
+      throw new WrongUsage('No key on standard input; run midmonth login on a terminal, or pipe the key in')
     return { url: suggested, key: checkedKey(key) }
   }
   const ofAddress = url === undefined ? [{ text: `Address of the service [${suggested}]: ` }] : []
@@ -120,13 +120,13 @@ async function readLogin(url: string | undefined): Promise<{ url: string; key: s
  * @throws ApiError if the service does not know the key
  */
 async function checkKey(login: Pick<Resolved, 'url' | 'key'>): Promise<{ note: string | null }> {
-  const openwage = new Openwage(clientSettings(login))
+  const midmonth = new Midmonth(clientSettings(login))
   try {
-    await openwage.idempotencyKeys.get('openwage-login')
+    await midmonth.idempotencyKeys.get('midmonth-login')
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     if (error.code === 'NotFound') {
-      await requireApi(openwage, login.url)
+      await requireApi(midmonth, login.url)
       // There is no such idempotency key, but the API key is accepted.
       return { note: null }
     }
@@ -137,21 +137,21 @@ async function checkKey(login: Pick<Resolved, 'url' | 'key'>): Promise<{ note: s
 }
 
 /** An address with a wrong path has no operations, so it answers 404 to any key. @throws Error */
-async function requireApi(openwage: Openwage, url: string): Promise<void> {
+async function requireApi(midmonth: Midmonth, url: string): Promise<void> {
   try {
-    await openwage.service.getErrors()
+    await midmonth.service.getErrors()
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 404)) throw error
     throw new Error(`There is no API at ${url}; check the address, which ends before /v1`, { cause: error })
   }
 }
 
-/** Enough to tell keys apart, as openwage key list shows them. */
+/** Enough to tell keys apart, as midmonth key list shows them. */
 function hintOf(key: string): string {
   return `${key.slice(0, 12)}…`
 }
 
 function modeOf(key: string): 'sandbox' | 'live' | 'unknown' {
-  if (key.startsWith('ow_test_')) return 'sandbox'
-  return key.startsWith('ow_live_') ? 'live' : 'unknown'
+  if (key.startsWith('mm_test_')) return 'sandbox'
+  return key.startsWith('mm_live_') ? 'live' : 'unknown'
 }

@@ -1,5 +1,5 @@
 import { Transform } from 'node:stream'
-import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { countOf } from '../print.ts'
 import { writeLine } from '../terminal.ts'
 import { saveAnswer } from './files.ts'
@@ -8,9 +8,9 @@ import { saveAnswer } from './files.ts'
  * Exports the complete list of members. The file gets its final name only once it is complete: importing half a list would
  * offboard the other half.
  */
-export async function exportMembers(openwage: Openwage, file: string | undefined): Promise<void> {
+export async function exportMembers(midmonth: Midmonth, file: string | undefined): Promise<void> {
   const lines = new LineCount()
-  const open = () => openwage.members.export({ statuses: ['active', 'invited'] })
+  const open = () => midmonth.members.export({ statuses: ['active', 'invited'] })
   await saveAnswer(open, { file, through: [lines] })
   if (file !== undefined) writeLine(`Exported ${countOf(lines.count - 1, 'member')} to ${file}.`)
 }

@@ -6,7 +6,7 @@ import type {
   MemberJobPlan,
   MemberJobPreview,
 } from '../../packages/sdk/src/generated/schemas.ts'
-import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { asSentence } from '../../src/text.ts'
 import { ask, isInteractive } from '../ask.ts'
 import { countOf, table } from '../print.ts'
@@ -39,13 +39,13 @@ type Fault = { row: number; message: string }
  * @throws Error with a message for the operator if nothing, or not everything, was imported
  */
 export async function importMembers(
-  openwage: Openwage,
+  midmonth: Midmonth,
   { file, options }: { file: MemberFile; options: ImportOptions },
 ): Promise<void> {
   const source = await lookAt(file)
   const print = options.json ? () => undefined : writeLine
   const printJson = (value: object) => options.json && writeLine(JSON.stringify(value, null, 2))
-  const { memberJobs } = openwage
+  const { memberJobs } = midmonth
   const upload = options.v1 ? memberJobs.createFromFile : memberJobs.createFromFileV2
   try {
     if (terminal().stderr.isTTY) writeErrorLine(`Checking ${source.path} …`)
@@ -60,13 +60,13 @@ export async function importMembers(
       printJson({ ...preview, jobId: null })
       return
     }
-    if (plan.offboard > 0 && !options.yes) await confirmOffboarding(openwage, preview)
+    if (plan.offboard > 0 && !options.yes) await confirmOffboarding(midmonth, preview)
     await requireUnchanged(source)
     // If more members would be offboarded by now, the job waits for a review and the command asks again.
     const { jobId } = await upload(await fileToUpload(source.path), { offboardMax: plan.offboard })
     print(`Started job ${jobId}.`)
-    const job = await awaitJob(openwage, { jobId, options, offboardMax: plan.offboard })
-    const { result, counts } = await writeResult(openwage, { source, jobId })
+    const job = await awaitJob(midmonth, { jobId, options, offboardMax: plan.offboard })
+    const { result, counts } = await writeResult(midmonth, { source, jobId })
     const { broughtBack, offboarded, unchanged, failed, ...more } = counts
     print(table([{ ...more, reinstated: broughtBack, offboarded, unchanged, failed }]))
     print(`Results by row: ${result}`)
@@ -77,90 +77,90 @@ export async function importMembers(
     if (!(error instanceof ApiError)) throw error
     if (error.issues.some(issue => issue.code === 'FileContent'))
       throw await explainFaults(error, { source, print, printJson })
-    throw await withRemedy(openwage, error)
+    throw await withRemedy(midmonth, error)
   }
 }
 
 /** Approves a job and waits for it to end. */
-export async function approve(openwage: Openwage, jobId: MemberJobId) {
-  await openwage.memberJobs.approve(jobId)
-  return summaryOf(await follow(openwage, jobId))
+export async function approve(midmonth: Midmonth, jobId: MemberJobId) {
+  await midmonth.memberJobs.approve(jobId)
+  return summaryOf(await follow(midmonth, jobId))
 }
 
 /** Rejects a job, which then changes nothing. */
-export async function reject(openwage: Openwage, jobId: MemberJobId) {
-  return summaryOf(await openwage.memberJobs.reject(jobId))
+export async function reject(midmonth: Midmonth, jobId: MemberJobId) {
+  return summaryOf(await midmonth.memberJobs.reject(jobId))
 }
 
 /** Asks for confirmation to offboard. @throws Error if it is not given, or without a terminal */
-async function confirmOffboarding(openwage: Openwage, { plan, offboard }: MemberJobPreview): Promise<void> {
-  const howMany = `${plan.offboard} of ${await countMembers(openwage)} members`
+async function confirmOffboarding(midmonth: Midmonth, { plan, offboard }: MemberJobPreview): Promise<void> {
+  const howMany = `${plan.offboard} of ${await countMembers(midmonth)} members`
   if (!isInteractive()) {
     throw new Error(
       `${howMany} would be offboarded, and confirmation needs a terminal. Nothing was imported; check with --dry-run, then add --yes`,
     )
   }
   writeErrorLine(`\n${howMany} would be offboarded, because they are not in the file:\n`)
-  writeErrorLine(await membersInTable(openwage, offboard))
+  writeErrorLine(await membersInTable(midmonth, offboard))
   if (plan.offboard > limits.namedMax) writeErrorLine(`and ${plan.offboard - limits.namedMax} more`)
   if (!(await ask('Offboarded members cannot withdraw.'))) throw new Error('Nothing was imported')
 }
 
 // Shows email addresses: ids mean nothing to a reader.
-async function membersInTable(openwage: Openwage, memberIds: MemberJobPreview['offboard']): Promise<string> {
+async function membersInTable(midmonth: Midmonth, memberIds: MemberJobPreview['offboard']): Promise<string> {
   const asked = memberIds.slice(0, limits.namedMax)
-  const { members } = await openwage.members.list({ memberIds: asked, take: asked.length })
+  const { members } = await midmonth.members.list({ memberIds: asked, take: asked.length })
   const emails = new Map(members.map(({ memberId, email }) => [memberId, email]))
   return table(asked.map(memberId => ({ member: memberId, email: emails.get(memberId) ?? null })))
 }
 
-async function countMembers(openwage: Openwage): Promise<number> {
-  return (await openwage.members.list({ statuses: ['active', 'invited'], take: 1 })).total
+async function countMembers(midmonth: Midmonth): Promise<number> {
+  return (await midmonth.members.list({ statuses: ['active', 'invited'], take: 1 })).total
 }
 
 /** Waits for a job to end, and handles its review if it needs one. @throws Error if the job is rejected */
 async function awaitJob(
-  openwage: Openwage,
+  midmonth: Midmonth,
   { jobId, options, offboardMax }: { jobId: MemberJobId; options: ImportOptions; offboardMax: number },
 ): Promise<MemberJob> {
-  let job = await follow(openwage, jobId)
+  let job = await follow(midmonth, jobId)
   if (job.progress.type === 'AwaitingReview') {
-    const { offboard } = (await openwage.memberJobs.listResults(jobId, { take: 1 })).plan
+    const { offboard } = (await midmonth.memberJobs.listResults(jobId, { take: 1 })).plan
     // A confirmation for this many members covers the review: the preview said that one is needed.
     if (offboard > offboardMax && !options.yes) {
-      const what = `The import would now offboard ${offboard} of ${await countMembers(openwage)} members.`
+      const what = `The import would now offboard ${offboard} of ${await countMembers(midmonth)} members.`
       if (!isInteractive()) throw new Error(`${what} ${waysOfReview(jobId)}`)
       const isApproved = await ask(`${what} Approve it?`).catch(interrupted => {
         writeErrorLine(waysOfReview(jobId))
         throw interrupted
       })
       if (!isApproved) {
-        await openwage.memberJobs.reject(jobId)
+        await midmonth.memberJobs.reject(jobId)
         throw new Error(`Job ${jobId} was rejected; nothing was imported`)
       }
     }
-    await openwage.memberJobs.approve(jobId)
+    await midmonth.memberJobs.approve(jobId)
     writeErrorLine('Approved the review.')
-    job = await follow(openwage, jobId)
+    job = await follow(midmonth, jobId)
   }
   if (job.progress.type !== 'Completed') throw new Error(`Job ${jobId} was rejected; nothing was imported`)
   return job
 }
 
 /** Polls a job until it ends or needs a review. */
-async function follow(openwage: Openwage, jobId: MemberJobId): Promise<MemberJob> {
+async function follow(midmonth: Midmonth, jobId: MemberJobId): Promise<MemberJob> {
   const progress = new Progress('Applying')
   let movedAtMs = performance.now()
   let doneBefore = 0
   let isToldOfQueue = false
   try {
     for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 1.5, limits.pollMsMax)) {
-      const job = await openwage.memberJobs.get(jobId)
+      const job = await midmonth.memberJobs.get(jobId)
       const { type, totalComplete: done, totalActions: total } = job.progress
       if (type === 'Processing' || type === 'Completed') progress.show({ done, total })
       if (type !== 'Processing' && type !== 'NotReady') return job
       if (type === 'NotReady') {
-        await requireNoReviewAhead(openwage, jobId)
+        await requireNoReviewAhead(midmonth, jobId)
         if (!isToldOfQueue) writeErrorLine('The import is queued behind another job of this partner.')
         isToldOfQueue = true
       }
@@ -170,7 +170,7 @@ async function follow(openwage: Openwage, jobId: MemberJobId): Promise<MemberJob
         movedAtMs = Number.POSITIVE_INFINITY
         progress.end()
         writeErrorLine(
-          'No progress. Is a worker running (openwage start --worker)? Ctrl-C ends only this command; the import continues.',
+          'No progress. Is a worker running (midmonth start --worker)? Ctrl-C ends only this command; the import continues.',
         )
       }
       await wait(pauseMs)
@@ -200,10 +200,10 @@ const countedAs: Record<string, keyof Counts> = {
   Unchanged: 'unchanged',
 }
 
-async function writeResult(openwage: Openwage, { source, jobId }: { source: MemberSource; jobId: MemberJobId }) {
+async function writeResult(midmonth: Midmonth, { source, jobId }: { source: MemberSource; jobId: MemberJobId }) {
   const { annotate, notesOf } = await import('./annotated-file.ts')
   const counts: Counts = { invited: 0, updated: 0, broughtBack: 0, offboarded: 0, unchanged: 0, failed: 0 }
-  const results = await openwage.memberJobs.exportResults(jobId)
+  const results = await midmonth.memberJobs.exportResults(jobId)
   const result = await annotate(source, counting(notesOf(bodyOf(results)), counts)).catch(error => {
     const reason = error instanceof Error ? error.message : String(error)
     throw new Error(`The import is complete, but its result file could not be written: ${reason}`, { cause: error })
@@ -246,7 +246,7 @@ async function writeFaults(source: MemberSource, faults: Fault[]): Promise<strin
   return await annotate(source, notes())
 }
 
-async function withRemedy(openwage: Openwage, refusal: ApiError): Promise<Error> {
+async function withRemedy(midmonth: Midmonth, refusal: ApiError): Promise<Error> {
   if (refusal.status === 413) {
     return new Error(
       `${sentenceOf(refusal)}. Drop columns that you do not need, but keep every member: those missing from the file are offboarded`,
@@ -254,7 +254,7 @@ async function withRemedy(openwage: Openwage, refusal: ApiError): Promise<Error>
     )
   }
   if (refusal.status !== 409) return refusal
-  const { jobs } = await openwage.memberJobs.list()
+  const { jobs } = await midmonth.memberJobs.list()
   const waiting = jobs.find(job => job.progress.type === 'AwaitingReview')
   return waiting === undefined ? refusal : new Error(`${sentenceOf(refusal)}. ${waysOfReview(waiting.id)}`)
 }
@@ -265,8 +265,8 @@ function sentenceOf({ issues, message }: ApiError): string {
 }
 
 /** A review may take days, so this does not wait. @throws QueuedBehindReview */
-async function requireNoReviewAhead(openwage: Openwage, jobId: MemberJobId): Promise<void> {
-  const { jobs } = await openwage.memberJobs.list({ take: 100 })
+async function requireNoReviewAhead(midmonth: Midmonth, jobId: MemberJobId): Promise<void> {
+  const { jobs } = await midmonth.memberJobs.list({ take: 100 })
   const inReview = jobs.find(job => job.progress.type === 'AwaitingReview')
   if (inReview === undefined) return
   throw new QueuedBehindReview(
@@ -277,7 +277,7 @@ async function requireNoReviewAhead(openwage: Openwage, jobId: MemberJobId): Pro
 class QueuedBehindReview extends Error {}
 
 function waysOfReview(jobId: string): string {
-  return `Check GET /v1/members/jobs/${jobId}/results, then run openwage members approve ${jobId} or openwage members reject ${jobId}`
+  return `Check GET /v1/members/jobs/${jobId}/results, then run midmonth members approve ${jobId} or midmonth members reject ${jobId}`
 }
 
 function summaryOf({ id, progress }: MemberJob) {

@@ -36,8 +36,8 @@ addConnectionOptions(membersCommand.command('list'))
       },
     ) => {
       const { status: statuses, email: emails, take, after } = options
-      const openwage = await connect(options)
-      const list = openwage.members.list({ statuses, emails, take, after })
+      const midmonth = await connect(options)
+      const list = midmonth.members.list({ statuses, emails, take, after })
       await printList(list, options, { entriesOf: ({ members }) => members, rowOf: memberRow })
     },
   )
@@ -48,8 +48,8 @@ addConnectionOptions(membersCommand.command('show'))
   .option('--json', 'print the answer of the API')
   .addHelpText('after', examples('members show mem_…', 'members show sam.okafor@example.com --json'))
   .action(async (given: string, options: Options) => {
-    const openwage = await connect(options)
-    const member = await openwage.members.get(await memberOf(openwage, given))
+    const midmonth = await connect(options)
+    const member = await midmonth.members.get(await memberOf(midmonth, given))
     if (options.json) printJson(member)
     else writeLine(sheet(memberSheet(member)))
   })
@@ -94,10 +94,10 @@ addConnectionOptions(membersCommand.command('invite'))
     const { firstName, lastName, tier, workerId, phone, from, idempotencyKey } = options
     const given = { email, firstName, lastName, tier, workerId, phone }
     const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
-    const openwage = await connect(options)
+    const midmonth = await connect(options)
     // The service checks the fields, and names those that are missing.
     const member = { ...(from === undefined ? {} : await readJson('--from', from)), ...fields } as NewMember
-    const invited = await openwage.members.invite(member, { idempotencyKey })
+    const invited = await midmonth.members.invite(member, { idempotencyKey })
     if (options.json) printJson(invited)
     else writeLine(`Invited ${member.email}: ${invited.memberId}`)
   })

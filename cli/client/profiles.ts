@@ -5,7 +5,7 @@ import { InvalidArgumentError } from 'commander'
 import { terminal } from '../terminal.ts'
 import { WrongUsage } from './failure.ts'
 
-/** What `openwage login` stores. The key belongs to the address, and is sent to no other. */
+/** What `midmonth login` stores. The key belongs to the address, and is sent to no other. */
 export type Profile = { url: string; key: string }
 
 export const defaultProfile = 'default'
@@ -31,7 +31,7 @@ export async function readProfile(name: string): Promise<Profile | undefined> {
   if (handle === undefined) return undefined
   try {
     const found = await handle.stat()
-    if (!found.isFile()) throw new WrongUsage(`${file} is not a file; remove it, and run openwage login again`)
+    if (!found.isFile()) throw new WrongUsage(`${file} is not a file; remove it, and run midmonth login again`)
     if ((found.mode & 0o077) !== 0) {
       throw new WrongUsage(
         `Other users can read ${file}, so its key is not used. Run chmod 600 ${file}, and replace the key if they may have seen it`,
@@ -112,7 +112,7 @@ function fileOf(name: string): string {
 /** Source: XDG Base Directory Specification 0.8; a relative XDG_CONFIG_HOME is invalid and ignored. */
 function folder(): string {
   const { XDG_CONFIG_HOME = '', HOME = homedir() } = terminal().env
-  return path.join(path.isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : path.join(HOME, '.config'), 'openwage')
+  return path.join(path.isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : path.join(HOME, '.config'), 'midmonth')
 }
 
 function parsed(text: string, file: string): Profile {
@@ -122,5 +122,5 @@ function parsed(text: string, file: string): Profile {
   } catch {
     // The message of the parser could show a part of the key.
   }
-  throw new WrongUsage(`${file} is damaged; run openwage login again`)
+  throw new WrongUsage(`${file} is damaged; run midmonth login again`)
 }

@@ -8,7 +8,7 @@ import type {
   SandboxScenario,
   WithdrawalId,
 } from '../../packages/sdk/src/generated/schemas.ts'
-import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { enumOf } from '../contract.ts'
 import { examples } from '../help.ts'
 import { table } from '../print.ts'
@@ -20,11 +20,11 @@ import { WrongUsage } from './failure.ts'
 import { printJson } from './output.ts'
 
 type Options = Address & { json?: boolean }
-type Move = Parameters<Openwage['sandbox']['clock']['move']>[0]
+type Move = Parameters<Midmonth['sandbox']['clock']['move']>[0]
 
 export const sandboxCommand = new Command('sandbox').addHelpText(
   'after',
-  '\nA live installation has none of these. Everything else that a sandbox can do is in openwage api sandbox.…',
+  '\nA live installation has none of these. Everything else that a sandbox can do is in midmonth api sandbox.…',
 )
 
 subcommand('clock', 'Show the clock, or move it forward and wait until everything that falls due is done.')
@@ -43,10 +43,10 @@ subcommand('clock', 'Show the clock, or move it forward and wait until everythin
   .action(async ({ by, to, next, ...options }: Options & { by?: string; to?: string; next?: string }) => {
     const moves = Object.entries({ by, to, next }).filter(([, value]) => value !== undefined)
     if (moves.length > 1) throw new WrongUsage('Give only one of --by, --to and --next')
-    const openwage = await connect(options)
+    const midmonth = await connect(options)
     // The service checks the value.
-    if (moves.length === 1) await openwage.sandbox.clock.move(Object.fromEntries(moves) as Move)
-    const clock = await awaitStill(openwage)
+    if (moves.length === 1) await midmonth.sandbox.clock.move(Object.fromEntries(moves) as Move)
+    const clock = await awaitStill(midmonth)
     if (options.json) printJson(clock)
     else printClock(clock, { hasMoved: moves.length === 1 })
   })
@@ -65,7 +65,7 @@ subcommand('reset', 'Delete everything that the partner has, and set the clock b
     report(
       options,
       await (await connect(options)).sandbox.reset(),
-      'The sandbox is empty. Fill it again with openwage sandbox seed mid_cycle.',
+      'The sandbox is empty. Fill it again with midmonth sandbox seed mid_cycle.',
     )
   })
 
@@ -82,8 +82,8 @@ for (const [verb, description] of [
   command
     .addHelpText('after', examples(`sandbox ${verb} w_…${verb === 'return' ? ' --reason AC04' : ''}`))
     .action(async (withdrawalId: WithdrawalId, { reason, ...options }: Options & { reason?: BankReason }) => {
-      const openwage = await connect(options)
-      const withdrawal = await openwage.sandbox.withdrawals[verb](withdrawalId, reason === undefined ? {} : { reason })
+      const midmonth = await connect(options)
+      const withdrawal = await midmonth.sandbox.withdrawals[verb](withdrawalId, reason === undefined ? {} : { reason })
       report(options, withdrawal, `The withdrawal is ${withdrawal.status}.`)
     })
 }
@@ -102,10 +102,10 @@ subcommand('fund', 'Give a member pay that is available at once.')
   .argument('<amount>', 'with all decimals of the member’s currency, such as 500.00', amountArgument)
   .addHelpText('after', examples('sandbox fund sam.okafor@example.com 500.00'))
   .action(async (given: string, text: string, options: Options) => {
-    const openwage = await connect(options)
-    const memberId = await memberOf(openwage, given)
-    const { available } = await openwage.members.getBalance(memberId)
-    const funded = await openwage.sandbox.members.fund(memberId, { amount: amountOf(text, available.currency) })
+    const midmonth = await connect(options)
+    const memberId = await memberOf(midmonth, given)
+    const { available } = await midmonth.members.getBalance(memberId)
+    const funded = await midmonth.sandbox.members.fund(memberId, { amount: amountOf(text, available.currency) })
     report(options, funded, `${inWords(funded.available)} available.`)
   })
 
@@ -144,12 +144,12 @@ function report({ json }: Options, answer: object, sentence: string): void {
 // Between two looks at a clock that is moving. A long move takes minutes.
 const pollMs = 500
 
-async function awaitStill(openwage: Openwage): Promise<SandboxClock> {
-  let clock = await openwage.sandbox.clock.get()
+async function awaitStill(midmonth: Midmonth): Promise<SandboxClock> {
+  let clock = await midmonth.sandbox.clock.get()
   if (clock.status === 'Moving') writeErrorLine('The clock is moving.')
   while (clock.status === 'Moving') {
     await pause(pollMs)
-    clock = await openwage.sandbox.clock.get()
+    clock = await midmonth.sandbox.clock.get()
   }
   return clock
 }

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import { ApiError } from '../../packages/sdk/src/errors.ts'
 import type { Event, EventType } from '../../packages/sdk/src/generated/schemas.ts'
-import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { webhookTestHeaders } from '../../packages/sdk/src/webhooks.ts'
 import { examples } from '../help.ts'
 import { writeErrorLine, writeLine } from '../terminal.ts'
@@ -38,14 +38,14 @@ addConnectionOptions(webhooksCommand.command('listen'))
   .option('--json', 'print each event as a line of JSON')
   .addHelpText('after', examples('webhooks listen', 'webhooks listen --forward http://127.0.0.1:3000/hook'))
   .action(async ({ forward, types, secret: given, json, ...address }: Listen) => {
-    const openwage = await connect(address)
+    const midmonth = await connect(address)
     const kept = async () => await listeningSecret(address.profile ?? defaultProfile, newSecret)
     const secret = given ?? (forward === undefined ? '' : await kept())
-    const after = await endOfFeed(openwage)
+    const after = await endOfFeed(midmonth)
     const forwarding = forward === undefined ? '' : ` Forwarding to ${forward}, signed with ${secret}.`
     writeErrorLine(`Listening.${forwarding} Press Ctrl-C to stop.`)
     const receiver = forward === undefined ? undefined : { url: forward, secret }
-    await printFeed(openwage, { types, after }, events => forwarded(events, { receiver, json }))
+    await printFeed(midmonth, { types, after }, events => forwarded(events, { receiver, json }))
   })
 
 addConnectionOptions(webhooksCommand.command('trigger'))
@@ -54,11 +54,11 @@ addConnectionOptions(webhooksCommand.command('trigger'))
   .option('--json', 'print each event as a line of JSON')
   .addHelpText('after', examples('webhooks trigger withdrawal.paid', 'webhooks trigger pay_cycle.closed'))
   .action(async ({ type, act }: Triggerable, { json, ...address }: Address & { json?: boolean }) => {
-    const openwage = await connect(address)
-    await requireSandbox(openwage)
-    const after = await endOfFeed(openwage)
-    await act(openwage)
-    const readNew = async () => (await readAfter(openwage, { after, take: 1_000 })).events
+    const midmonth = await connect(address)
+    await requireSandbox(midmonth)
+    const after = await endOfFeed(midmonth)
+    await act(midmonth)
+    const readNew = async () => (await readAfter(midmonth, { after, take: 1_000 })).events
     const happened = (events: Event[]) => events.some(event => event.type === type)
     const deadlineMs = performance.now() + limits.triggerMsMax
     let events = await readNew()
@@ -72,10 +72,10 @@ addConnectionOptions(webhooksCommand.command('trigger'))
   })
 
 /** @throws Error in live mode, where a triggered withdrawal would pay real money */
-async function requireSandbox(openwage: Openwage): Promise<void> {
+async function requireSandbox(midmonth: Midmonth): Promise<void> {
   try {
     // Every key may read it.
-    await openwage.sandbox.clock.get()
+    await midmonth.sandbox.clock.get()
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 404)) throw error
     throw new Error('Only a sandbox can trigger events; nothing was done. This service is in live mode', {

@@ -8,7 +8,7 @@ import type {
   WithdrawalIntent,
   WithdrawalIntentId,
 } from '../../packages/sdk/src/generated/schemas.ts'
-import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { asSentence } from '../../src/text.ts'
 import { ask, isInteractive } from '../ask.ts'
 import { examples } from '../help.ts'
@@ -41,37 +41,37 @@ key, for up to seven days: it shows what happened, or goes on, and never pays tw
   .action(async (given: string, amount: string, options: Options) => {
     if (!options.yes && !isInteractive())
       throw new WrongUsage('Confirmation needs a terminal; nothing was withdrawn. Add --yes to withdraw without it')
-    const openwage = await connect(options)
-    const { withdrawal, isReplayed } = await withdraw(openwage, { given, amount, options })
+    const midmonth = await connect(options)
+    const { withdrawal, isReplayed } = await withdraw(midmonth, { given, amount, options })
     if (options.json) return printJson(withdrawal)
     if (isReplayed) writeErrorLine('The withdrawal was made by an earlier run with this key; nothing was paid again.')
     writeLine(sheet(resultOf(withdrawal)))
   })
 
 async function withdraw(
-  openwage: Openwage,
+  midmonth: Midmonth,
   { given, amount: text, options }: { given: string; amount: string; options: Options },
 ): Promise<{ withdrawal: WithdrawalDetails; isReplayed: boolean }> {
-  const memberId = await memberOf(openwage, given)
-  const { available } = await openwage.members.getBalance(memberId)
+  const memberId = await memberOf(midmonth, given)
+  const { available } = await midmonth.members.getBalance(memberId)
   const amount = amountOf(text, available.currency)
-  const key = options.idempotencyKey ?? `openwage-withdraw-${randomUUID()}`
+  const key = options.idempotencyKey ?? `midmonth-withdraw-${randomUUID()}`
   writeErrorLine(`Idempotency key: ${key}`)
-  const quoted = await quote(openwage, { memberId, amount, key })
+  const quoted = await quote(midmonth, { memberId, amount, key })
   // The stored answer shows the intent as it was.
-  const intent = quoted.isReplayed ? await openwage.withdrawals.getIntent(quoted.body.withdrawalIntentId) : quoted.body
+  const intent = quoted.isReplayed ? await midmonth.withdrawals.getIntent(quoted.body.withdrawalIntentId) : quoted.body
   const { withdrawalIntentId } = intent
   if (intent.status !== 'completed') await confirm(intent, options)
-  return await complete(openwage, { withdrawalIntentId, key })
+  return await complete(midmonth, { withdrawalIntentId, key })
 }
 
 /** @throws Unavailable if the answer is lost: a quote moves no money, so nothing is in doubt */
 async function quote(
-  openwage: Openwage,
+  midmonth: Midmonth,
   { memberId, amount, key }: { memberId: MemberId; amount: Money; key: string },
 ) {
   try {
-    return await openwage.withdrawals
+    return await midmonth.withdrawals
       .createIntent({ memberId, amount }, { idempotencyKey: `${key} quote` })
       .withResponse()
   } catch (error) {
@@ -92,11 +92,11 @@ async function confirm(intent: WithdrawalIntent, { yes }: Options): Promise<void
 }
 
 async function complete(
-  openwage: Openwage,
+  midmonth: Midmonth,
   { withdrawalIntentId, key }: { withdrawalIntentId: WithdrawalIntentId; key: string },
 ): Promise<{ withdrawal: WithdrawalDetails; isReplayed: boolean }> {
   try {
-    const { body, isReplayed } = await openwage.withdrawals
+    const { body, isReplayed } = await midmonth.withdrawals
       .complete({ withdrawalIntentId }, { idempotencyKey: `${key} complete` })
       .withResponse()
     return { withdrawal: body, isReplayed }

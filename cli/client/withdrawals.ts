@@ -11,7 +11,7 @@ import type {
   WithdrawalStatus,
   WithdrawalWithStatus,
 } from '../../packages/sdk/src/generated/schemas.ts'
-import type { Openwage } from '../../packages/sdk/src/openwage.ts'
+import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { enumOf } from '../contract.ts'
 import { examples } from '../help.ts'
 import { type Row, sheet, table } from '../print.ts'
@@ -38,10 +38,10 @@ addConnectionOptions(withdrawalsCommand.command('list'))
   .addHelpText('after', examples('withdrawals list', 'withdrawals list --status failed returned --all --json'))
   .action(async (options: Options & Filter) => {
     const { member, status, from: fromDate, to: toDate, take, before } = options
-    const openwage = await connect(options)
-    const memberId: MemberId | undefined = member === undefined ? undefined : await memberOf(openwage, member)
+    const midmonth = await connect(options)
+    const memberId: MemberId | undefined = member === undefined ? undefined : await memberOf(midmonth, member)
     const query = { memberId, statuses: status, fromDate, toDate, take, ...(before === undefined ? {} : { before }) }
-    const list = openwage.withdrawals.list(query)
+    const list = midmonth.withdrawals.list(query)
     await printList(list, options, { entriesOf: page => page.withdrawals, rowOf: withdrawalRow })
   })
 
@@ -76,12 +76,12 @@ type Life = {
   deliveries: Delivery[] | null
 }
 
-async function readLife(openwage: Openwage, withdrawalId: WithdrawalId): Promise<Life> {
-  const withdrawal = await openwage.withdrawals.get(withdrawalId)
+async function readLife(midmonth: Midmonth, withdrawalId: WithdrawalId): Promise<Life> {
+  const withdrawal = await midmonth.withdrawals.get(withdrawalId)
   const [explanation, requests, deliveries] = await Promise.all([
-    visible(openwage.withdrawals.explainIntent(withdrawal.withdrawalIntentId)),
-    visible(readRequests(openwage, withdrawal)),
-    visible(readDeliveries(openwage, withdrawal)),
+    visible(midmonth.withdrawals.explainIntent(withdrawal.withdrawalIntentId)),
+    visible(readRequests(midmonth, withdrawal)),
+    visible(readDeliveries(midmonth, withdrawal)),
   ])
   return { withdrawal, explanation, requests, deliveries }
 }
@@ -100,11 +100,11 @@ async function visible<T>(answer: Promise<T>): Promise<T | null> {
 const requestsMax = 100
 
 async function readRequests(
-  openwage: Openwage,
+  midmonth: Midmonth,
   { id, withdrawalIntentId }: WithdrawalDetails,
 ): Promise<LoggedRequest[]> {
   const pages = await Promise.all(
-    [withdrawalIntentId, id].map(resourceId => openwage.requests.list({ resourceId, take: requestsMax })),
+    [withdrawalIntentId, id].map(resourceId => midmonth.requests.list({ resourceId, take: requestsMax })),
   )
   return pages.flatMap(({ requests }) => requests.toReversed())
 }
@@ -114,25 +114,25 @@ const eventsSearchedMax = 10_000
 const endpointsMax = 20
 
 /** The deliveries of the events of a withdrawal. Null if the feed is too long to search. */
-async function readDeliveries(openwage: Openwage, withdrawal: WithdrawalDetails): Promise<Delivery[] | null> {
-  const { webhooks } = await openwage.webhooks.list({ take: endpointsMax })
+async function readDeliveries(midmonth: Midmonth, withdrawal: WithdrawalDetails): Promise<Delivery[] | null> {
+  const { webhooks } = await midmonth.webhooks.list({ take: endpointsMax })
   if (webhooks.length === 0) return []
-  const events = await findEvents(openwage, withdrawal)
+  const events = await findEvents(midmonth, withdrawal)
   if (events === null) return null
   const found = webhooks.map(async ({ id: webhookId, url }) => {
     const pages = await Promise.all(
-      events.map(({ id: eventId }) => openwage.webhooks.listDeliveries(webhookId, { eventId })),
+      events.map(({ id: eventId }) => midmonth.webhooks.listDeliveries(webhookId, { eventId })),
     )
     return pages.flatMap(({ deliveries }) => deliveries.map(delivery => ({ ...delivery, webhookId, url })))
   })
   return (await Promise.all(found)).flat()
 }
 
-async function findEvents(openwage: Openwage, { id, timeline }: WithdrawalDetails): Promise<Event[] | null> {
+async function findEvents(midmonth: Midmonth, { id, timeline }: WithdrawalDetails): Promise<Event[] | null> {
   const types = timeline.map(({ status }) => `withdrawal.${status}` as const)
   const found: Event[] = []
   let searched = 0
-  for await (const event of openwage.events.list({ types, take: 1_000 })) {
+  for await (const event of midmonth.events.list({ types, take: 1_000 })) {
     if ('withdrawalId' in event.data && event.data.withdrawalId === id) found.push(event)
     // Each status is entered once.
     if (found.length === timeline.length) return found

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { MemberId, WithdrawalIntentId } from '@openwage/sdk'
-import { ApiError, money, Openwage, WebhookVerificationError } from '@openwage/sdk'
+import type { MemberId, WithdrawalIntentId } from '@midmonth/sdk'
+import { ApiError, Midmonth, money, WebhookVerificationError } from '@midmonth/sdk'
 
 // A gig platform whose riders withdraw what they have earned. See README.md.
-const { OPENWAGE_URL = 'http://127.0.0.1:8080', OPENWAGE_API_KEY = '' } = process.env
+const { MIDMONTH_URL = 'http://127.0.0.1:8080', MIDMONTH_API_KEY = '' } = process.env
 const { PORT = '3000', RIDER = 'sam.okafor@example.com' } = process.env
-const openwage = new Openwage({ apiKey: OPENWAGE_API_KEY, baseUrl: OPENWAGE_URL })
+const midmonth = new Midmonth({ apiKey: MIDMONTH_API_KEY, baseUrl: MIDMONTH_URL })
 
 type Rider = { memberId: MemberId; name: string }
 /** A signed-in browser. Your platform has its own sign-in; here one rider is always signed in. */
@@ -32,18 +32,18 @@ const server = createServer((request, response) => {
 })
 await new Promise<void>(resolve => server.listen(Number(PORT), '127.0.0.1', resolve))
 // The secret is shown once. A real platform creates its endpoint once, too, and keeps the secret with its other secrets.
-const webhook = await openwage.webhooks.create({ url: `${address}/webhooks/openwage`, types: ['withdrawal.*'] })
+const webhook = await midmonth.webhooks.create({ url: `${address}/webhooks/midmonth`, types: ['withdrawal.*'] })
 console.log(`${rider.name} is signed in at ${address}\nPress Ctrl-C to stop.`)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop())
 
 async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname } = new URL(request.url ?? '/', address)
-  if (request.method === 'POST' && pathname === '/webhooks/openwage') return await receive(request, response)
+  if (request.method === 'POST' && pathname === '/webhooks/midmonth') return await receive(request, response)
   const session = sessionOf(request, response)
   const file = files[pathname]
   if (request.method === 'GET' && file !== undefined) {
     // The component's script and its requests come from the service.
-    const policy = `default-src 'self'; script-src 'self' ${OPENWAGE_URL}; connect-src 'self' ${OPENWAGE_URL}`
+    const policy = `default-src 'self'; script-src 'self' ${MIDMONTH_URL}; connect-src 'self' ${MIDMONTH_URL}`
     response.writeHead(200, { 'content-type': file.type, 'content-security-policy': policy })
     response.end(file.content)
   } else if (request.method === 'GET' && pathname === '/pay') {
@@ -65,23 +65,23 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
 
 /** What the page shows: the balance, and the latest withdrawals with their status. */
 async function payOf({ memberId, name }: Rider) {
-  const balance = await openwage.members.getBalance(memberId)
+  const balance = await midmonth.members.getBalance(memberId)
   const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled'] as const
-  const { withdrawals } = await openwage.withdrawals.list({ memberId, statuses: [...statuses], take: 5 })
+  const { withdrawals } = await midmonth.withdrawals.list({ memberId, statuses: [...statuses], take: 5 })
   return { name, balance, withdrawals }
 }
 
 /** A token with which the component, on this origin only, acts for the rider. The API key stays here. */
 async function memberSession({ memberId }: Rider) {
-  const { token } = await openwage.memberSessions.create({ memberId, scope: 'withdraw', origin: address })
+  const { token } = await midmonth.memberSessions.create({ memberId, scope: 'withdraw', origin: address })
   return { token }
 }
 
 /** Asks what a withdrawal would cost. The quote is good for 15 minutes, and nothing moves. */
 async function quote({ rider, quotes }: Session, { amount }: { amount?: unknown }) {
-  const { available } = await openwage.members.getBalance(rider.memberId)
+  const { available } = await midmonth.members.getBalance(rider.memberId)
   const wanted = money(String(amount), available.currency)
-  const intent = await openwage.withdrawals.createIntent({ memberId: rider.memberId, amount: wanted })
+  const intent = await midmonth.withdrawals.createIntent({ memberId: rider.memberId, amount: wanted })
   quotes.set(intent.withdrawalIntentId, intent.withdrawalIntentId)
   return intent
 }
@@ -91,7 +91,7 @@ async function withdraw({ quotes }: Session, { quoteId }: { quoteId?: unknown })
   // Only a quote of this rider: the API key may complete those of all.
   const withdrawalIntentId = quotes.get(String(quoteId))
   if (withdrawalIntentId === undefined) throw new RangeError('Ask for a new quote first')
-  return await openwage.withdrawals.complete(
+  return await midmonth.withdrawals.complete(
     { withdrawalIntentId },
     { idempotencyKey: `complete-${withdrawalIntentId}` },
   )
@@ -99,7 +99,7 @@ async function withdraw({ quotes }: Session, { quoteId }: { quoteId?: unknown })
 
 /** Receives webhooks. Each may arrive twice, and in any order, so the page is told to read the state again. */
 async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const event = await openwage.webhooks.unwrap(await bytes(request), request.headers, webhook.secret)
+  const event = await midmonth.webhooks.unwrap(await bytes(request), request.headers, webhook.secret)
   response.writeHead(204).end()
   if (seenEvents.has(event.id)) return
   seenEvents.add(event.id)
@@ -111,11 +111,11 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
 }
 
 function embedded(): Buffer {
-  return Buffer.from(page('embedded.html').toString().replaceAll('OPENWAGE_URL', OPENWAGE_URL))
+  return Buffer.from(page('embedded.html').toString().replaceAll('MIDMONTH_URL', MIDMONTH_URL))
 }
 
 async function riderByEmail(email: string): Promise<Rider> {
-  const { members } = await openwage.members.list({ emails: [email] })
+  const { members } = await midmonth.members.list({ emails: [email] })
   const [member] = members
   if (member === undefined) throw new Error(`The sandbox has no member ${email}; set RIDER to one's address`)
   return { memberId: member.memberId, name: `${member.firstName} ${member.lastName}` }
@@ -173,5 +173,5 @@ async function bytes(request: IncomingMessage): Promise<Buffer> {
 async function stop(): Promise<void> {
   server.close()
   server.closeAllConnections()
-  await openwage.webhooks.delete(webhook.id)
+  await midmonth.webhooks.delete(webhook.id)
 }

@@ -13,7 +13,7 @@ export async function buildConsole(target = path.join(folder, 'dist')): Promise<
     base: '/console/',
     configFile: false,
     logLevel: 'error',
-    resolve: { alias: { '@openwage/sdk': sdk } },
+    resolve: { alias: { '@midmonth/sdk': sdk } },
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {
       outDir: target,

@@ -45,7 +45,7 @@ const folders: string[] = []
 let settled: string
 
 beforeAll(async () => {
-  settled = realpathSync(mkdtempSync(join(tmpdir(), 'openwage-test-')))
+  settled = realpathSync(mkdtempSync(join(tmpdir(), 'midmonth-test-')))
   chmodSync(settled, 0o755)
   const { stop } = await startEmbeddedPostgres({ names, checkoutDir, dataDir: settled })
   await stop()
@@ -60,7 +60,7 @@ afterEach(async () => {
     rmSync(connection.host, { recursive: true, force: true })
     rmSync(dataDir, { recursive: true, force: true })
     // The data folder if PostgreSQL's user cannot enter the checkout.
-    const elsewhere = '/var/lib/openwage'
+    const elsewhere = '/var/lib/midmonth'
     if (dirname(dataDir) === elsewhere && readdirSync(elsewhere).length === 0) rmdirSync(elsewhere)
   }
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
@@ -92,20 +92,20 @@ test('the first start creates a database that is durable, checksummed, in UTF-8 
 test('the service, its migrations and read-only queries have separate roles, none of them a superuser', async () => {
   const server = await start(settledFolder())
   const { user, database } = server.connection
-  expect([user, server.ownerConnection.user, database]).toEqual(['openwage_app', 'openwage_owner', 'openwage'])
-  expect(server.psqlHint).toContain('-U openwage_read openwage')
+  expect([user, server.ownerConnection.user, database]).toEqual(['midmonth_app', 'midmonth_owner', 'midmonth'])
+  expect(server.psqlHint).toContain('-U midmonth_read midmonth')
   expect(
     await query(
       server,
       `select rolname, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls,
-              rolname = pg_get_userbyid((select datdba from pg_database where datname = 'openwage')) as owns_database
-         from pg_roles where rolname like 'openwage%' order by rolname`,
+              rolname = pg_get_userbyid((select datdba from pg_database where datname = 'midmonth')) as owns_database
+         from pg_roles where rolname like 'midmonth%' order by rolname`,
     ),
   ).toEqual(
-    ['openwage_app', 'openwage_owner', 'openwage_read'].map(rolname => ({
+    ['midmonth_app', 'midmonth_owner', 'midmonth_read'].map(rolname => ({
       rolname,
       ...{ rolsuper: false, rolcreaterole: false, rolcreatedb: false, rolreplication: false, rolbypassrls: false },
-      owns_database: rolname === 'openwage_owner',
+      owns_database: rolname === 'midmonth_owner',
     })),
   )
 })
@@ -142,14 +142,14 @@ test('a database from before there were roles is given to the owner with everyth
                     where datname = current_database()
        ) objects (kind, name, owner, namespace)
         where namespace in ('public'::regnamespace, 'graphile_worker'::regnamespace)
-        group by kind, objects.name having bool_or(owner <> 'openwage_owner'::regrole)`,
-      'openwage',
+        group by kind, objects.name having bool_or(owner <> 'midmonth_owner'::regrole)`,
+      'midmonth',
     ),
   ).toEqual([])
-  expect(await query(server, 'update kept set what = what returning what', 'openwage_owner')).toEqual([
+  expect(await query(server, 'update kept set what = what returning what', 'midmonth_owner')).toEqual([
     { what: 'wages' },
   ])
-  await expect(query(server, 'select * from kept', 'openwage_app')).rejects.toThrow('permission denied')
+  await expect(query(server, 'select * from kept', 'midmonth_app')).rejects.toThrow('permission denied')
 })
 
 test('committed data survives a restart, and no process is left between the two runs', async () => {
@@ -307,7 +307,7 @@ test('PostgreSQL runs from a private checkout whose install script never ran, an
   )
   const bin = String(binary)
   expect(bin.startsWith(isRoot ? server.dataDir : realpathSync(checkout))).toBe(true)
-  expect(server.dataDir).toMatch(isRoot ? /^\/var\/lib\/openwage\/checkout-[0-9a-f]{8}$/ : /\/checkout\/data$/)
+  expect(server.dataDir).toMatch(isRoot ? /^\/var\/lib\/midmonth\/checkout-[0-9a-f]{8}$/ : /\/checkout\/data$/)
   for (const link of links) expect(lstatSync(join(bin, '..', link)).isSymbolicLink()).toBe(true)
   // The rights of the user's folders are unchanged.
   expect(statSync(folder).mode & 0o777).toBe(0o700)
@@ -427,40 +427,40 @@ async function nothingRuns(dataDir: string): Promise<void> {
 }
 
 /** Servers and keepers both have the folder in their arguments. */
-function processesOf(dataDir: string, kind: 'postgres' | 'openwage-keeper' | '' = ''): { pid: number; args: string }[] {
+function processesOf(dataDir: string, kind: 'postgres' | 'midmonth-keeper' | '' = ''): { pid: number; args: string }[] {
   return execFileSync('ps', ['-A', '-ww', '-o', 'pid=,args='], { encoding: 'utf8' })
     .split('\n')
     .map(line => ({ pid: Number.parseInt(line, 10), args: line.trim().replace(/^\d+ /, '') }))
     .filter(({ args }) => args.includes(`${dataDir}/${pgdataName}`))
-    .filter(({ args }) => kind === '' || args.startsWith('/bin/sh -c') === (kind === 'openwage-keeper'))
+    .filter(({ args }) => kind === '' || args.startsWith('/bin/sh -c') === (kind === 'midmonth-keeper'))
 }
 
 function killKeepers(dataDir: string): void {
-  const keepers = processesOf(dataDir, 'openwage-keeper')
+  const keepers = processesOf(dataDir, 'midmonth-keeper')
   expect(keepers.length).toBe(2)
   for (const { pid } of keepers) process.kill(pid, 'SIGKILL')
 }
 
 /** All users may enter it, so that the server's user can reach what is below. */
 function temporaryFolder(): string {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'openwage-test-')))
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'midmonth-test-')))
   chmodSync(folder, 0o755)
   folders.push(folder)
   return folder
 }
 
-/** As earlier versions did, whose only role was the superuser openwage. */
+/** As earlier versions did, whose only role was the superuser midmonth. */
 async function makeFormerCluster(dataDir: string, commands: string[]): Promise<void> {
   const pgdata = join(dataDir, pgdataName)
   const user = serverUser(pgdata)
   const binaries = await prepareBinaries(findPackage(), { dataDir, user })
   mkdirSync(pgdata, { mode: 0o700 })
   if (isRoot) chownSync(pgdata, user.uid, user.gid)
-  const initdb = ['-D', pgdata, '-U', 'openwage', '--encoding=UTF8', '--locale=C', '--auth-local=trust']
+  const initdb = ['-D', pgdata, '-U', 'midmonth', '--encoding=UTF8', '--locale=C', '--auth-local=trust']
   expect(await run(join(binaries, 'bin/initdb'), initdb, user)).toMatchObject({ ok: true })
   for (const [database, input] of [
-    ['template1', ['create database openwage']],
-    ['openwage', commands],
+    ['template1', ['create database midmonth']],
+    ['midmonth', commands],
   ] as const) {
     const single = ['--single', '-D', pgdata, '-c', 'exit_on_error=on', database]
     const made = await run(join(binaries, 'bin/postgres'), single, user, { input: `${input.join('\n')}\n` })

@@ -2,8 +2,8 @@ import type { Names } from './roles.ts'
 
 /** The names that the tests of this package give to their databases. */
 export const names: Names = {
-  app: 'openwage',
-  database: 'openwage',
-  roles: { owner: 'openwage_owner', app: 'openwage_app', read: 'openwage_read' },
-  formerSuperuser: 'openwage',
+  app: 'midmonth',
+  database: 'midmonth',
+  roles: { owner: 'midmonth_owner', app: 'midmonth_app', read: 'midmonth_read' },
+  formerSuperuser: 'midmonth',
 }

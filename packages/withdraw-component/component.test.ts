@@ -5,7 +5,7 @@ import { currencies, decimalsOf } from '../../src/money.ts'
 import { choices, decimals, format, formatForInput, parse } from './money.ts'
 import { fill, languages, type Texts, textsFor } from './texts.ts'
 
-const script = readFileSync(new URL('../../src/http/member-page/openwage-withdraw.js', import.meta.url))
+const script = readFileSync(new URL('../../src/http/member-page/midmonth-withdraw.js', import.meta.url))
 
 test('the script is at most 12 kB of gzip and needs nothing else', () => {
   expect(gzipSync(script).length).toBeLessThanOrEqual(12_000)

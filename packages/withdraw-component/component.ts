@@ -19,13 +19,13 @@ const finalStatuses: readonly Status[] = ['paid', 'failed', 'returned', 'cancell
 const scriptUrl = document.currentScript instanceof HTMLScriptElement ? document.currentScript.src : ''
 
 /**
- * `<openwage-withdraw token="…" base-url="https://pay.example">`: shows what a member can withdraw, quotes a withdrawal,
+ * `<midmonth-withdraw token="…" base-url="https://pay.example">`: shows what a member can withdraw, quotes a withdrawal,
  * completes it and follows it.
  *
- * Events, all bubbling: `openwage-token-needed` when the token is missing or about to expire; call `preventDefault()` and set
- * `token` to carry on. `openwage-completed` with the withdrawal in `detail`.
+ * Events, all bubbling: `midmonth-token-needed` when the token is missing or about to expire; call `preventDefault()` and set
+ * `token` to carry on. `midmonth-completed` with the withdrawal in `detail`.
  */
-class OpenwageWithdraw extends HTMLElement {
+class MidmonthWithdraw extends HTMLElement {
   static readonly observedAttributes = ['token', 'base-url', 'lang']
 
   readonly #root = this.attachShadow({ mode: 'open' })
@@ -107,7 +107,7 @@ class OpenwageWithdraw extends HTMLElement {
 
   /** Asks the page for a token. */
   #needToken(): void {
-    const event = new CustomEvent('openwage-token-needed', { bubbles: true, composed: true, cancelable: true })
+    const event = new CustomEvent('midmonth-token-needed', { bubbles: true, composed: true, cancelable: true })
     const isComing = !this.dispatchEvent(event)
     if (isComing || this.#token !== '') return
     const { ended, endedHow } = this.#texts
@@ -148,7 +148,7 @@ class OpenwageWithdraw extends HTMLElement {
     ;[this.#session, this.#balance] = answers
     this.#renewInTime(this.#session)
     const detail = { employer: this.#session.employer }
-    this.dispatchEvent(new CustomEvent('openwage-session', { bubbles: true, composed: true, detail }))
+    this.dispatchEvent(new CustomEvent('midmonth-session', { bubbles: true, composed: true, detail }))
     this.#showForm()
   }
 
@@ -166,7 +166,7 @@ class OpenwageWithdraw extends HTMLElement {
           if (session !== undefined && !(session instanceof Refusal)) this.#renewInTime(session)
         }
         this.dispatchEvent(
-          new CustomEvent('openwage-token-needed', { bubbles: true, composed: true, cancelable: true }),
+          new CustomEvent('midmonth-token-needed', { bubbles: true, composed: true, cancelable: true }),
         )
       },
       Math.max(leftMs, limits.renewalMsMin),
@@ -337,7 +337,7 @@ class OpenwageWithdraw extends HTMLElement {
       return complain(isUnsure ? this.#texts.unsure : this.#wordsOf(withdrawal))
     }
     this.#balance = undefined
-    this.dispatchEvent(new CustomEvent('openwage-completed', { bubbles: true, composed: true, detail: { withdrawal } }))
+    this.dispatchEvent(new CustomEvent('midmonth-completed', { bubbles: true, composed: true, detail: { withdrawal } }))
     this.#showWithdrawal(withdrawal)
   }
 
@@ -467,4 +467,4 @@ function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : location.origin
 }
 
-if (customElements.get('openwage-withdraw') === undefined) customElements.define('openwage-withdraw', OpenwageWithdraw)
+if (customElements.get('midmonth-withdraw') === undefined) customElements.define('midmonth-withdraw', MidmonthWithdraw)

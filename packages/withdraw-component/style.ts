@@ -1,20 +1,20 @@
-// Themable by custom properties of the element: `--openwage-accent`, `--openwage-on-accent`, `--openwage-background`,
-// `--openwage-text`, `--openwage-muted`, `--openwage-border`, `--openwage-danger`, `--openwage-success`, `--openwage-radius`
-// and `--openwage-font`. Light or dark follows the `color-scheme` of the page.
+// Themable by custom properties of the element: `--midmonth-accent`, `--midmonth-on-accent`, `--midmonth-background`,
+// `--midmonth-text`, `--midmonth-muted`, `--midmonth-border`, `--midmonth-danger`, `--midmonth-success`, `--midmonth-radius`
+// and `--midmonth-font`. Light or dark follows the `color-scheme` of the page.
 export const style = `
 :host {
   display: block;
-  --accent: var(--openwage-accent, light-dark(#0b5c4a, #5fd3b3));
-  --on-accent: var(--openwage-on-accent, light-dark(#fff, #04211a));
-  --background: var(--openwage-background, light-dark(#fff, #16191d));
-  --text: var(--openwage-text, light-dark(#15191e, #eef1f4));
-  --muted: var(--openwage-muted, light-dark(#57606a, #a3adb8));
-  --border: var(--openwage-border, light-dark(#d5dae0, #353c45));
-  --danger: var(--openwage-danger, light-dark(#a3211b, #ff9d94));
-  --success: var(--openwage-success, light-dark(#0b5c4a, #5fd3b3));
-  --radius: var(--openwage-radius, 14px);
+  --accent: var(--midmonth-accent, light-dark(#0b5c4a, #5fd3b3));
+  --on-accent: var(--midmonth-on-accent, light-dark(#fff, #04211a));
+  --background: var(--midmonth-background, light-dark(#fff, #16191d));
+  --text: var(--midmonth-text, light-dark(#15191e, #eef1f4));
+  --muted: var(--midmonth-muted, light-dark(#57606a, #a3adb8));
+  --border: var(--midmonth-border, light-dark(#d5dae0, #353c45));
+  --danger: var(--midmonth-danger, light-dark(#a3211b, #ff9d94));
+  --success: var(--midmonth-success, light-dark(#0b5c4a, #5fd3b3));
+  --radius: var(--midmonth-radius, 14px);
   --tint: color-mix(in srgb, var(--accent) 9%, var(--background));
-  font: 400 1rem/1.5 var(--openwage-font, system-ui, sans-serif);
+  font: 400 1rem/1.5 var(--midmonth-font, system-ui, sans-serif);
   color: var(--text);
 }
 :host([hidden]) { display: none }

@@ -70,7 +70,7 @@ export function connect(
 ): Databases {
   const options: pg.PoolConfig = {
     ...(typeof connection === 'string' ? { connectionString: connection } : connection),
-    application_name: 'openwage',
+    application_name: 'midmonth',
     max: connectionsMax,
     connectionTimeoutMillis: isStarting ? startLimits.connectMsMax : limits.connectMsMax,
     lock_timeout: limits.lockMsMax,

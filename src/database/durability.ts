@@ -10,7 +10,7 @@ export async function requireDurability(db: Reader): Promise<void> {
      where name in ('fsync', 'full_page_writes', 'synchronous_commit', 'server_version_num')`.execute(db)
   const setting = new Map(rows.map(row => [row.name, row.setting]))
   if (Number(setting.get('server_version_num')) < 150_000) {
-    throw new Error('PostgreSQL is too old: Openwage needs version 15 or later')
+    throw new Error('PostgreSQL is too old: Midmonth needs version 15 or later')
   }
   for (const name of ['fsync', 'full_page_writes', 'synchronous_commit']) {
     if (setting.get(name) === 'off') {

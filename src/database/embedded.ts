@@ -4,14 +4,14 @@ import {
   type Names,
   startEmbeddedPostgres as start,
   useOwnServer,
-} from '@openwage/embedded-postgres'
+} from '@midmonth/embedded-postgres'
 
-/** The names of Openwage's database in the embedded PostgreSQL. */
+/** The names of Midmonth's database in the embedded PostgreSQL. */
 export const names: Names = {
-  app: 'openwage',
-  database: 'openwage',
-  roles: { owner: 'openwage_owner', app: 'openwage_app', read: 'openwage_read' },
-  formerSuperuser: 'openwage',
+  app: 'midmonth',
+  database: 'midmonth',
+  roles: { owner: 'midmonth_owner', app: 'midmonth_app', read: 'midmonth_read' },
+  formerSuperuser: 'midmonth',
 }
 
 /**

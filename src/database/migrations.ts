@@ -46,7 +46,7 @@ export async function describeNewerSchema({ unknown }: SchemaState): Promise<str
   const tooNew = unknown.filter(each => each.compatibleWith === null || each.compatibleWith > newest.slice(0, 4))
   if (tooNew.length === 0) return undefined
   return (
-    `The database was migrated by a newer version of Openwage (${tooNew.map(({ name }) => name).join(', ')}), and this one ` +
+    `The database was migrated by a newer version of Midmonth (${tooNew.map(({ name }) => name).join(', ')}), and this one ` +
     `knows migrations up to ${newest}: start the newer version`
   )
 }
@@ -68,8 +68,8 @@ async function withoutGrants(db: Reader, cause: Error): Promise<Error> {
   const { rows } = await sql<{ role: string; database: string }>`
     select current_user::text as role, current_database()::text as database`.execute(db)
   return new Error(
-    `The role ${rows[0]?.role} may not read the tables of the database ${rows[0]?.database}: run openwage migrate with ` +
-      'DATABASE_OWNER_URL set to the owner of the database, which grants that role what it needs',
+    `The role ${rows[0]?.role} may not read the tables of the database ${rows[0]?.database}: run midmonth migrate with ` +
+      'DATABASE_MMNER_URL set to the owner of the database, which grants that role what it needs',
     { cause },
   )
 }

@@ -7,10 +7,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 type CookieName = { secure: string; loopback: string }
 
 /** Holds the token of a user's session. */
-export const sessionCookie: CookieName = { secure: '__Host-openwage', loopback: 'openwage-console' }
+export const sessionCookie: CookieName = { secure: '__Host-midmonth', loopback: 'midmonth-console' }
 
 /** Holds the token of a browser in which a user has signed in before. */
-export const browserCookie: CookieName = { secure: '__Host-openwage-browser', loopback: 'openwage-browser' }
+export const browserCookie: CookieName = { secure: '__Host-midmonth-browser', loopback: 'midmonth-browser' }
 
 /** Whether the browser reached this server over https, as far as it knows. */
 export function isSecure(request: FastifyRequest, publicUrl: string | undefined): boolean {

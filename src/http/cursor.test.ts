@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Openwage } from '../../packages/sdk/src/index.ts'
+import { Midmonth } from '../../packages/sdk/src/index.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 
 let harness: Harness
@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-const clientOf = ({ key }: TestPartner) => new Openwage({ apiKey: key, baseUrl: address, retriesMax: 0 })
+const clientOf = ({ key }: TestPartner) => new Midmonth({ apiKey: key, baseUrl: address, retriesMax: 0 })
 
 async function addMembers(of: TestPartner, count: number): Promise<string[]> {
   const ids: string[] = []

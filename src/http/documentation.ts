@@ -42,7 +42,7 @@ Every refusal is \`{ "issues": [ { "code", "message", … } ] }\`. Branch on \`c
 export const partnerDocument: DocumentHead = {
   decorator: 'swagger',
   covers: url => !isOperatorPath(url),
-  title: 'Openwage partner API',
+  title: 'Midmonth partner API',
   introduction: `On-demand pay: members see what they have earned and withdraw some of it before payday.
 
 Every request needs the header \`x-api-key\`. ${idempotencyAndErrors}`,
@@ -99,10 +99,10 @@ This document describes the responses to requests with \`Prefer: return=represen
 export const operatorDocument: DocumentHead = {
   decorator: 'operatorSwagger',
   covers: isOperatorPath,
-  title: 'Openwage operator API',
+  title: 'Midmonth operator API',
   introduction: `What the operators of an installation do: partners and their keys, tiers, floats, payouts, and the health of the service.
 
-Every request needs the header \`x-api-key\` with an operator key (\`openwage admin key create\`). ${idempotencyAndErrors}`,
+Every request needs the header \`x-api-key\` with an operator key (\`midmonth admin key create\`). ${idempotencyAndErrors}`,
   tags: [
     { name: 'Partners', description: 'Employers, gig platforms and payroll bureaus, and their API keys.' },
     { name: 'Tiers', description: 'The fees and limits of withdrawals, by version.' },
@@ -116,7 +116,7 @@ Every request needs the header \`x-api-key\` with an operator key (\`openwage ad
       type: 'apiKey',
       name: 'x-api-key',
       in: 'header',
-      description: 'A key of an operator, `owadmin_…`. Keys of partners are refused.',
+      description: 'A key of an operator, `mmoperator_…`. Keys of partners are refused.',
     },
   },
   defaultScheme: 'operatorKey',

@@ -26,7 +26,7 @@ test('readiness warns while no worker is alive, and stays 200', async () => {
   await sql`update worker_heartbeats set beat_at = now() - interval '61 seconds'`.execute(harness.db)
   const answer = await ready()
   expect(answer).toMatchObject(silent)
-  expect(answer.body.checks.worker.message).toContain('openwage start --worker')
+  expect(answer.body.checks.worker.message).toContain('midmonth start --worker')
 })
 
 test('a worker that shuts down cleanly is forgotten, one that goes silent is kept for a week', async () => {
@@ -57,7 +57,7 @@ test('readiness fails when a migration is missing, and names it', async () => {
   ).rows
   const { status, body } = await ready()
   expect(status).toBe(503)
-  expect(body.issues[0].message).toBe(`migrations: ${last?.name} missing; run openwage migrate`)
+  expect(body.issues[0].message).toBe(`migrations: ${last?.name} missing; run midmonth migrate`)
   await sql`insert into kysely_migration (name, timestamp) values (${last?.name}, '')`.execute(harness.ownerDb)
   expect((await ready()).status).toBe(200)
 })

@@ -104,7 +104,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
   async function lookAtDatabase(): Promise<Check> {
     const state = await readSchemaState(db)
     if (state.pending.length > 0)
-      throw new Unready(`migrations: ${state.pending.join(', ')} missing; run openwage migrate`)
+      throw new Unready(`migrations: ${state.pending.join(', ')} missing; run midmonth migrate`)
     const tooNew = await describeNewerSchema(state)
     if (tooNew !== undefined) throw new Unready(`migrations: ${tooNew}`)
     if (isWorking !== null) {
@@ -113,7 +113,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
     }
     const workers = await listWorkers(db)
     if (workers.some(({ isAlive }) => isAlive)) return { status: 'ok' }
-    const message = `No worker has been alive for ${heartbeatLimits.silenceSecondsMax} s, so nothing is paid out; run openwage start --worker`
+    const message = `No worker has been alive for ${heartbeatLimits.silenceSecondsMax} s, so nothing is paid out; run midmonth start --worker`
     return { status: 'warning', message }
   }
 }

@@ -37,7 +37,7 @@ const backlogMax = 4_096
  */
 export async function listen(
   app: App,
-  { host, port, setting }: { host: string; port: number; setting: 'PORT' | 'OPENWAGE_HEALTH_PORT' },
+  { host, port, setting }: { host: string; port: number; setting: 'PORT' | 'MIDMONTH_HEALTH_PORT' },
 ): Promise<Listening> {
   try {
     return await listenOn(app, { addresses: await addressesOf(host), port })

@@ -21,7 +21,7 @@ test('a key of a partner is refused by the operators’ API, and an operator key
 })
 
 test('a missing, mistyped or unknown operator key is refused, also where no operation exists', async () => {
-  for (const key of [null, 'owadmin_x', `${operator.secret.slice(0, -1)}x`, generateSecret('owadmin_')])
+  for (const key of [null, 'mmoperator_x', `${operator.secret.slice(0, -1)}x`, generateSecret('mmoperator_')])
     for (const path of ['/partners', '/nothing', '/partners/%zz'])
       expect(problemOf(await operator.call('GET', path, { key }))).toEqual(refused)
   expect(problemOf(await operator.call('GET', '/nothing'))[0]).toBe(404)
@@ -69,7 +69,7 @@ test('an operator key never regains power, and its secret is not stored', async 
 })
 
 test('unknown operator keys from one address are soon refused without a lookup, and known ones are not', async () => {
-  const guess = () => operator.call('GET', '/partners', { key: generateSecret('owadmin_') })
+  const guess = () => operator.call('GET', '/partners', { key: generateSecret('mmoperator_') })
   let answer = await guess()
   for (let count = 1; count < 20 && answer.status === 401; count += 1) answer = await guess()
   expect(problemOf(answer).slice(0, 2)).toEqual([429, 'RateLimitExceeded'])

@@ -33,7 +33,7 @@ export function operatorAdmission({ db, now }: { db: Db; now: Clock }): AdmitOpe
   async function identify(request: FastifyRequest): Promise<string> {
     const secret = request.headers['x-api-key']
     if (typeof secret !== 'string' || secret === '') throw refused('The x-api-key header is missing')
-    if (!isOperatorKey(secret)) throw refused('The x-api-key header holds no operator key (owadmin_…)')
+    if (!isOperatorKey(secret)) throw refused('The x-api-key header holds no operator key (mmoperator_…)')
     // Concurrent lookups can exceed this by the number of connections.
     const network = `unknown operator keys of ${networkOf(request.ip)}`
     requireAllowed(rateLimiter.peek(network, limits.unknownKeys, now()))

@@ -194,9 +194,9 @@ describe('a file', () => {
   })
 
   test('left by an earlier process is removed at startup, whatever its age', async () => {
-    await mkdir(path.join(tmpdir(), 'openwage-upload-old'))
-    await writeFile(path.join(tmpdir(), 'openwage-upload-old', 'body'), csv)
-    await writeFile(path.join(tmpdir(), 'openwage-upload-new'), csv)
+    await mkdir(path.join(tmpdir(), 'midmonth-upload-old'))
+    await writeFile(path.join(tmpdir(), 'midmonth-upload-old', 'body'), csv)
+    await writeFile(path.join(tmpdir(), 'midmonth-upload-new'), csv)
     await writeFile(path.join(tmpdir(), 'other'), '')
     await removeLeftBehind()
     expect(await readdir(tmpdir())).toEqual(['other'])

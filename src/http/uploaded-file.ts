@@ -107,4 +107,4 @@ export async function removeLeftBehind(): Promise<void> {
   }
 }
 
-const filePrefix = 'openwage-upload-'
+const filePrefix = 'midmonth-upload-'

@@ -17,11 +17,11 @@ const session = '/console/v1/session'
 
 test('a flood of unknown tokens from a network is refused without a lookup, and locks out none who are signed in there', async () => {
   const inOffice = new Browser(harness, { address: '127.5.0.1' })
-  inOffice.cookies.set('openwage-console', admin.token)
+  inOffice.cookies.set('midmonth-console', admin.token)
   expect((await inOffice.call('GET', session)).status).toBe(200)
   const guess = async () => {
     const browser = new Browser(harness, { address: '127.5.0.1' })
-    browser.cookies.set('openwage-console', generateSecret('owc_test_'))
+    browser.cookies.set('midmonth-console', generateSecret('mmc_test_'))
     return (await browser.call('GET', session)).status
   }
   let status = await guess()
@@ -88,8 +88,8 @@ const writing = [
 test.each(writing)(
   '%s %s is refused to every page but those of this server, whatever it sends',
   async (method, url) => {
-    const cookie = `openwage-console=${operator.token}`
-    const own = { host: 'localhost', cookie, 'openwage-partner': harness.partner.id }
+    const cookie = `midmonth-console=${operator.token}`
+    const own = { host: 'localhost', cookie, 'midmonth-partner': harness.partner.id }
     const attempts: Record<string, string>[] = [
       // A form, or a script without CORS, of another site, port, scheme or subdomain; and one that hides where it is from.
       { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
@@ -125,14 +125,14 @@ test('of several cookies the first counts, and none of another name; a cookie op
   const call = async (cookie: string, url = session, more: Record<string, string> = {}) =>
     (await harness.app.inject({ url, headers: { ...pageHeaders(), cookie, ...more } })).statusCode
   const { token } = admin
-  expect(await call(`a=b; openwage-console=${token}; openwage-console=owc_test_other`)).toBe(200)
-  expect(await call(`openwage-console=owc_test_other; openwage-console=${token}`)).toBe(401)
+  expect(await call(`a=b; midmonth-console=${token}; midmonth-console=mmc_test_other`)).toBe(200)
+  expect(await call(`midmonth-console=mmc_test_other; midmonth-console=${token}`)).toBe(401)
   // Over plain http nothing but this server sets the prefixed name, and it does not.
-  expect(await call(`__Host-openwage=${token}`)).toBe(401)
-  expect(await call(`Openwage-Console=${token}`)).toBe(401)
-  expect(await call(`openwage-console="${token}"`)).toBe(401)
-  expect(await call(`openwage-console=${token}`, '/v1/me')).toBe(401)
-  expect(await call(`openwage-console=${token}`, '/v1/tiers', { 'x-api-key': '' })).toBe(401)
+  expect(await call(`__Host-midmonth=${token}`)).toBe(401)
+  expect(await call(`Midmonth-Console=${token}`)).toBe(401)
+  expect(await call(`midmonth-console="${token}"`)).toBe(401)
+  expect(await call(`midmonth-console=${token}`, '/v1/me')).toBe(401)
+  expect(await call(`midmonth-console=${token}`, '/v1/tiers', { 'x-api-key': '' })).toBe(401)
 })
 
 test('the header of the partner names exactly one', async () => {

@@ -36,7 +36,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   /** @throws Problem `Forbidden`, `SessionRefused`, `RateLimitExceeded` */
   admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void>
   /**
-   * Admits the request to the partner API, for the partner that the header `openwage-partner` names.
+   * Admits the request to the partner API, for the partner that the header `midmonth-partner` names.
    * @throws also Problem `NotFound` if the user has no role with that partner
    */
   admitUserTo(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void>
@@ -137,7 +137,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     if (!isClaimed)
       throw problem(
         'ServiceUnavailable',
-        'The console has no operator yet: open the set-up link in the log of the service, or run openwage admin create',
+        'The console has no operator yet: open the set-up link in the log of the service, or run midmonth admin create',
       )
   }
 
@@ -177,7 +177,7 @@ function requireOwnPage(request: FastifyRequest, publicUrl: string | undefined):
   if (isOwn && (request.method === 'GET' || origin !== undefined)) return
   throw problem(
     'Forbidden',
-    'The request is not from a page of this server; set OPENWAGE_PUBLIC_URL if it is behind a proxy',
+    'The request is not from a page of this server; set MIDMONTH_PUBLIC_URL if it is behind a proxy',
   )
 }
 
@@ -215,10 +215,10 @@ function requireOneOf(allowed: readonly Role[], { partner, isOperator, roles }: 
 
 /** @throws Problem `HeaderValidation` */
 function partnerIdOf({ headers }: FastifyRequest): string {
-  const partnerId = headers['openwage-partner']
+  const partnerId = headers['midmonth-partner']
   if (typeof partnerId === 'string' && /^par_[0-9a-z]{1,100}$/.test(partnerId)) return partnerId
-  throw problem('HeaderValidation', 'The openwage-partner header must hold the id of a partner', {
-    path: 'openwage-partner',
+  throw problem('HeaderValidation', 'The midmonth-partner header must hold the id of a partner', {
+    path: 'midmonth-partner',
   })
 }
 

@@ -58,7 +58,7 @@ export function memberConsoleRoutes(app: App, { db }: ApiContext): void {
       }),
   )
 
-  // What `openwage member release` does, for operators only. Idempotent.
+  // What `midmonth member release` does, for operators only. Idempotent.
   app.post(
     '/console/v1/members/:memberId/release',
     {

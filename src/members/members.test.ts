@@ -553,7 +553,7 @@ describe('every operation on members', () => {
     const { memberId } = await invite()
     const request = body === undefined ? {} : { body: body() }
     const to = path(memberId)
-    for (const key of [null, 'ow_test_wrong']) {
+    for (const key of [null, 'mm_test_wrong']) {
       const refused = await harness.call(method, to, { ...request, key })
       expect(refused.status).toBe(401)
       expect(refused.body.issues).toMatchObject([{ code: 'HeaderValidation', path: 'x-api-key' }])

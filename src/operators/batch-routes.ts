@@ -104,7 +104,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
               Type.String({
                 pattern: `^${referencePattern}$`,
                 description: 'The reference of the last payment of this page, to get the next page.',
-                examples: ['OWK7Q2MZ4TB5XJ3A'],
+                examples: ['MMK7Q2MZ4TB5XJ3A'],
               }),
             ),
             take: pageQuery.take,
@@ -153,7 +153,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
         if (kind === 'operator_key')
           throw problem(
             'Forbidden',
-            'A person must approve the batch: in the console, or with openwage payouts approve',
+            'A person must approve the batch: in the console, or with midmonth payouts approve',
           )
         const { hasChanged } = await approvals.approve(tx, { batchId, person, now: request.now })
         if (hasChanged) await recordOnBatch(tx, request, { action: 'payout_batch.approve', details: { person } })

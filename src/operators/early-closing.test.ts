@@ -4,7 +4,7 @@ import { type ConsoleUser, signIn } from '../../test/console.ts'
 import { euroRail } from '../../test/file-bank.ts'
 import { FileRailScene } from '../../test/file-rail-scene.ts'
 import type { Answer, Harness } from '../../test/harness.ts'
-import { openwageHere } from '../../test/program/program.ts'
+import { midmonthHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import { closeDue, join } from '../payouts/rails/file/batches.ts'
@@ -126,7 +126,7 @@ test('each payment of a batch has its payee, its partner and the end of its acco
 
 test('by command two logins close a batch early, and its page shows the cut-off in the zone of the bank', async () => {
   const id = await openBatch(5_000)
-  const shown = (await openwageHere(['payouts', 'show', id], scene.harness.settings)).stdout
+  const shown = (await midmonthHere(['payouts', 'show', id], scene.harness.settings)).stdout
   expect(shown).toMatch(/^approvals +0 of 2$/m)
   expect(shown).toContain('…3000')
   expect(shown).toContain(scene.harness.partner.name)
@@ -222,11 +222,11 @@ test('a batch that payments join at that moment is closed with them', async () =
   const { id: withdrawalId } = await scene.withdraw(6_000)
   await harness.pool.query(
     `insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at)
-     select partner_id, id, 'OWAAAAAAAAAAAAAA', $2, net, currency, created_at from withdrawals where id = $1`,
+     select partner_id, id, 'MMAAAAAAAAAAAAAA', $2, net, currency, created_at from withdrawals where id = $1`,
     [withdrawalId, settings.name],
   )
   const joined = scene.inTx(async tx => {
-    const payment = { partnerId: harness.partner.id, reference: 'OWAAAAAAAAAAAAAA', amount: 6_000n, isInstant: false }
+    const payment = { partnerId: harness.partner.id, reference: 'MMAAAAAAAAAAAAAA', amount: 6_000n, isInstant: false }
     await join(tx, { rail: settings, payments: [payment], now })
     joining.resolve()
     await commit.promise

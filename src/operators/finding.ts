@@ -25,7 +25,7 @@ export type Found = Omit<Finding, 'check'>
 export type SettingsFacts = {
   now: Date
   mode: Mode
-  /** The path in OPENWAGE_RAILS; empty if it is not set. */
+  /** The path in MIDMONTH_RAILS; empty if it is not set. */
   railsFile: string
   /** Where people and partners reach the service; empty if it is not set. */
   publicUrl: string

@@ -13,7 +13,7 @@ const settings: SettingsFacts = {
 }
 const database: DatabaseFacts = {
   isEmbedded: false,
-  installationKey: { place: '/etc/openwage/installation.key', fault: undefined },
+  installationKey: { place: '/etc/midmonth/installation.key', fault: undefined },
   excess: undefined,
   archiving: { isOn: true, archivedAt: now, failedAt: null },
   partners: [],
@@ -34,7 +34,7 @@ const database: DatabaseFacts = {
 }
 const batch: Batch = {
   id: 'bat_1',
-  messageId: 'OWB1',
+  messageId: 'MMB1',
   rail: 'euro-files',
   currency: 'EUR',
   debtor: 'default',
@@ -70,10 +70,10 @@ test('a calendar is a warning 89 days before its end, and is missing after it', 
     'ok: The rail euro-files knows the banking days until 2028-12-31; the rail euro-files knows the banking days until 2099-12-31',
   )
   expect(at('2028-10-03')).toEqual([
-    'warning: The UK bank holiday calendar of the rail euro-files ends on 2028-12-31, in 89 days: update Openwage, or set closedDaysUntil',
+    'warning: The UK bank holiday calendar of the rail euro-files ends on 2028-12-31, in 89 days: update Midmonth, or set closedDaysUntil',
   ])
   expect(at('2029-01-01')).toEqual([
-    'missing: The UK bank holiday calendar of the rail euro-files ended on 2028-12-31: update Openwage, or set closedDaysUntil',
+    'missing: The UK bank holiday calendar of the rail euro-files ended on 2028-12-31: update Midmonth, or set closedDaysUntil',
   ])
   expect(said('calendars', { rails: [euroRail({ calendar: null })] })).toEqual(['ok: No rail needs banking days'])
   expect(target.validUntil).toBe('2099-12-31')
@@ -85,7 +85,7 @@ test('fewer than two operators, an address without TLS, and a check that has not
   expect(said('operators', { operators: 0 })[0]).toMatch(/^warning: No operator can sign in/)
   expect(said('TLS', {})).toEqual(['ok: People and partners reach the service at https://pay.example.com'])
   expect(said('TLS', { publicUrl: 'http://pay.example.com' })[0]).toMatch(/^warning: .* without TLS/)
-  expect(said('TLS', { publicUrl: '' })[0]).toMatch(/^missing: OPENWAGE_PUBLIC_URL is not set/)
+  expect(said('TLS', { publicUrl: '' })[0]).toMatch(/^missing: MIDMONTH_PUBLIC_URL is not set/)
   expect(said('rails', { rails: [] })).toEqual([])
 })
 
@@ -119,7 +119,7 @@ test('archiving is fine while it works, a warning when it fails, and a hint when
 })
 
 test('the key of the installation is named for the backup, and is missing if it is not that of the database', () => {
-  expect(said('key', {})[0]).toMatch(/^hint: Back up the installation’s key \(\/etc\/openwage\/installation.key\)/)
+  expect(said('key', {})[0]).toMatch(/^hint: Back up the installation’s key \(\/etc\/midmonth\/installation.key\)/)
   const fault = 'This database needs another key'
   expect(said('key', { installationKey: { place: '/key', fault } })).toEqual([`missing: ${fault}`])
 })

@@ -30,7 +30,7 @@ export const Float = Type.Object(
 const SettlementDue = Type.Object(
   {
     payCycleId: Id('payCycle'),
-    reference: Type.String({ description: 'What the transfer must bear.', examples: ['OWS4R8V2M6T0X9Y3B'] }),
+    reference: Type.String({ description: 'What the transfer must bear.', examples: ['MMS4R8V2M6T0X9Y3B'] }),
     amount: signed('Negative if the employer is owed money.'),
     due: signed('What has not arrived.'),
     settledAt: Instant,

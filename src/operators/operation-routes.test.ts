@@ -3,7 +3,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Browser, signIn } from '../../test/console.ts'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
-import { openwageHere } from '../../test/program/program.ts'
+import { midmonthHere } from '../../test/program/program.ts'
 import { auditTasks } from '../audit/tasks.ts'
 import { record } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
@@ -179,7 +179,7 @@ test('no cell of the audit log’s file is a formula, whatever a client sends', 
 
 // Last: commands go by the real clock, so what they record is newer than what any request records.
 test('a verification by command is recorded like one in the background, if the role may write', async () => {
-  const verify = () => openwageHere(['ledger', 'verify', '--json'], harness.settings)
+  const verify = () => midmonthHere(['ledger', 'verify', '--json'], harness.settings)
   const newest = async () => (await operator.call('GET', '/ledger-verifications')).body.verifications[0]
   const found = await verify()
   const { checks } = JSON.parse(found.stdout)

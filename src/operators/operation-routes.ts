@@ -35,7 +35,7 @@ const config = { isForOperators: true } as const
 
 /** What the findings say about where the program runs. */
 export type Installation = {
-  /** The path in OPENWAGE_RAILS; empty if it is not set. */
+  /** The path in MIDMONTH_RAILS; empty if it is not set. */
   railsFile: string
   /** Empty if it is not set. */
   publicUrl: string

@@ -24,21 +24,21 @@ export const partnerChecks: readonly Check<Facts>[] = [
     name: 'partners',
     find: ({ partners, floats }) => {
       if (partners.length === 0)
-        return [missing({ sentence: 'There is no partner', command: 'openwage partner create NAME' })]
+        return [missing({ sentence: 'There is no partner', command: 'midmonth partner create NAME' })]
       return served(partners).flatMap(partner => [
         ...(floats.some(each => each.partnerId === partner.id)
           ? []
           : [
               missing({
                 sentence: `${labelOf(partner)} has no tier, so it cannot have members`,
-                command: `openwage tier set ${partner.id} NAME --currency CURRENCY --fee AMOUNT --lower-limit AMOUNT --upper-limit AMOUNT`,
+                command: `midmonth tier set ${partner.id} NAME --currency CURRENCY --fee AMOUNT --lower-limit AMOUNT --upper-limit AMOUNT`,
               }),
             ]),
         ...(partner.paused
           ? [
               warning({
                 sentence: `${labelOf(partner)} is paused, so its members cannot withdraw`,
-                command: `openwage partner resume ${partner.id}`,
+                command: `midmonth partner resume ${partner.id}`,
               }),
             ]
           : []),
@@ -50,7 +50,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
     name: 'currencies',
     find: facts => {
       const paid = new Set<string>([...railsOf(facts), ...facts.adyenRails].map(({ currency }) => currency))
-      const command = facts.railsFile === '' ? 'export OPENWAGE_RAILS=/etc/openwage/rails.json' : edit(facts.railsFile)
+      const command = facts.railsFile === '' ? 'export MIDMONTH_RAILS=/etc/midmonth/rails.json' : edit(facts.railsFile)
       return floatsOfServed(facts)
         .filter(({ currency }) => !paid.has(currency))
         .map(({ partner, currency }) =>
@@ -69,7 +69,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
         return [
           warning({
             sentence: `The tier ${name} of ${labelOf(partner)} asks for instant payouts, but the rail ${rail.name} cannot make them and pays at its own speed`,
-            command: `openwage tier set ${partnerId} ${JSON.stringify(name)} --payout-speed standard`,
+            command: `midmonth tier set ${partnerId} ${JSON.stringify(name)} --payout-speed standard`,
           }),
         ]
       }),
@@ -99,7 +99,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
     name: 'float',
     find: facts =>
       floatsOfServed(facts).flatMap(({ partner, currency, free, floor }) => {
-        const fund = `openwage float fund ${partner.id} ${currency} AMOUNT --reference REFERENCE`
+        const fund = `midmonth float fund ${partner.id} ${currency} AMOUNT --reference REFERENCE`
         const has = `${labelOf(partner)} has ${inWords({ amount: free, currency })} free`
         return [
           ...(free <= 0n
@@ -116,7 +116,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
             ? [
                 warning({
                   sentence: `${labelOf(partner)} has no floor in ${currency}, so withdrawals go on when the float is used up`,
-                  command: `openwage float floor ${partner.id} ${currency} AMOUNT`,
+                  command: `midmonth float floor ${partner.id} ${currency} AMOUNT`,
                 }),
               ]
             : []),
@@ -130,7 +130,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
       const soon = new Date(now.getTime() + limits.keyDaysMin * 86_400_000)
       return served(partners).flatMap(partner => {
         const own = keys.filter(({ partnerId }) => partnerId === partner.id)
-        const command = `openwage key create ${partner.id}`
+        const command = `midmonth key create ${partner.id}`
         if (own.length === 0)
           return [missing({ sentence: `${labelOf(partner)} has no valid ${mode} API key`, command })]
         return own.flatMap(({ hint: key, expiresAt }) =>
@@ -156,7 +156,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
           return [
             hint({
               sentence: `${labelOf(partner)} has no webhook endpoint, so it learns of payments only by polling events`,
-              command: `curl -H "x-api-key: $OPENWAGE_API_KEY" "$OPENWAGE_URL/v1/webhooks"`,
+              command: `curl -H "x-api-key: $MIDMONTH_API_KEY" "$MIDMONTH_URL/v1/webhooks"`,
             }),
           ]
         return own.flatMap(({ id, enabled, disabledReason, failingSince }) => {
@@ -165,7 +165,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
           return [
             warning({
               sentence: `The webhook endpoint ${id} of ${labelOf(partner)} ${state}; the partner can enable it again`,
-              command: `curl -H "x-api-key: $OPENWAGE_API_KEY" "$OPENWAGE_URL/v1/webhooks/${id}/deliveries"`,
+              command: `curl -H "x-api-key: $MIDMONTH_API_KEY" "$MIDMONTH_URL/v1/webhooks/${id}/deliveries"`,
             }),
           ]
         })

@@ -94,7 +94,7 @@ const Scope = Type.Enum([...scopes], { title: 'Scope', type: 'string' })
 
 const apiKey = {
   id: Id('apiKey'),
-  hint: Type.String({ description: 'The first characters of the key.', examples: ['ow_test_2a4B…'] }),
+  hint: Type.String({ description: 'The first characters of the key.', examples: ['mm_test_2a4B…'] }),
   state: Type.Enum(['valid', 'expired', 'revoked'], { type: 'string' }),
   scopes: Type.Array(Scope),
   createdAt: Instant,

@@ -21,7 +21,7 @@ const ofPayment = Type.Object({
     pattern: `^(${referencePattern}|w_.+)$`,
     maxLength: 255,
     description: 'The payment reference, or the withdrawal’s id.',
-    examples: ['OWK7Q2MZ4TB5XJ3A'],
+    examples: ['MMK7Q2MZ4TB5XJ3A'],
   }),
 })
 

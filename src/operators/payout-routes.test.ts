@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type ConsoleUser, signIn } from '../../test/console.ts'
 import { euroRail, FileBank } from '../../test/file-bank.ts'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
-import { openwageHere } from '../../test/program/program.ts'
+import { midmonthHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import * as railHolds from '../payouts/rail-holds.ts'
@@ -106,7 +106,7 @@ test('an operator key cannot approve a batch, and one that did in an earlier ver
   const refused = await post(`/payout-batches/${id}/approve`)
   expect(problemOf(refused)).toEqual([403, 'Forbidden', undefined])
   expect(refused.body.issues[0].message).toBe(
-    'A person must approve the batch: in the console, or with openwage payouts approve',
+    'A person must approve the batch: in the console, or with midmonth payouts approve',
   )
   expect(await actionsOn(id)).toEqual([])
   const { pool, clock } = harness
@@ -126,7 +126,7 @@ test('a batch that a user approved in the console cannot be approved by command,
 test('a command that repeats an approval under another spelling of the name is recorded as a repeat', async () => {
   const { id } = await batchOf(5_000)
   for (const as of ['Ada', 'ADA']) {
-    const { stdout } = await openwageHere(['payouts', 'approve', id, '--as', as], harness.settings)
+    const { stdout } = await midmonthHere(['payouts', 'approve', id, '--as', as], harness.settings)
     expect(stdout).toContain('1 of 2 approvals')
   }
   const entries = await list(harness.db, { filter: { resourceId: id }, take: 10 })
@@ -264,7 +264,7 @@ test('a payment that is taken out of an unsent batch fails, and the others stay'
   await run('read-rail-reports')
   expect((await harness.call('GET', `/v1/pay/withdrawals/${first?.withdrawalId}`)).body.status).toBe('failed')
   expect((await operator.call('GET', `/payout-batches/${id}`)).body.paymentCount).toBe(1)
-  expect(problemOf(await post('/payouts/OWAAAAAAAAAAAAAA/remove', { reason: 'x' }))[0]).toBe(404)
+  expect(problemOf(await post('/payouts/MMAAAAAAAAAAAAAA/remove', { reason: 'x' }))[0]).toBe(404)
 })
 
 test('a file of the bank is streamed and imported once; a broken one is refused whole', async () => {
@@ -310,7 +310,7 @@ test('an exception is listed, shown and closed by a decision with its fields, an
   expect(problemOf(await close({ decision: 'book' }))).toEqual([400, 'BodyValidation', 'partnerId'])
   expect(problemOf(await close({ decision: 'ignore', reference: 'x' }))).toEqual([400, 'BodyValidation', 'reference'])
   expect(problemOf(await close({ decision: 'attach' }))).toEqual([400, 'BodyValidation', 'reference'])
-  const named = { decision: 'ignore', references: ['OWAAAAAAAAAAAAAA'] }
+  const named = { decision: 'ignore', references: ['MMAAAAAAAAAAAAAA'] }
   expect(problemOf(await close(named))).toEqual([400, 'BodyValidation', 'references'])
   expect(problemOf(await close({ decision: 'give_back' }))).toEqual([409, 'Conflict', undefined])
   const closed = await close({ decision: 'book', partnerId: harness.partner.id })
@@ -386,7 +386,7 @@ test('a proposed decision is listed, confirmed once by another person, withdrawn
     await ask(user, `/payout-proposals/${subject}/confirm`)
   expect(problemOf(await post(`/payout-proposals/${one}/confirm`))).toEqual([403, 'Forbidden', undefined])
   expect((await confirm(first)).status).toBe(409)
-  expect((await confirm(second, 'OWAAAAAAAAAAAAAA')).status).toBe(404)
+  expect((await confirm(second, 'MMAAAAAAAAAAAAAA')).status).toBe(404)
   const both = await Promise.all([confirm(second), confirm(second)])
   expect(both.map(({ status }) => status).sort()).toEqual([200, 409])
   expect((await confirm(second)).body.issues[0].message).toContain('confirmed')

@@ -65,7 +65,7 @@ export const Rail = Type.Object(
   {
     name: Type.String({ examples: ['sepa'] }),
     isConfigured: Type.Boolean({
-      description: 'Whether it is in `OPENWAGE_RAILS`. A rail that was taken out of it is listed while it is held.',
+      description: 'Whether it is in `MIDMONTH_RAILS`. A rail that was taken out of it is listed while it is held.',
     }),
     currency: Type.Union([CurrencyCode, Type.Null()], { description: 'Null if the rail is not configured.' }),
     kind: Type.Union([Type.Enum(['files', 'api'], { type: 'string' }), Type.Null()], {
@@ -191,7 +191,7 @@ export const Payments = Type.Object(
     payments: Type.Array(
       Type.Object(
         {
-          reference: Type.String({ examples: ['OWK7Q2MZ4TB5XJ3A'] }),
+          reference: Type.String({ examples: ['MMK7Q2MZ4TB5XJ3A'] }),
           partnerId: Id('partner'),
           partnerName: Type.String(),
           memberId: Id('member'),
@@ -366,7 +366,7 @@ export const ExceptionDetails = Type.Object(
     proposals: Type.Array(
       Type.Object(
         {
-          reference: Type.String({ examples: ['OWK7Q2MZ4TB5XJ3A'] }),
+          reference: Type.String({ examples: ['MMK7Q2MZ4TB5XJ3A'] }),
           partnerId: Id('partner'),
           withdrawalId: Id('withdrawal'),
           amount: WireMoney,
@@ -394,7 +394,7 @@ const PaymentAnswer = Type.Object(
     by: Type.Enum([...answerSources], {
       type: 'string',
       description:
-        '`operator`: an operator decided. `openwage`: the rail cannot carry the payment, or the bank confirms no payments.',
+        '`operator`: an operator decided. `midmonth`: the rail cannot carry the payment, or the bank confirms no payments.',
     }),
     isAboutBatch: Type.Boolean({ description: 'Whether the bank says it about the whole batch.' }),
     outcome: Type.Unsafe<Static<typeof outcome>>({
@@ -413,7 +413,7 @@ const PaymentAnswer = Type.Object(
 
 export const Payout = Type.Object(
   {
-    reference: Type.String({ examples: ['OWK7Q2MZ4TB5XJ3A'] }),
+    reference: Type.String({ examples: ['MMK7Q2MZ4TB5XJ3A'] }),
     rail: Type.String({ examples: ['sepa'] }),
     partnerId: Id('partner'),
     withdrawalId: Id('withdrawal'),

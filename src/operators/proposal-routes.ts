@@ -18,7 +18,7 @@ const ofSubject = Type.Object({
   subject: Type.String({
     maxLength: 255,
     description: 'The exception, or the reference of the payment, as in the list.',
-    examples: ['OWK7Q2MZ4TB5XJ3A'],
+    examples: ['MMK7Q2MZ4TB5XJ3A'],
   }),
 })
 const Settled = Type.Object({ subject: Type.String() }, { title: 'SettledProposal', ...strict })

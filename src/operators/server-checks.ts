@@ -10,8 +10,8 @@ export const serverChecks: readonly Check<Facts>[] = [
         ? [
             warning({
               sentence:
-                'The database is the PostgreSQL that comes with Openwage, on this machine alone; use a server that you back up',
-              command: 'export DATABASE_URL=postgres://openwage_app:PASSWORD@HOST/openwage',
+                'The database is the PostgreSQL that comes with Midmonth, on this machine alone; use a server that you back up',
+              command: 'export DATABASE_URL=postgres://midmonth_app:PASSWORD@HOST/midmonth',
             }),
           ]
         : [],
@@ -25,7 +25,7 @@ export const serverChecks: readonly Check<Facts>[] = [
         : [
             warning({
               sentence: excess,
-              command: 'DATABASE_OWNER_URL=postgres://openwage_owner:PASSWORD@HOST/openwage openwage migrate',
+              command: 'DATABASE_MMNER_URL=postgres://midmonth_owner:PASSWORD@HOST/midmonth midmonth migrate',
             }),
           ],
     fine: () => 'The program’s database role has no more rights than it needs',
@@ -41,7 +41,7 @@ export const serverChecks: readonly Check<Facts>[] = [
                 operators === 0
                   ? 'No operator can sign in to the console; approving a payout batch there takes two'
                   : 'One operator can sign in to the console; approving a payout batch there takes two',
-              command: 'openwage admin create EMAIL --invite',
+              command: 'midmonth admin create EMAIL --invite',
             }),
           ],
     fine: ({ operators }) => `${operators} operators can sign in to the console`,
@@ -56,7 +56,7 @@ export const serverChecks: readonly Check<Facts>[] = [
               command: null,
             }),
           ]
-        : [missing({ sentence: fault, command: 'export OPENWAGE_INSTALLATION_KEY_FILE=FILE' })],
+        : [missing({ sentence: fault, command: 'export MIDMONTH_INSTALLATION_KEY_FILE=FILE' })],
     fine: () => 'The installation’s key is that of this database',
   },
   {
@@ -65,8 +65,8 @@ export const serverChecks: readonly Check<Facts>[] = [
       // The worker removes them within a minute. A day more means that no worker runs.
       const keptSince = now.getTime() - (auditAddressDays + 1) * 86_400_000
       if (oldestAuditAddressAt === null || oldestAuditAddressAt.getTime() >= keptSince) return []
-      const sentence = `The audit log still has addresses of ${oldestAuditAddressAt.toISOString()}, but OPENWAGE_AUDIT_ADDRESS_DAYS is ${auditAddressDays}; a worker removes them`
-      return [warning({ sentence, command: 'openwage start --worker' })]
+      const sentence = `The audit log still has addresses of ${oldestAuditAddressAt.toISOString()}, but MIDMONTH_AUDIT_ADDRESS_DAYS is ${auditAddressDays}; a worker removes them`
+      return [warning({ sentence, command: 'midmonth start --worker' })]
     },
     fine: ({ auditAddressDays }) => `The audit log keeps addresses for ${auditAddressDays} days`,
   },
@@ -79,7 +79,7 @@ function backupsOf({ isOn, archivedAt, failedAt }: Archiving): Found[] {
       hint({
         sentence:
           'The server archives no WAL, and dumps cannot be seen from here; take one daily, and restore one before going live',
-        command: 'pg_dump --format=custom --file=openwage.dump "$DATABASE_OWNER_URL"',
+        command: 'pg_dump --format=custom --file=midmonth.dump "$DATABASE_MMNER_URL"',
       }),
     ]
   const isFailing = failedAt !== null && (archivedAt === null || failedAt > archivedAt)
@@ -89,7 +89,7 @@ function backupsOf({ isOn, archivedAt, failedAt }: Archiving): Found[] {
       sentence: isFailing
         ? `The server’s last attempt to archive its WAL, at ${failedAt.toISOString()}, failed`
         : 'The server is set to archive its WAL, but has archived nothing yet',
-      command: 'psql "$DATABASE_OWNER_URL" --command "select * from pg_stat_archiver"',
+      command: 'psql "$DATABASE_MMNER_URL" --command "select * from pg_stat_archiver"',
     }),
   ]
 }

@@ -21,22 +21,22 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
         : [
             missing({
               sentence:
-                'OPENWAGE_MODE is sandbox; live mode needs a separate database, because a database keeps its mode',
-              command: 'export OPENWAGE_MODE=live DATABASE_URL=postgres://openwage_app:PASSWORD@HOST/NEW_DATABASE',
+                'MIDMONTH_MODE is sandbox; live mode needs a separate database, because a database keeps its mode',
+              command: 'export MIDMONTH_MODE=live DATABASE_URL=postgres://midmonth_app:PASSWORD@HOST/NEW_DATABASE',
             }),
           ],
-    fine: () => 'OPENWAGE_MODE is live',
+    fine: () => 'MIDMONTH_MODE is live',
   },
   {
     name: 'TLS',
     find: ({ publicUrl }) => {
-      const command = 'export OPENWAGE_PUBLIC_URL=https://HOST'
+      const command = 'export MIDMONTH_PUBLIC_URL=https://HOST'
       if (publicUrl.startsWith('https://')) return []
       if (publicUrl === '')
         return [
-          missing({ sentence: 'OPENWAGE_PUBLIC_URL is not set; a live service does not start without it', command }),
+          missing({ sentence: 'MIDMONTH_PUBLIC_URL is not set; a live service does not start without it', command }),
         ]
-      const sentence = `OPENWAGE_PUBLIC_URL is ${publicUrl}, without TLS: passwords and API keys can be read on the way`
+      const sentence = `MIDMONTH_PUBLIC_URL is ${publicUrl}, without TLS: passwords and API keys can be read on the way`
       return [warning({ sentence, command })]
     },
     fine: ({ publicUrl }) => `People and partners reach the service at ${publicUrl}`,
@@ -47,8 +47,8 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
       if (railsFile === '')
         return [
           missing({
-            sentence: 'No bank is connected: OPENWAGE_RAILS names no file; see docs/guides/go-live.md',
-            command: 'export OPENWAGE_RAILS=/etc/openwage/rails.json',
+            sentence: 'No bank is connected: MIDMONTH_RAILS names no file; see docs/guides/go-live.md',
+            command: 'export MIDMONTH_RAILS=/etc/midmonth/rails.json',
           }),
         ]
       return typeof rails === 'string' ? [missing({ sentence: rails, command: edit(railsFile) })] : []
@@ -67,12 +67,12 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
         if (left < 0)
           return [
             missing({
-              sentence: `${capitalised(ends)} ended on ${calendar.validUntil}: update Openwage, or set closedDaysUntil`,
+              sentence: `${capitalised(ends)} ended on ${calendar.validUntil}: update Midmonth, or set closedDaysUntil`,
               command,
             }),
           ]
         if (left >= limits.calendarDaysMin) return []
-        const sentence = `${capitalised(ends)} ends on ${calendar.validUntil}, in ${countOf(left, 'day')}: update Openwage, or set closedDaysUntil`
+        const sentence = `${capitalised(ends)} ends on ${calendar.validUntil}, in ${countOf(left, 'day')}: update Midmonth, or set closedDaysUntil`
         return [warning({ sentence, command })]
       }),
     fine: facts => {
@@ -99,7 +99,7 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
           : []),
         hint({
           sentence: `The rail ${name} has not been run against Adyen’s live service by its authors; pay one cent first`,
-          command: 'openwage payouts exceptions list',
+          command: 'midmonth payouts exceptions list',
         }),
       ]),
     fine: () => 'No rail uses an API',
@@ -125,7 +125,7 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
         .map(({ name }) =>
           hint({
             sentence: `The rail ${name} has no limits for automatic approval, so two people approve every batch`,
-            command: 'openwage payouts approve BATCH --as PERSON',
+            command: 'midmonth payouts approve BATCH --as PERSON',
           }),
         ),
     fine: facts =>

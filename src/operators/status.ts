@@ -83,7 +83,7 @@ function attentionOf(
       : [`No bank is connected in ${mode} mode, so withdrawals are refused; see docs/guides/go-live.md`]),
     ...(hasNoWorker
       ? [
-          `No worker is running${lastBeatAt === undefined ? '' : ` (last seen ${ago(lastBeatAt, now)})`}; start one with openwage start --worker`,
+          `No worker is running${lastBeatAt === undefined ? '' : ` (last seen ${ago(lastBeatAt, now)})`}; start one with midmonth start --worker`,
         ]
       : []),
     ...(isLate && !hasNoWorker
@@ -93,26 +93,26 @@ function attentionOf(
       ({ task, count }) =>
         `Task ${task} failed too often and will not be retried (${countOf(count, 'run')}); check the worker’s log`,
     ),
-    ...(stuck === 0 ? [] : [`${countOf(stuck, 'stuck withdrawal')}; see openwage withdrawal list --stuck`]),
+    ...(stuck === 0 ? [] : [`${countOf(stuck, 'stuck withdrawal')}; see midmonth withdrawal list --stuck`]),
     ...(batchesToApprove === 0
       ? []
       : [
-          `${countOf(batchesToApprove, 'batch', 'batches')} ${batchesToApprove === 1 ? 'waits' : 'wait'} for approval; see openwage payouts list --status building`,
+          `${countOf(batchesToApprove, 'batch', 'batches')} ${batchesToApprove === 1 ? 'waits' : 'wait'} for approval; see midmonth payouts list --status building`,
         ]),
     ...(openExceptions === 0
       ? []
-      : [`${countOf(openExceptions, 'open payout exception')}; see openwage payouts exceptions list`]),
+      : [`${countOf(openExceptions, 'open payout exception')}; see midmonth payouts exceptions list`]),
     ...importing.map(each => `${progressInWords(each)}; unless an import runs, the worker continues it`),
     ...brakes.map(brake => `No batch of ${brake.rail} is approved automatically. ${brakeInWords(brake)}`),
-    ...differences.map(({ id, reason }) => `${reason}; see openwage payouts exceptions show ${id}`),
+    ...differences.map(({ id, reason }) => `${reason}; see midmonth payouts exceptions show ${id}`),
     ...lowFloats.map(
       ({ partnerId, currency, free, floor }) =>
-        `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} free, floor ${inWords({ amount: floor, currency })}; top it up, then run openwage float fund`,
+        `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} free, floor ${inWords({ amount: floor, currency })}; top it up, then run midmonth float fund`,
     ),
     ...stopped.flatMap(({ id, name, paused }) =>
       paused === null
         ? []
-        : [`${name} (${id}) has been paused ${stopInWords(paused)}; resume it with openwage partner resume`],
+        : [`${name} (${id}) has been paused ${stopInWords(paused)}; resume it with midmonth partner resume`],
     ),
   ]
 }

@@ -21,7 +21,7 @@ export const workChecks: readonly Check<Facts>[] = [
     find: ({ workersAlive }) =>
       workersAlive > 0
         ? []
-        : [missing({ sentence: 'No worker is running, so nothing is paid', command: 'openwage start --worker' })],
+        : [missing({ sentence: 'No worker is running, so nothing is paid', command: 'midmonth start --worker' })],
     fine: ({ workersAlive }) => `${countOf(workersAlive, 'worker')} running`,
   },
   {
@@ -30,13 +30,13 @@ export const workChecks: readonly Check<Facts>[] = [
       ...facts.heldRails.map(({ rail, heldAt, heldBy }) =>
         warning({
           sentence: `The rail ${rail} is held since ${heldAt.toISOString()} by ${heldBy}, so nothing is sent through it`,
-          command: `openwage payouts release ${rail} --as PERSON`,
+          command: `midmonth payouts release ${rail} --as PERSON`,
         }),
       ),
       ...facts.brakes.map(brake =>
         warning({
           sentence: `No batch of ${brake.rail} is approved automatically. ${brakeInWords(brake)}`,
-          command: 'openwage payouts list --status building',
+          command: 'midmonth payouts list --status building',
         }),
       ),
       ...facts.batches.flatMap(batch => batchOf(batch, facts)),
@@ -51,7 +51,7 @@ export const workChecks: readonly Check<Facts>[] = [
         : [
             warning({
               sentence: `${countOf(openExceptions, 'answer')} of a bank did not fit and ${openExceptions === 1 ? 'needs' : 'need'} a decision`,
-              command: 'openwage payouts exceptions list',
+              command: 'midmonth payouts exceptions list',
             }),
           ],
     fine: () => 'No payout exception is open',
@@ -62,7 +62,7 @@ export const workChecks: readonly Check<Facts>[] = [
       importing.map(each =>
         warning({
           sentence: `${progressInWords(each)}; unless an import runs, the worker continues it`,
-          command: 'openwage status',
+          command: 'midmonth status',
         }),
       ),
     fine: () => 'No bank file is imported in part',
@@ -71,7 +71,7 @@ export const workChecks: readonly Check<Facts>[] = [
     name: 'bank accounts',
     find: ({ differences }) =>
       differences.map(({ id, reason }) =>
-        warning({ sentence: reason, command: `openwage payouts exceptions show ${id}` }),
+        warning({ sentence: reason, command: `midmonth payouts exceptions show ${id}` }),
       ),
     fine: () => 'The bank’s statements add up, as far as they have arrived',
   },
@@ -83,7 +83,7 @@ export const workChecks: readonly Check<Facts>[] = [
 ]
 
 function booksOf(verification: Verification | undefined, now: Date): Found[] {
-  const command = 'openwage ledger verify'
+  const command = 'midmonth ledger verify'
   const daily = 'verify the books daily'
   if (verification?.endedAt == null) return [hint({ sentence: `No verification is recorded; ${daily}`, command })]
   const at = verification.endedAt.toISOString()
@@ -103,25 +103,25 @@ function batchOf(batch: Batch, { now, ...facts }: SettingsFacts): Found[] {
   if (status === 'building' || status === 'approved') {
     const late = valueDate < today ? `, and its value date ${valueDate} has passed` : ''
     if (held)
-      return [warning({ sentence: `${what} is held${late}`, command: `openwage payouts release ${id} --as PERSON` })]
+      return [warning({ sentence: `${what} is held${late}`, command: `midmonth payouts release ${id} --as PERSON` })]
     // It still takes payments.
     if (closedAt === null && cutOffAt > now) return []
     if (status === 'building') {
-      const command = `openwage payouts approve ${id} --as PERSON`
+      const command = `midmonth payouts approve ${id} --as PERSON`
       return [warning({ sentence: `${what} waits for approval${late}`, command })]
     }
     if (rail?.delivery === null) {
-      const command = `openwage payouts export ${id} --folder FOLDER`
+      const command = `midmonth payouts export ${id} --folder FOLDER`
       return [warning({ sentence: `${what} waits to be exported and carried to the bank${late}`, command })]
     }
-    return late === '' ? [] : [warning({ sentence: `${what} was not sent${late}`, command: 'openwage status' })]
+    return late === '' ? [] : [warning({ sentence: `${what} was not sent${late}`, command: 'midmonth status' })]
   }
   if (addDays(valueDate, limits.answerDaysMax) >= today) return []
   const since = sentAt === null ? '' : ` on ${sentAt.toISOString()}`
   return [
     warning({
       sentence: `${what} was sent${since}, and the bank has not answered for all of it`,
-      command: `openwage payouts show ${id}`,
+      command: `midmonth payouts show ${id}`,
     }),
   ]
 }

@@ -20,8 +20,8 @@ export type ApiKey = {
   lastUsedAt: Date | null
 }
 
-const prefixes = { sandbox: 'ow_test_', live: 'ow_live_' } as const
-const keyPattern = new RegExp(`^ow_(test|live)_${secretPattern}$`)
+const prefixes = { sandbox: 'mm_test_', live: 'mm_live_' } as const
+const keyPattern = new RegExp(`^mm_(test|live)_${secretPattern}$`)
 // Precise enough to tell whether a key is still in use, without a write per request.
 const lastUsePrecisionMs = 60_000
 

@@ -378,7 +378,7 @@ test('an address that guesses tokens is slowed down; other addresses are not', a
   const from = (remoteAddress: string, token: string) =>
     harness.app.inject({ url: '/v1/me', remoteAddress, headers: { authorization: `Bearer ${token}`, origin } })
   const statuses: number[] = []
-  for (let index = 0; index < 21; index++) statuses.push((await from('192.0.2.7', `ows_test_${index}`)).statusCode)
+  for (let index = 0; index < 21; index++) statuses.push((await from('192.0.2.7', `mms_test_${index}`)).statusCode)
   expect(statuses.at(-2)).toBe(401)
   expect(statuses.at(-1)).toBe(429)
   expect((await from('192.0.2.8', page.token)).statusCode).toBe(200)

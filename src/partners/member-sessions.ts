@@ -25,8 +25,8 @@ export type MemberSession = {
   expiresAt: Date
 }
 
-const prefixes = { sandbox: 'ows_test_', live: 'ows_live_' } as const
-const tokenPattern = new RegExp(`^ows_(test|live)_([0-9a-z]{26})${secretPattern}$`)
+const prefixes = { sandbox: 'mms_test_', live: 'mms_live_' } as const
+const tokenPattern = new RegExp(`^mms_(test|live)_([0-9a-z]{26})${secretPattern}$`)
 
 /**
  * Creates a session. At most `perMemberMax` of a member are valid: older ones end. The caller has locked the member.

@@ -26,7 +26,7 @@ type OperatorKey = {
   lastUsedAt: Date | null
 }
 
-const prefix = 'owadmin_'
+const prefix = 'mmoperator_'
 const keyPattern = new RegExp(`^${prefix}${secretPattern}$`)
 // Precise enough to tell whether a key is still in use, without a write per request.
 const lastUsePrecisionMs = 60_000

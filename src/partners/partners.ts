@@ -268,7 +268,7 @@ export async function checkMode(db: Reader, mode: Mode): Promise<void> {
   const claimed = rows[0]?.mode
   if (claimed !== undefined && claimed !== mode) {
     throw new Error(
-      `This is a ${claimed} database, but the program was started in ${mode} mode; set OPENWAGE_MODE=${claimed} or use another database`,
+      `This is a ${claimed} database, but the program was started in ${mode} mode; set MIDMONTH_MODE=${claimed} or use another database`,
     )
   }
 }

@@ -251,7 +251,7 @@ export function payRunRoutes(app: App, context: ApiContext): void {
 }
 
 // The console sends it, encoded as in an address; a partner's server has no file.
-const fileNameHeader = 'openwage-file-name'
+const fileNameHeader = 'midmonth-file-name'
 
 /** @throws Problem `HeaderValidation` */
 function fileNameOf({ headers, user }: FastifyRequest): string | null {

@@ -16,11 +16,11 @@ test('a pay run says how much it adds for how many members, from which file, and
   const payDetails = [lineOf(ann, 5_000), lineOf(ann, -1_000), lineOf(mia, 700, 'EUR')]
   const byFile = await clerk.call('POST', '/v1/pay/run', {
     body: { payDetails },
-    headers: { 'openwage-file-name': encodeURIComponent('März 2026, week 2.xlsx') },
+    headers: { 'midmonth-file-name': encodeURIComponent('März 2026, week 2.xlsx') },
   })
   const byServer = await harness.call('POST', '/v1/pay/run', {
     body: { payDetails: [lineOf(ann, 100)] },
-    headers: { 'openwage-file-name': 'ignored.csv' },
+    headers: { 'midmonth-file-name': 'ignored.csv' },
   })
   const ids = [locatedId(byFile), locatedId(byServer)]
   const path = `/console/v1/pay-runs?ids=${ids.join('&ids=')}`
@@ -46,7 +46,7 @@ test('a name that is no file name is refused, and nothing is added', async () =>
   const body = { payDetails: [lineOf(await harness.addMember(), 100)] }
   const before = (await harness.call('GET', '/v1/pay/runs')).body.total
   for (const name of ['%', '%00', '', 'x'.repeat(201)]) {
-    const refused = await clerk.call('POST', '/v1/pay/run', { body, headers: { 'openwage-file-name': name } })
+    const refused = await clerk.call('POST', '/v1/pay/run', { body, headers: { 'midmonth-file-name': name } })
     expect([refused.status, refused.body.issues[0].code], name).toEqual([400, 'HeaderValidation'])
   }
   expect((await harness.call('GET', '/v1/pay/runs')).body.total).toBe(before)

@@ -12,8 +12,8 @@ const limits = {
   exceptionsMax: 100,
 }
 
-/** Who ended a payment. `openwage`: the rail cannot carry it, or the bank confirms no payments and the time for returns is over. */
-export const answerSources = ['bank', 'operator', 'openwage'] as const
+/** Who ended a payment. `midmonth`: the rail cannot carry it, or the bank confirms no payments and the time for returns is over. */
+export const answerSources = ['bank', 'operator', 'midmonth'] as const
 
 /** What a bank said about a payment or its batch, or what was decided instead. */
 type PaymentAnswer = {
@@ -86,7 +86,7 @@ async function listAnswers(
     select r.created_at as at,
            case when r.bank_file_id is not null then 'bank'
                 when r.message_id = 'operator' then 'operator'
-                when r.message_id = 'refused' or r.entry_key like 'unanswered %' then 'openwage'
+                when r.message_id = 'refused' or r.entry_key like 'unanswered %' then 'midmonth'
                 else 'bank' end as by,
            r.reference <> ${reference} as is_about_batch, r.outcome, r.reason, r.booked_on, f.name as file_name,
            r.line

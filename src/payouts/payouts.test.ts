@@ -121,7 +121,7 @@ describe('the payment reference', () => {
     afterHold()
     await run('submit-withdrawals')
     const reference = await referenceOf(id)
-    expect(reference).toMatch(/^OW[A-Z2-7]{14}$/)
+    expect(reference).toMatch(/^MM[A-Z2-7]{14}$/)
     expect(await atTheBank(id)).toEqual({ submissions: 1, executed: 1 })
     const { events } = (await harness.call('GET', `/v1/events?take=1000`)).body
     const ofWithdrawal = events.filter((event: { data: { withdrawalId?: string } }) => event.data.withdrawalId === id)
@@ -143,7 +143,7 @@ describe('the payment reference', () => {
     await run('submit-withdrawals')
     const change = harness.ownerDb.updateTable('payouts').where('withdrawalId', '=', id)
     await expect(change.set({ amount: 1n }).execute()).rejects.toThrow('keeps its reference')
-    await expect(change.set({ reference: 'OWAAAAAAAAAAAAAA' }).execute()).rejects.toThrow('keeps its reference')
+    await expect(change.set({ reference: 'MMAAAAAAAAAAAAAA' }).execute()).rejects.toThrow('keeps its reference')
   })
 })
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 
 /** Every reference of a payment, as a pattern without anchors. */
-export const referencePattern = 'OW[A-Z2-7]{14}'
+export const referencePattern = 'MM[A-Z2-7]{14}'
 
 const form = new RegExp(`^${referencePattern}$`)
 
@@ -33,20 +33,20 @@ export function isBatchReference(text: string): boolean {
   return batchForm.test(text)
 }
 
-const batchPattern = 'OWB[A-Z2-7]{14}'
+const batchPattern = 'MMB[A-Z2-7]{14}'
 const batchForm = new RegExp(`^${batchPattern}$`)
 
 /** Generates the message id of a batch. */
 export function newBatchReference(): string {
-  return `OWB${randomBase32(14)}`
+  return `MMB${randomBase32(14)}`
 }
 
 /**
- * Generates a reference: `OW` and 14 random characters. It fits every scheme: ISO 20022 takes 35 characters, Bacs 18 of upper
+ * Generates a reference: `MM` and 14 random characters. It fits every scheme: ISO 20022 takes 35 characters, Bacs 18 of upper
  * case. 70 bits: a collision violates a constraint, and the claim is retried.
  */
 export function newReference(): string {
-  return `OW${randomBase32(14)}`
+  return `MM${randomBase32(14)}`
 }
 
 /** Random characters of [A-Z2-7]. */

@@ -37,7 +37,7 @@ export function refuseUnlessAnother(
   if (login !== null && !mayShareLogin && earlier.some(each => each.login === login)) {
     throw problem(
       'Conflict',
-      `Another person must ${verb} from another login: ${login} has decided before. OPENWAGE_APPROVAL_LOGINS=any allows this`,
+      `Another person must ${verb} from another login: ${login} has decided before. MIDMONTH_APPROVAL_LOGINS=any allows this`,
     )
   }
 }

@@ -83,7 +83,7 @@ export function requestRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Get a request',
         description:
-          'One of your requests of the last 7 days, by the `id` that Openwage gave it. By an `x-request-id` of your own, use the filter `requestId` of the list.',
+          'One of your requests of the last 7 days, by the `id` that Midmonth gave it. By an `x-request-id` of your own, use the filter `requestId` of the list.',
         params: Type.Object({ requestId: Id('request') }),
         success: { status: 200, description: 'The request.', schema: LoggedRequest },
         problems: ['NotFound'],

@@ -60,7 +60,7 @@ export function bankFileRoutes(
         id: 'answerSandboxBankFile',
         summary: 'Write the answer of a bank to a file',
         description:
-          'Returns the file in which the bank answers a sent batch. Nothing is changed until the operator imports it with `openwage payouts import`, or puts it into the inbox of the rail. The same request returns the same bytes. A batch that holds a payment of another partner is `NotFound`, one that is not sent yet a `Conflict`; a kind of file that the rail does not read, and a batch of more than 10,000 payments, are `UnprocessableEntity`.',
+          'Returns the file in which the bank answers a sent batch. Nothing is changed until the operator imports it with `midmonth payouts import`, or puts it into the inbox of the rail. The same request returns the same bytes. A batch that holds a payment of another partner is `NotFound`, one that is not sent yet a `Conflict`; a kind of file that the rail does not read, and a batch of more than 10,000 payments, are `UnprocessableEntity`.',
         params: Type.Object({ batchId: Id('payoutBatch') }),
         body: BankFileAnswers,
         success: {
@@ -72,7 +72,7 @@ export function bankFileRoutes(
           },
           csv: {
             description: 'Returned Bacs credits, in the columns that the rail is configured to read.',
-            example: 'Reference,Amount,Code\r\nOWABCDEFGHIJKLMN,50.00,B\r\n',
+            example: 'Reference,Amount,Code\r\nMMABCDEFGHIJKLMN,50.00,B\r\n',
           },
         },
         problems: ['NotFound', 'UnprocessableEntity'],

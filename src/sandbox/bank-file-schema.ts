@@ -15,7 +15,7 @@ const BankFileOutcome = Type.Object(
         pattern: `^${referencePattern}$`,
         description:
           'A payment of the batch, by the `paymentReference` of its withdrawal. Without it, the outcome is that of all payments that are not named.',
-        examples: ['OWABCDEFGHIJKLMN'],
+        examples: ['MMABCDEFGHIJKLMN'],
       }),
     ),
     outcome: Type.Enum(['accepted', 'pending', 'paid', 'failed', 'returned'], {

@@ -122,7 +122,7 @@ describe('the answers of the bank of a sandbox', () => {
     expect(bankFiles).toEqual([
       {
         ...{ batchId, rail: 'sepa', status: 'sent', valueDate: '2026-03-17', paymentCount: 3 },
-        ...{ controlTotal: { amount: 18_000, currency: 'EUR' }, messageId: expect.stringMatching(/^OWB/) },
+        ...{ controlTotal: { amount: 18_000, currency: 'EUR' }, messageId: expect.stringMatching(/^MMB/) },
         ...{ sentAt: harness.clock.now().toISOString(), formats: ['pain.002', 'camt.054'] },
       },
     ])
@@ -181,7 +181,7 @@ describe('the answers of the bank of a sandbox', () => {
   })
 
   const paid = { outcome: 'paid' }
-  const unknown = 'OWAAAAAAAAAAAAAA'
+  const unknown = 'MMAAAAAAAAAAAAAA'
   test.each<[string, object, (string | [string, RegExp])[]]>([
     [
       'pain.002 cannot say returned',

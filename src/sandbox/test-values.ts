@@ -117,12 +117,12 @@ export const rows: readonly Row[] = [
   problem('ApiKeyRefused', 'nothing', 'This header takes the place of your own.', () => ({
     method: 'GET',
     path: '/v1/tiers',
-    headers: { 'x-api-key': 'ow_test_wrong' },
+    headers: { 'x-api-key': 'mm_test_wrong' },
   })),
   problem('SessionRefused', 'nothing', 'No session has this token.', () => ({
     method: 'GET',
     path: '/v1/me',
-    headers: { authorization: 'Bearer ows_test_wrong' },
+    headers: { authorization: 'Bearer mms_test_wrong' },
   })),
   ...byHeader,
   problem('UnknownPath', 'nothing', 'There is no such path.', () => ({ method: 'GET', path: '/v1/nothing' })),

@@ -33,7 +33,7 @@ export async function ensureInstallationKey(db: Db, { source, now }: { source: K
 export async function openSealer(db: Reader, source: KeySource): Promise<Sealer> {
   const [first, ...rest] = await readRows(db)
   if (first === undefined)
-    throw new SettingsProblem('The database has no key of the installation; run openwage migrate')
+    throw new SettingsProblem('The database has no key of the installation; run midmonth migrate')
   const provider = await openProvider(source)
   const fault = faultOf(provider, { rows: [first, ...rest], place: placeOf(source) })
   if (fault !== undefined || provider === undefined) throw new SettingsProblem(fault)
@@ -53,7 +53,7 @@ function faultOf(
   const found = provider === undefined ? `${place} does not exist` : `${place} holds the key ${provider.id}`
   return (
     `This database needs the installation’s key ${expected.provider}, but ${found}; restore that key from its backup, or ` +
-    'set OPENWAGE_INSTALLATION_KEY_FILE to its path. A new key could not open what the database holds, so none is created'
+    'set MIDMONTH_INSTALLATION_KEY_FILE to its path. A new key could not open what the database holds, so none is created'
   )
 }
 

@@ -24,20 +24,20 @@ export type KeySource = { key: string } | { file: string }
  */
 export function keySourceOf(
   {
-    OPENWAGE_INSTALLATION_KEY: key,
-    OPENWAGE_INSTALLATION_KEY_FILE: file,
-  }: Pick<Settings, 'OPENWAGE_INSTALLATION_KEY' | 'OPENWAGE_INSTALLATION_KEY_FILE'>,
+    MIDMONTH_INSTALLATION_KEY: key,
+    MIDMONTH_INSTALLATION_KEY_FILE: file,
+  }: Pick<Settings, 'MIDMONTH_INSTALLATION_KEY' | 'MIDMONTH_INSTALLATION_KEY_FILE'>,
   { dataDir }: { dataDir: string },
 ): KeySource {
   if (key !== '' && file !== '')
-    throw new SettingsProblem('Set OPENWAGE_INSTALLATION_KEY or OPENWAGE_INSTALLATION_KEY_FILE, not both')
+    throw new SettingsProblem('Set MIDMONTH_INSTALLATION_KEY or MIDMONTH_INSTALLATION_KEY_FILE, not both')
   if (key !== '') return { key }
   return { file: path.resolve(file === '' ? path.join(`${dataDir}-key`, 'installation.key') : file) }
 }
 
 /** Names the place of the key, for messages. */
 export function placeOf(source: KeySource): string {
-  return 'key' in source ? 'OPENWAGE_INSTALLATION_KEY' : source.file
+  return 'key' in source ? 'MIDMONTH_INSTALLATION_KEY' : source.file
 }
 
 /**
@@ -55,7 +55,7 @@ export async function openProvider(source: KeySource): Promise<KeyProvider | und
     )
   const wrapping = createSecretKey(key)
   return {
-    id: createHash('sha256').update('openwage installation key').update(key).digest('hex').slice(0, 16),
+    id: createHash('sha256').update('midmonth installation key').update(key).digest('hex').slice(0, 16),
     wrap: async unwrapped => encrypt(wrapping, unwrapped, wrappingContext),
     unwrap: async wrapped => decrypt(wrapping, wrapped, wrappingContext),
   }
@@ -89,7 +89,7 @@ export async function createKeyFile(file: string): Promise<void> {
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new SettingsProblem(
-      `The key file of the installation cannot be created (${reason}); set OPENWAGE_INSTALLATION_KEY_FILE to a path in a folder that can be written`,
+      `The key file of the installation cannot be created (${reason}); set MIDMONTH_INSTALLATION_KEY_FILE to a path in a folder that can be written`,
       { cause },
     )
   }

@@ -38,7 +38,7 @@ export class Sealer {
     this.keys = new Map(keys.map(({ number, key }) => [number, key]))
     this.currentNumber = (keys.at(-1) ?? keys[0]).number
     // From the first key: browsers stay known when a key is added.
-    this.browserKey = Buffer.from(hkdfSync('sha256', keys[0].key, '', 'openwage tokens of browsers', keyBytes))
+    this.browserKey = Buffer.from(hkdfSync('sha256', keys[0].key, '', 'midmonth tokens of browsers', keyBytes))
   }
 
   seal(plain: string | Buffer, sealed: Sealed): Buffer {
@@ -71,7 +71,7 @@ export class Sealer {
     const key = header[0] === version && header.length === headerBytes ? this.keys.get(header[1] ?? 0) : undefined
     if (key === undefined) throw new Error('The value names an unknown version or key')
     if (this.subkeys.size >= limits.subkeysMax) this.subkeys.clear()
-    const subkey = createSecretKey(Buffer.from(hkdfSync('sha256', key, header, 'openwage sealed values', keyBytes)))
+    const subkey = createSecretKey(Buffer.from(hkdfSync('sha256', key, header, 'midmonth sealed values', keyBytes)))
     this.subkeys.set(name, subkey)
     return subkey
   }

@@ -63,7 +63,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 beforeEach(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'openwage-key-'))
+  folder = await mkdtemp(path.join(tmpdir(), 'midmonth-key-'))
   await sql`delete from installation_keys`.execute(harness.ownerDb)
   return () => rm(folder, { recursive: true })
 })
@@ -112,7 +112,7 @@ test('another key than that of the database is refused, in a file and in the env
     /needs the installation’s key [0-9a-f]{16}, but .*other holds the key/,
   )
   const key = randomBytes(32).toString('base64')
-  await expect(openSealer(harness.db, { key })).rejects.toThrow('but OPENWAGE_INSTALLATION_KEY holds the key')
+  await expect(openSealer(harness.db, { key })).rejects.toThrow('but MIDMONTH_INSTALLATION_KEY holds the key')
 })
 
 test('a key file that others can read, a truncated one and an empty one are refused with a remedy', async () => {
@@ -138,13 +138,13 @@ test('a database moves with its key from the file to the environment', async () 
 })
 
 test('a database that has not been given a key yet names the command that does', async () => {
-  await expect(open()).rejects.toThrow('run openwage migrate')
+  await expect(open()).rejects.toThrow('run midmonth migrate')
 })
 
 test('a folder in which the key file cannot be made is refused with the setting that names another', async () => {
   await writeFile(path.join(folder, 'file'), '')
   await expect(ensure({ file: path.join(folder, 'file', 'installation.key') })).rejects.toThrow(
-    /cannot be created \(.+\); set OPENWAGE_INSTALLATION_KEY_FILE/,
+    /cannot be created \(.+\); set MIDMONTH_INSTALLATION_KEY_FILE/,
   )
 })
 
@@ -152,8 +152,8 @@ test('the key is in the environment, in the file of the setting, or beside the d
   const read = (environment: Record<string, string>) => keySourceOf(readSettings(environment), { dataDir: '/srv/data' })
   const key = randomBytes(32).toString('base64')
   expect(read({})).toEqual({ file: '/srv/data-key/installation.key' })
-  expect(read({ OPENWAGE_INSTALLATION_KEY_FILE: '/etc/key' })).toEqual({ file: '/etc/key' })
-  expect(read({ OPENWAGE_INSTALLATION_KEY: key })).toEqual({ key })
-  expect(() => read({ OPENWAGE_INSTALLATION_KEY: key, OPENWAGE_INSTALLATION_KEY_FILE: '/etc/key' })).toThrow('not both')
-  expect(() => read({ OPENWAGE_INSTALLATION_KEY: key.slice(4) })).toThrow(/OPENWAGE_INSTALLATION_KEY must be like/)
+  expect(read({ MIDMONTH_INSTALLATION_KEY_FILE: '/etc/key' })).toEqual({ file: '/etc/key' })
+  expect(read({ MIDMONTH_INSTALLATION_KEY: key })).toEqual({ key })
+  expect(() => read({ MIDMONTH_INSTALLATION_KEY: key, MIDMONTH_INSTALLATION_KEY_FILE: '/etc/key' })).toThrow('not both')
+  expect(() => read({ MIDMONTH_INSTALLATION_KEY: key.slice(4) })).toThrow(/MIDMONTH_INSTALLATION_KEY must be like/)
 })

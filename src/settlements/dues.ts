@@ -20,11 +20,11 @@ export type Due = {
   receivedAt: Date | null
 }
 
-const referencePrefix = 'OWS'
+const referencePrefix = 'MMS'
 const referenceCharsOfId = 14
 
 /**
- * The reference that the transfer for a settlement must bear: `OWS` and the last 14 characters of the pay cycle's id, in capitals.
+ * The reference that the transfer for a settlement must bear: `MMS` and the last 14 characters of the pay cycle's id, in capitals.
  * Fits every payment scheme, Bacs with its 18 characters included, and is known before the cycle is settled.
  */
 export function referenceOf(payCycleId: string): string {

@@ -36,7 +36,7 @@ const settlementFields = {
   over: count('Members from whom payroll took more.'),
   unknown: count('Members in the settlement who had no deduction.'),
   paymentReference: Type.Union(
-    [Type.String({ pattern: '^OWS[0-9A-Z]{14}$', examples: [referenceOf(exampleId('payCycle'))] }), Type.Null()],
+    [Type.String({ pattern: '^MMS[0-9A-Z]{14}$', examples: [referenceOf(exampleId('payCycle'))] }), Type.Null()],
     {
       description:
         'The reference of the transfer that pays what payroll took to the account of the float. Null if no such transfer is expected, because what payroll took is in the float already.',

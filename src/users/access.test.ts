@@ -162,7 +162,7 @@ describe('a session', () => {
     expect((await harness.call('GET', '/v1/me', { key: null, headers: bearer })).status).toBe(401)
     const member = (await harness.call('POST', '/v1/member-sessions', { body: { memberId, scope: 'withdraw' } })).body
       .token
-    const partner = { 'openwage-partner': harness.partner.id }
+    const partner = { 'midmonth-partner': harness.partner.id }
     for (const token of [harness.key, member, `${admin.token}x`, ''])
       for (const path of ['/v1/tiers', '/console/v1/session'])
         expect(
@@ -170,7 +170,7 @@ describe('a session', () => {
         ).toBe(401)
     const both = { ...pageHeaders(admin.token), ...partner }
     // With a key, the key counts.
-    expect((await harness.call('GET', '/v1/members', { key: 'ow_test_wrong', headers: both })).status).toBe(401)
+    expect((await harness.call('GET', '/v1/members', { key: 'mm_test_wrong', headers: both })).status).toBe(401)
     expect(
       (await harness.call('GET', `/v1/members/${memberId}`, { key: harness.other.key, headers: both })).status,
     ).toBe(404)
@@ -271,7 +271,7 @@ describe('a session', () => {
 
   test('may not be used by a page that another site shows or sends', async () => {
     const browser = new Browser(harness)
-    browser.cookies.set('openwage-console', admin.token)
+    browser.cookies.set('midmonth-console', admin.token)
     const paths = ['/console/v1/sign-out', '/console/v1/invitations', `/console/v1/members/${memberId}/account`]
     for (const path of paths)
       for (const headers of [{ origin: 'https://evil.example' }, { origin: ownOrigin, 'sec-fetch-site': 'cross-site' }])
@@ -280,7 +280,7 @@ describe('a session', () => {
     const hidden = await harness.app.inject({
       method: 'POST',
       url: '/console/v1/sign-out',
-      headers: { host: 'localhost', cookie: `openwage-console=${admin.token}` },
+      headers: { host: 'localhost', cookie: `midmonth-console=${admin.token}` },
     })
     expect(hidden.statusCode).toBe(403)
     expect((await browser.call('GET', '/console/v1/session')).status).toBe(200)

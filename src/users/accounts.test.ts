@@ -28,7 +28,7 @@ test('a user lists their sessions and ends one; another user’s cannot be ended
     expect.objectContaining({ isCurrent: true, method: 'password', address: '127.0.0.1' }),
     expect.objectContaining({ isCurrent: false, userAgent: 'a test' }),
   ])
-  expect(JSON.stringify(sessions)).not.toMatch(/hash|owc_/)
+  expect(JSON.stringify(sessions)).not.toMatch(/hash|mmc_/)
   const stranger = await signIn(harness)
   const path = `/console/v1/sessions/${sessions[1].id}`
   expect((await stranger.call('DELETE', path)).status).toBe(404)
@@ -70,7 +70,7 @@ test('an operator sends a link for a lost password; it works once, leaves the se
   expect((await lost.call('POST', path)).status).toBe(403)
   expect((await operator.call('POST', `/console/v1/users/${operator.user.id}/password-link`)).status).toBe(403)
   const { url } = (await operator.call('POST', path)).body
-  const [, token] = /^http:\/\/localhost\/console\/password#(owl_\w+)$/.exec(url) ?? []
+  const [, token] = /^http:\/\/localhost\/console\/password#(mml_\w+)$/.exec(url) ?? []
   const reset = (newPassword: string) =>
     new Browser(harness).call('POST', '/console/v1/password/reset', { body: { token, newPassword } })
   expect((await reset('short')).status).toBe(400)
@@ -89,7 +89,7 @@ test('an operator sends a link for a lost password; it works once, leaves the se
 async function addTotp(browser: Browser) {
   const begun = await browser.call('POST', '/console/v1/totp', { body: { password } })
   expect(begun.status).toBe(200)
-  expect(begun.body.uri).toMatch(/^otpauth:\/\/totp\/Openwage:user-.*secret=/)
+  expect(begun.body.uri).toMatch(/^otpauth:\/\/totp\/Midmonth:user-.*secret=/)
   const totp = new TOTP({ secret: Secret.fromBase32(begun.body.secret) })
   const code = (seconds = 0) => totp.generate({ timestamp: harness.clock.now().getTime() + seconds * 1_000 })
   const confirmed = await browser.call('POST', '/console/v1/totp/confirm', { body: { code: code() } })
@@ -214,13 +214,13 @@ test('an invitation of a person who has a user needs their session, adds the rol
   const { token } = await invited(admin, { email: mine.user.email, roles: ['support'] }, harness.other.partner.id)
   expect((await accept(new Browser(harness), token)).status).toBe(409)
   const stranger = new Browser(harness)
-  stranger.cookies.set('openwage-console', (await signIn(harness)).token)
+  stranger.cookies.set('midmonth-console', (await signIn(harness)).token)
   expect((await accept(stranger, token)).status).toBe(409)
   const own = new Browser(harness)
   await signInAs(own, mine)
-  const before = own.cookies.get('openwage-console')
+  const before = own.cookies.get('midmonth-console')
   expect((await accept(own, token, {})).body.partners).toHaveLength(2)
-  expect(own.cookies.get('openwage-console')).not.toBe(before)
+  expect(own.cookies.get('midmonth-console')).not.toBe(before)
   expect(await isSignedIn(mine)).toBe(false)
 })
 

@@ -83,7 +83,7 @@ test('each change in the console leaves its rows once, with the user and the req
     const headers = {
       ...pageHeaders(who?.token),
       'x-request-id': `console-${count}`,
-      ...(partner === null ? {} : { 'openwage-partner': partner }),
+      ...(partner === null ? {} : { 'midmonth-partner': partner }),
     }
     const url = path.replace(/:\w+/g, () => values.shift() ?? '')
     const answer = await of.call(method, url, { key: null, headers, ...(body === undefined ? {} : { body }) })
@@ -209,7 +209,7 @@ test('what is refused or changes nothing leaves no row, but a failed sign-in', a
   await refused(admin, 'DELETE', `${user}/identity`, undefined, null)
   await refused(viewer, 'DELETE', '/sessions/uss_123')
   await refused(viewer, 'POST', '/password', { password, newPassword: 'short' })
-  for (const token of [await link('password', viewer.user.id), 'owl_x'])
+  for (const token of [await link('password', viewer.user.id), 'mml_x'])
     await refused(viewer, 'POST', '/password/reset', { token, newPassword: 'short' })
   expect((await admin.call('PATCH', `/console/v1${user}`, { body: { roles: ['viewer'] } })).status).toBe(200)
   const unchanged = { partner: null, body: { isOperator: false } }

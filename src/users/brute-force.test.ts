@@ -37,12 +37,12 @@ const statuses = async (times: number, next: () => Promise<{ status: number }>) 
 test('the right password signs in with a new token, whatever cookie the browser had', async () => {
   const { user } = await signIn(harness, { roles: ['viewer'], password })
   const browser = elsewhere()
-  browser.cookies.set('openwage-console', 'owc_test_planted')
+  browser.cookies.set('midmonth-console', 'mmc_test_planted')
   const answer = await attempt(browser, user.email.toUpperCase(), password)
   expect([answer.status, answer.body.user?.email]).toEqual([200, user.email])
   expect(answer.setCookies).toEqual([
-    expect.stringMatching(/^openwage-console=owc_test_[0-9A-Za-z]{49}; Path=\/; HttpOnly; SameSite=Strict$/),
-    expect.stringMatching(/^openwage-browser=[\w-]{65}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=7776000$/),
+    expect.stringMatching(/^midmonth-console=mmc_test_[0-9A-Za-z]{49}; Path=\/; HttpOnly; SameSite=Strict$/),
+    expect.stringMatching(/^midmonth-browser=[\w-]{65}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=7776000$/),
   ])
   expect((await browser.call('GET', '/console/v1/session')).status).toBe(200)
 })
@@ -65,12 +65,12 @@ test('over https the cookies are bound to the host, and others count for nothing
     })
     expect(signedIn.statusCode).toBe(200)
     const cookies = [signedIn.headers['set-cookie'] ?? []].flat()
-    expect(cookies[0]).toMatch(/^__Host-openwage=owc_test_\w{49}; Path=\/; HttpOnly; SameSite=Strict; Secure$/)
-    expect(cookies[1]).toMatch(/^__Host-openwage-browser=.*; Secure; Max-Age=/)
+    expect(cookies[0]).toMatch(/^__Host-midmonth=mmc_test_\w{49}; Path=\/; HttpOnly; SameSite=Strict; Secure$/)
+    expect(cookies[1]).toMatch(/^__Host-midmonth-browser=.*; Secure; Max-Age=/)
     const get = async (cookie: string) =>
       (await app.inject({ url: '/console/v1/session', headers: { ...headers, cookie } })).statusCode
-    expect(await get(`__Host-openwage=${token}`)).toBe(200)
-    expect(await get(`openwage-console=${token}`)).toBe(401)
+    expect(await get(`__Host-midmonth=${token}`)).toBe(200)
+    expect(await get(`midmonth-console=${token}`)).toBe(401)
   } finally {
     await app.close()
   }
@@ -157,7 +157,7 @@ test('an attacker who fails on purpose does not lock a person out of a browser t
 describe('a flood of sign-ins from a network', () => {
   const address = '127.9.0.1'
   const here = () => new Browser(harness, { address })
-  const cookie = 'openwage-browser'
+  const cookie = 'midmonth-browser'
   /** A browser elsewhere in which the user signs in, moved to the network of the flood. */
   const known = async (user: { email: string }) => {
     const own = elsewhere()
@@ -168,7 +168,7 @@ describe('a flood of sign-ins from a network', () => {
   }
   /** Unknown links, because they cost no hash. */
   const knock = (browser: Browser) =>
-    browser.call('POST', '/console/v1/sign-in/link', { body: { token: `owl_test_${'0'.repeat(49)}` } })
+    browser.call('POST', '/console/v1/sign-in/link', { body: { token: `mml_test_${'0'.repeat(49)}` } })
   const flood = async (browserOf: () => Browser = here) => {
     const found = await statuses(101, () => knock(browserOf()))
     expect([found.slice(0, 100).includes(429), found[100]]).toEqual([false, 429])
@@ -183,7 +183,7 @@ describe('a flood of sign-ins from a network', () => {
     // Unknown sessions use up the limit of lookups too.
     for (let guess = 0; guess < 50; guess++) {
       const guesser = here()
-      guesser.cookies.set('openwage-console', `owc_test_${guess}`)
+      guesser.cookies.set('midmonth-console', `mmc_test_${guess}`)
       await guesser.call('GET', '/console/v1/session')
     }
     expect((await attempt(own, user.email, password)).status).toBe(200)

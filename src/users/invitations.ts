@@ -23,7 +23,7 @@ export type Invitation = {
 const lifeMs = 7 * 86_400_000
 // Of one partner, or of the installation.
 const pendingMax = 1_000
-const prefix = 'owi_'
+const prefix = 'mmi_'
 const columns = sql.raw('id, email, partner_id, roles, invited_by, created_at, expires_at')
 
 /**

@@ -5,7 +5,7 @@ import { generateSecret, hasChecksum, hashOf } from '../secrets.ts'
 /** What a one-time link is for. */
 export type LinkPurpose = 'sign_in' | 'password' | 'set_up'
 
-const prefix = 'owl_'
+const prefix = 'mml_'
 
 /**
  * Creates a one-time link.

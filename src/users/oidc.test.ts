@@ -3,13 +3,13 @@ import { signInFaults } from '../../packages/console/src/sign-in-faults.ts'
 import { Browser, signIn } from '../../test/console.ts'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { type Person, startOpenIdProvider } from '../../test/openid-provider.ts'
-import { openwageHere } from '../../test/program/program.ts'
+import { midmonthHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { unlink } from './identities.ts'
 import { type Grant, type OidcSettings, oidcFaults } from './oidc.ts'
 import { createUser } from './users.ts'
 
-const client = { clientId: 'openwage', clientSecret: 'asecret' }
+const client = { clientId: 'midmonth', clientSecret: 'asecret' }
 let provider: Awaited<ReturnType<typeof startOpenIdProvider>>
 let byInvitation: Harness
 let byGroup: Harness
@@ -221,13 +221,13 @@ test('a user with two identities from an earlier version keeps both until a comm
   await byGroup.db.insertInto('userIdentities').values(earlier).execute()
   expect(await through(new Browser(byGroup), { ...person, subject: earlier.subject })).toBe('/console')
 
-  const unlink = async () => (await openwageHere(['admin', 'unlink', email], byGroup.settings)).stdout
+  const unlink = async () => (await midmonthHere(['admin', 'unlink', email], byGroup.settings)).stdout
   expect(await unlink()).toBe(`Unlinked ${email} from the OpenID provider.\n`)
   expect(await unlink()).toBe(`${email} is not linked to the OpenID provider.\n`)
   const entries = await list(byGroup.db, { filter: { actions: ['user.remove_identity'], resourceId: userId }, take: 9 })
   expect(entries).toMatchObject([{ actorKind: 'cli', details: { issuers: [provider.issuer] } }])
   expect((await browser.call('GET', '/console/v1/session')).status).toBe(401)
-  const signOut = await openwageHere(['admin', 'sign-out', email], byGroup.settings)
+  const signOut = await midmonthHere(['admin', 'sign-out', email], byGroup.settings)
   expect(signOut.stdout, 'there is none left to end').toBe(`Ended 0 sessions of ${email}.\n`)
   const [last] = await list(byGroup.db, { filter: { resourceId: userId }, take: 1 })
   expect(last).toEqual(entries[0])
@@ -313,7 +313,7 @@ test('an answer that the browser did not ask for is refused: a wrong state, none
 
   const attacker = new Browser(byGroup)
   const started = await attacker.call('GET', '/console/v1/oidc/start')
-  expect(String(started.setCookies)).toMatch(/^openwage-oidc=[\w-]+; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/)
+  expect(String(started.setCookies)).toMatch(/^midmonth-oidc=[\w-]+; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/)
   const back = provider.authorize(String(started.headers.location), person)
   const victim = new Browser(byGroup)
   const open = async (browser: Browser) => (await browser.call('GET', back.pathname + back.search)).headers.location

@@ -164,7 +164,7 @@ test('of many sign-ins at once a user keeps as many sessions as are allowed', as
 test('a flood of links that do not exist costs no hash of a password, so signing in goes on', async () => {
   const link = (path: string, more: object) =>
     new Browser(harness, { address: '127.9.9.9' }).call('POST', path, {
-      body: { token: generateSecret('owl_'), ...more },
+      body: { token: generateSecret('mml_'), ...more },
     })
   const user = { email: newEmail(), name: 'Ada', password }
   const floods = Array.from({ length: 45 }, () => [

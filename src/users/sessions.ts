@@ -33,8 +33,8 @@ export type UserSession = {
 /** A user who is signed in. */
 export type SignedIn = { user: User & { hasTotp: boolean }; session: UserSession }
 
-const prefixes = { sandbox: 'owc_test_', live: 'owc_live_' } as const
-const tokenPattern = new RegExp(`^owc_(test|live)_${secretPattern}$`)
+const prefixes = { sandbox: 'mmc_test_', live: 'mmc_live_' } as const
+const tokenPattern = new RegExp(`^mmc_(test|live)_${secretPattern}$`)
 
 /**
  * Creates a session with a new token. A token is never taken from a request, so a token that an

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { readSettings } from '../config.ts'
 import { readConsoleSettings } from './settings.ts'
 
-const issuer = { OPENWAGE_OIDC_ISSUER: 'https://login.example.com/staff', OPENWAGE_OIDC_CLIENT_ID: 'openwage' }
+const issuer = { MIDMONTH_OIDC_ISSUER: 'https://login.example.com/staff', MIDMONTH_OIDC_CLIENT_ID: 'midmonth' }
 const read = (environment: Record<string, string>) => readConsoleSettings(readSettings(environment))
 
 test('without settings people sign in with a password', () => {
@@ -10,8 +10,8 @@ test('without settings people sign in with a password', () => {
 })
 
 test('the groups of the provider are read as operators and as roles with partners', () => {
-  const OPENWAGE_OIDC_ROLES = '{"ops":["operator"],"cn=acme,dc=example":["payroll@par_1","support@par_2"]}'
-  expect(read({ ...issuer, OPENWAGE_OIDC_ROLES }).oidc?.rolesOfGroups).toEqual(
+  const MIDMONTH_OIDC_ROLES = '{"ops":["operator"],"cn=acme,dc=example":["payroll@par_1","support@par_2"]}'
+  expect(read({ ...issuer, MIDMONTH_OIDC_ROLES }).oidc?.rolesOfGroups).toEqual(
     new Map<string, unknown>([
       ['ops', ['operator']],
       [
@@ -32,13 +32,13 @@ test.each([
   '{"ops":["root"]}',
   '{"ops":["admin"]}',
   '{"ops":["owner@par_1"]}',
-])('%s is refused as groups', OPENWAGE_OIDC_ROLES => {
-  expect(() => read({ ...issuer, OPENWAGE_OIDC_ROLES })).toThrow(/^OPENWAGE_OIDC_ROLES must be a JSON object/)
+])('%s is refused as groups', MIDMONTH_OIDC_ROLES => {
+  expect(() => read({ ...issuer, MIDMONTH_OIDC_ROLES })).toThrow(/^MIDMONTH_OIDC_ROLES must be a JSON object/)
 })
 
 test('in live mode the provider must be reached over https', () => {
-  const plain = { ...issuer, OPENWAGE_OIDC_ISSUER: 'http://login.example.com' }
+  const plain = { ...issuer, MIDMONTH_OIDC_ISSUER: 'http://login.example.com' }
   expect(read(plain).oidc?.issuer).toBe('http://login.example.com')
-  expect(() => read({ ...plain, OPENWAGE_MODE: 'live' })).toThrow(/must begin with https/)
-  expect(() => read({ OPENWAGE_OIDC_ISSUER: 'https://login.example.com' })).toThrow(/requires OPENWAGE_OIDC_CLIENT_ID/)
+  expect(() => read({ ...plain, MIDMONTH_MODE: 'live' })).toThrow(/must begin with https/)
+  expect(() => read({ MIDMONTH_OIDC_ISSUER: 'https://login.example.com' })).toThrow(/requires MIDMONTH_OIDC_CLIENT_ID/)
 })

@@ -14,17 +14,17 @@ export function readConsoleSettings(settings: Settings): ConsoleSettings {
 }
 
 function readOidc(settings: Settings): OidcSettings | null {
-  const { OPENWAGE_OIDC_ISSUER: issuer, OPENWAGE_OIDC_CLIENT_ID: clientId } = settings
+  const { MIDMONTH_OIDC_ISSUER: issuer, MIDMONTH_OIDC_CLIENT_ID: clientId } = settings
   if (issuer === '') return null
-  if (clientId === '') throw new SettingsProblem('OPENWAGE_OIDC_ISSUER requires OPENWAGE_OIDC_CLIENT_ID')
-  if (new URL(issuer).protocol === 'http:' && settings.OPENWAGE_MODE === 'live')
-    throw new SettingsProblem('OPENWAGE_OIDC_ISSUER must begin with https:// in live mode')
+  if (clientId === '') throw new SettingsProblem('MIDMONTH_OIDC_ISSUER requires MIDMONTH_OIDC_CLIENT_ID')
+  if (new URL(issuer).protocol === 'http:' && settings.MIDMONTH_MODE === 'live')
+    throw new SettingsProblem('MIDMONTH_OIDC_ISSUER must begin with https:// in live mode')
   return {
     issuer,
     clientId,
-    clientSecret: settings.OPENWAGE_OIDC_CLIENT_SECRET,
-    groupsClaim: settings.OPENWAGE_OIDC_GROUPS_CLAIM,
-    rolesOfGroups: settings.OPENWAGE_OIDC_ROLES === '' ? null : readGroups(settings.OPENWAGE_OIDC_ROLES),
+    clientSecret: settings.MIDMONTH_OIDC_CLIENT_SECRET,
+    groupsClaim: settings.MIDMONTH_OIDC_GROUPS_CLAIM,
+    rolesOfGroups: settings.MIDMONTH_OIDC_ROLES === '' ? null : readGroups(settings.MIDMONTH_OIDC_ROLES),
   }
 }
 
@@ -59,6 +59,6 @@ function readGrant(text: unknown): 'operator' | { partnerId: string; role: Role 
 
 function wrongGroups(): SettingsProblem {
   return new SettingsProblem(
-    'OPENWAGE_OIDC_ROLES must be a JSON object of groups, like {"payroll-team":["payroll@par_…"],"operations":["operator"]}',
+    'MIDMONTH_OIDC_ROLES must be a JSON object of groups, like {"payroll-team":["payroll@par_…"],"operations":["operator"]}',
   )
 }

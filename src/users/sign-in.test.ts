@@ -43,7 +43,7 @@ test('the link of a sandbox signs in once, as an operator who sees every partner
       expiresAt: '2026-03-10T21:00:00.000Z',
     },
   ])
-  expect(first.cookie).toMatch(/^openwage-console=owc_test_[0-9A-Za-z]{49}; Path=\/; HttpOnly; SameSite=Strict$/)
+  expect(first.cookie).toMatch(/^midmonth-console=mmc_test_[0-9A-Za-z]{49}; Path=\/; HttpOnly; SameSite=Strict$/)
   expect((await session(first.token)).body).toEqual(first.body)
 
   const again = await open(link)

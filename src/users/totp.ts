@@ -27,7 +27,7 @@ export async function begin(
      where id = ${user.id} and totp_confirmed_at is null
     returning 1`.execute(tx)
   if (rows.length === 0) throw problem('Conflict', 'You have a second factor; remove it first')
-  return { secret: secret.base32, uri: new TOTP({ issuer: 'Openwage', label: user.email, secret }).toString() }
+  return { secret: secret.base32, uri: new TOTP({ issuer: 'Midmonth', label: user.email, secret }).toString() }
 }
 
 /**

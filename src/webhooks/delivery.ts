@@ -266,7 +266,7 @@ export class Delivery {
     const isTest = reason === 'test'
     const outcome = await this.context.sender.send({
       ...{ url, keys, id: eventId, body },
-      headers: isTest ? { ...headers, 'openwage-test': 'true' } : headers,
+      headers: isTest ? { ...headers, 'midmonth-test': 'true' } : headers,
     })
     // Cut off by `stop`, which says nothing about the endpoint.
     if (this.isAbandoned) throw new Error('stopped while a request was in flight; it will be made again')

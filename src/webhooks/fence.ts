@@ -96,7 +96,7 @@ export class Fence {
 
   private judgeLoopback(port: number): void {
     if (!this.rules.allowsLoopback)
-      throw new TargetRefused('must not lead to this machine, unless OPENWAGE_WEBHOOK_LOOPBACK allows it')
+      throw new TargetRefused('must not lead to this machine, unless MIDMONTH_WEBHOOK_LOOPBACK allows it')
     if (this.rules.refusedPorts.includes(port)) throw new TargetRefused('must not lead to the database of the service')
   }
 }

@@ -239,7 +239,7 @@ export function webhookRoutes(app: App, context: ApiContext, fence = defaultFenc
         tag,
         summary: 'Send a test to a webhook endpoint',
         description:
-          'Sends a made-up event of a type that you choose, with the header `openwage-test: true`. It is attempted once, also if the endpoint is disabled. Read the delivery at `location` to see the answer.',
+          'Sends a made-up event of a type that you choose, with the header `midmonth-test: true`. It is attempted once, also if the endpoint is disabled. Read the delivery at `location` to see the answer.',
         params,
         body: WebhookTest,
         success: { status: 202, description: 'The delivery of the test.', schema: WebhookDelivery, headers: location },

@@ -103,7 +103,7 @@ test('retry-after is read as seconds or as a date', () => {
 })
 
 test('headers of the service and of the connection cannot be chosen', () => {
-  for (const name of ['Webhook-Id', 'content-length', 'Host', 'transfer-encoding', 'openwage-test', 'user-agent'])
+  for (const name of ['Webhook-Id', 'content-length', 'Host', 'transfer-encoding', 'midmonth-test', 'user-agent'])
     expect(reservedHeaders.test(name), name).toBe(true)
   for (const name of ['authorization', 'x-hostname', 'x-webhook-id'])
     expect(reservedHeaders.test(name), name).toBe(false)

@@ -137,4 +137,4 @@ export function parseRetryAfter(header: string | string[] | undefined, nowMs: nu
 
 /** Headers that the service sets itself, or that belong to the connection. */
 export const reservedHeaders =
-  /^(webhook-.*|openwage-.*|content-.*|proxy-.*|user-agent|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect)$/i
+  /^(webhook-.*|midmonth-.*|content-.*|proxy-.*|user-agent|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect)$/i

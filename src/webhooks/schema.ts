@@ -18,7 +18,7 @@ const settings = {
     maxLength: 2048,
     description:
       'Where deliveries are sent: an https URL, or http in a sandbox, without user name, password and fragment. It must not lead to a private or reserved address.',
-    examples: ['https://example.com/openwage'],
+    examples: ['https://example.com/midmonth'],
   }),
   description: Type.Union([Type.String({ maxLength: 200 }), Type.Null()], { description: 'For your own use.' }),
   types: Type.Array(Type.Enum(['*', ...groups, ...eventTypes], { title: 'EventTypePattern', type: 'string' }), {
@@ -40,7 +40,7 @@ const settings = {
       maxProperties: 10,
       additionalProperties: false,
       description:
-        'Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `openwage-…`, `content-…`, and those of the connection.',
+        'Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `midmonth-…`, `content-…`, and those of the connection.',
       examples: [{ authorization: 'Bearer 0e4f' }],
     },
   ),

@@ -96,7 +96,7 @@ export class Sender {
     return {
       ...headers,
       'content-type': 'application/json',
-      'user-agent': 'openwage',
+      'user-agent': 'midmonth',
       'webhook-id': id,
       'webhook-timestamp': String(sentAt),
       'webhook-signature': sign(keys, { id, sentAt, body }),

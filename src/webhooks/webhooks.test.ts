@@ -178,7 +178,7 @@ describe('a delivery', () => {
       await delivery.deliverDue()
       const request = receiver.received.at(-1)
       if (request === undefined) throw new Error('Nothing was received')
-      expect(request.headers).toMatchObject({ 'openwage-test': 'true', 'webhook-id': test })
+      expect(request.headers).toMatchObject({ 'midmonth-test': 'true', 'webhook-id': test })
       const event = verify(secret, request)
       expect(event).toEqual({ id: test, type, timestamp: expect.any(String), sequence: 1, data: expect.anything() })
       expect(ajv.validate(catalogue[type as EventType].data, event.data), type).toBe(true)

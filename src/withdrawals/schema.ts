@@ -230,7 +230,7 @@ const details = {
     description:
       'When the money is expected in the account. With a bank that takes files: once the withdrawal is submitted, the end of the day on which the money should arrive. With the simulated bank: the end of the hold while the withdrawal is `held`. Otherwise null.',
   }),
-  paymentReference: Type.Union([Type.String({ examples: ['OWK7Q2MZ4TB5XJ3A'] }), Type.Null()], {
+  paymentReference: Type.Union([Type.String({ examples: ['MMK7Q2MZ4TB5XJ3A'] }), Type.Null()], {
     description:
       'The end-to-end reference of the payment at the bank, which the member’s bank statement may show. Null until the withdrawal is submitted.',
   }),

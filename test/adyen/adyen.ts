@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 // Runs the tests of the rail once more, with everything that the rail sends and the server answers validated against the
 // vendor's OpenAPI documents. They are not part of this repository: the first argument is their folder.
 const documents = path.resolve(process.argv[2] ?? fileURLToPath(new URL('../../../shared/adyen', import.meta.url)))
-const folder = mkdtempSync(path.join(tmpdir(), 'openwage-adyen-counts-'))
+const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-adyen-counts-'))
 const counts = path.join(folder, 'counts.txt')
 try {
   const { status } = spawnSync('npx', ['vitest', 'run', '--no-file-parallelism', 'src/payouts/rails/adyen'], {

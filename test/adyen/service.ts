@@ -255,7 +255,7 @@ export async function startAdyen({
   function answerOf({ id, info }: Transfer) {
     return {
       id,
-      accountHolder: { description: 'Openwage', id: 'AH00000000000000000000001' },
+      accountHolder: { description: 'Midmonth', id: 'AH00000000000000000000001' },
       amount: info.amount,
       balanceAccount: { description: 'Float', id: info.balanceAccountId },
       category: 'bank',

@@ -30,7 +30,7 @@ export async function setUpAdyen({
   const harness = await startHarness({ bankOf: paid => (paid === currency ? 'connected' : 'simulated') })
   const { db, batchDb, withCopying, clock, sealer } = harness
   const service = await startAdyen({ now: clock.now })
-  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-adyen-'))
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-adyen-'))
   const secret = async (name: string, text: string) => {
     const file = path.join(folder, name)
     await writeFile(file, text, { mode: 0o600 })

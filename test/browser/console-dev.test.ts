@@ -8,7 +8,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 let pages: ConsolePages
 
-const secretOn = async (page: Page) => (await page.getByText(/^ow_test_\w{20,}$/).textContent()) ?? ''
+const secretOn = async (page: Page) => (await page.getByText(/^mm_test_\w{20,}$/).textContent()) ?? ''
 const statusWith = async (key: string, path = '/v1/members') => (await pages.harness.call('GET', path, { key })).status
 
 describe.skipIf(executablePath === undefined)('the developer’s console', () => {
@@ -187,7 +187,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     const withoutScript = await context.newPage()
     await withoutScript.route('**/*.js', route => route.abort())
     await withoutScript.goto(`${origin}/console/${harness.partner.id}/withdrawals`)
-    await withoutScript.getByText('Openwage', { exact: true }).waitFor()
+    await withoutScript.getByText('Midmonth', { exact: true }).waitFor()
     await withoutScript.getByRole('status', { name: 'Loading' }).waitFor()
     await expectAccessible(withoutScript)
     await context.close()

@@ -79,7 +79,7 @@ describe.skipIf(executablePath === undefined)('a new live installation', () => {
 
     await page.getByRole('button', { name: 'New key' }).click()
     await dialog.getByRole('button', { name: 'Create the key' }).click()
-    const key = (await dialog.getByText(/^ow_live_/).textContent()) ?? ''
+    const key = (await dialog.getByText(/^mm_live_/).textContent()) ?? ''
     await expectAccessible(page)
     const tiers = await harness.call('GET', '/v1/tiers', { key })
     expect(tiers.status, tiers.text).toBe(200)

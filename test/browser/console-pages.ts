@@ -34,7 +34,7 @@ export async function startConsole(options: Parameters<typeof startHarness>[0] =
       const context = await browser.newContext({ ...desk, ...options })
       const token = await signIn(harness, reader)
       await context.addCookies([
-        { name: 'openwage-console', value: token, url: origin, httpOnly: true, sameSite: 'Strict' },
+        { name: 'midmonth-console', value: token, url: origin, httpOnly: true, sameSite: 'Strict' },
       ])
       const page = await context.newPage()
       const found: string[] = []

@@ -164,7 +164,7 @@ const day = () => pages.harness.clock.now().toISOString().slice(0, 10)
 
 describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
   beforeAll(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'openwage-console-payouts-'))
+    folder = mkdtempSync(path.join(tmpdir(), 'midmonth-console-payouts-'))
     const file = path.join(folder, 'rails.json')
     writeFileSync(file, JSON.stringify(configured))
     rails = readRails(file).files
@@ -258,7 +258,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await says(other, /^File downloaded by you$/)
     await says(other, 'Counts as sent to the bank')
     expect(await other.getByRole('button', { name: 'Hold' }).count()).toBe(0)
-    expect(await other.getByRole('button', { name: /^Remove OW/ }).count()).toBe(0)
+    expect(await other.getByRole('button', { name: /^Remove MM/ }).count()).toBe(0)
     await close(other)
   })
 
@@ -419,7 +419,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       entry('X-1', 'CRDT', 250_000n),
       entry('X-2', 'DBIT', 390n),
       // The bank has cut the reference off.
-      entry('X-3', 'CRDT', 5_000n, transaction({ reference: 'OWCUTOFF', returned: { reason: 'MS03' } })),
+      entry('X-3', 'CRDT', 5_000n, transaction({ reference: 'MMCUTOFF', returned: { reason: 'MS03' } })),
     ]
     const floatBefore = await eurFloat()
     const found = accountReport(message('C053-X'), { kind: 'camt.053', iban: ownIban, entries })

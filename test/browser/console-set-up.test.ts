@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { liveSettings, newDatabase, openwage, type Service, start, tidyUp } from '../program/program.ts'
+import { liveSettings, midmonth, newDatabase, type Service, start, tidyUp } from '../program/program.ts'
 import { executablePath, expectAccessible, launch } from './chromium.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -31,18 +31,18 @@ describe.skipIf(executablePath === undefined)('an empty live installation', () =
 
   test('is set up with the link in the log: the first operator, who invites the second', async () => {
     const live = await start({ ...(await newDatabase()), ...(await liveSettings()) })
-    const [link = ''] = /http:\S+\/console\/set-up#owl_\w+/.exec(live.log()) ?? []
+    const [link = ''] = /http:\S+\/console\/set-up#mml_\w+/.exec(live.log()) ?? []
 
     const stranger = await newBrowser()
     await stranger.goto(`${live.address}/console`)
-    await stranger.getByRole('heading', { name: 'Set up Openwage' }).waitFor()
-    await stranger.getByText('openwage admin create').waitFor()
+    await stranger.getByRole('heading', { name: 'Set up Midmonth' }).waitFor()
+    await stranger.getByText('midmonth admin create').waitFor()
     await expectAccessible(stranger)
 
     const first = await newBrowser()
     await first.goto(link)
     await first.getByRole('heading', { name: 'Set up the console' }).waitFor()
-    expect(first.url()).not.toContain('owl_')
+    expect(first.url()).not.toContain('mml_')
     await expectAccessible(first)
     await first.getByLabel('E-mail address').fill('ada@example.com')
     await choosePassword(first, 'Ada Lovelace', 'Become the operator')
@@ -65,7 +65,7 @@ describe.skipIf(executablePath === undefined)('an empty live installation', () =
     expect(await second.getByText('takes two operators').count()).toBe(0)
 
     await stranger.reload()
-    await stranger.getByRole('heading', { name: 'Sign in to Openwage' }).waitFor()
+    await stranger.getByRole('heading', { name: 'Sign in to Midmonth' }).waitFor()
     await live.stop()
   })
 
@@ -75,7 +75,7 @@ describe.skipIf(executablePath === undefined)('an empty live installation', () =
   ])('is set up with the link of admin create %s', async (_, options) => {
     const settings = { ...(await newDatabase()), ...(await liveSettings()) }
     const live: Service = await start(settings)
-    const made = await openwage(['admin', 'create', 'ada@example.com', ...options], settings)
+    const made = await midmonth(['admin', 'create', 'ada@example.com', ...options], settings)
     const page = await newBrowser()
     await page.goto(/http:\S+/.exec(made.stdout)?.[0] ?? '')
     await choosePassword(page, 'Ada Lovelace', 'Accept')

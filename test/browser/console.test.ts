@@ -24,7 +24,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await page.reload()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await page.getByRole('button', { name: 'Sign out' }).click()
-    await page.getByRole('heading', { name: 'Sign in to Openwage' }).waitFor()
+    await page.getByRole('heading', { name: 'Sign in to Midmonth' }).waitFor()
     await expectAccessible(page)
     await page.goto('about:blank')
     await page.goto(`${origin}/console/sign-in#${token}`)

@@ -23,7 +23,7 @@ describe.skipIf(executablePath === undefined)('the example of a gig platform', (
     const port = await freePort()
     const env = {
       ...baseEnvironment,
-      ...{ OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key, PORT: String(port) },
+      ...{ MIDMONTH_URL: service.address, MIDMONTH_API_KEY: service.key, PORT: String(port) },
     }
     // In a separate group, so that npm and its child end together.
     example = spawn('npm', ['run', 'example'], {
@@ -71,9 +71,9 @@ describe.skipIf(executablePath === undefined)('the example of a gig platform', (
     await page.getByRole('button', { name: 'Continue' }).click()
     await page.getByRole('heading', { name: 'Check your withdrawal' }).waitFor()
     if (screenshots)
-      await page.locator('openwage-withdraw').screenshot({ path: `${screenshots}/gig-platform-embedded.png` })
+      await page.locator('midmonth-withdraw').screenshot({ path: `${screenshots}/gig-platform-embedded.png` })
     // The rule above the total is straight.
-    const total = page.locator('openwage-withdraw dl .total')
+    const total = page.locator('midmonth-withdraw dl .total')
     const tops = await total.evaluateAll(parts => parts.map(part => part.getBoundingClientRect().top))
     expect(tops).toHaveLength(2)
     expect(tops[0]).toBe(tops[1])
@@ -115,7 +115,7 @@ describe.skipIf(executablePath === undefined)('the example of a gig platform', (
   })
 
   test('refuses a webhook that is not signed', async () => {
-    const response = await fetch(`${url}webhooks/openwage`, { method: 'POST', body: '{}' })
+    const response = await fetch(`${url}webhooks/midmonth`, { method: 'POST', body: '{}' })
     expect(response.status).toBe(401)
   })
 })

@@ -39,10 +39,10 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
   // What a partner writes: the script, the element, and where tokens come from.
   const partnersPage = () => `<!doctype html><html lang="en-GB"><meta charset="utf-8"><title>Shifts</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
-<main><h1>Shifts</h1><openwage-withdraw></openwage-withdraw></main>
-<script src="${apiUrl}/components/openwage-withdraw.js"></script>
+<main><h1>Shifts</h1><midmonth-withdraw></midmonth-withdraw></main>
+<script src="${apiUrl}/components/midmonth-withdraw.js"></script>
 <script>
-  document.querySelector('openwage-withdraw').addEventListener('openwage-token-needed', async event => {
+  document.querySelector('midmonth-withdraw').addEventListener('midmonth-token-needed', async event => {
     event.preventDefault()
     const element = event.target
     element.token = await (await fetch('/token')).text()
@@ -187,7 +187,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     const page = await openPartnersPage(await harness.addMember({ available: 20_000 }))
     await page.getByRole('textbox', { name: 'Amount' }).waitFor()
     const focused = () =>
-      page.evaluate<string>("document.querySelector('openwage-withdraw').shadowRoot.activeElement.textContent")
+      page.evaluate<string>("document.querySelector('midmonth-withdraw').shadowRoot.activeElement.textContent")
     await page.keyboard.press('Tab')
     await page.keyboard.type('abc')
     await page.keyboard.press('Enter')

@@ -79,7 +79,7 @@ async function found(of: BankBooks): Promise<string[]> {
       .filter(each => !before[kind as keyof Findings].includes(each))
       .map(
         each =>
-          `${kind}: ${each.replaceAll(/OWB\w+\.xml|OW[A-Z2-7]{14}|\b[a-z]{1,4}_[0-9a-z]{20,}|[0-9a-f]{64}/g, '…')}`,
+          `${kind}: ${each.replaceAll(/MMB\w+\.xml|MM[A-Z2-7]{14}|\b[a-z]{1,4}_[0-9a-z]{20,}|[0-9a-f]{64}/g, '…')}`,
       ),
   )
 }
@@ -141,12 +141,12 @@ test.each<[string, (books: BankBooks) => Partial<BankBooks>, string[]]>([
   ],
   [
     'a file of no batch',
-    ({ files }) => ({ files: [...files, { name: 'OWBX.xml', messageId: 'OWBX', sha256: '' }] }),
+    ({ files }) => ({ files: [...files, { name: 'MMBX.xml', messageId: 'MMBX', sha256: '' }] }),
     ['misread: the file … is of no batch'],
   ],
   [
     'an answer that was swallowed',
-    ({ lies }) => ({ lies: [...lies, { kind: 'unmatched', reference: 'OWAAAAAAAAAAAAAA' }] }),
+    ({ lies }) => ({ lies: [...lies, { kind: 'unmatched', reference: 'MMAAAAAAAAAAAAAA' }] }),
     ['misread: exceptions of kind unmatched about … is 0, recomputed 1'],
   ],
   [

@@ -166,7 +166,7 @@ export function startBank(folder: string, random: Random): Bank {
     if (random.chance(0.15)) lie('contradiction', reference, report(messageId, 'PART', [victim]), booked)
     if (random.chance(0.15)) lie('amount', reference, debit(reference, amount + 1n), undefined)
     if (random.chance(0.1)) {
-      const stranger = `OW${'A'.repeat(8)}${base32(serial)}`
+      const stranger = `MM${'A'.repeat(8)}${base32(serial)}`
       lie('unmatched', stranger, debit(stranger, amount), undefined)
     }
   }

@@ -58,10 +58,10 @@ async function run(payer: Payer): Promise<boolean> {
     ofPostgres: Math.ceil((kills * 2) / 5 / share),
   }
   console.log(
-    `seed ${seed}, ${isFiles ? 'a bank that takes files' : 'the simulated bank'}: ${ofProgram} kills of Openwage, ` +
+    `seed ${seed}, ${isFiles ? 'a bank that takes files' : 'the simulated bank'}: ${ofProgram} kills of Midmonth, ` +
       `${ofPostgres} of PostgreSQL${isFiles ? `, up to ${atFiles} at files` : ''}, ${cpus().length} cores`,
   )
-  const folder = path.join(tmpdir(), `openwage-crash-${payer}-${seed}-${process.pid}`)
+  const folder = path.join(tmpdir(), `midmonth-crash-${payer}-${seed}-${process.pid}`)
   const logs = path.join(folder, 'logs')
   mkdirSync(folder, { mode: 0o755 })
   mkdirSync(logs)
@@ -69,10 +69,10 @@ async function run(payer: Payer): Promise<boolean> {
   const postgres = await createPostgres({ folder, logs })
   await postgres.start()
   const databaseUrl = postgres.url
-  await runCommand(databaseUrl, ['migrate'], { DATABASE_OWNER_URL: postgres.ownerUrl })
+  await runCommand(databaseUrl, ['migrate'], { DATABASE_MMNER_URL: postgres.ownerUrl })
   const bankFolder = path.join(folder, 'bank')
   const files = isFiles ? { folder: bankFolder, bank: startBank(bankFolder, randomOf(seed, 'bank')) } : undefined
-  const settings: Record<string, string> = isFiles ? { OPENWAGE_RAILS: writeRails(folder, bankFolder) } : {}
+  const settings: Record<string, string> = isFiles ? { MIDMONTH_RAILS: writeRails(folder, bankFolder) } : {}
   const processes = (['API', 'worker'] as const).flatMap(role =>
     [1, 2].map(number =>
       keepRunning(`${role}-${number}`, role, { databaseUrl, logs, settings, aheadMs: isFiles ? aheadMs : 0 }),
@@ -131,7 +131,7 @@ async function crash(stage: Stage): Promise<boolean> {
   // The product's own check runs as well. If only one of the two finds an error, the other has a bug.
   const verify = await runCommand(databaseUrl, ['ledger', 'verify']).then(
     () => [],
-    error => [`openwage ledger verify: ${error.stdout} ${error.stderr}`],
+    error => [`midmonth ledger verify: ${error.stdout} ${error.stderr}`],
   )
   const books = files?.bank.books
   const audited = await audit(databaseUrl, { log, accepted: receiver.accepted, books })

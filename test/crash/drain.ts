@@ -64,7 +64,7 @@ async function operate(
   { databaseUrl, settings }: { databaseUrl: string; settings: Record<string, string> },
 ): Promise<void> {
   const { rows } = await client.query<{ command: string[] }>(undecided)
-  const both = { ...settings, OPENWAGE_APPROVAL_LOGINS: 'any' }
+  const both = { ...settings, MIDMONTH_APPROVAL_LOGINS: 'any' }
   // Refused if the worker or the bank was faster; what is still undecided comes up again.
   for (const { command } of rows)
     for (const person of ['Ada', 'Grace'])

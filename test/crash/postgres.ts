@@ -13,7 +13,7 @@ import {
   run,
   serverUser,
   superuser,
-} from '@openwage/embedded-postgres'
+} from '@midmonth/embedded-postgres'
 import pg from 'pg'
 import { names } from '../../src/database/embedded.ts'
 
@@ -39,7 +39,7 @@ export async function createPostgres({ folder, logs }: { folder: string; logs: s
   const sockets = path.join(folder, 'sockets')
   // Shown in the command line of every process of the server, even after its parent has exited.
   const clusterName = path.basename(folder)
-  const urlOf = (role: keyof typeof names.roles) => `postgres://${names.roles[role]}@localhost/openwage?host=${sockets}`
+  const urlOf = (role: keyof typeof names.roles) => `postgres://${names.roles[role]}@localhost/midmonth?host=${sockets}`
   const [url, ownerUrl] = [urlOf('app'), urlOf('owner')]
   const user = serverUser(pgdata)
   const binaries = await prepareBinaries(findPackage(), { dataDir: folder, user })

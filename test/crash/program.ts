@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { keySettings } from '../installation-key.ts'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
-const command = path.join(checkout, 'cli/openwage.ts')
+const command = path.join(checkout, 'cli/midmonth.ts')
 const laterClock = fileURLToPath(new URL('later.ts', import.meta.url))
 // A start without PostgreSQL fails. Like a service manager, retries after a moment.
 const restartMs = 250
@@ -17,7 +17,7 @@ const stopMsMax = 5_000
 
 export type Role = 'API' | 'worker'
 
-/** One Openwage process under a minimal service manager, which restarts it whenever it exits. */
+/** One Midmonth process under a minimal service manager, which restarts it whenever it exits. */
 export type Process = {
   readonly name: string
   readonly role: Role
@@ -115,9 +115,9 @@ function environmentOf(databaseUrl: string) {
     DATABASE_URL: databaseUrl,
     ...keySettings,
     PORT: '0',
-    OPENWAGE_HEALTH_PORT: '0',
-    OPENWAGE_MODE: 'sandbox',
-    OPENWAGE_DATABASE_CONNECTIONS: '10',
-    OPENWAGE_LOG_LEVEL: 'warn',
+    MIDMONTH_HEALTH_PORT: '0',
+    MIDMONTH_MODE: 'sandbox',
+    MIDMONTH_DATABASE_CONNECTIONS: '10',
+    MIDMONTH_LOG_LEVEL: 'warn',
   }
 }

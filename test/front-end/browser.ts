@@ -39,7 +39,7 @@ export function openBrowser(harness: Harness, address: string): Browser {
   async function send(input: string, init: RequestInit = {}): Promise<Response> {
     const { pathname, search } = new URL(input, origin)
     const headers = new Headers(init.headers)
-    const partner = headers.get('openwage-partner')
+    const partner = headers.get('midmonth-partner')
     sent.push({ request: `${init.method} ${pathname}`, partner, isKeptAlive: init.keepalive === true })
     headers.set('cookie', cookie)
     headers.set('origin', address)
@@ -55,7 +55,7 @@ export function openBrowser(harness: Harness, address: string): Browser {
     sent,
     async signIn(reader) {
       const { token } = await signIn(harness, reader)
-      cookie = `openwage-console=${token}`
+      cookie = `midmonth-console=${token}`
     },
     signOut() {
       cookie = ''

@@ -313,7 +313,7 @@ describe('a reset', () => {
       )
       // Not even by the owner with the setting that the function makes.
       const asOwner = livePlace.ownerDb.transaction().execute(async tx => {
-        await sql`select set_config('openwage.resetting', ${id}, true)`.execute(tx)
+        await sql`select set_config('midmonth.resetting', ${id}, true)`.execute(tx)
         await sql`delete from ledger_transfers where partner_id = ${id}`.execute(tx)
       })
       await expect(asOwner).rejects.toThrow(/is append-only/)

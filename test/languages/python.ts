@@ -35,7 +35,7 @@ const examples: Record<string, Record<string, object>> = {
   },
 }
 
-const folder = mkdtempSync(path.join(tmpdir(), 'openwage-python-'))
+const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-python-'))
 try {
   for (const [file, byClass] of Object.entries(examples)) {
     copyFileSync(path.join(checkout, file), path.join(folder, 'openapi.json'))
@@ -49,7 +49,7 @@ try {
       break
     }
     for (const [name, example] of Object.entries(byClass)) {
-      const script = `import json, openwage\nprint(json.dumps(openwage.${name}.from_dict(json.loads(input())).to_dict()))`
+      const script = `import json, midmonth\nprint(json.dumps(midmonth.${name}.from_dict(json.loads(input())).to_dict()))`
       const written: string = execFileSync(python, ['-c', script], {
         cwd: folder,
         input: JSON.stringify(example),

@@ -16,7 +16,7 @@ if (sshd === undefined) {
   process.exit(0)
 }
 
-const folder = mkdtempSync(path.join(tmpdir(), 'openwage-openssh-'))
+const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-openssh-'))
 const at = (...names: string[]) => path.join(folder, ...names)
 for (const name of ['outbox', 'inbox']) mkdirSync(at('bank', name), { recursive: true })
 const [hostKey, clientKey] = [newKeyPair(), newKeyPair()]

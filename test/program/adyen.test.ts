@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
 import { startAdyen } from '../adyen/service.ts'
-import { newDatabase, openwage, serve, tamper, tidyUp } from './program.ts'
+import { midmonth, newDatabase, serve, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
 
-const folder = mkdtempSync(path.join(tmpdir(), 'openwage-adyen-'))
+const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-adyen-'))
 afterAll(async () => {
   await tidyUp()
   rmSync(folder, { recursive: true })
@@ -28,18 +28,18 @@ test('a withdrawal is paid through Adyen by the configured program, and status a
     approval: { automatic: { paymentMax: 10_000, batchMax: 10_000, dayMax: 10_000 } },
     notifications: { hmacKeyFiles: [fileWith('hmac-key', service.hmacKey)] },
   }
-  const OPENWAGE_RAILS = fileWith('rails.json', JSON.stringify({ rails: [rail] }))
-  const settings = { ...(await newDatabase()), OPENWAGE_RAILS }
+  const MIDMONTH_RAILS = fileWith('rails.json', JSON.stringify({ rails: [rail] }))
+  const settings = { ...(await newDatabase()), MIDMONTH_RAILS }
   const { address, stop } = await serve(settings)
   service.notifyAt(`${address}/rails/adyen/notifications`)
-  const json = async (...args: string[]) => JSON.parse((await openwage([...args, '--json'], settings)).stdout)
+  const json = async (...args: string[]) => JSON.parse((await midmonth([...args, '--json'], settings)).stdout)
   const terms = ['--auto-activate', '--grace-minutes', '0', '--hold-seconds', '0']
   const partner = await json('partner', 'create', 'Acme', ...terms)
   const limits = ['--currency', 'EUR', '--fee', '0', '--lower-limit', '1', '--upper-limit', '10000']
-  await openwage(['tier', 'set', partner.id, 'Silver', ...limits], settings)
-  await openwage(['float', 'fund', partner.id, 'EUR', '100000', '--reference', 'opening'], settings)
-  const { stdout } = await openwage(['key', 'create', partner.id, '--json'], settings)
-  const key = /ow_test_\w+/.exec(stdout)?.[0] ?? ''
+  await midmonth(['tier', 'set', partner.id, 'Silver', ...limits], settings)
+  await midmonth(['float', 'fund', partner.id, 'EUR', '100000', '--reference', 'opening'], settings)
+  const { stdout } = await midmonth(['key', 'create', partner.id, '--json'], settings)
+  const key = /mm_test_\w+/.exec(stdout)?.[0] ?? ''
   const api = async (route: string, body?: unknown) => {
     const headers = { 'x-api-key': key, 'content-type': 'application/json' }
     const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }

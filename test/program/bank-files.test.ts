@@ -4,7 +4,7 @@ import path from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { sql } from '../../src/database/database.ts'
 import { type Harness, startHarness } from '../harness.ts'
-import { type Environment, launch, openwage } from './program.ts'
+import { type Environment, launch, midmonth } from './program.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -18,7 +18,7 @@ const entries = 12_000
 let folder: string
 let harnesses: Harness[]
 beforeEach(() => {
-  folder = mkdtempSync(path.join(tmpdir(), 'openwage-bank-files-'))
+  folder = mkdtempSync(path.join(tmpdir(), 'midmonth-bank-files-'))
   harnesses = []
   writeFileSync(path.join(folder, 'rails.json'), JSON.stringify({ rails: [sepa] }))
   writeFileSync(path.join(folder, 'camt053.xml'), statement())
@@ -48,7 +48,7 @@ function statement(): string {
 async function installation(): Promise<{ harness: Harness; settings: Environment }> {
   const harness = await startHarness({ bankOf: () => 'connected' })
   harnesses.push(harness)
-  return { harness, settings: { ...harness.settings, OPENWAGE_RAILS: path.join(folder, 'rails.json') } }
+  return { harness, settings: { ...harness.settings, MIDMONTH_RAILS: path.join(folder, 'rails.json') } }
 }
 
 const importing = () => ['payouts', 'import', 'sepa', path.join(folder, 'camt053.xml'), '--as', 'Ada']
@@ -73,7 +73,7 @@ async function stateOf({ db }: Harness) {
 
 test('an import that is killed twice and made again leaves what an undisturbed one leaves', async () => {
   const undisturbed = await installation()
-  expect(await openwage(importing(), undisturbed.settings)).toMatchObject({ code: 0 })
+  expect(await midmonth(importing(), undisturbed.settings)).toMatchObject({ code: 0 })
 
   const { harness, settings } = await installation()
   const applied = async () => {
@@ -91,13 +91,13 @@ test('an import that is killed twice and made again leaves what an undisturbed o
     before = await applied()
   }
   expect(before).toBeLessThan(entries)
-  const listed = await openwage(['payouts', 'list'], settings)
+  const listed = await midmonth(['payouts', 'list'], settings)
   expect(listed.stdout).toMatch(/^\d+ of 12000 records of the bank file camt053.xml are imported on sepa\.$/m)
-  expect((await openwage(['status'], settings)).stdout).toMatch(/! \d+ of 12000 records of the bank file camt053\.xml/)
+  expect((await midmonth(['status'], settings)).stdout).toMatch(/! \d+ of 12000 records of the bank file camt053\.xml/)
 
   // The lock of the killed process is free once PostgreSQL has noticed its end.
-  expect(await openwage(importing(), settings)).toMatchObject({ code: 0, stdout: `${entries} records imported.\n` })
+  expect(await midmonth(importing(), settings)).toMatchObject({ code: 0, stdout: `${entries} records imported.\n` })
   expect(await stateOf(harness)).toEqual(await stateOf(undisturbed.harness))
-  const repeated = await openwage(importing(), settings)
+  const repeated = await midmonth(importing(), settings)
   expect(repeated.stdout).toBe('The file was imported before; nothing changed.\n')
 })

@@ -10,11 +10,11 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import {
   baseEnvironment,
   launch,
+  midmonth,
+  midmonthHere,
+  midmonthProcess,
   newDatabase,
   newDataDir,
-  openwage,
-  openwageHere,
-  openwageProcess,
   type Served,
   serve,
   tidyUp,
@@ -26,11 +26,11 @@ vi.setConfig({ testTimeout: 180_000 })
 
 let service: Served
 let database: { DATABASE_URL: string }
-let settings: { OPENWAGE_URL: string; OPENWAGE_API_KEY: string }
+let settings: { MIDMONTH_URL: string; MIDMONTH_API_KEY: string }
 beforeAll(async () => {
   database = await newDatabase({ hasDemo: true })
   service = await serve(database)
-  settings = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+  settings = { MIDMONTH_URL: service.address, MIDMONTH_API_KEY: service.key }
 })
 afterAll(tidyUp)
 
@@ -52,22 +52,22 @@ test('a key that is typed in is not shown, is stored for its owner alone, and is
   await terminal.says('API key (not shown)')
   terminal.type(service.key)
   expect(await terminal.ended, terminal.screen()).toBe(0)
-  expect(terminal.screen()).toContain(`Logged in to ${service.address} as ow_test_`)
+  expect(terminal.screen()).toContain(`Logged in to ${service.address} as mm_test_`)
   expect(terminal.screen()).not.toContain(service.key)
 
-  const file = path.join(XDG_CONFIG_HOME, 'openwage/default.json')
+  const file = path.join(XDG_CONFIG_HOME, 'midmonth/default.json')
   expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
   expect((statSync(path.dirname(file)).mode & 0o777).toString(8)).toBe('700')
-  const me = await openwage(['whoami', '--json'], { XDG_CONFIG_HOME })
+  const me = await midmonth(['whoami', '--json'], { XDG_CONFIG_HOME })
   expect(JSON.parse(me.stdout)).toMatchObject({ url: service.address, mode: 'sandbox', source: 'profile default' })
   expect(me.stdout).not.toContain(service.key)
-  expect(await openwage(['members', 'list', '--take', '1'], { XDG_CONFIG_HOME })).toMatchObject({ code: 0 })
+  expect(await midmonth(['members', 'list', '--take', '1'], { XDG_CONFIG_HOME })).toMatchObject({ code: 0 })
 
-  expect(await openwage(['logout'], { XDG_CONFIG_HOME })).toMatchObject({ code: 0 })
+  expect(await midmonth(['logout'], { XDG_CONFIG_HOME })).toMatchObject({ code: 0 })
   expect(existsSync(file)).toBe(false)
-  expect(await openwage(['members', 'list'], { XDG_CONFIG_HOME })).toEqual({
+  expect(await midmonth(['members', 'list'], { XDG_CONFIG_HOME })).toEqual({
     ...{ code: 2, stdout: '' },
-    stderr: 'openwage: No API key: set OPENWAGE_API_KEY, or run openwage login\n',
+    stderr: 'midmonth: No API key: set MIDMONTH_API_KEY, or run midmonth login\n',
   })
 })
 
@@ -77,7 +77,7 @@ test('a key that is pasted together with the address is not shown either', async
   await terminal.says('Address of the service')
   terminal.type(`${service.address}\n${service.key}`)
   expect(await terminal.ended, terminal.screen()).toBe(0)
-  expect(terminal.screen()).toContain(`Logged in to ${service.address} as ow_test_`)
+  expect(terminal.screen()).toContain(`Logged in to ${service.address} as mm_test_`)
   expect(terminal.screen()).not.toContain(service.key)
 })
 
@@ -99,8 +99,8 @@ test.each([
 test('a login is stored only if the service accepts the key, and several logins do not touch each other', async () => {
   const XDG_CONFIG_HOME = newFolder()
   const login = (key: string, ...args: string[]) =>
-    openwageHere(['login', '--url', service.address, ...args], { XDG_CONFIG_HOME }, Readable.from([`${key}\n`]))
-  const wrong = await login('ow_test_wrongwrongwrongwrongwrong')
+    midmonthHere(['login', '--url', service.address, ...args], { XDG_CONFIG_HOME }, Readable.from([`${key}\n`]))
+  const wrong = await login('mm_test_wrongwrongwrongwrongwrong')
   expect(wrong).toMatchObject({ code: 1, stdout: '' })
   expect(wrong.stderr).not.toContain('wrongwrong')
   expect(await login('')).toMatchObject({ code: 2 })
@@ -115,8 +115,8 @@ test('a login is stored only if the service accepts the key, and several logins 
 
   expect(await login(service.key, '--profile', 'first')).toMatchObject({ code: 0 })
   expect(await login(service.key, '--profile', 'second')).toMatchObject({ code: 0 })
-  await openwage(['logout', '--profile', 'first'], { XDG_CONFIG_HOME })
-  const list = (profile: string) => openwage(['members', 'list', '--profile', profile], { XDG_CONFIG_HOME })
+  await midmonth(['logout', '--profile', 'first'], { XDG_CONFIG_HOME })
+  const list = (profile: string) => midmonth(['members', 'list', '--profile', profile], { XDG_CONFIG_HOME })
   expect([(await list('first')).code, (await list('second')).code]).toEqual([2, 0])
   // As a path it would leave the folder.
   expect(await list('../second')).toMatchObject({ code: 2 })
@@ -124,7 +124,7 @@ test('a login is stored only if the service accepts the key, and several logins 
 
 test('a stored key that others can read is refused, and one is never sent to another address', async () => {
   const XDG_CONFIG_HOME = newFolder()
-  await openwageHere(['login', '--url', service.address], { XDG_CONFIG_HOME }, Readable.from([service.key]))
+  await midmonthHere(['login', '--url', service.address], { XDG_CONFIG_HOME }, Readable.from([service.key]))
   let requests = 0
   const elsewhere = await serveHere((_, response) => {
     requests += 1
@@ -132,9 +132,9 @@ test('a stored key that others can read is refused, and one is never sent to ano
   })
   for (const [args, more] of [
     [['--url', elsewhere], {}],
-    [[], { OPENWAGE_URL: elsewhere }],
+    [[], { MIDMONTH_URL: elsewhere }],
   ] as const) {
-    const { code, stderr } = await openwage(['members', 'list', ...args], { XDG_CONFIG_HOME, ...more })
+    const { code, stderr } = await midmonth(['members', 'list', ...args], { XDG_CONFIG_HOME, ...more })
     expect({ code, stderr }).toEqual({
       code: 2,
       stderr: expect.stringContaining(`The key of the profile default is for ${service.address}`),
@@ -142,49 +142,49 @@ test('a stored key that others can read is refused, and one is never sent to ano
   }
   expect(requests).toBe(0)
   // Which of two keys pays is never guessed.
-  const both = await openwage(['whoami', '--profile', 'default'], { XDG_CONFIG_HOME, ...settings })
-  expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('OPENWAGE_API_KEY is set') })
+  const both = await midmonth(['whoami', '--profile', 'default'], { XDG_CONFIG_HOME, ...settings })
+  expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('MIDMONTH_API_KEY is set') })
 
-  const file = path.join(XDG_CONFIG_HOME, 'openwage/default.json')
+  const file = path.join(XDG_CONFIG_HOME, 'midmonth/default.json')
   for (const mode of [0o640, 0o604, 0o666]) {
     chmodSync(file, mode)
-    const { code, stdout, stderr } = await openwage(['whoami'], { XDG_CONFIG_HOME })
+    const { code, stdout, stderr } = await midmonth(['whoami'], { XDG_CONFIG_HOME })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain(`Run chmod 600 ${file}`)
     expect(stderr).not.toContain(service.key)
   }
   // A new login replaces the file, and with it the mode.
-  await openwageHere(['login', '--url', service.address], { XDG_CONFIG_HOME }, Readable.from([service.key]))
+  await midmonthHere(['login', '--url', service.address], { XDG_CONFIG_HOME }, Readable.from([service.key]))
   expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
   writeFileSync(file, `{"url": "${service.address}", "key": "${service.key}`)
-  const damaged = await openwage(['whoami'], { XDG_CONFIG_HOME })
-  expect(damaged).toMatchObject({ code: 2, stderr: expect.stringContaining('is damaged; run openwage login again') })
+  const damaged = await midmonth(['whoami'], { XDG_CONFIG_HOME })
+  expect(damaged).toMatchObject({ code: 2, stderr: expect.stringContaining('is damaged; run midmonth login again') })
   expect(damaged.stderr).not.toContain(service.key)
 })
 
 test('a pipe in the place of a stored key is refused, and not waited for', async () => {
   const XDG_CONFIG_HOME = newFolder()
-  const file = path.join(XDG_CONFIG_HOME, 'openwage/default.json')
+  const file = path.join(XDG_CONFIG_HOME, 'midmonth/default.json')
   mkdirSync(path.dirname(file))
   execFileSync('mkfifo', [file])
-  const me = await openwage(['whoami'], { XDG_CONFIG_HOME })
+  const me = await midmonth(['whoami'], { XDG_CONFIG_HOME })
   expect(me).toMatchObject({ code: 2, stderr: expect.stringContaining(`${file} is not a file`) })
-  const body = await openwage(['api', 'members.invite', '--body', `@${file}`], settings)
+  const body = await midmonth(['api', 'members.invite', '--body', `@${file}`], settings)
   expect(body).toMatchObject({ code: 2, stderr: expect.stringContaining(`Cannot read ${file}: it is not a file`) })
 })
 
 test('a login that cannot be stored leaves no copy of the key', async () => {
   const XDG_CONFIG_HOME = newFolder()
-  const file = path.join(XDG_CONFIG_HOME, 'openwage/default.json')
+  const file = path.join(XDG_CONFIG_HOME, 'midmonth/default.json')
   mkdirSync(file, { recursive: true })
-  const login = await openwageHere(
+  const login = await midmonthHere(
     ['login', '--url', service.address],
     { XDG_CONFIG_HOME },
     Readable.from([service.key]),
   )
   expect(login).toMatchObject({ code: 1, stdout: '' })
   expect(readdirSync(path.dirname(file))).toEqual(['default.json'])
-  const me = await openwage(['whoami'], { XDG_CONFIG_HOME })
+  const me = await midmonth(['whoami'], { XDG_CONFIG_HOME })
   expect(me).toMatchObject({ code: 2, stderr: expect.stringContaining(`${file} is not a file`) })
 })
 
@@ -192,7 +192,7 @@ test('an export touches no other file, and is readable by its owner alone', asyn
   const folder = newFolder()
   const file = path.join(folder, 'staff.csv')
   writeFileSync(`${file}.part`, 'not ours')
-  expect(await openwage(['members', 'export', file], settings)).toMatchObject({ code: 0 })
+  expect(await midmonth(['members', 'export', file], settings)).toMatchObject({ code: 0 })
   expect(readFileSync(`${file}.part`, 'utf8')).toBe('not ours')
   expect(readdirSync(folder).sort()).toEqual(['staff.csv', 'staff.csv.part'])
   expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
@@ -201,7 +201,7 @@ test('an export touches no other file, and is readable by its owner alone', asyn
 test('withdraw shows fee, arrival and account, and pays only after a yes', async () => {
   const member = 'grace.adeyemi@example.com'
   const before = await withdrawalsOf(member)
-  const refused = await openwage(['withdraw', member, '20.00'], settings)
+  const refused = await midmonth(['withdraw', member, '20.00'], settings)
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Add --yes') })
 
   const no = inTerminal(['withdraw', member, '20.00'], settings)
@@ -222,7 +222,7 @@ test('withdraw shows fee, arrival and account, and pays only after a yes', async
 
 test('an amount without its decimals is refused before anything is sent, since 5000 may mean 50.00', async () => {
   for (const amount of ['5000', '50', '50.0', '50.000', '-1.00', '1e3', '0x10', '']) {
-    const { code, stdout, stderr } = await openwage(['withdraw', 'sam.okafor@example.com', amount, '--yes'], settings)
+    const { code, stdout, stderr } = await midmonth(['withdraw', 'sam.okafor@example.com', amount, '--yes'], settings)
     expect({ amount, code, stdout }).toEqual({ amount, code: 2, stdout: '' })
     expect(stderr).toContain('50.00')
   }
@@ -235,12 +235,12 @@ test.each(['the quote', 'the withdrawal'])(
     const before = await withdrawalsOf(member)
     let arrived = 0
     const isWithheld = (url = '') => url.endsWith(waitsFor === 'the quote' ? '/intent' : '/complete')
-    const OPENWAGE_URL = await startProxy(service.address, (incoming, outgoing, answer) => {
+    const MIDMONTH_URL = await startProxy(service.address, (incoming, outgoing, answer) => {
       // The service has done it; the answer never arrives.
       if (isWithheld(incoming.url)) arrived += 1
       else answer.pipe(outgoing)
     })
-    const child = launch(['withdraw', member, '30.00', '--yes'], { ...settings, OPENWAGE_URL })
+    const child = launch(['withdraw', member, '30.00', '--yes'], { ...settings, MIDMONTH_URL })
     children.add(child)
     const said = collect(child.stderr)
     await vi.waitFor(() => expect(arrived).toBe(1), wait)
@@ -250,14 +250,14 @@ test.each(['the quote', 'the withdrawal'])(
     expect(await withdrawalsOf(member)).toHaveLength(before.length + (waitsFor === 'the quote' ? 0 : 1))
 
     const [, key = ''] = /^Idempotency key: (\S+)$/m.exec(said()) ?? []
-    const again = () => openwage(['withdraw', member, '30.00', '--yes', '--json', '--idempotency-key', key], settings)
+    const again = () => midmonth(['withdraw', member, '30.00', '--yes', '--json', '--idempotency-key', key], settings)
     const first = await again()
     const second = await again()
     expect([first.code, second.code], first.stderr).toEqual([0, 0])
     expect(JSON.parse(first.stdout).id).toBe(JSON.parse(second.stdout).id)
     expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
     // The key stands for this withdrawal, not for another.
-    const other = await openwage(['withdraw', member, '31.00', '--yes', '--idempotency-key', key], settings)
+    const other = await midmonth(['withdraw', member, '31.00', '--yes', '--idempotency-key', key], settings)
     expect(other).toMatchObject({
       code: 1,
       stdout: '',
@@ -270,7 +270,7 @@ test('two runs at once with the same key make one withdrawal, and both succeed',
   const member = 'sophie.clarke@example.com'
   const before = await withdrawalsOf(member)
   const args = ['withdraw', member, '15.00', '--yes', '--json', '--idempotency-key', 'both']
-  const [one, other] = await Promise.all([openwage(args, settings), openwage(args, settings)])
+  const [one, other] = await Promise.all([midmonth(args, settings), midmonth(args, settings)])
   expect([one.code, other.code], one.stderr + other.stderr).toEqual([0, 0])
   expect(JSON.parse(one.stdout)).toEqual(JSON.parse(other.stdout))
   expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
@@ -284,14 +284,14 @@ test.each([
   async (_, status) => {
     const member = 'sophie.clarke@example.com'
     const before = await withdrawalsOf(member)
-    const OPENWAGE_URL = await startGateway({ losing: '/complete', status })
-    const { code, stdout, stderr } = await openwage(['withdraw', member, '16.00', '--yes'], {
+    const MIDMONTH_URL = await startGateway({ losing: '/complete', status })
+    const { code, stdout, stderr } = await midmonth(['withdraw', member, '16.00', '--yes'], {
       ...settings,
-      OPENWAGE_URL,
+      MIDMONTH_URL,
     })
     expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
     const [, key = ''] = /run the same command with --idempotency-key '(\S+)'/.exec(stderr) ?? []
-    const again = await openwage(['withdraw', member, '16.00', '--yes', '--idempotency-key', key], settings)
+    const again = await midmonth(['withdraw', member, '16.00', '--yes', '--idempotency-key', key], settings)
     expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('nothing was paid again') })
     expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
   },
@@ -300,18 +300,18 @@ test.each([
 test.each([504, 200])(
   'a change that a gateway answers itself, with %d, has exit code 5 and prints the key that repeats it once',
   async status => {
-    const OPENWAGE_URL = await startGateway({ losing: '/v1/pay/run', status })
-    const runs = async () => JSON.parse((await openwage(['api', 'payRuns.list'], settings)).stdout).total
+    const MIDMONTH_URL = await startGateway({ losing: '/v1/pay/run', status })
+    const runs = async () => JSON.parse((await midmonth(['api', 'payRuns.list'], settings)).stdout).total
     const [{ memberId }] = JSON.parse(
-      (await openwage(['members', 'list', '--email', 'sophie.clarke@example.com', '--json'], settings)).stdout,
+      (await midmonth(['members', 'list', '--email', 'sophie.clarke@example.com', '--json'], settings)).stdout,
     ).members
     const before = await runs()
     const body = JSON.stringify({ payDetails: [{ memberId, money: { amount: 1_00, currency: 'GBP' } }] })
     const args = ['api', 'payRuns.create', '--body', body]
-    const { code, stdout, stderr } = await openwage(args, { ...settings, OPENWAGE_URL })
+    const { code, stdout, stderr } = await midmonth(args, { ...settings, MIDMONTH_URL })
     expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
     const [, key = ''] = /It may have taken effect\. Its idempotency key is (\S+)\.\n/.exec(stderr) ?? []
-    const again = await openwage([...args, '--idempotency-key', key], settings)
+    const again = await midmonth([...args, '--idempotency-key', key], settings)
     expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('stored answer') })
     expect(await runs()).toBe(before + 1)
   },
@@ -320,9 +320,9 @@ test.each([504, 200])(
 test.each([504, 200])(
   'when a gateway answers a quote itself, with %d, nothing is in doubt, and the message has the key of the run',
   async status => {
-    const OPENWAGE_URL = await startGateway({ losing: '/intent', status })
+    const MIDMONTH_URL = await startGateway({ losing: '/intent', status })
     const args = ['withdraw', 'sophie.clarke@example.com', '14.00', '--yes']
-    const { code, stdout, stderr } = await openwage(args, { ...settings, OPENWAGE_URL })
+    const { code, stdout, stderr } = await midmonth(args, { ...settings, MIDMONTH_URL })
     expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
     const [, printed = ''] = /^Idempotency key: (\S+)$/m.exec(stderr) ?? []
     expect(stderr).toContain(`This run withdrew nothing: run the same command with --idempotency-key '${printed}'`)
@@ -333,28 +333,28 @@ test('a header cannot set the idempotency key or the API key, which have options
   for (const name of ['x-idempotency-key', 'X-Idempotency-Key', 'X-Api-Key']) {
     const args = ['api', 'payRuns.list', '--header', `${name}: one`]
     const option = name === 'X-Api-Key' ? '--key' : '--idempotency-key'
-    expect(await openwage(args, settings), name).toMatchObject({ code: 2, stderr: expect.stringContaining(option) })
+    expect(await midmonth(args, settings), name).toMatchObject({ code: 2, stderr: expect.stringContaining(option) })
   }
 })
 
 test('a refusal names its code and request, what another partner has does not exist, and no output has the key or a stack', async () => {
   const theirs = await newPartner()
-  await openwage(['sandbox', 'seed', 'mid_cycle'], theirs)
+  await midmonth(['sandbox', 'seed', 'mid_cycle'], theirs)
   const [{ memberId }] = JSON.parse(
-    (await openwage(['members', 'list', '--take', '1', '--json'], theirs)).stdout,
+    (await midmonth(['members', 'list', '--take', '1', '--json'], theirs)).stdout,
   ).members
-  const [{ id }] = JSON.parse((await openwage(['withdrawals', 'list', '--json'], theirs)).stdout).withdrawals
+  const [{ id }] = JSON.parse((await midmonth(['withdrawals', 'list', '--json'], theirs)).stdout).withdrawals
   const closed = await closedAddress()
   const wrongKey = `${service.key}x`
   const cases: [string[], number, RegExp][] = [
-    [['members', 'show', memberId], 1, /^openwage: .+\n {2}MemberNotFound, HTTP 404, request \S+\n$/],
+    [['members', 'show', memberId], 1, /^midmonth: .+\n {2}MemberNotFound, HTTP 404, request \S+\n$/],
     [['withdraw', memberId, '10.00', '--yes'], 1, /MemberNotFound, HTTP 404/],
     [['withdrawals', 'show', id], 1, /NotFound, HTTP 404/],
     [['sandbox', 'pay', id], 1, /NotFound, HTTP 404/],
     [['withdraw', 'sam.okafor@example.com', '9999.00', '--yes'], 1, /AmountAboveUpperLimit, HTTP 422/],
     [['members', 'show', 'none@example.com'], 1, /There is no member with the e-mail/],
     [['members', 'invite', 'a@example.com'], 1, /BodyValidation, HTTP 400/],
-    [['members', 'list', '--key', wrongKey], 1, /run openwage login.*\n {2}HeaderValidation, HTTP 401/],
+    [['members', 'list', '--key', wrongKey], 1, /run midmonth login.*\n {2}HeaderValidation, HTTP 401/],
     [['members', 'list', '--key', 'a b'], 2, /spaces or invalid characters/],
     [['members', 'show', 'mem_x'], 2, /Use an id such as/],
     [['withdrawals', 'list', '--status', 'gone'], 2, /Allowed choices are held/],
@@ -362,11 +362,11 @@ test('a refusal names its code and request, what another partner has does not ex
     [['api', 'members.lst'], 2, /unknown command/],
     [['api', 'members.invite', '--body', '{'], 2, /--body is not JSON/],
     [['api', 'members.invite', '--body', '@/nowhere'], 2, /Cannot read \/nowhere/],
-    [['members', 'list', '--url', closed], 4, /Cannot reach Openwage at http/],
+    [['members', 'list', '--url', closed], 4, /Cannot reach Midmonth at http/],
     [['withdraw', 'sam.okafor@example.com', '10.00', '--yes', '--url', closed], 4, /connection refused/],
   ]
   for (const [args, code, message] of cases) {
-    const outcome = await openwage(args, settings)
+    const outcome = await midmonth(args, settings)
     expect({ args, ...outcome }).toMatchObject({ args, code, stdout: '', stderr: expect.stringMatching(message) })
     expect(outcome.stderr).not.toContain(service.key)
     expect(outcome.stderr).not.toMatch(/^ +at /m)
@@ -378,7 +378,7 @@ test('--json prints the answer of the API as it is, and with --all one entry per
     await (
       await fetch(service.address + url, { headers: { 'x-api-key': service.key, prefer: 'return=representation' } })
     ).json()
-  const printed = async (...args: string[]) => JSON.parse((await openwage([...args, '--json'], settings)).stdout)
+  const printed = async (...args: string[]) => JSON.parse((await midmonth([...args, '--json'], settings)).stdout)
   expect(await printed('cycles', 'list')).toEqual(await read('/v1/pay/cycles?take=50'))
   const { members } = (await read('/v1/members?take=1')) as { members: { memberId: string }[] }
   const memberId = members[0]?.memberId ?? ''
@@ -392,7 +392,7 @@ test('--json prints the answer of the API as it is, and with --all one entry per
     ['members', 'list', '--take', '7', '--all', '--json'],
     ['api', 'members.list', '--take', '7', '--all'],
   ]) {
-    const { stdout } = await openwage(command, settings)
+    const { stdout } = await midmonth(command, settings)
     expect(
       stdout
         .trimEnd()
@@ -400,21 +400,21 @@ test('--json prints the answer of the API as it is, and with --all one entry per
         .map(line => JSON.parse(line)),
     ).toEqual(all.members)
   }
-  const table = await openwage(['members', 'list', '--take', '7'], settings)
+  const table = await midmonth(['members', 'list', '--take', '7'], settings)
   expect(table.stdout).toContain('There are more: add --all')
-  const whole = await openwage(['members', 'list', '--take', '7', '--all'], settings)
+  const whole = await midmonth(['members', 'list', '--take', '7', '--all'], settings)
   expect(whole.stdout.match(/mem_/g)).toHaveLength(all.members.length)
   expect(whole.stdout.match(/^member /gm)).toHaveLength(1)
 })
 
 test('withdrawals show tells the whole life: the requests, the rules, the bank, and the webhooks', async () => {
   const hook = await serveHere((_, response) => response.end())
-  const created = await openwage(['api', 'webhooks.create', '--body', JSON.stringify({ url: hook })], settings)
+  const created = await midmonth(['api', 'webhooks.create', '--body', JSON.stringify({ url: hook })], settings)
   const { id: webhookId } = JSON.parse(created.stdout)
-  const withdrawn = await openwage(['withdraw', 'sophie.clarke@example.com', '17.00', '--yes', '--json'], settings)
+  const withdrawn = await midmonth(['withdraw', 'sophie.clarke@example.com', '17.00', '--yes', '--json'], settings)
   const { id } = JSON.parse(withdrawn.stdout)
-  expect(await openwage(['sandbox', 'return', id, '--reason', 'AC04'], settings)).toMatchObject({ code: 0 })
-  const show = async () => JSON.parse((await openwage(['withdrawals', 'show', id, '--json'], settings)).stdout)
+  expect(await midmonth(['sandbox', 'return', id, '--reason', 'AC04'], settings)).toMatchObject({ code: 0 })
+  const show = async () => JSON.parse((await midmonth(['withdrawals', 'show', id, '--json'], settings)).stdout)
   await expect
     .poll(
       async () =>
@@ -431,16 +431,16 @@ test('withdrawals show tells the whole life: the requests, the rules, the bank, 
     'returned',
   ])
   expect(life.explanation.rules.length).toBeGreaterThan(0)
-  const { stdout } = await openwage(['withdrawals', 'show', id], settings)
+  const { stdout } = await midmonth(['withdrawals', 'show', id], settings)
   for (const part of ['Requests', 'Decision', 'Bank', 'Webhooks', 'AC04', '/v1/pay/withdrawals/complete'])
     expect(stdout).toContain(part)
-  await openwage(['api', 'webhooks.delete', webhookId], settings)
+  await midmonth(['api', 'webhooks.delete', webhookId], settings)
 })
 
 test('events tail goes on where it was when the service comes back, with nothing missed or repeated', async () => {
   let isAway = false
   let refused = 0
-  const OPENWAGE_URL = await startProxy(service.address, (_, outgoing, answer) => answer.pipe(outgoing), {
+  const MIDMONTH_URL = await startProxy(service.address, (_, outgoing, answer) => answer.pipe(outgoing), {
     admits: incoming => {
       if (!isAway) return true
       refused += 1
@@ -448,12 +448,12 @@ test('events tail goes on where it was when the service comes back, with nothing
       return false
     },
   })
-  const child = launch(['events', 'tail', '--json', '--types', 'member.invited'], { ...settings, OPENWAGE_URL })
+  const child = launch(['events', 'tail', '--json', '--types', 'member.invited'], { ...settings, MIDMONTH_URL })
   children.add(child)
   const [printed, said] = [collect(child.stdout), collect(child.stderr)]
   await expect.poll(said, wait).toContain('Following')
   const invite = async (name: string) =>
-    await openwage(
+    await midmonth(
       ['members', 'invite', `${name}@example.com`, '--first-name', 'T', '--last-name', 'T', '--tier', 'Silver'],
       settings,
     )
@@ -479,7 +479,7 @@ test('events tail goes on where it was when the service comes back, with nothing
   await expect.poll(() => printedLater().trimEnd().split('\n').length, wait).toBe(2)
   child.kill('SIGINT')
   expect((await once(child, 'exit'))[1]).toBe('SIGINT')
-  const unknown = await openwage(['events', 'tail', '--after', 'evt_01kah4pzc5e4r8v2m6t0x9y3bd'], settings)
+  const unknown = await midmonth(['events', 'tail', '--after', 'evt_01kah4pzc5e4r8v2m6t0x9y3bd'], settings)
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('NotFound, HTTP 404') })
 })
 
@@ -487,7 +487,7 @@ test('an export whose reader has seen enough ends quietly without reading the re
   let sent = 0
   const row = `${'x'.repeat(200)}\n`
   const block = row.repeat(1_000)
-  const OPENWAGE_URL = await serveHere((_, response) => {
+  const MIDMONTH_URL = await serveHere((_, response) => {
     response.writeHead(200, { 'content-type': 'text/csv' })
     response.on('close', () => response.destroy())
     const write = () => {
@@ -502,8 +502,8 @@ test('an export whose reader has seen enough ends quietly without reading the re
     }
     write()
   })
-  const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname, 'members', 'export']
-  const env = { ...baseEnvironment, ...settings, OPENWAGE_URL }
+  const command = [process.execPath, new URL('../../cli/midmonth.ts', import.meta.url).pathname, 'members', 'export']
+  const env = { ...baseEnvironment, ...settings, MIDMONTH_URL }
   const script = `"$@" | head -2; echo "\${PIPESTATUS[0]}"`
   const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', script, 'bash', ...command], { env })
   expect({ last: stdout.trimEnd().split('\n').at(-1), stderr }).toEqual({ last: '0', stderr: '' })
@@ -514,7 +514,7 @@ test.each([
   ['events tail', ['events', 'tail', '--from-start', '--json']],
   ['webhooks listen', ['webhooks', 'listen', '--json']],
 ] as const)('%s ends when the reader of its output has gone', async (name, args) => {
-  const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname, ...args]
+  const command = [process.execPath, new URL('../../cli/midmonth.ts', import.meta.url).pathname, ...args]
   const env = { ...baseEnvironment, ...settings }
   let hasEnded = false
   const reading = promisify(execFile)('bash', ['--norc', '-c', '"$@" | head -1', 'bash', ...command], { env })
@@ -526,7 +526,7 @@ test.each([
   const member = ['--first-name', 'T', '--last-name', 'T', '--tier', 'Silver']
   for (let count = 0; !hasEnded; count++) {
     const email = `${name.replace(' ', '-')}-${count}@example.com`
-    expect((await openwage(['members', 'invite', email, ...member], settings)).code).toBe(0)
+    expect((await midmonth(['members', 'invite', email, ...member], settings)).code).toBe(0)
   }
   expect(JSON.parse((await ended).stdout)).toHaveProperty('type')
 })
@@ -538,7 +538,7 @@ test('a body comes from the command line, a file, or standard input, and a repea
   const file = path.join(folder, 'member.json')
   writeFileSync(file, member('body-2'))
   const invite = (body: string, input = '') =>
-    openwageHere(
+    midmonthHere(
       ['api', 'members.invite', '--body', body, '--idempotency-key', `invite ${body}`],
       settings,
       Readable.from([input]),
@@ -551,28 +551,28 @@ test('a body comes from the command line, a file, or standard input, and a repea
   expect((await invite('-', member('body-3'))).code).toBe(0)
 
   const list = path.join(folder, 'list.csv')
-  await openwage(['api', 'members.export', '--statuses', 'active', '--statuses', 'invited', '--output', list], settings)
+  await midmonth(['api', 'members.export', '--statuses', 'active', '--statuses', 'invited', '--output', list], settings)
   expect((statSync(list).mode & 0o777).toString(8)).toBe('600')
   for (const [body, input] of [
     [`@${list}`, ''],
     ['-', readFileSync(list, 'utf8')],
   ] as const) {
     const args = ['api', 'memberJobs.createFromFileV2', '--dryRun', 'true', '--body', body]
-    const { stdout } = await openwageHere(args, settings, Readable.from([input]))
+    const { stdout } = await midmonthHere(args, settings, Readable.from([input]))
     expect(JSON.parse(stdout).plan).toMatchObject({ invite: 0, update: 0, offboard: 0 })
   }
-  expect(await openwage(['api', 'members.export', '--output', list], settings)).toMatchObject({ code: 1 })
+  expect(await midmonth(['api', 'members.export', '--output', list], settings)).toMatchObject({ code: 1 })
 })
 
 test('a body of JSON is sent as it was given, with large numbers and repeated keys', async () => {
   const sent: string[] = []
-  const OPENWAGE_URL = await serveHere(async (incoming, outgoing) => {
+  const MIDMONTH_URL = await serveHere(async (incoming, outgoing) => {
     sent.push(await text(incoming))
     outgoing.writeHead(200, { 'content-type': 'application/json' }).end('{}')
   })
   const body = '{ "amount": 9007199254740993, "amount": 1.50 }'
   const args = ['api', 'payRuns.create', '--body', body]
-  expect(await openwage(args, { ...settings, OPENWAGE_URL })).toMatchObject({ code: 0 })
+  expect(await midmonth(args, { ...settings, MIDMONTH_URL })).toMatchObject({ code: 0 })
   expect(sent).toEqual([body])
 })
 
@@ -588,29 +588,29 @@ test('a proxy of the environment is used once Node is told to, and a command tha
       socket.pipe(onward).pipe(socket)
     },
   })
-  const behind = { ...settings, OPENWAGE_URL: 'http://openwage.invalid', HTTP_PROXY }
-  const refused = await openwage(['whoami'], behind)
+  const behind = { ...settings, MIDMONTH_URL: 'http://midmonth.invalid', HTTP_PROXY }
+  const refused = await midmonth(['whoami'], behind)
   expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining('set NODE_USE_ENV_PROXY=1') })
   expect(tunnels).toEqual([])
-  const me = await openwageProcess(['whoami'], { ...behind, NODE_USE_ENV_PROXY: '1' })
+  const me = await midmonthProcess(['whoami'], { ...behind, NODE_USE_ENV_PROXY: '1' })
   expect(me, me.stderr).toMatchObject({ code: 0 })
-  expect(tunnels).toContain('openwage.invalid:80')
+  expect(tunnels).toContain('midmonth.invalid:80')
   const direct = { ...settings, HTTP_PROXY: await closedAddress(), NO_PROXY: '127.0.0.1', NODE_USE_ENV_PROXY: '1' }
-  expect(await openwageProcess(['whoami'], direct)).toMatchObject({ code: 0 })
+  expect(await midmonthProcess(['whoami'], direct)).toMatchObject({ code: 0 })
 })
 
 test('cycles deductions writes the CSV of the API', async () => {
   const { payCycles } = JSON.parse(
-    (await openwage(['cycles', 'list', '--status', 'Closed', '--json'], settings)).stdout,
+    (await midmonth(['cycles', 'list', '--status', 'Closed', '--json'], settings)).stdout,
   )
   const [{ id }] = payCycles
-  const { stdout } = await openwage(['cycles', 'deductions', id], settings)
+  const { stdout } = await midmonth(['cycles', 'deductions', id], settings)
   const answer = await fetch(`${service.address}/v1/pay/cycles/${id}/deductions`, {
     headers: { 'x-api-key': service.key, accept: 'text/csv' },
   })
   expect(stdout).toBe(await answer.text())
   const file = path.join(newFolder(), 'deductions.csv')
-  expect(await openwage(['cycles', 'deductions', id, file], settings)).toMatchObject({
+  expect(await midmonth(['cycles', 'deductions', id, file], settings)).toMatchObject({
     code: 0,
     stdout: `Wrote ${file}.\n`,
   })
@@ -619,13 +619,13 @@ test('cycles deductions writes the CSV of the API', async () => {
 
 test('the commands for a sandbox move the clock and instruct the bank', async () => {
   const run = async (...args: string[]) => {
-    const { code, stdout, stderr } = await openwage(['sandbox', ...args, '--json'], settings)
+    const { code, stdout, stderr } = await midmonth(['sandbox', ...args, '--json'], settings)
     expect(code, stderr).toBe(0)
     return JSON.parse(stdout)
   }
   expect(await run('seed', 'mid_cycle')).toEqual({ scenario: 'mid_cycle', members: 25 })
   const withdrawal = async () =>
-    JSON.parse((await openwage(['withdraw', 'sam.okafor@example.com', '10.00', '--yes', '--json'], settings)).stdout).id
+    JSON.parse((await midmonth(['withdraw', 'sam.okafor@example.com', '10.00', '--yes', '--json'], settings)).stdout).id
   await run('fund', 'sam.okafor@example.com', '500.00')
   for (const [verb, status] of [
     ['submit', 'submitted'],
@@ -647,20 +647,20 @@ test('the commands for a sandbox move the clock and instruct the bank', async ()
 
 /** The script of a shell, with the command as a function of this test. */
 async function complete(shell: 'bash', words: string[], cwd = newFolder()): Promise<string[]> {
-  const main = new URL('../../cli/openwage.ts', import.meta.url).pathname
-  const { stdout: script } = await openwage(['completion', shell], settings)
+  const main = new URL('../../cli/midmonth.ts', import.meta.url).pathname
+  const { stdout: script } = await midmonth(['completion', shell], settings)
   const bash = `
-openwage() { '${process.execPath}' '${main}' "$@"; }
+midmonth() { '${process.execPath}' '${main}' "$@"; }
 ${script}
-COMP_WORDS=(openwage "$@") COMP_CWORD=$#
-_openwage
+COMP_WORDS=(midmonth "$@") COMP_CWORD=$#
+_midmonth
 printf '%s\\n' "\${COMPREPLY[@]}"
-complete -p openwage >&2`
+complete -p midmonth >&2`
   const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', bash, 'bash', ...words], {
     cwd,
     env: { ...baseEnvironment, ...settings },
   })
-  expect(stderr).toContain('-F _openwage openwage')
+  expect(stderr).toContain('-F _midmonth midmonth')
   return stdout.split('\n').filter(line => line !== '')
 }
 
@@ -680,7 +680,7 @@ test('bash completes commands, options, their values, and the names of operation
 for (const shell of ['bash', 'zsh', 'fish']) {
   if (!existsSync(`/usr/bin/${shell}`)) continue
   test(`${shell} accepts its completion script`, async () => {
-    const { stdout } = await openwage(['completion', shell], settings)
+    const { stdout } = await midmonth(['completion', shell], settings)
     const child = spawn(shell, ['-n'], { stdio: ['pipe', 'ignore', 'pipe'] })
     const said = collect(child.stderr)
     child.stdin.end(stdout)
@@ -689,7 +689,7 @@ for (const shell of ['bash', 'zsh', 'fish']) {
 }
 
 test('a command that calls the API starts without the program: its process loads in a fraction of the time', async () => {
-  const { code, stderr } = await openwageProcess(['members', 'list', '--take', '1'], {
+  const { code, stderr } = await midmonthProcess(['members', 'list', '--take', '1'], {
     ...settings,
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(
       "import{registerHooks}from'node:module';let n=0;registerHooks({load(u,c,next){n++;return next(u,c)}});process.on('exit',()=>console.error('modules',n))",
@@ -723,15 +723,15 @@ async function startGateway({ losing, status: ownStatus }: { losing: string; sta
 
 /** Creates another partner of the same service. @returns the settings of its commands */
 async function newPartner(): Promise<typeof settings> {
-  const created = async (...args: string[]) => JSON.parse((await openwage([...args, '--json'], database)).stdout)
+  const created = async (...args: string[]) => JSON.parse((await midmonth([...args, '--json'], database)).stdout)
   const { id } = await created('partner', 'create', 'Another')
   const limits = ['--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000']
   await created('tier', 'set', id, 'Silver', ...limits)
-  return { ...settings, OPENWAGE_API_KEY: (await created('key', 'create', id)).key }
+  return { ...settings, MIDMONTH_API_KEY: (await created('key', 'create', id)).key }
 }
 
 async function withdrawalsOf(member: string): Promise<string[]> {
-  const { stdout } = await openwage(['withdrawals', 'list', '--member', member, '--json'], settings)
+  const { stdout } = await midmonth(['withdrawals', 'list', '--member', member, '--json'], settings)
   return JSON.parse(stdout).withdrawals.map(({ id }: { id: string }) => id)
 }
 

@@ -7,10 +7,10 @@ import {
   baseEnvironment,
   type Environment,
   get,
+  midmonth,
+  midmonthProcess,
   newDatabase,
   newDataDir,
-  openwage,
-  openwageProcess,
   serve,
   tamper,
   tidyUp,
@@ -31,31 +31,31 @@ test('an operator can create a partner, a tier and a key that works until it is 
   const answer = await get(service, { key })
   expect(await answer.json()).toEqual([{ name: 'Silver' }])
 
-  expect(await openwage(['key', 'revoke', id], database)).toMatchObject({ code: 0, stdout: `Revoked ${id}.\n` })
+  expect(await midmonth(['key', 'revoke', id], database)).toMatchObject({ code: 0, stdout: `Revoked ${id}.\n` })
   await vi.waitFor(async () => expect((await get(service, { key })).status).toBe(401), { timeout: 15_000 })
-  const { stdout } = await openwage(['key', 'list', partner.id], database)
+  const { stdout } = await midmonth(['key', 'list', partner.id], database)
   expect(stdout).toContain('revoked')
   expect(stdout).not.toContain(key)
 })
 
 test('commands start the embedded PostgreSQL if it is not running', async () => {
-  const settings = { OPENWAGE_DATA_DIR: newDataDir() }
-  expect(await openwage(['partner', 'list'], settings)).toEqual({ code: 0, stdout: '(none)\n', stderr: '' })
+  const settings = { MIDMONTH_DATA_DIR: newDataDir() }
+  expect(await midmonth(['partner', 'list'], settings)).toEqual({ code: 0, stdout: '(none)\n', stderr: '' })
 })
 
 test('migrate is safe to repeat and to run concurrently, and commands that need it say so', async () => {
   const database = await newDatabase({ migrated: false })
-  const refused = await openwage(['ledger', 'verify'], database)
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('run openwage migrate (pending: 0001_') })
-  const both = await Promise.all([openwage(['migrate'], database), openwage(['migrate'], database)])
+  const refused = await midmonth(['ledger', 'verify'], database)
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('run midmonth migrate (pending: 0001_') })
+  const both = await Promise.all([midmonth(['migrate'], database), midmonth(['migrate'], database)])
   expect(both.map(({ code }) => code)).toEqual([0, 0])
-  expect((await openwage(['ledger', 'verify'], database)).code).toBe(0)
+  expect((await midmonth(['ledger', 'verify'], database)).code).toBe(0)
 })
 
 test('ledger verify passes on what the service has booked, and names a row that was tampered with', async () => {
   const database = await newDatabase({ hasDemo: true })
   await (await serve(database)).stop()
-  expect(await openwage(['ledger', 'verify'], database)).toMatchObject({ code: 0, stderr: '' })
+  expect(await midmonth(['ledger', 'verify'], database)).toMatchObject({ code: 0, stderr: '' })
 
   const [changed] = await tamper(
     database,
@@ -63,12 +63,12 @@ test('ledger verify passes on what the service has booked, and names a row that 
       where member_id = (select min(member_id) from ledger_balances where available > 0)
       returning member_id, available`,
   )
-  const mismatch = await openwageProcess(['ledger', 'verify'], database)
+  const mismatch = await midmonthProcess(['ledger', 'verify'], database)
   expect(mismatch.code).toBe(3)
   expect(mismatch.stdout).toMatch(
     new RegExp(`BROKEN.*\n.*${String(changed?.member_id)}.* found available ${String(changed?.available)}, owed 0`),
   )
-  const asJson = JSON.parse((await openwage(['ledger', 'verify', '--json'], database)).stdout)
+  const asJson = JSON.parse((await midmonth(['ledger', 'verify', '--json'], database)).stdout)
   expect(asJson.agree).toBe(false)
 })
 
@@ -82,7 +82,7 @@ test('the totals of the books are exact in JSON at any size', async () => {
   for (const direction of ['fund', 'withdraw', 'fund']) {
     await created(['float', direction, id, 'GBP', String(Number.MAX_SAFE_INTEGER)], database)
   }
-  const { code, stdout } = await openwage(['ledger', 'verify', '--json'], database)
+  const { code, stdout } = await midmonth(['ledger', 'verify', '--json'], database)
   expect(code).toBe(0)
   expect(stdout).toMatch(/"account": "float",[^}]*"debits": {\s*"amount": 18014398509481982,\s*"currency": "GBP"/)
 })
@@ -102,7 +102,7 @@ test('invalid usage exits with code 2 and a one-line message', async () => {
   ]
   for (const { args, code, stdout, stderr } of await allOf(wrong)) {
     expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' })
-    expect(stderr, args.join(' ')).toMatch(/^(openwage: .+\nAdd --help|Usage: )/)
+    expect(stderr, args.join(' ')).toMatch(/^(midmonth: .+\nAdd --help|Usage: )/)
     expect(stderr).not.toMatch(/^ +at /m)
   }
 })
@@ -111,15 +111,15 @@ test('a process exits with the code of its command, and writes results to stdout
   const database = await newDatabase()
   const outcomes = await Promise.all(
     [['--help'], ['tier', 'set', '--help'], ['partner', 'list'], ['key', 'list', 'par_none'], ['nonsense']].map(args =>
-      openwageProcess(args, database),
+      midmonthProcess(args, database),
     ),
   )
   expect(outcomes).toEqual([
-    { code: 0, stdout: expect.stringMatching(/^Usage: openwage [\s\S]+Exit codes: /), stderr: '' },
-    { code: 0, stdout: expect.stringMatching(/^Usage: openwage tier set /), stderr: '' },
+    { code: 0, stdout: expect.stringMatching(/^Usage: midmonth [\s\S]+Exit codes: /), stderr: '' },
+    { code: 0, stdout: expect.stringMatching(/^Usage: midmonth tier set /), stderr: '' },
     { code: 0, stdout: '(none)\n', stderr: '' },
-    { code: 1, stdout: '', stderr: expect.stringMatching(/^openwage: There is no partner par_none; /) },
-    { code: 2, stdout: '', stderr: expect.stringMatching(/^openwage: unknown command 'nonsense'\nAdd --help/) },
+    { code: 1, stdout: '', stderr: expect.stringMatching(/^midmonth: There is no partner par_none; /) },
+    { code: 2, stdout: '', stderr: expect.stringMatching(/^midmonth: unknown command 'nonsense'\nAdd --help/) },
   ])
 })
 
@@ -130,10 +130,10 @@ test('--help exits with code 0', async () => {
 
 if (existsSync('/dev/full')) {
   test('a command that cannot write its output exits with code 1 and says why', async () => {
-    const script = fileURLToPath(new URL('../../cli/openwage.ts', import.meta.url))
+    const script = fileURLToPath(new URL('../../cli/midmonth.ts', import.meta.url))
     const command = ['-c', '"$@" > /dev/full', 'sh', process.execPath, script, '--help']
     const failure = await promisify(execFile)('sh', command, { env: baseEnvironment }).catch((error: unknown) => error)
-    expect(failure).toMatchObject({ code: 1, stderr: expect.stringMatching(/^openwage: .*no space left/) })
+    expect(failure).toMatchObject({ code: 1, stderr: expect.stringMatching(/^midmonth: .*no space left/) })
   })
 }
 
@@ -141,7 +141,7 @@ test('a monthly cycle cannot be anchored on a day that some months lack', async 
   const [refusal] = await allOf([['partner', 'create', 'Acme', '--cycle-anchor', '2026-01-31']], await newDatabase())
   expect(refusal).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/^openwage: A monthly pay cycle must start on a day/),
+    stderr: expect.stringMatching(/^midmonth: A monthly pay cycle must start on a day/),
   })
 })
 
@@ -158,16 +158,16 @@ test('an unknown id exits with code 1 and a message that names it', async () => 
   )
   for (const { code, stderr } of refusals) {
     expect(code).toBe(1)
-    expect(stderr).toMatch(/^openwage: There is no (partner par|key key)_none; (partner|key) list shows their ids\n$/)
+    expect(stderr).toMatch(/^midmonth: There is no (partner par|key key)_none; (partner|key) list shows their ids\n$/)
   }
 })
 
 async function created(args: string[], settings: Environment): Promise<{ id: string; key: string }> {
-  const { code, stdout, stderr } = await openwage([...args, '--json'], settings)
+  const { code, stdout, stderr } = await midmonth([...args, '--json'], settings)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   return JSON.parse(stdout)
 }
 
 async function allOf(commands: string[][], settings: Environment = {}) {
-  return await Promise.all(commands.map(async args => ({ args, ...(await openwage(args, settings)) })))
+  return await Promise.all(commands.map(async args => ({ args, ...(await midmonth(args, settings)) })))
 }

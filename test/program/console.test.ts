@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
-import { liveSettings, newDatabase, newDataDir, openwage, serve, start, tidyUp } from './program.ts'
+import { liveSettings, midmonth, newDatabase, newDataDir, serve, start, tidyUp } from './program.ts'
 import { closeTerminals, inTerminal } from './terminal.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
@@ -31,9 +31,9 @@ async function ask(address: string, [method, route]: [string, string], body?: ob
 test('the console of a live installation is closed until the set-up link has made its first operator', async () => {
   const folder = newDataDir()
   mkdirSync(folder)
-  const settings = { ...(await newDatabase()), ...(await liveSettings()), OPENWAGE_DATA_DIR: folder }
+  const settings = { ...(await newDatabase()), ...(await liveSettings()), MIDMONTH_DATA_DIR: folder }
   const live = await start(settings)
-  const link = /http:\S+\/console\/set-up#(owl_\w+)/
+  const link = /http:\S+\/console\/set-up#(mml_\w+)/
   const [, token = ''] = link.exec(live.log()) ?? []
   const file = path.join(folder, 'console-set-up-link')
   expect(readFileSync(file, 'utf8')).toContain(token)
@@ -64,7 +64,7 @@ test('the start of a sandbox prints a link that signs in, and admin link prints 
   const database = await newDatabase({ hasDemo: true })
   const sandbox = await start(database)
   const [, printed = ''] = /Console +http\S+\/console\/sign-in#(\w+)/.exec(sandbox.stdout) ?? []
-  const another = (await openwage(['admin', 'link'], database)).stdout.trim().split('#')[1]
+  const another = (await midmonth(['admin', 'link'], database)).stdout.trim().split('#')[1]
   for (const token of [printed, another]) {
     expect((await ask(sandbox.address, ['POST', 'sign-in/link'], { token })).body).toMatchObject({ isOperator: true })
     expect((await ask(sandbox.address, ['POST', 'sign-in/link'], { token })).status).toBe(401)
@@ -73,7 +73,7 @@ test('the start of a sandbox prints a link that signs in, and admin link prints 
 })
 
 test('admin create asks for a password without showing it, and makes an operator who can sign in', async () => {
-  const settings = { ...(await newDatabase()), OPENWAGE_MODE: 'live' }
+  const settings = { ...(await newDatabase()), MIDMONTH_MODE: 'live' }
   const terminal = inTerminal(['admin', 'create', 'ada@example.com', '--name', 'Ada'], settings)
   await terminal.says('Password for ada@example.com:')
   terminal.type(password)
@@ -88,10 +88,10 @@ test('admin create asks for a password without showing it, and makes an operator
 })
 
 test('commands invite an operator, replace a lost password, end sessions, and disable all operators but the last', async () => {
-  const settings = { ...(await newDatabase()), OPENWAGE_MODE: 'live' }
+  const settings = { ...(await newDatabase()), MIDMONTH_MODE: 'live' }
   const service = await serve(settings)
   const { address } = service
-  const run = async (...args: string[]) => await openwage(['admin', ...args], settings)
+  const run = async (...args: string[]) => await midmonth(['admin', ...args], settings)
   const linkOf = ({ stdout }: { stdout: string }) => /#(\w+)/.exec(stdout)?.[1]
   const invited = await run('create', 'ada@example.com', '--invite')
   const accepted = await ask(address, ['POST', 'invitations/accept'], { token: linkOf(invited), name: 'Ada', password })
@@ -109,23 +109,23 @@ test('commands invite an operator, replace a lost password, end sessions, and di
 
   expect(await run('disable', 'ada@example.com')).toMatchObject({
     code: 1,
-    stderr: 'openwage: This is the last operator; make another user an operator first\n',
+    stderr: 'midmonth: This is the last operator; make another user an operator first\n',
   })
   const second = linkOf(await run('create', 'bob@example.com', '--invite'))
   await ask(address, ['POST', 'invitations/accept'], { token: second, name: 'Bob', password })
   expect((await run('disable', 'ada@example.com')).stdout).toBe('Disabled ada@example.com.\n')
   expect((await ask(address, ['POST', 'sign-in'], credentials)).status).toBe(401)
   expect((await run('remove-totp', 'bob@example.com')).stdout).toBe('bob@example.com has no second factor.\n')
-  expect((await run('link')).stderr).toMatch(/^openwage: Only a sandbox has a link that signs in/)
+  expect((await run('link')).stderr).toMatch(/^midmonth: Only a sandbox has a link that signs in/)
   expect(await run('link', 'nemo@example.com')).toMatchObject({
     code: 1,
-    stderr: 'openwage: There is no user nemo@example.com; admin list shows them\n',
+    stderr: 'midmonth: There is no user nemo@example.com; admin list shows them\n',
   })
   expect(JSON.parse((await run('list', '--json')).stdout)).toEqual([
     expect.objectContaining({ email: 'bob@example.com', operator: true, state: 'active' }),
     expect.objectContaining({ email: 'ada@example.com', operator: true, state: 'disabled' }),
   ])
-  const { stdout } = await openwage(['audit', '--action', 'user.disable', '--json'], settings)
+  const { stdout } = await midmonth(['audit', '--action', 'user.disable', '--json'], settings)
   expect(JSON.parse(stdout).entries).toEqual([
     expect.objectContaining({ actorKind: 'cli', partnerId: null, action: 'user.disable' }),
   ])

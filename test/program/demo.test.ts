@@ -13,7 +13,7 @@ import { newDatabase, serve, tidyUp } from './program.ts'
 vi.setConfig({ testTimeout: 180_000 })
 afterEach(tidyUp)
 
-const newcomer = { OPENWAGE_RAILS: '', OPENWAGE_MODE: 'sandbox', DATABASE_URL: '' } as const
+const newcomer = { MIDMONTH_RAILS: '', MIDMONTH_MODE: 'sandbox', DATABASE_URL: '' } as const
 
 async function columnOf<T>(db: Db, query: ReturnType<typeof sql<{ value: T }>>): Promise<T[]> {
   return (await query.execute(db)).rows.map(({ value }) => value)
@@ -33,11 +33,11 @@ test('the demo has a withdrawal in every state, and pay runs from files', async 
   }
 })
 
-test('only a sandbox with neither OPENWAGE_RAILS nor DATABASE_URL has the demo rail', async () => {
+test('only a sandbox with neither MIDMONTH_RAILS nor DATABASE_URL has the demo rail', async () => {
   expect((await readAllRails({ ...newcomer })).files.map(({ name }) => name)).toEqual(['demo-bank'])
-  expect(await readDemoRail({ ...newcomer, DATABASE_URL: 'postgres://db/openwage' })).toBeUndefined()
-  expect(await readDemoRail({ ...newcomer, OPENWAGE_RAILS: '/etc/openwage/rails.json' })).toBeUndefined()
-  expect((await readAllRails({ ...newcomer, OPENWAGE_MODE: 'live' })).files).toEqual([])
+  expect(await readDemoRail({ ...newcomer, DATABASE_URL: 'postgres://db/midmonth' })).toBeUndefined()
+  expect(await readDemoRail({ ...newcomer, MIDMONTH_RAILS: '/etc/midmonth/rails.json' })).toBeUndefined()
+  expect((await readAllRails({ ...newcomer, MIDMONTH_MODE: 'live' })).files).toEqual([])
 })
 
 test('the demo has an open pay cycle and a closed one that can be settled', async () => {

@@ -7,7 +7,7 @@ import { writeSite } from '../../scripts/site.ts'
 
 let folder: string
 beforeAll(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'openwage-site-'))
+  folder = await mkdtemp(path.join(tmpdir(), 'midmonth-site-'))
   await writeSite(folder)
 })
 afterAll(() => rm(folder, { recursive: true }))

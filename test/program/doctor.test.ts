@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Finding } from '../../src/operators/finding.ts'
-import { type Environment, newDatabase, newDataDir, openwage, serve, tamper, tidyUp } from './program.ts'
+import { type Environment, midmonth, newDatabase, newDataDir, serve, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
 
@@ -19,7 +19,7 @@ const sepa = {
 let folder: string
 let database: Awaited<ReturnType<typeof newDatabase>>
 beforeAll(async () => {
-  folder = mkdtempSync(path.join(tmpdir(), 'openwage-doctor-'))
+  folder = mkdtempSync(path.join(tmpdir(), 'midmonth-doctor-'))
   database = await newDatabase()
 })
 afterAll(async () => {
@@ -34,7 +34,7 @@ function railsFile(name: string, content: unknown): string {
 }
 
 async function diagnosis(settings: Environment): Promise<{ code: number | null; findings: Finding[]; state: string }> {
-  const { code, stdout, stderr } = await openwage(['doctor', '--json'], settings)
+  const { code, stdout, stderr } = await midmonth(['doctor', '--json'], settings)
   expect(stderr).toBe('')
   return { code, ...JSON.parse(stdout) }
 }
@@ -46,31 +46,31 @@ async function said(check: string, settings: Environment): Promise<string[]> {
 }
 
 async function json(args: string[], settings: Environment) {
-  const { code, stdout, stderr } = await openwage([...args, '--json'], settings)
+  const { code, stdout, stderr } = await midmonth([...args, '--json'], settings)
   expect(stderr).toBe('')
   expect(code).toBe(0)
   return JSON.parse(stdout)
 }
 
 test('each missing thing is named with its command, and is fine once it is done', async () => {
-  const bare = { ...database, OPENWAGE_MODE: 'live', OPENWAGE_PUBLIC_URL: 'https://pay.example.com' }
+  const bare = { ...database, MIDMONTH_MODE: 'live', MIDMONTH_PUBLIC_URL: 'https://pay.example.com' }
   const first = await diagnosis(bare)
   expect(first).toMatchObject({ code: 1, state: 'notReady' })
   const missing = first.findings.filter(({ level }) => level === 'missing')
   expect(missing.map(({ check, command }) => [check, command])).toEqual([
-    ['rails', 'export OPENWAGE_RAILS=/etc/openwage/rails.json'],
-    ['partners', 'openwage partner create NAME'],
-    ['workers', 'openwage start --worker'],
+    ['rails', 'export MIDMONTH_RAILS=/etc/midmonth/rails.json'],
+    ['partners', 'midmonth partner create NAME'],
+    ['workers', 'midmonth start --worker'],
   ])
 
-  const settings = { ...bare, OPENWAGE_RAILS: railsFile('rails.json', { rails: [sepa] }) }
+  const settings = { ...bare, MIDMONTH_RAILS: railsFile('rails.json', { rails: [sepa] }) }
   expect(await said('rails', settings)).toEqual(['ok: EUR by sepa (pain.001.001.09, carried by hand)'])
   expect(await said('calendars', settings)).toEqual(['ok: The rail sepa knows the banking days until 2099-12-31'])
   expect(await said('approval', settings)).toEqual([
     'hint: The rail sepa has no limits for automatic approval, so two people approve every batch',
   ])
   const approval = { automatic: { paymentMax: 50_000, batchMax: 2_000_000, dayMax: 5_000_000 } }
-  const limited = { ...bare, OPENWAGE_RAILS: railsFile('limited.json', { rails: [{ ...sepa, approval }] }) }
+  const limited = { ...bare, MIDMONTH_RAILS: railsFile('limited.json', { rails: [{ ...sepa, approval }] }) }
   expect(await said('approval', limited)).toEqual(['ok: Batches of sepa up to 20000.00 EUR need no person'])
 
   const { id } = await json(['partner', 'create', 'Acme Couriers'], settings)
@@ -102,7 +102,7 @@ test('each missing thing is named with its command, and is fine once it is done'
   expect(await said('keys', settings)).toEqual([`missing: ${acme} has no valid live API key`])
   const short = await json(['key', 'create', id, '--expires-in-days', '10'], settings)
   expect(await said('keys', settings)).toEqual([
-    expect.stringMatching(/^warning: The key ow_live_\w+… of Acme Couriers \(par_\w+\) expires 20/),
+    expect.stringMatching(/^warning: The key mm_live_\w+… of Acme Couriers \(par_\w+\) expires 20/),
   ])
   await json(['key', 'revoke', short.id], settings)
   expect(await said('keys', settings)).toEqual([`missing: ${acme} has no valid live API key`])
@@ -120,7 +120,7 @@ test('each missing thing is named with its command, and is fine once it is done'
     expect(response.ok, await response.clone().text()).toBe(true)
     return response.headers.get('location')?.split('/').at(-1)
   }
-  const url = 'https://hooks.example.com/openwage'
+  const url = 'https://hooks.example.com/midmonth'
   const webhookId = await api('POST', '/v1/webhooks', { url, types: ['*'], enabled: false })
   expect(await said('webhooks', settings)).toEqual([
     `warning: The webhook endpoint ${webhookId} of ${acme} is disabled (requested); the partner can enable it again`,
@@ -128,8 +128,8 @@ test('each missing thing is named with its command, and is fine once it is done'
   await api('PATCH', `/v1/webhooks/${webhookId}`, { enabled: true })
   expect(await said('webhooks', settings)).toEqual(['ok: Every partner has webhook endpoints, and all work'])
 
-  expect(await said('TLS', { ...settings, OPENWAGE_PUBLIC_URL: '' })).toEqual([
-    expect.stringContaining('missing: OPENWAGE_PUBLIC_URL is not set'),
+  expect(await said('TLS', { ...settings, MIDMONTH_PUBLIC_URL: '' })).toEqual([
+    expect.stringContaining('missing: MIDMONTH_PUBLIC_URL is not set'),
   ])
   expect(await said('operators', settings)).toEqual([expect.stringContaining('warning: No operator can sign in')])
   for (const name of ['ada', 'bob'])
@@ -139,72 +139,72 @@ test('each missing thing is named with its command, and is fine once it is done'
        values ('usr_${name}', '${name}@example.com', '${name}', true, now())`,
     )
 
-  const done = await openwage(['doctor'], settings)
+  const done = await midmonth(['doctor'], settings)
   expect(done).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/^Nothing is missing: this installation can pay \(0 warnings, 4 hints\)\.$/m),
   })
   expect(done.stdout).not.toMatch(/^(missing|warning)/m)
   await service.stop()
-  const stopped = await openwage(['doctor'], settings)
+  const stopped = await midmonth(['doctor'], settings)
   expect(stopped.code).toBe(1)
   expect(stopped.stdout).toMatch(
-    /^missing {2}workers {4}No worker is running, so nothing is paid\n {20}\$ openwage start --worker$/m,
+    /^missing {2}workers {4}No worker is running, so nothing is paid\n {20}\$ midmonth start --worker$/m,
   )
   expect(stopped.stdout).toMatch(/^1 thing is missing before live mode can pay/m)
 })
 
 test('a faulty rails file is one finding, and everything else is still checked', async () => {
   const faulty = railsFile('faulty.json', { rails: [{ ...sepa, cutOff: '25:00' }] })
-  const { code, findings } = await diagnosis({ ...database, OPENWAGE_MODE: 'live', OPENWAGE_RAILS: faulty })
+  const { code, findings } = await diagnosis({ ...database, MIDMONTH_MODE: 'live', MIDMONTH_RAILS: faulty })
   expect(code).toBe(1)
   expect(findings).toContainEqual({
     check: 'rails',
     level: 'missing',
-    sentence: expect.stringMatching(/OPENWAGE_RAILS \(.+faulty\.json\): .*cutOff must match/),
+    sentence: expect.stringMatching(/MIDMONTH_RAILS \(.+faulty\.json\): .*cutOff must match/),
     command: `\${EDITOR:-vi} '${faulty}'`,
   })
   expect(findings.map(({ check }) => check)).toContain('workers')
   const stray = { default: sepa.debtors.default, par_01m80hdxn9e0dbvh4ctmg88nb7: sepa.debtors.default }
   const strayed = railsFile('stray.json', { rails: [{ ...sepa, debtors: stray }] })
-  expect(await said('accounts', { ...database, OPENWAGE_MODE: 'live', OPENWAGE_RAILS: strayed })).toEqual([
+  expect(await said('accounts', { ...database, MIDMONTH_MODE: 'live', MIDMONTH_RAILS: strayed })).toEqual([
     'warning: The rail sepa has an account for par_01m80hdxn9e0dbvh4ctmg88nb7, which is no partner here; the default account pays for all others',
   ])
 })
 
 test('a role that owns the tables is named', async () => {
   const owned = await newDatabase()
-  const owner = { ...owned, DATABASE_URL: owned.DATABASE_OWNER_URL }
+  const owner = { ...owned, DATABASE_URL: owned.DATABASE_MMNER_URL }
   expect(await said('role', owner)).toEqual([expect.stringMatching(/^warning: .+ can change the schema/)])
   expect(await said('role', owned)).toEqual(['ok: The program’s database role has no more rights than it needs'])
-  expect(await said('mode', owned)).toEqual([expect.stringMatching(/^missing: OPENWAGE_MODE is sandbox/)])
+  expect(await said('mode', owned)).toEqual([expect.stringMatching(/^missing: MIDMONTH_MODE is sandbox/)])
 })
 
 test('looking changes nothing: no database is created, none is migrated, and none takes the mode', async () => {
   const empty = await newDatabase({ migrated: false })
-  const { code, findings } = await diagnosis({ ...empty, OPENWAGE_MODE: 'live' })
+  const { code, findings } = await diagnosis({ ...empty, MIDMONTH_MODE: 'live' })
   expect(code).toBe(1)
   expect(findings).toContainEqual(
     expect.objectContaining({
       check: 'database',
       level: 'missing',
       sentence: expect.stringMatching(/^The database schema is out of date \(pending: 0001/),
-      command: 'openwage migrate',
+      command: 'midmonth migrate',
     }),
   )
   expect(await tamper(empty, "select 1 from pg_tables where schemaname = 'public'")).toEqual([])
   const unclaimed = await newDatabase()
-  await diagnosis({ ...unclaimed, OPENWAGE_MODE: 'live' })
+  await diagnosis({ ...unclaimed, MIDMONTH_MODE: 'live' })
   expect(await tamper(unclaimed, 'select 1 from installation')).toEqual([])
   const dataDir = newDataDir()
-  const absent = await diagnosis({ OPENWAGE_MODE: 'live', OPENWAGE_DATA_DIR: dataDir })
+  const absent = await diagnosis({ MIDMONTH_MODE: 'live', MIDMONTH_DATA_DIR: dataDir })
   expect(absent.findings.map(({ check }) => check)).toContain('database')
   expect(readdirSync(dataDir, { recursive: true })).toEqual([])
 })
 
 test('a database of the other mode is named', async () => {
   const sandbox = await newDatabase({ hasDemo: true })
-  expect(await said('database', { ...sandbox, OPENWAGE_MODE: 'live' })).toEqual([
+  expect(await said('database', { ...sandbox, MIDMONTH_MODE: 'live' })).toEqual([
     expect.stringMatching(/^missing: This is a sandbox database/),
   ])
 })

@@ -11,9 +11,9 @@ import { extent } from '../long.ts'
 import {
   baseEnvironment,
   get,
+  midmonth,
   newDatabase,
   newDataDir,
-  openwage,
   processesNaming,
   type Service,
   serve,
@@ -35,7 +35,7 @@ test.concurrent('a service started by npm exits when npm is killed', async () =>
 test.concurrent('a graceful stop fails /readyz while it still serves, then accepts no new requests, finishes the running ones and rejects an unfinished body and an unfinished upload', async () => {
   const database = await newDatabase({ hasDemo: true })
   const folder = await mkdtemp(path.join(tmpdir(), 'end-test-'))
-  const service = await start({ ...database, TMPDIR: folder, OPENWAGE_DRAIN_SECONDS: '3' })
+  const service = await start({ ...database, TMPDIR: folder, MIDMONTH_DRAIN_SECONDS: '3' })
   const memberId = (await tamper(database, `select id from members where email = 'sam.okafor@example.com'`))[0]?.id
   const body = JSON.stringify({ memberId, amount: { amount: 1_000, currency: 'GBP' } })
   // A keep-alive connection must not delay the stop either.
@@ -101,9 +101,9 @@ test.concurrent('a separate worker serves its own health probes, and the API war
 test.concurrent('a start whose worker fails exits with code 1 and says why', async () => {
   const database = await newDatabase()
   await tamper(database, 'alter function graphile_worker.add_job rename to add_job_gone')
-  const { code, stderr } = await openwage(['start'], { ...database, PORT: '0' })
+  const { code, stderr } = await midmonth(['start'], { ...database, PORT: '0' })
   expect(code).toBe(1)
-  expect(stderr).toMatch(/^openwage: .*add_job/m)
+  expect(stderr).toMatch(/^midmonth: .*add_job/m)
 })
 
 test('a service killed during an upload leaves no file behind', async () => {
@@ -149,7 +149,7 @@ test.concurrent('a request stuck in PostgreSQL delays the exit by ten seconds at
 
 test('a start whose output is closed stops without a stack trace', async () => {
   const { DATABASE_URL } = await newDatabase({ hasDemo: true })
-  const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
+  const script = new URL('../../cli/midmonth.ts', import.meta.url).pathname
   const child = spawn(process.execPath, [script, 'start'], {
     env: { ...baseEnvironment, DATABASE_URL, PORT: '0' },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -170,13 +170,13 @@ describe('on the embedded PostgreSQL', () => {
   const dataDir = newDataDir()
   let service: Service
   beforeAll(async () => {
-    service = await start({ OPENWAGE_DATA_DIR: dataDir })
+    service = await start({ MIDMONTH_DATA_DIR: dataDir })
   })
 
   test('requests and background tasks recover after PostgreSQL is killed', async () => {
     const socketDir = /psql -h (\S+)/.exec(service.stdout)?.[1] ?? ''
     // In the middle of a task: a runner that cannot report the result of its job ends.
-    const lock = new pg.Client({ host: socketDir, user: 'openwage_owner', database: 'openwage' }).on(
+    const lock = new pg.Client({ host: socketDir, user: 'midmonth_owner', database: 'midmonth' }).on(
       'error',
       () => undefined,
     )
@@ -224,9 +224,9 @@ describe('on the embedded PostgreSQL', () => {
     const outcomes: string[] = []
     const momentsMs = extent({ short: [0, 12], long: [0, 4, 8, 12, 24] })
     for (const afterMs of momentsMs) {
-      const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
+      const script = new URL('../../cli/midmonth.ts', import.meta.url).pathname
       const child = spawn(process.execPath, [script, 'start'], {
-        env: { ...baseEnvironment, OPENWAGE_DATA_DIR: dataDir, PORT: '0', OPENWAGE_DRAIN_SECONDS: '0' },
+        env: { ...baseEnvironment, MIDMONTH_DATA_DIR: dataDir, PORT: '0', MIDMONTH_DRAIN_SECONDS: '0' },
         stdio: ['ignore', 'pipe', 'pipe'],
       })
       const ended = once(child, 'close')
@@ -253,7 +253,7 @@ describe('on the embedded PostgreSQL', () => {
           }),
       ])
       expect(outcome, stderr).toMatch(/^(serves|ended with 1)$/)
-      if (outcome !== 'serves') expect(stderr).toMatch(/^openwage: \S/m)
+      if (outcome !== 'serves') expect(stderr).toMatch(/^midmonth: \S/m)
       outcomes.push(outcome)
       child.kill('SIGTERM')
       await ended
@@ -264,7 +264,7 @@ describe('on the embedded PostgreSQL', () => {
 
 // Stands in for npm: a shell that starts the service, and is killed as soon as the service is up.
 async function killedNpm({ DATABASE_URL }: { DATABASE_URL: string }): Promise<number> {
-  const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
+  const script = new URL('../../cli/midmonth.ts', import.meta.url).pathname
   const shell = spawn('sh', ['-c', '"$@" & echo "pid $!"; wait', 'sh', process.execPath, script, 'start'], {
     env: { ...baseEnvironment, DATABASE_URL, PORT: '0', npm_lifecycle_event: 'start' },
     stdio: ['ignore', 'pipe', 'ignore'],

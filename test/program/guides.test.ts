@@ -12,8 +12,8 @@ import { startReceiver, verify } from '../receiver.ts'
 import {
   baseEnvironment,
   type Environment,
+  midmonth,
   newDatabase,
-  openwage,
   runCommandsHere,
   type Served,
   serve,
@@ -31,9 +31,9 @@ let service: Served
 beforeAll(async () => {
   database = await newDatabase({ hasDemo: true })
   service = await serve(database)
-  const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
+  const [partner] = JSON.parse((await midmonth(['partner', 'list', '--json'], database)).stdout)
   // Without a hold the bank's answer need not be waited for.
-  await openwage(['partner', 'set', partner.id, '--hold-seconds', '0'], database)
+  await midmonth(['partner', 'set', partner.id, '--hold-seconds', '0'], database)
 })
 afterAll(tidyUp)
 
@@ -63,7 +63,7 @@ test('"Embed withdrawals" works as written: a session, a balance, a quote, a wit
   expect(printed).toContain('"available":{"amount":')
   expect(printed).toContain('"withdrawalIntentId":"wi_')
   expect(printed).toContain('"status":"held"')
-  expect(printed).toMatch(/"url":"http:\/\/127\.0\.0\.1:\d+\/m#ows_test_/)
+  expect(printed).toMatch(/"url":"http:\/\/127\.0\.0\.1:\d+\/m#mms_test_/)
   expect(codesIn(printed)).toEqual([])
 })
 
@@ -77,7 +77,7 @@ test('"Import members" works as written: the exported list changes nothing', asy
 test('"Receive webhooks" works as written: a test, a withdrawal, a replay and a rotation, each signed', async () => {
   const receiver = await startReceiver()
   // As if the endpoint had been down until the reader came to the part about that.
-  receiver.answerBy((response, { headers }) => response.writeHead('openwage-test' in headers ? 200 : 410).end())
+  receiver.answerBy((response, { headers }) => response.writeHead('midmonth-test' in headers ? 200 : 410).end())
   const substitutes = `
 sleep() {
   until api "/v1/webhooks/$WEBHOOK/deliveries?types=withdrawal.paid" |
@@ -101,17 +101,17 @@ IS_TEST=true`
 
 test('"Go live" works as written: one cent in live mode, approved by two people, exported, answered by the bank and paid', async () => {
   const guide = await readFile(path.join(checkout, 'docs/guides/go-live.md'), 'utf8')
-  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-guide-'))
   const rails = path.join(folder, 'rails.json')
   await writeFile(rails, /```json\n([\s\S]*?)```/.exec(guide)?.[1]?.replace(/,\s*"approval".*\n/, '\n') ?? '')
-  const live = { ...(await newDatabase()), OPENWAGE_MODE: 'live', OPENWAGE_RAILS: rails }
+  const live = { ...(await newDatabase()), MIDMONTH_MODE: 'live', MIDMONTH_RAILS: rails }
   const { address, stop } = await serve(live)
-  const env = { ...baseEnvironment, ...live, OPENWAGE_URL: address }
+  const env = { ...baseEnvironment, ...live, MIDMONTH_URL: address }
   const section = (title: string, next: string) => guide.slice(guide.indexOf(title), guide.indexOf(next))
   const substitutes = `
 sleep() {
   if [ "$1" = 2 ]; then until api "/v1/pay/members/$MEMBER/balance" | grep -q '"available":{"amount":1,'; do command sleep 0.1; done
-  else until openwage payouts list | grep -q bat_; do command sleep 0.1; done
+  else until midmonth payouts list | grep -q bat_; do command sleep 0.1; done
   fi
 }`
   const start = commandsOf(section('### Make the payment', '### After the cut-off'))
@@ -125,7 +125,7 @@ sleep() {
   await tamper(live, "update payout_batches set cut_off_at = now() - interval '1 second'")
   await runNow('send-payout-batches', 'select 1 from payout_batches where closed_at is not null')
   const [toImport, afterImport] = commandsOf(section('### After the cut-off', '## 10.')).split('sleep 60\n')
-  const kept = `eval "$(grep -E '^(PARTNER|OPENWAGE_API_KEY)=' variables)"\n`
+  const kept = `eval "$(grep -E '^(PARTNER|MIDMONTH_API_KEY)=' variables)"\n`
   const imported = await shell(kept + toImport, { folder, env })
   expect(imported).toContain('has 1 of 2 approvals; another person must approve it.')
   expect(imported).toContain('1 record imported.')
@@ -142,7 +142,7 @@ test('"Receive webhooks": its receiver handles an event once, and refuses a wron
   const guide = await readFile(path.join(checkout, 'docs/guides/webhooks.md'), 'utf8')
   const [receiver = ''] = blocksOf(guide, 'js')
   ran.add(receiver)
-  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-guide-'))
   await symlink(path.join(checkout, 'node_modules'), path.join(folder, 'node_modules'))
   // The reader's own part, and a free port instead of 3000.
   const readersPart = `
@@ -156,7 +156,7 @@ const handle = event => console.log('handled ' + event.id)
   )
   await writeFile(path.join(folder, 'receiver.mjs'), onFreePort + readersPart)
   const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
-  const env = { ...baseEnvironment, OPENWAGE_WEBHOOK_SECRET: secret }
+  const env = { ...baseEnvironment, MIDMONTH_WEBHOOK_SECRET: secret }
   const child = spawn(process.execPath, ['receiver.mjs'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
   const printed: string[] = []
   child.stdout.setEncoding('utf8').on('data', (text: string) => printed.push(...text.trim().split('\n')))
@@ -167,7 +167,7 @@ const handle = event => console.log('handled ' + event.id)
   const post = async (signed: string) => {
     const timestamp = String(Math.floor(sentAt.getTime() / 1_000))
     const headers = { 'webhook-id': 'evt_1', 'webhook-timestamp': timestamp, 'webhook-signature': signed }
-    return (await fetch(`http://127.0.0.1:${printed[0]}/openwage`, { method: 'POST', headers, body })).status
+    return (await fetch(`http://127.0.0.1:${printed[0]}/midmonth`, { method: 'POST', headers, body })).status
   }
   expect([await post(signature), await post(signature), await post('v1,bm90IHRoZSBzaWduYXR1cmU=')]).toEqual([
     204, 204, 400,
@@ -178,7 +178,7 @@ const handle = event => console.log('handled ' + event.id)
   await rm(folder, { recursive: true })
 })
 
-// The machine of a developer of Openwage may have none.
+// The machine of a developer of Midmonth may have none.
 const hasPython = spawnSync('python3', ['--version']).status === 0
 if (!hasPython) console.warn('The examples in Python are not run: python3 is not installed')
 
@@ -194,7 +194,7 @@ test.runIf(hasPython)(
       'server = HTTPServer(("127.0.0.1", 0), Receiver)\nprint(server.server_port, flush=True)\nserver.serve_forever()',
     )
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
-    const env = { ...baseEnvironment, OPENWAGE_WEBHOOK_SECRET: secret }
+    const env = { ...baseEnvironment, MIDMONTH_WEBHOOK_SECRET: secret }
     const child = spawn('python3', ['-c', readersPart + onFreePort], { env, stdio: ['ignore', 'pipe', 'ignore'] })
     const printed: string[] = []
     child.stdout.setEncoding('utf8').on('data', (text: string) => printed.push(...text.trim().split('\n')))
@@ -206,7 +206,7 @@ test.runIf(hasPython)(
         'webhook-timestamp': String(Math.floor(sentAt.getTime() / 1_000)),
         'webhook-signature': `v1,AAAA ${new Webhook(secret).sign('evt_1', sentAt, '{"id":"evt_1"}')}`,
       }
-      return (await fetch(`http://127.0.0.1:${printed[0]}/openwage`, { method: 'POST', headers, body })).status
+      return (await fetch(`http://127.0.0.1:${printed[0]}/midmonth`, { method: 'POST', headers, body })).status
     }
     expect([
       await post('{"id":"evt_1"}'),
@@ -223,7 +223,7 @@ test.runIf(hasPython)(
   '"Other languages" works as written: a withdrawal that is sent twice, and every active member once',
   async () => {
     const blocks = blocksOf(await readFile(path.join(checkout, 'docs/guides/other-languages.md'), 'utf8'), 'python')
-    const env = { ...baseEnvironment, OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+    const env = { ...baseEnvironment, MIDMONTH_URL: service.address, MIDMONTH_API_KEY: service.key }
     const { stdout } = await promisify(execFile)('python3', ['-c', blocks.join('\n')], { env })
     const [first, ...members] = stdout.trim().split('\n')
     expect(first).toMatch(/^201 \/v1\/pay\/withdrawals\/w_\w+ true$/)
@@ -239,7 +239,7 @@ test.runIf(hasPython)(
 test('"Embed withdrawals": its server answers the page with the token of a session', async () => {
   const [server = ''] = blocksOf(await readFile(path.join(checkout, 'docs/guides/embed.md'), 'utf8'), 'js')
   ran.add(server)
-  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-guide-'))
   // The reader's own part, and a free port instead of 3000.
   const readersPart = 'const currentWorker = async () => ({ memberId: process.env.MEMBER })\n'
   const onFreePort = server.replace(
@@ -252,14 +252,14 @@ test('"Embed withdrawals": its server answers the page with the token of a sessi
   })
   const env = {
     ...baseEnvironment,
-    ...{ OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key },
+    ...{ MIDMONTH_URL: service.address, MIDMONTH_API_KEY: service.key },
     MEMBER: /mem_[0-9a-z]{26}/.exec(await listed.text())?.[0],
   }
   const child = spawn(process.execPath, ['server.mjs'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
   try {
     const [port] = await once(child.stdout.setEncoding('utf8'), 'data')
     const answer = await fetch(`http://127.0.0.1:${String(port).trim()}/`)
-    expect([answer.status, await answer.text()]).toEqual([201, expect.stringMatching(/^ows_test_/)])
+    expect([answer.status, await answer.text()]).toEqual([201, expect.stringMatching(/^mms_test_/)])
   } finally {
     child.kill()
     await once(child, 'close')
@@ -269,15 +269,15 @@ test('"Embed withdrawals": its server answers the page with the token of a sessi
 
 test('"Go live" works as written up to the penny test: migrate, doctor, partner, float', async () => {
   const guide = await readFile(path.join(checkout, 'docs/guides/go-live.md'), 'utf8')
-  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-guide-'))
   const rails = path.join(folder, 'rails.json')
   const [file = ''] = blocksOf(guide, 'json')
   await writeFile(rails, file)
   const database = await newDatabase({ migrated: false })
   const values: Record<string, string> = {
-    'postgres://openwage_app:…@db.internal/openwage': database.DATABASE_URL,
-    'postgres://openwage_owner:…@db.internal/openwage': database.DATABASE_OWNER_URL,
-    '/etc/openwage/rails.json': rails,
+    'postgres://midmonth_app:…@db.internal/midmonth': database.DATABASE_URL,
+    'postgres://midmonth_owner:…@db.internal/midmonth': database.DATABASE_MMNER_URL,
+    '/etc/midmonth/rails.json': rails,
   }
   const env: Environment = { ...database }
   const printed: string[] = []
@@ -285,15 +285,15 @@ test('"Go live" works as written up to the penny test: migrate, doctor, partner,
     if (isListed(block)) continue
     printed.push(...(await runLines(block, { values, env })))
   }
-  expect(printed.join('')).toMatch(/ow_live_\w+/)
-  expect(env.OPENWAGE_RAILS).toBe(rails)
+  expect(printed.join('')).toMatch(/mm_live_\w+/)
+  expect(env.MIDMONTH_RAILS).toBe(rails)
   await rm(folder, { recursive: true })
 })
 
 test('the commands of the pages for operators work as written', async () => {
-  const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
-  await openwage(['partner', 'pause', partner.id], database)
-  const member = (await openwage(['members', 'export', '-'], { ...database })).stdout
+  const [partner] = JSON.parse((await midmonth(['partner', 'list', '--json'], database)).stdout)
+  await midmonth(['partner', 'pause', partner.id], database)
+  const member = (await midmonth(['members', 'export', '-'], { ...database })).stdout
   const values: Record<string, string> = {
     'par_…': partner.id,
     'mem_…': /mem_[0-9a-z]{26}/.exec(member)?.[0] ?? 'mem_01kah4pzc5e4r8v2m6t0x9y3bd',
@@ -319,7 +319,7 @@ test('"Make anything happen in a sandbox" works as written: the clock goes on by
 
 test('"The command line" works as written: a login, a withdrawal, and any operation', async () => {
   const printed = await follow('reference/cli.md', {
-    progress: /^(Idempotency key: \S+|OPENWAGE_API_KEY is set.*|[a-z ]+ \S.*)$/,
+    progress: /^(Idempotency key: \S+|MIDMONTH_API_KEY is set.*|[a-z ]+ \S.*)$/,
   })
   expect(printed).toContain(`Logged in to ${service.address}`)
   expect(printed).toMatch(/^withdrawal +w_\w+\nstatus +held$/m)
@@ -329,27 +329,27 @@ test('"The command line" works as written: a login, a withdrawal, and any operat
 
 /** The blocks that no test can run, by their first line, with the reason. */
 const notRun: Record<string, string> = {
-  'openwage admin create ada@example.com --name "Ada Lovelace"':
+  'midmonth admin create ada@example.com --name "Ada Lovelace"':
     'Asks for a password without echo. test/program/console.test.ts does both on a terminal.',
-  'sudo ln -s "$PWD/cli/launch.mjs" /usr/local/bin/openwage':
+  'sudo ln -s "$PWD/cli/launch.mjs" /usr/local/bin/midmonth':
     'Writes outside of the checkout. test/program/launch.test.ts starts the program through a link.',
-  'OPENWAGE_PUBLIC_URL=https://pay.example.com': 'Settings. src/users/settings.test.ts reads them.',
+  'MIDMONTH_PUBLIC_URL=https://pay.example.com': 'Settings. src/users/settings.test.ts reads them.',
   'npm install && npm start': 'Installs and runs until it is stopped. test/smoke/smoke.ts does it in a fresh copy.',
-  'curl -sS "$OPENWAGE_URL/openapi.json" -o openapi.json':
+  'curl -sS "$MIDMONTH_URL/openapi.json" -o openapi.json':
     'Downloads the generator. npm run languages does it, and reads responses with what it generates.',
-  'export OPENWAGE_PUBLIC_URL=https://pay.example.com':
+  'export MIDMONTH_PUBLIC_URL=https://pay.example.com':
     'Runs until it is stopped. The crash test starts both roles as processes.',
-  'export DATABASE_URL=postgres://openwage_app:…@db.internal/openwage OPENWAGE_MODE=live':
+  'export DATABASE_URL=postgres://midmonth_app:…@db.internal/midmonth MIDMONTH_MODE=live':
     'Runs until it is stopped. Its first command is run from the guide "Go live".',
-  'install -m 600 /dev/null /etc/openwage/adyen-api-key':
+  'install -m 600 /dev/null /etc/midmonth/adyen-api-key':
     'Writes outside of the checkout. test/program/adyen.test.ts pays with such files.',
-  'pg_dump --format=custom --file=openwage.dump "$DATABASE_OWNER_URL"':
+  'pg_dump --format=custom --file=midmonth.dump "$DATABASE_MMNER_URL"':
     'The PostgreSQL of the tests has no pg_dump. test/program/restore.test.ts checks what a dump has to keep.',
-  'pg_dump --format=custom --file=openwage.dump -h /tmp/openwage-… -U openwage_owner openwage':
+  'pg_dump --format=custom --file=midmonth.dump -h /tmp/midmonth-… -U midmonth_owner midmonth':
     'The PostgreSQL of the tests has no pg_dump.',
-  'openwage payouts outcome OW… --outcome paid --note "seen in the portal"':
+  'midmonth payouts outcome MM… --outcome paid --note "seen in the portal"':
     'Needs sent payments that no file answers. test/program/payouts.test.ts gives both commands for such payments.',
-  'openwage status > /tmp/openwage-status || mail -s "Openwage needs attention" ops@example.com < /tmp/openwage-status':
+  'midmonth status > /tmp/midmonth-status || mail -s "Midmonth needs attention" ops@example.com < /tmp/midmonth-status':
     'Sends mail. test/program/commands.test.ts checks the exit codes of status.',
 }
 
@@ -408,8 +408,8 @@ async function runLines(block: string, { values, env }: { values: Record<string,
     if (words[0] === 'export') Object.assign(env, settings)
     else {
       const [program, ...args] = words.slice(command)
-      expect(program, line).toBe('openwage')
-      const { code, stdout, stderr } = await openwage(args, { ...env, ...settings })
+      expect(program, line).toBe('midmonth')
+      const { code, stdout, stderr } = await midmonth(args, { ...env, ...settings })
       expect(stderr, line).toBe('')
       // These exit with 1 if they find something to say.
       expect(/^(doctor|status)$/.test(args[0] ?? '') ? [0, 1] : [0], `${line}\n${stdout}`).toContain(code)
@@ -423,9 +423,9 @@ async function runLines(block: string, { values, env }: { values: Record<string,
 
 /** Runs the commands of a guide in one shell, as its reader does. */
 async function follow(guide: string, { variables = {}, substitutes = '', progress = /^$/ } = {}): Promise<string> {
-  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-guide-'))
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-guide-'))
   const script = `${substitutes}\n${commandsOf(await readFile(path.join(checkout, 'docs', guide), 'utf8'))}`
-  const address = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+  const address = { MIDMONTH_URL: service.address, MIDMONTH_API_KEY: service.key }
   try {
     const env = { ...baseEnvironment, XDG_CONFIG_HOME: folder, ...database, ...address, ...variables }
     return await shell(script, { folder, env, progress })
@@ -440,7 +440,7 @@ async function shell(
   { folder, env, progress = /^$/ }: { folder: string; env: NodeJS.ProcessEnv; progress?: RegExp },
 ): Promise<string> {
   const commands = await runCommandsHere()
-  const whole = `${commands.openwage}\n${commonSubstitutes}\n${script}`
+  const whole = `${commands.midmonth}\n${commonSubstitutes}\n${script}`
   // The commands read and write files in their working directory, which is this process's.
   const checkoutDir = process.cwd()
   process.chdir(folder)
@@ -460,7 +460,7 @@ async function shell(
 function commandsOf(guide: string): string {
   const blocks = blocksOf(guide, 'sh').filter(block => !isListed(block))
   for (const block of blocks) ran.add(block)
-  return blocks.map(block => block.replace(/^export OPENWAGE_URL=.*\n/m, '')).join('\n')
+  return blocks.map(block => block.replace(/^export MIDMONTH_URL=.*\n/m, '')).join('\n')
 }
 
 // Waits for the event that a guide's pause is for, not for the time.

@@ -26,7 +26,7 @@ test('without dependencies, the launcher says to run npm install', async () => {
   expect(await run([path.join(checkout, 'cli/launch.mjs'), 'start']).outcome).toEqual({
     code: 1,
     stdout: '',
-    stderr: `openwage: Dependencies are not installed: run npm install in ${checkout} first\n`,
+    stderr: `midmonth: Dependencies are not installed: run npm install in ${checkout} first\n`,
   })
 })
 
@@ -36,12 +36,12 @@ test('on an old Node, without the one that npm install brings, the launcher says
   const { code, stderr } = await run(['--import', old, path.join(checkout, 'cli/launch.mjs'), 'start']).outcome
   expect(code).toBe(1)
   expect(stderr).toMatch(
-    /^openwage: Node 24 or later is required.*: run npm install --include=optional, which brings one\n$/,
+    /^midmonth: Node 24 or later is required.*: run npm install --include=optional, which brings one\n$/,
   )
 })
 
 test('a link to the launcher starts the program of its checkout', async () => {
-  const link = path.join(newCheckout({ isInstalled: false }), 'openwage')
+  const link = path.join(newCheckout({ isInstalled: false }), 'midmonth')
   symlinkSync(launcher, link)
   expect((await run([link, '--version']).outcome).code).toBe(0)
 })
@@ -81,7 +81,7 @@ test('a program whose launcher is killed ends too, and leaves its port free', as
 
 /** A folder that contains only the launcher. */
 function newCheckout({ isInstalled }: { isInstalled: boolean }): string {
-  const checkout = mkdtempSync(path.join(tmpdir(), 'openwage-launch-'))
+  const checkout = mkdtempSync(path.join(tmpdir(), 'midmonth-launch-'))
   copies.push(checkout)
   mkdirSync(path.join(checkout, 'cli'))
   copyFileSync(launcher, path.join(checkout, 'cli/launch.mjs'))

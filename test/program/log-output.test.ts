@@ -20,7 +20,7 @@ test('a service whose log pipe is closed stops cleanly', async () => {
 
 test('a service piped into `head -5` stops cleanly at the next line', async () => {
   const { DATABASE_URL } = await newDatabase({ hasDemo: true })
-  const script = new URL('../../cli/openwage.ts', import.meta.url).pathname
+  const script = new URL('../../cli/midmonth.ts', import.meta.url).pathname
   // Reports the service's own exit code, which a pipeline would hide.
   const pipeline = '{ "$@" 2>&1; echo "code $?" >&3; } | head -5'
   const shell = spawn('sh', ['-c', pipeline, 'sh', process.execPath, script, 'start'], {
@@ -59,7 +59,7 @@ if (existsSync('/dev/full')) {
 // Only root can mount. The /dev/full test covers the essentials without it.
 if (process.platform === 'linux' && process.getuid?.() === 0) {
   test('log lines lost to a full disk are counted and reported once there is room', async () => {
-    const disk = mkdtempSync(path.join(tmpdir(), 'openwage-full-'))
+    const disk = mkdtempSync(path.join(tmpdir(), 'midmonth-full-'))
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk])
     try {
       const filler = path.join(disk, 'filler')

@@ -9,7 +9,7 @@ import { createPartner, type PartnerSettings } from '../../src/partners/partners
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { silver } from '../harness.ts'
-import { type Environment, get, newDatabase, newDataDir, openwage, type Served, serve, tidyUp } from './program.ts'
+import { type Environment, get, midmonth, newDatabase, newDataDir, type Served, serve, tidyUp } from './program.ts'
 import { closedAddress, closeServers, serveHere, startProxy } from './proxy.ts'
 import { closeTerminals, inTerminal } from './terminal.ts'
 
@@ -34,14 +34,14 @@ const list = (...names: string[]) => [header, ...names.map(row), ''].join('\r\n'
 
 test('without a terminal, offboarding needs --yes, and the result is written next to the file', async () => {
   const { settings, folder } = await newPartner({ offboardReviewPercent: 100 })
-  const members = (...args: string[]) => openwage(['members', ...args], settings)
+  const members = (...args: string[]) => midmonth(['members', ...args], settings)
   const first = fileIn(folder, 'first.csv', list('ann', 'ben', 'cem'))
   expect(await members('import', first)).toMatchObject({ code: 0 })
 
   const second = fileIn(folder, 'second.csv', list('ann', 'dee').replace('dee,', '=dee,'))
   const refused = await members('import', second)
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('2 of 3 members would be offboarded') })
-  expect(refused.stderr).toMatch(/^openwage: .*Nothing was imported/)
+  expect(refused.stderr).toMatch(/^midmonth: .*Nothing was imported/)
   expect(await emailsOf(settings)).toEqual(['cem@example.com', 'ben@example.com', 'ann@example.com'])
 
   const done = await members('import', second, '--yes')
@@ -74,7 +74,7 @@ test('without a terminal, offboarding needs --yes, and the result is written nex
 
 test('a terminal lists the members to offboard and accepts only yes, and a file changed in the meantime is not sent', async () => {
   const { settings, folder } = await newPartner({ offboardReviewPercent: 100 })
-  await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
+  await midmonth(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
   const file = fileIn(folder, 'some.csv', list('ann'))
 
   const no = inTerminal(['members', 'import', file], settings)
@@ -102,14 +102,14 @@ test('a terminal lists the members to offboard and accepts only yes, and a file 
 
 test('one confirmation covers the review, but not more members than were confirmed', async () => {
   const { settings, folder } = await newPartner()
-  await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
+  await midmonth(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
   const file = fileIn(folder, 'some.csv', list('ann'))
   const terminal = inTerminal(['members', 'import', file], settings)
   await terminal.says('Type yes to continue')
   expect(terminal.screen()).toContain('larger share of the members than the partner allows')
   await fetch(`${service.address}/v1/members`, {
     method: 'POST',
-    headers: { 'x-api-key': settings.OPENWAGE_API_KEY ?? '', 'content-type': 'application/json' },
+    headers: { 'x-api-key': settings.MIDMONTH_API_KEY ?? '', 'content-type': 'application/json' },
     body: JSON.stringify({ email: 'new@example.com', firstName: 'New', lastName: 'Okafor', tier: 'Silver' }),
   })
   terminal.type('yes')
@@ -128,21 +128,21 @@ test('one confirmation covers the review, but not more members than were confirm
 
 test('an import queued behind a job in review names that job, and both can be approved or rejected', async () => {
   const { settings, folder } = await newPartner()
-  await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
+  await midmonth(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
   const some = fileIn(folder, 'some.csv', list('ann'))
   for (const [verb, status] of [
     ['reject', 'Rejected'],
     ['approve', 'Completed'],
   ] as const) {
     const { jobId } = await upload(settings, list('ann'))
-    const refused = await openwage(['members', 'import', some, '--yes'], settings)
+    const refused = await midmonth(['members', 'import', some, '--yes'], settings)
     const [, queuedId = ''] = /Started job (maj_\w+)/.exec(refused.stdout) ?? []
     expect(refused.code).toBe(1)
     expect(refused.stderr).toContain(`Job ${queuedId} is queued behind ${jobId}, which is waiting for a review`)
-    expect(refused.stderr).toContain(`openwage members approve ${jobId} or openwage members reject ${jobId}`)
-    const rejected = await openwage(['members', 'reject', queuedId, '--json'], settings)
+    expect(refused.stderr).toContain(`midmonth members approve ${jobId} or midmonth members reject ${jobId}`)
+    const rejected = await midmonth(['members', 'reject', queuedId, '--json'], settings)
     expect(JSON.parse(rejected.stdout).status).toBe('Rejected')
-    const { code, stdout } = await openwage(['members', verb, jobId, '--json'], settings)
+    const { code, stdout } = await midmonth(['members', verb, jobId, '--json'], settings)
     expect({ code, status: JSON.parse(stdout).status }).toEqual({ code: 0, status })
   }
 })
@@ -154,8 +154,8 @@ test('the result file shows each error next to its row, and can be corrected and
     (_, n) => `m${n}@example.com;Sam;Okafor;;${n === 24 ? 'Silver' : 'Tin'};00${n}`,
   )
   const file = fileIn(folder, 'march.csv', [header.replaceAll(',', ';'), ...invalidRows, ''].join('\n'))
-  const refused = await openwage(['members', 'import', file, '--dry-run'], settings)
-  expect(refused).toMatchObject({ code: 1, stderr: 'openwage: 24 rows have errors; nothing was imported\n' })
+  const refused = await midmonth(['members', 'import', file, '--dry-run'], settings)
+  expect(refused).toMatchObject({ code: 1, stderr: 'midmonth: 24 rows have errors; nothing was imported\n' })
   const shown = linesOf(refused.stdout)
   expect(shown[0]).toBe('row  error')
   expect(shown[20]).toMatch(/^21 {3}/)
@@ -166,37 +166,37 @@ test('the result file shows each error next to its row, and can be corrected and
   expect(resultLines[24]).toMatch(/^25;;Error;;"There is no such tier; .+";m23@example.com;Sam;Okafor;;Tin;0023$/)
   expect(resultLines[25]).toBe('26;;;;;m24@example.com;Sam;Okafor;;Silver;0024')
   // Another dry run does not overwrite the result file.
-  const asJson = await openwage(['members', 'import', file, '--dry-run', '--json'], settings)
+  const asJson = await midmonth(['members', 'import', file, '--dry-run', '--json'], settings)
   expect(JSON.parse(asJson.stdout)).toMatchObject({ more: null, result: `${folder}/march.result-2.csv` })
 
   writeFileSync(result, readFileSync(result, 'utf8').replaceAll(';Tin;', ';Silver;'))
-  const corrected = await openwage(['members', 'import', result, '--json'], settings)
+  const corrected = await midmonth(['members', 'import', result, '--json'], settings)
   expect(JSON.parse(corrected.stdout)).toMatchObject({ done: { invited: 25, failed: 0 } })
 })
 
 test('importing an export has no effect, and an export never overwrites a file', async () => {
-  const settings = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+  const settings = { MIDMONTH_URL: service.address, MIDMONTH_API_KEY: service.key }
   const folder = newFolder()
   const file = path.join(folder, 'members.csv')
-  const exported = await openwage(['members', 'export', file], settings)
+  const exported = await midmonth(['members', 'export', file], settings)
   expect(exported).toMatchObject({ code: 0, stdout: `Exported 24 members to ${file}.\n`, stderr: '' })
   for (const args of [[], ['--v1']]) {
-    const again = await openwage(['members', 'import', file, ...args], settings)
+    const again = await midmonth(['members', 'import', file, ...args], settings)
     expect({ code: again.code, lines: linesOf(again.stdout).slice(1) }).toEqual({
       code: 0,
       lines: ['0       0       0          0         24', 'Nothing to do.'],
     })
   }
   const before = readFileSync(file, 'utf8')
-  expect(await openwage(['members', 'export', file], settings)).toMatchObject({ code: 1, stdout: '' })
+  expect(await midmonth(['members', 'export', file], settings)).toMatchObject({ code: 1, stdout: '' })
   expect(readFileSync(file, 'utf8')).toBe(before)
-  expect(await openwage(['members', 'export'], settings)).toMatchObject({ code: 0, stdout: before.slice(1) })
+  expect(await midmonth(['members', 'export'], settings)).toMatchObject({ code: 0, stdout: before.slice(1) })
 })
 
 test('a lost response does not create a second job, and a broken export leaves no file', async () => {
   const { settings, folder } = await newPartner({ requestsPerSecond: 1, requestsBurst: 4 })
   let lost = 0
-  const OPENWAGE_URL = await startProxy(service.address, (incoming, outgoing, answer) => {
+  const MIDMONTH_URL = await startProxy(service.address, (incoming, outgoing, answer) => {
     const isUpload = incoming.method === 'PUT' && !incoming.url?.includes('dryRun')
     if (incoming.headers.accept === 'text/csv' && incoming.url?.startsWith('/v1/members?')) {
       answer.once('data', chunk => {
@@ -205,12 +205,12 @@ test('a lost response does not create a second job, and a broken export leaves n
     } else if (isUpload && lost++ === 0) answer.resume().once('end', () => outgoing.destroy())
     else answer.pipe(outgoing)
   })
-  const through = { ...settings, OPENWAGE_URL }
+  const through = { ...settings, MIDMONTH_URL }
   // Also exceeds the rate limit, so that the command has to honour retry-after.
-  const { code } = await openwage(['members', 'import', fileIn(folder, 'all.csv', list('ann'))], through)
+  const { code } = await midmonth(['members', 'import', fileIn(folder, 'all.csv', list('ann'))], through)
   expect({ code, uploads: lost, jobs: (await jobsOf(settings)).length }).toEqual({ code: 0, uploads: 2, jobs: 1 })
 
-  const halved = await openwage(['members', 'export', path.join(folder, 'half.csv')], through)
+  const halved = await midmonth(['members', 'export', path.join(folder, 'half.csv')], through)
   expect(halved).toMatchObject({ code: 4, stdout: '', stderr: expect.stringContaining('The connection broke') })
   expect(readdirSync(folder).sort()).toEqual(['all.csv', 'all.result.csv'])
 })
@@ -222,17 +222,17 @@ test('an import that cannot run says why, without showing the key', async () => 
   const closed = await closedAddress()
   const elsewhere = await serveHere((_request, response) => response.end('hello'))
   const cases: [string[], Environment, number, RegExp][] = [
-    [[file], { OPENWAGE_API_KEY: '' }, 2, /No API key: set OPENWAGE_API_KEY/],
+    [[file], { MIDMONTH_API_KEY: '' }, 2, /No API key: set MIDMONTH_API_KEY/],
     [[`${folder}/list.xls`], {}, 2, /Use a \.csv, \.txt, \.tsv or \.xlsx file/],
     [[`${folder}/none.csv`], {}, 1, /There is no file .*none\.csv$/],
-    [[file, '--url', closed], {}, 4, /Cannot reach Openwage at http:\/\/127\.0\.0\.1:\d+: connection refused/],
-    [[file, '--url', elsewhere], {}, 1, /is not an Openwage API; set the right address with --url or OPENWAGE_URL$/],
-    [[file, '--key', `${settings.OPENWAGE_API_KEY}x`], {}, 1, /set the key with OPENWAGE_API_KEY or --key$/],
+    [[file, '--url', closed], {}, 4, /Cannot reach Midmonth at http:\/\/127\.0\.0\.1:\d+: connection refused/],
+    [[file, '--url', elsewhere], {}, 1, /is not a Midmonth API; set the right address with --url or MIDMONTH_URL$/],
+    [[file, '--key', `${settings.MIDMONTH_API_KEY}x`], {}, 1, /set the key with MIDMONTH_API_KEY or --key$/],
     [[file], readOnly.settings, 1, /The API key lacks the scope members:write$/],
     [[fileIn(folder, 'empty.csv', '')], {}, 1, /The file is empty$/],
   ]
   const outcomes = await Promise.all(
-    cases.map(([args, changed]) => openwage(['members', 'import', ...args], { ...settings, ...changed })),
+    cases.map(([args, changed]) => midmonth(['members', 'import', ...args], { ...settings, ...changed })),
   )
   for (const [index, { code, stdout, stderr }] of outcomes.entries()) {
     const [, , expected = 0, sentence = /^/] = cases[index] ?? []
@@ -240,11 +240,11 @@ test('an import that cannot run says why, without showing the key', async () => 
       ...{ code: expected, stdout: '' },
       sentence: expect.stringMatching(sentence),
     })
-    expect(stderr).not.toContain(settings.OPENWAGE_API_KEY)
+    expect(stderr).not.toContain(settings.MIDMONTH_API_KEY)
   }
 })
 
-type Settings = { OPENWAGE_URL: string; OPENWAGE_API_KEY: string }
+type Settings = { MIDMONTH_URL: string; MIDMONTH_API_KEY: string }
 
 /** Creates a partner. @returns the settings for its commands, and a folder for its files */
 async function newPartner(
@@ -261,7 +261,7 @@ async function newPartner(
     return await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes: granted, expiresAt: null, now })
   })
   await close()
-  return { settings: { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: secret }, folder: newFolder() }
+  return { settings: { MIDMONTH_URL: service.address, MIDMONTH_API_KEY: secret }, folder: newFolder() }
 }
 
 function newFolder(): string {
@@ -284,12 +284,12 @@ function withoutIds(line: string): string {
   return line.replace(/mem_\w+/, 'mem_')
 }
 
-async function emailsOf({ OPENWAGE_API_KEY: key }: Settings): Promise<string[]> {
+async function emailsOf({ MIDMONTH_API_KEY: key }: Settings): Promise<string[]> {
   const answer = await get(service, { key, path: '/v1/members?statuses=active' })
   return ((await answer.json()) as { members: { email: string }[] }).members.map(member => member.email)
 }
 
-async function jobsOf({ OPENWAGE_API_KEY: key }: Settings): Promise<{ id: string; progress: { type: string } }[]> {
+async function jobsOf({ MIDMONTH_API_KEY: key }: Settings): Promise<{ id: string; progress: { type: string } }[]> {
   const answer = await vi.waitFor(
     async () => {
       const response = await get(service, { key, path: '/v1/members/jobs' })
@@ -301,7 +301,7 @@ async function jobsOf({ OPENWAGE_API_KEY: key }: Settings): Promise<{ id: string
   return ((await answer.json()) as { jobs: { id: string; progress: { type: string } }[] }).jobs
 }
 
-async function upload({ OPENWAGE_API_KEY: key }: Settings, body: string): Promise<{ jobId: string }> {
+async function upload({ MIDMONTH_API_KEY: key }: Settings, body: string): Promise<{ jobId: string }> {
   const response = await fetch(`${service.address}/v2/members/jobs/csv`, {
     method: 'PUT',
     headers: { 'x-api-key': key, 'content-type': 'text/csv' },

@@ -7,9 +7,9 @@ import { afterEach, expect, test, vi } from 'vitest'
 import {
   baseEnvironment,
   type Environment,
+  midmonth,
   newDatabase,
   newDataDir,
-  openwage,
   serve,
   tamper,
   tidyUp,
@@ -27,11 +27,11 @@ test('tier set changes only the given terms, and without a terminal needs --yes'
   const { id } = await json(['partner', 'create', 'Acme'], database)
   await json(['tier', 'set', id, 'Bronze', ...limits, ...fee], database)
 
-  const refused = await openwage(['tier', 'set', id, 'Bronze', '--upper-limit', '15000'], database)
+  const refused = await midmonth(['tier', 'set', id, 'Bronze', '--upper-limit', '15000'], database)
   expect(refused).toMatchObject({
     code: 1,
     stdout: expect.stringMatching(/upper limit +200\.00 GBP +150\.00 GBP +changes\n[\s\S]*Affects 0 members/),
-    stderr: expect.stringMatching(/^openwage: Nothing was changed: .* add --yes\n$/),
+    stderr: expect.stringMatching(/^midmonth: Nothing was changed: .* add --yes\n$/),
   })
   const changed = await json(['tier', 'set', id, 'Bronze', '--upper-limit', '15000', '--yes'], database)
   const terms = {
@@ -76,7 +76,7 @@ test('tier set counts the affected members, and on a terminal accepts only yes',
   const set = ['tier', 'set', partner.id, 'Bronze', '--fee', '75']
   const declined = await onTerminal(set, { settings: database, answer: 'no' })
   expect(declined).toMatch(/Affects 8 members \(7 active, 1 invited\)\.\s+1 open intent: the quoted fee stays the same/)
-  expect(declined).toMatch(/openwage: Nothing was changed/)
+  expect(declined).toMatch(/midmonth: Nothing was changed/)
   expect((await json(['tier', 'show', partner.id, 'Bronze'], database)).versions).toEqual(before)
   await onTerminal(set, { settings: database, answer: 'yes' })
   const { versions } = await json(['tier', 'show', partner.id, 'Bronze'], database)
@@ -87,21 +87,21 @@ test('tier set counts the affected members, and on a terminal accepts only yes',
 test('a new tier needs a currency and limits, and its currency cannot change', async () => {
   const database = await newDatabase()
   const { id } = await json(['partner', 'create', 'Acme'], database)
-  expect(await openwage(['tier', 'set', id, 'Silver', '--fee', '1', '--yes'], database)).toMatchObject({
+  expect(await midmonth(['tier', 'set', id, 'Silver', '--fee', '1', '--yes'], database)).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/^openwage: There is no tier Silver; .* add --currency, --lower-limit/),
+    stderr: expect.stringMatching(/^midmonth: There is no tier Silver; .* add --currency, --lower-limit/),
   })
   await json(['tier', 'set', id, 'Silver', ...limits], database)
-  expect(await openwage(['tier', 'set', id, 'Silver', '--upper-limit', '10', '--yes'], database)).toMatchObject({
-    ...{ code: 1, stdout: '', stderr: 'openwage: The upper limit must not be below the lower limit\n' },
+  expect(await midmonth(['tier', 'set', id, 'Silver', '--upper-limit', '10', '--yes'], database)).toMatchObject({
+    ...{ code: 1, stdout: '', stderr: 'midmonth: The upper limit must not be below the lower limit\n' },
   })
-  expect(await openwage(['tier', 'set', id, 'Silver', '--currency', 'EUR', '--yes'], database)).toMatchObject({
+  expect(await midmonth(['tier', 'set', id, 'Silver', '--currency', 'EUR', '--yes'], database)).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('The currency of the tier Silver is GBP and cannot change'),
   })
-  expect(await openwage(['tier', 'show', id, 'Gold'], database)).toMatchObject({
+  expect(await midmonth(['tier', 'show', id, 'Gold'], database)).toMatchObject({
     code: 1,
-    stderr: 'openwage: There is no tier Gold; tier list shows their names\n',
+    stderr: 'midmonth: There is no tier Gold; tier list shows their names\n',
   })
 })
 
@@ -120,7 +120,7 @@ test('the audit log records who changed what, with before and after, and skips c
   }
   const { entries } = await json(['audit', '--partner', id], database)
   const expected = [
-    ['key.revoke', keyId, { key: expect.stringMatching(/^ow_test_.{4}…$/) }],
+    ['key.revoke', keyId, { key: expect.stringMatching(/^mm_test_.{4}…$/) }],
     ['float.floor', 'GBP', { before: { floor: null }, after: { floor: gbp(500) } }],
     ['float.fund', 'GBP', { amount: gbp(1_000), reference: 'transfer 1', movementId: expect.stringMatching(/^fm_/) }],
     ['partner.pause', id, { reason: 'bank outage' }],
@@ -154,22 +154,22 @@ test('the audit log records who changed what, with before and after, and skips c
 
 test('status has exit codes for scripts and lists everything that needs attention', async () => {
   const unmigrated = await newDatabase({ migrated: false })
-  const nowhere = { DATABASE_URL: 'postgres://openwage:secret@127.0.0.1:1/openwage' }
+  const nowhere = { DATABASE_URL: 'postgres://midmonth:secret@127.0.0.1:1/midmonth' }
   for (const settings of [unmigrated, nowhere]) {
-    const { code, stdout, stderr } = await openwage(['status', '--json'], settings)
+    const { code, stdout, stderr } = await midmonth(['status', '--json'], settings)
     expect({ code, stderr }).toEqual({ code: 2, stderr: '' })
     expect(JSON.parse(stdout)).toEqual({ state: 'cannotTell', reason: expect.any(String) })
     expect(stdout).not.toContain('secret')
   }
   const dataDir = newDataDir()
-  expect(await openwage(['status'], { OPENWAGE_DATA_DIR: dataDir })).toMatchObject({
+  expect(await midmonth(['status'], { MIDMONTH_DATA_DIR: dataDir })).toMatchObject({
     code: 2,
     stdout: `! There is no database in ${dataDir} yet: npm start creates one\n`,
   })
   expect(readdirSync(dataDir)).toEqual([])
 
   const database = await newDatabase({ hasDemo: true })
-  expect(await openwage(['status'], database)).toMatchObject({
+  expect(await midmonth(['status'], database)).toMatchObject({
     code: 1,
     stdout: expect.stringMatching(/^! No worker/m),
   })
@@ -177,7 +177,7 @@ test('status has exit codes for scripts and lists everything that needs attentio
   const service = await serve(database)
   await vi.waitFor(
     async () =>
-      expect(await openwage(['status'], database)).toMatchObject({
+      expect(await midmonth(['status'], database)).toMatchObject({
         code: 0,
         stdout: expect.stringContaining('All is well.'),
       }),
@@ -189,7 +189,7 @@ test('status has exit codes for scripts and lists everything that needs attentio
   await json(['float', 'floor', partner.id, 'GBP', '100000000000'], database)
   await tamper(database, "insert into worker_heartbeats values ('gone', 'node-1', 1, now(), now() - interval '1 hour')")
   await tamper(database, "select graphile_worker.add_job('expire-intents', run_at => now() - interval '1 hour')")
-  const status = await openwage(['status', '--json'], database)
+  const status = await midmonth(['status', '--json'], database)
   expect(status.code).toBe(1)
   expect(JSON.parse(status.stdout)).toMatchObject({
     state: 'needsAttention',
@@ -204,12 +204,12 @@ test('status has exit codes for scripts and lists everything that needs attentio
     ],
   })
   // It would report on a bank and on withdrawals that this installation does not have.
-  expect(await openwage(['status'], { ...database, OPENWAGE_MODE: 'live' })).toMatchObject({
+  expect(await midmonth(['status'], { ...database, MIDMONTH_MODE: 'live' })).toMatchObject({
     code: 2,
-    stdout: expect.stringMatching(/^! This is a sandbox database.*set OPENWAGE_MODE=sandbox/),
+    stdout: expect.stringMatching(/^! This is a sandbox database.*set MIDMONTH_MODE=sandbox/),
   })
   const live = await newDatabase()
-  const inLive = await openwage(['status'], { ...live, OPENWAGE_MODE: 'live' })
+  const inLive = await midmonth(['status'], { ...live, MIDMONTH_MODE: 'live' })
   expect(inLive.stdout).toMatch(/^! No bank is connected in live mode/m)
 })
 
@@ -270,10 +270,10 @@ test('withdrawals, members and jobs can be shown by id alone, with amounts as Mo
     ['float', 'fund', 'par_none', 'GBP', '1'],
     ['audit', '--partner', 'par_none'],
   ]
-  const outcomes = await Promise.all(unknown.map(args => openwage(args, database)))
+  const outcomes = await Promise.all(unknown.map(args => midmonth(args, database)))
   for (const [index, { code, stdout, stderr }] of outcomes.entries()) {
     expect({ args: unknown[index], code, stdout }).toEqual({ args: unknown[index], code: 1, stdout: '' })
-    expect(stderr).toMatch(/^openwage: There is no (partner|withdrawal|member) \w+_none; .+\n$/)
+    expect(stderr).toMatch(/^midmonth: There is no (partner|withdrawal|member) \w+_none; .+\n$/)
   }
 })
 
@@ -285,7 +285,7 @@ test('fees are billed, stated and exported by command, and revenue is taken out 
   const issued = await json(['invoice', 'issue', partnerId, 'GBP'], database)
   expect(issued).toMatchObject({ partnerId, status: 'open', paid: null })
   expect(issued.lines.every(({ tier }: { tier: string }) => tier === 'Gold')).toBe(true)
-  const again = await openwage(['invoice', 'issue', partnerId, 'GBP'], database)
+  const again = await midmonth(['invoice', 'issue', partnerId, 'GBP'], database)
   expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('No fees in GBP') })
   const of = [partnerId, issued.id]
   const paid = await json(['invoice', 'pay', ...of, '--reference', 'transfer 7', '--on', `${month}-01`], database)
@@ -294,16 +294,16 @@ test('fees are billed, stated and exported by command, and revenue is taken out 
     expect.objectContaining({ currency: 'GBP', paid: issued.sum, inFloat: gbp(0) }),
   )
   const taking = ['revenue', 'withdraw', partnerId, 'GBP', '1', '--reference', 'fees']
-  const refused = await openwage(taking, database)
+  const refused = await midmonth(taking, database)
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('Only 0.00 GBP of collected fees') })
   expect(await json(['invoice', 'reopen', ...of, '--note', 'another partner'], database)).toMatchObject({ paid: null })
   expect(await json(['invoice', 'void', ...of, '--note', 'wrong'], database)).toMatchObject({ status: 'void' })
   expect(await json(['invoice', 'list', '--status', 'void'], database)).toMatchObject([{ id: issued.id }])
   expect(await json(['invoice', 'show', ...of], database)).toMatchObject({ id: issued.id, lines: issued.lines })
-  const statement = await openwage(['revenue', 'statement', partnerId, month], database)
+  const statement = await midmonth(['revenue', 'statement', partnerId, month], database)
   expect(statement.stdout).toMatch(/^day,tier,withdrawals,/)
   const dayAt = (daysAgo: number) => new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10)
-  const journal = await openwage(['ledger', 'journal', '--from', dayAt(90), '--to', dayAt(0)], database)
+  const journal = await midmonth(['ledger', 'journal', '--from', dayAt(90), '--to', dayAt(0)], database)
   expect(journal.stdout).toMatch(/^day,partner_id,reference,reason,account,debit,credit,currency\r?\n/)
   expect(journal.stdout).toContain(`,${partnerId},`)
   const entries = await json(['audit', '--partner', partnerId], database)
@@ -317,8 +317,8 @@ test('every command has an example and a --json option, and is in the guide', as
   expect(commands.length).toBeGreaterThan(55)
   for (const { path, help } of commands) {
     const command = path.join(' ')
-    expect(help, command).toContain(`  openwage ${command}`)
-    expect(guide, command).toContain(`openwage ${command}`)
+    expect(help, command).toContain(`  midmonth ${command}`)
+    expect(guide, command).toContain(`midmonth ${command}`)
     // These print a file, the banner, or JSON in any case.
     if (!['members export', 'start', 'api', 'ledger journal'].includes(command))
       expect(help, command).toMatch(/^ {2}--json /m)
@@ -327,7 +327,7 @@ test('every command has an example and a --json option, and is in the guide', as
 
 /** Every command without subcommands, found through --help. */
 async function leavesOf(path: string[]): Promise<{ path: string[]; help: string }[]> {
-  const { code, stdout: help } = await openwage([...path, '--help'], {})
+  const { code, stdout: help } = await midmonth([...path, '--help'], {})
   expect(code).toBe(0)
   const listed = help
     .split(/\n(?=Commands)/)
@@ -343,7 +343,7 @@ async function leavesOf(path: string[]): Promise<{ path: string[]; help: string 
 
 // biome-ignore lint/suspicious/noExplicitAny: the printed JSON is what the tests assert.
 async function json(args: string[], settings: Environment): Promise<any> {
-  const { code, stdout, stderr } = await openwage([...args, '--json'], settings)
+  const { code, stdout, stderr } = await midmonth([...args, '--json'], settings)
   expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' })
   return JSON.parse(stdout)
 }
@@ -357,7 +357,7 @@ async function onTerminal(
   args: string[],
   { settings, answer }: { settings: Environment; answer: string },
 ): Promise<string> {
-  const program = fileURLToPath(new URL('../../cli/openwage.ts', import.meta.url))
+  const program = fileURLToPath(new URL('../../cli/midmonth.ts', import.meta.url))
   const command = [process.execPath, program, ...args].map(each => `'${each}'`).join(' ')
   const child = execFile('script', ['-qec', command, '/dev/null'], { env: { ...baseEnvironment, ...settings } })
   const { promise, resolve } = Promise.withResolvers<string>()

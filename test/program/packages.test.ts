@@ -18,7 +18,7 @@ let names: string[]
 beforeAll(async () => {
   names = await writePackages(packagesFolder)
   service = await serve(await newDatabase({ hasDemo: true }))
-  folder = await mkdtemp(path.join(tmpdir(), 'openwage-packages-'))
+  folder = await mkdtemp(path.join(tmpdir(), 'midmonth-packages-'))
 }, 60_000)
 afterAll(async () => {
   await rm(folder, { recursive: true })
@@ -29,7 +29,7 @@ const addressOf = (name: string) => `${service.address}/sdk/${name}`
 
 test('the service has the SDK, the component and the command line in its own version, cached for ever', async () => {
   const { info } = (await (await fetch(`${service.address}/openapi.json`)).json()) as { info: { version: string } }
-  expect(names).toEqual(['sdk', 'withdraw-component', 'cli'].map(name => `openwage-${name}-${info.version}.tgz`))
+  expect(names).toEqual(['sdk', 'withdraw-component', 'cli'].map(name => `midmonth-${name}-${info.version}.tgz`))
   for (const name of names) {
     const { status, headers } = await fetch(addressOf(name))
     expect([status, headers.get('content-type')]).toEqual([200, 'application/gzip'])
@@ -38,7 +38,7 @@ test('the service has the SDK, the component and the command line in its own ver
 })
 
 test('the bytes of a package are the same however often it is built', async () => {
-  const again = await mkdtemp(path.join(tmpdir(), 'openwage-packages-'))
+  const again = await mkdtemp(path.join(tmpdir(), 'midmonth-packages-'))
   await writePackages(again)
   for (const name of names)
     expect(
@@ -47,7 +47,7 @@ test('the bytes of a package are the same however often it is built', async () =
   await rm(again, { recursive: true })
 })
 
-test.each(['openwage-sdk-0.0.0.tgz', '../package.json', '%2e%2e/package.json', 'openwage-sdk-0.1.0.tgz/', ''])(
+test.each(['midmonth-sdk-0.0.0.tgz', '../package.json', '%2e%2e/package.json', 'midmonth-sdk-0.1.0.tgz/', ''])(
   '/sdk/%s is not found, in the contract’s shape',
   async name => {
     const response = await fetch(addressOf(name))
@@ -65,7 +65,7 @@ test('npm installs the packages from the service, and nothing else; no script of
     packages: Record<string, { resolved?: string; integrity?: string; hasInstallScript?: boolean }>
   }
   const installed = Object.entries(packages).filter(([name]) => name !== '')
-  expect(installed.map(([name]) => name.replace('node_modules/@openwage/', ''))).toEqual([
+  expect(installed.map(([name]) => name.replace('node_modules/@midmonth/', ''))).toEqual([
     'cli',
     'sdk',
     'withdraw-component',
@@ -80,17 +80,17 @@ test('npm installs the packages from the service, and nothing else; no script of
 })
 
 test('the installed SDK and the installed command line call the service', async () => {
-  const env = { PATH: process.env.PATH, OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key, HOME: folder }
-  const code = `import { Openwage } from '@openwage/sdk'
-const { OPENWAGE_URL: baseUrl, OPENWAGE_API_KEY: apiKey } = process.env
-console.log((await new Openwage({ baseUrl, apiKey }).tiers.list()).length > 0)`
+  const env = { PATH: process.env.PATH, MIDMONTH_URL: service.address, MIDMONTH_API_KEY: service.key, HOME: folder }
+  const code = `import { Midmonth } from '@midmonth/sdk'
+const { MIDMONTH_URL: baseUrl, MIDMONTH_API_KEY: apiKey } = process.env
+console.log((await new Midmonth({ baseUrl, apiKey }).tiers.list()).length > 0)`
   await writeFile(path.join(folder, 'use.js'), code)
   expect((await run(process.execPath, ['use.js'], { cwd: folder, env })).stdout).toBe('true\n')
-  const openwage = async (...args: string[]) =>
-    (await run(path.join(folder, 'node_modules/.bin/openwage'), args, { cwd: folder, env })).stdout
-  expect(await openwage('members', 'list', '--take', '1')).toMatch(/^member .*\nmem_/)
-  expect(await openwage('api', 'tiers.list')).toContain('Silver')
-  const help = await openwage('--help')
+  const midmonth = async (...args: string[]) =>
+    (await run(path.join(folder, 'node_modules/.bin/midmonth'), args, { cwd: folder, env })).stdout
+  expect(await midmonth('members', 'list', '--take', '1')).toMatch(/^member .*\nmem_/)
+  expect(await midmonth('api', 'tiers.list')).toContain('Silver')
+  const help = await midmonth('--help')
   expect(help).toContain('Commands for partners')
   expect(help).not.toContain('operators')
 })

@@ -14,7 +14,7 @@ import { writeStatusReport } from '../../src/payouts/rails/sepa/write-answers.ts
 import { payoutTasks } from '../../src/payouts/tasks.ts'
 import { accountReport } from '../bank-xml.ts'
 import { type Harness, locatedId, startHarness } from '../harness.ts'
-import { type Environment, openwage } from './program.ts'
+import { type Environment, midmonth } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
 
@@ -30,13 +30,13 @@ const sepa = {
 
 let harness: Harness
 let folder: string
-let settings: Environment & { OPENWAGE_RAILS: string }
+let settings: Environment & { MIDMONTH_RAILS: string }
 beforeAll(async () => {
   harness = await startHarness({ bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated') })
-  folder = mkdtempSync(path.join(tmpdir(), 'openwage-payouts-'))
+  folder = mkdtempSync(path.join(tmpdir(), 'midmonth-payouts-'))
   settings = {
     ...harness.settings,
-    OPENWAGE_RAILS: railsFile('rails.json', { rails: [sepa] }),
+    MIDMONTH_RAILS: railsFile('rails.json', { rails: [sepa] }),
   }
 })
 afterAll(async () => {
@@ -51,7 +51,7 @@ function railsFile(name: string, content: unknown): string {
 }
 
 async function json(args: string[]) {
-  const { code, stdout, stderr } = await openwage([...args, '--json'], settings)
+  const { code, stdout, stderr } = await midmonth([...args, '--json'], settings)
   expect(stderr).toBe('')
   expect(code).toBe(0)
   return JSON.parse(stdout)
@@ -59,11 +59,11 @@ async function json(args: string[]) {
 
 /** What the doctor says of one check. */
 async function diagnosed(check: string): Promise<string | undefined> {
-  const { findings } = JSON.parse((await openwage(['doctor', '--json'], settings)).stdout)
+  const { findings } = JSON.parse((await midmonth(['doctor', '--json'], settings)).stdout)
   return findings.find((each: { check: string }) => each.check === check)?.sentence
 }
 
-const refusal = async (args: string[]) => (await openwage(args, settings)).stderr
+const refusal = async (args: string[]) => (await midmonth(args, settings)).stderr
 
 async function withdraw(net: number): Promise<string> {
   const iban = 'DE89370400440532013000'
@@ -92,8 +92,8 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   clock.advance({ days: 1 })
   await run('send-payout-batches')
 
-  const status = await openwage(['status'], settings)
-  expect(status.stdout).toContain('! 1 batch waits for approval; see openwage payouts list --status building')
+  const status = await midmonth(['status'], settings)
+  expect(status.stdout).toContain('! 1 batch waits for approval; see midmonth payouts list --status building')
   expect(await diagnosed('batches')).toMatch(/ waits for approval, and its value date 2026-03-10 has passed$/)
   expect(await json(['payouts', 'approve', id, '--as', 'Ada'])).toMatchObject({ status: 'building', approvalCount: 1 })
   expect(await json(['payouts', 'approve', id, '--as', 'Ada'])).toMatchObject({ status: 'building', approvalCount: 1 })
@@ -106,9 +106,9 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect(await refusal(['payouts', 'approve', id, '--as', 'Grace'])).toMatch(
     /from another login: \d+@.* has decided before/,
   )
-  const shared = await openwage(['payouts', 'approve', id, '--as', 'Grace', '--json'], {
+  const shared = await midmonth(['payouts', 'approve', id, '--as', 'Grace', '--json'], {
     ...settings,
-    OPENWAGE_APPROVAL_LOGINS: 'any',
+    MIDMONTH_APPROVAL_LOGINS: 'any',
   })
   expect(JSON.parse(shared.stdout)).toMatchObject({
     ...{ status: 'approved', approvalCount: 2, paymentCount: 2, controlTotal: { amount: 11_000, currency: 'EUR' } },
@@ -185,7 +185,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   const giveBack = [...close, 'give-back', '--as']
   expect(await json([...giveBack, 'Ada'])).toMatchObject({ isClosed: false })
   expect(await refusal([...giveBack, 'Grace'])).toMatch(/from another login/)
-  const confirmed = await openwage([...giveBack, 'Grace'], { ...settings, OPENWAGE_APPROVAL_LOGINS: 'any' })
+  const confirmed = await midmonth([...giveBack, 'Grace'], { ...settings, MIDMONTH_APPROVAL_LOGINS: 'any' })
   expect(confirmed.stdout).toBe(`${exceptions[0].id} is closed.\n`)
   expect(await refusal([...close, 'ignore'])).toMatch(/closed already/)
   await run('read-rail-reports')
@@ -214,7 +214,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
     ...['payout.remove', 'payout_batch.approve', 'payout_batch.hold', 'payout_batch.release', 'payout_batch.hold'],
     ...['payout_batch.release', 'payout_batch.export', 'payout_exception.close', 'payout_exception.close'],
   ])
-  expect((await openwage(['ledger', 'verify'], settings)).code).toBe(0)
+  expect((await midmonth(['ledger', 'verify'], settings)).code).toBe(0)
 })
 
 test('a payment that no file answers is paid, and then returned, by the word of the two people that it took', async () => {
@@ -230,8 +230,8 @@ test('a payment that no file answers is paid, and then returned, by the word of 
   await run('send-payout-batches')
   const [{ id }] = (await json(['payouts', 'list', '--status', 'building'])).batches
   const byTwo = async (args: string[]) => {
-    const first = await openwage([...args, '--as', 'Ada'], settings)
-    const second = await openwage([...args, '--as', 'Grace'], { ...settings, OPENWAGE_APPROVAL_LOGINS: 'any' })
+    const first = await midmonth([...args, '--as', 'Ada'], settings)
+    const second = await midmonth([...args, '--as', 'Grace'], { ...settings, MIDMONTH_APPROVAL_LOGINS: 'any' })
     expect([first.stderr, second.stderr]).toEqual(['', ''])
     return [first.stdout, second.stdout]
   }
@@ -261,33 +261,33 @@ test('a payment that no file answers is paid, and then returned, by the word of 
   // What Ada proposes is listed, withdrawn, proposed again and confirmed without repeating it.
   const returned = [...outcome, 'returned', '--booked-on', valueDate, '--amount', '4950', '--as', 'Ada']
   const proposals = async () => (await json(['payouts', 'proposals', 'list'])).proposals
-  const shared = { ...settings, OPENWAGE_APPROVAL_LOGINS: 'any' }
+  const shared = { ...settings, MIDMONTH_APPROVAL_LOGINS: 'any' }
   const settle = async (verb: string, person: string) =>
-    await openwage(['payouts', 'proposals', verb, reference, '--as', person], shared)
-  expect((await openwage(returned, settings)).code).toBe(0)
+    await midmonth(['payouts', 'proposals', verb, reference, '--as', person], shared)
+  expect((await midmonth(returned, settings)).code).toBe(0)
   expect(await proposals()).toMatchObject([{ subject: reference, person: expect.stringContaining('Ada') }])
-  expect((await openwage(['payouts', 'proposals', 'list'], settings)).stdout).toMatch(/Ada.+seen in the portal/)
+  expect((await midmonth(['payouts', 'proposals', 'list'], settings)).stdout).toMatch(/Ada.+seen in the portal/)
   expect((await settle('withdraw', 'Grace')).stdout).toBe(`The decision about ${reference} is withdrawn.\n`)
   expect(await proposals()).toEqual([])
   expect((await settle('confirm', 'Grace')).stderr).toMatch(/withdrawn/)
-  expect((await openwage(returned, settings)).code).toBe(0)
+  expect((await midmonth(returned, settings)).code).toBe(0)
   expect(await settle('confirm', 'Ada')).toMatchObject({ code: 1, stderr: expect.stringMatching(/another person/) })
   expect((await settle('confirm', 'Grace')).stdout).toBe(`The decision about ${reference} is carried out.\n`)
   await run('read-rail-reports')
   expect((await get(withdrawalId)).status).toBe('returned')
-  expect((await openwage(['ledger', 'verify'], settings)).code).toBe(0)
+  expect((await midmonth(['ledger', 'verify'], settings)).code).toBe(0)
 })
 
-test('a rail that was held and then taken out of OPENWAGE_RAILS can be released, with a reason', async () => {
+test('a rail that was held and then taken out of MIDMONTH_RAILS can be released, with a reason', async () => {
   const reason = 'the bank closed the account'
   await json(['payouts', 'hold', 'sepa', '--as', 'Ada', '--reason', 'bank outage'])
-  const without = { ...settings, OPENWAGE_RAILS: railsFile('others.json', { rails: [{ ...sepa, name: 'sepa-2' }] }) }
-  const hold = await openwage(['payouts', 'hold', 'sepa'], without)
-  expect(hold.stderr).toMatch(/OPENWAGE_RAILS has no rail sepa; it has sepa-2/)
+  const without = { ...settings, MIDMONTH_RAILS: railsFile('others.json', { rails: [{ ...sepa, name: 'sepa-2' }] }) }
+  const hold = await midmonth(['payouts', 'hold', 'sepa'], without)
+  expect(hold.stderr).toMatch(/MIDMONTH_RAILS has no rail sepa; it has sepa-2/)
   const release = ['payouts', 'release', 'sepa', '--as', 'Ada', '--reason', reason, '--json']
-  expect(JSON.parse((await openwage(release, without)).stdout)).toMatchObject({ rail: 'sepa', hasChanged: true })
-  expect(JSON.parse((await openwage(release, without)).stdout)).toMatchObject({ rail: 'sepa', hasChanged: false })
-  expect((await openwage(['payouts', 'release', 'never-held'], without)).stderr).toMatch(/has no rail never-held/)
+  expect(JSON.parse((await midmonth(release, without)).stdout)).toMatchObject({ rail: 'sepa', hasChanged: true })
+  expect(JSON.parse((await midmonth(release, without)).stdout)).toMatchObject({ rail: 'sepa', hasChanged: false })
+  expect((await midmonth(['payouts', 'release', 'never-held'], without)).stderr).toMatch(/has no rail never-held/)
   const { entries } = await json(['audit', '--resource', 'sepa'])
   expect(entries.slice(0, 2)).toMatchObject([
     { action: 'rail.release', details: { reason } },
@@ -329,8 +329,8 @@ test('the bank’s balance stands against the books, and money that arrived is b
       ['GBP', 0],
     ],
   ])
-  expect((await openwage(['float', 'show', partner], settings)).stdout).toContain('partners without an own account')
-  expect((await openwage(['ledger', 'verify'], settings)).code).toBe(0)
+  expect((await midmonth(['float', 'show', partner], settings)).stdout).toContain('partners without an own account')
+  expect((await midmonth(['ledger', 'verify'], settings)).code).toBe(0)
 })
 
 test('entries that are not ours are closed by a text after a preview, and new ones by a rule of two people', async () => {
@@ -358,12 +358,12 @@ test('entries that are not ours are closed by a text after a preview, and new on
   )
   expect(await json([...close, '--fingerprint', preview.fingerprint, '--note', 'fees'])).toMatchObject({ count: 2 })
 
-  const shared = { ...settings, OPENWAGE_APPROVAL_LOGINS: 'any' }
+  const shared = { ...settings, MIDMONTH_APPROVAL_LOGINS: 'any' }
   const create = ['payouts', 'rules', 'create', ...given, '--note', 'fees', '--as']
-  expect((await openwage([...create, 'Ada'], shared)).stdout).toContain(
+  expect((await midmonth([...create, 'Ada'], shared)).stdout).toContain(
     'is proposed; another person makes the same rule',
   )
-  expect((await openwage([...create, 'Grace'], shared)).stdout).toContain('is active.')
+  expect((await midmonth([...create, 'Grace'], shared)).stdout).toContain('is active.')
   await json(['payouts', 'import', 'sepa', file('FEES-2', [703n])])
   const { rules } = await json(['payouts', 'rules', 'list'])
   expect(rules).toMatchObject([{ text: 'account fee', status: 'active', closedCount: 1 }])
@@ -378,15 +378,15 @@ test('entries that are not ours are closed by a text after a preview, and new on
   ).toContain('There is no rail of files none')
 })
 
-test('every fault of OPENWAGE_RAILS is named in one message, and nothing starts', async () => {
+test('every fault of MIDMONTH_RAILS is named in one message, and nothing starts', async () => {
   const broken = {
     ...sepa,
     timeZone: 'Mars/Olympus',
     debtors: { default: { name: 'Acme', iban: 'DE75512108001245126190' } },
   }
-  const wrong = await openwage(['status'], {
+  const wrong = await midmonth(['status'], {
     ...settings,
-    OPENWAGE_RAILS: railsFile('wrong.json', { rails: [broken, sepa] }),
+    MIDMONTH_RAILS: railsFile('wrong.json', { rails: [broken, sepa] }),
   })
   for (const fault of [
     ...['timeZone must be an IANA name', 'the account of the debtor default is wrong'],
@@ -395,12 +395,12 @@ test('every fault of OPENWAGE_RAILS is named in one message, and nothing starts'
     expect(wrong.stdout + wrong.stderr).toContain(fault)
   }
   const misshapen = railsFile('misshapen.json', { rails: [{ ...sepa, cutOff: '25:00', colour: 'red' }] })
-  const refused = await openwage(['payouts', 'import', 'sepa', 'x'], { ...settings, OPENWAGE_RAILS: misshapen })
+  const refused = await midmonth(['payouts', 'import', 'sepa', 'x'], { ...settings, MIDMONTH_RAILS: misshapen })
   expect(refused).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/cutOff must match.*additional properties|additional properties.*cutOff must match/),
   })
-  const missing = await openwage(['payouts', 'import', 'sepa', 'x'], { ...settings, OPENWAGE_RAILS: '/none' })
+  const missing = await midmonth(['payouts', 'import', 'sepa', 'x'], { ...settings, MIDMONTH_RAILS: '/none' })
   expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be read as JSON') })
 })
 
@@ -413,8 +413,8 @@ test('a rail with a folder pays pounds: the file is put there, payees count as p
     approval: { automatic: { paymentMax: 100_000, batchMax: 100_000, dayMax: 100_000 } },
     returns: { format: 'csv', columns: { reference: 'ref', amount: 'amount', reasonCode: 'code' } },
   }
-  const OPENWAGE_RAILS = railsFile('bacs.json', { rails: [bacs] })
-  const [configured] = await readFileRails({ OPENWAGE_RAILS })
+  const MIDMONTH_RAILS = railsFile('bacs.json', { rails: [bacs] })
+  const [configured] = await readFileRails({ MIDMONTH_RAILS })
   if (configured === undefined) throw new Error('The rail is missing')
   // Midday on a Tuesday.
   clock.set(new Date('2026-03-17T12:00:00Z'))
@@ -456,8 +456,8 @@ test('a rail of pain.001 pays pounds by Bacs or Faster Payments, and refuses wha
     debtors: { default: { name: 'Acme Ltd', sortCode: '089999', accountNumber: '66374958' } },
   }
   const settingsOf = async (name: string, changes: object) => {
-    const OPENWAGE_RAILS = railsFile(name, { rails: [{ ...uk, ...changes }] })
-    const [configured] = await readFileRails({ OPENWAGE_RAILS })
+    const MIDMONTH_RAILS = railsFile(name, { rails: [{ ...uk, ...changes }] })
+    const [configured] = await readFileRails({ MIDMONTH_RAILS })
     if (configured === undefined) throw new Error('The rail is missing')
     return configured
   }
@@ -478,11 +478,11 @@ test('a rail of pain.001 pays pounds by Bacs or Faster Payments, and refuses wha
     [bacs, 'NURG'],
     [faster, 'URNS'],
   ] as const) {
-    const reference = 'OWABCDEFGHIJKLMN'
+    const reference = 'MMABCDEFGHIJKLMN'
     const xml = await text(
       Readable.from(
         format.write({
-          ...{ messageId: 'OWBABCDEFGHIJKLMN', createdAt: now, valueDate: '2026-03-18', currency: 'GBP', isInstant },
+          ...{ messageId: 'MMBABCDEFGHIJKLMN', createdAt: now, valueDate: '2026-03-18', currency: 'GBP', isInstant },
           ...{ debtor: debtors.default, paymentCount: 1, controlTotal: 5_000n },
           payments: Readable.from([{ reference, amount: 5_000n, account }]),
         }),
@@ -509,18 +509,18 @@ test('the returns of a Standard 18 rail are read as XML if the settings say so',
     ...{ cutOff: '16:00', timeZone: 'Europe/London' },
   }
   const withReturns = (returns: object) => ({
-    OPENWAGE_RAILS: railsFile('arucs.json', { rails: [{ ...bacs, returns }] }),
+    MIDMONTH_RAILS: railsFile('arucs.json', { rails: [{ ...bacs, returns }] }),
   })
   const [configured] = await readFileRails(withReturns({ format: 'xml' }))
   const xml =
     '<Advice><OriginatingAccountRecords><OriginatingAccountRecord>' +
-    '<ReturnedCreditItem ref="OWABCDEFGHIJKLMN" valueOf="50.00" currency="GBP" returnCode="B"/>' +
+    '<ReturnedCreditItem ref="MMABCDEFGHIJKLMN" valueOf="50.00" currency="GBP" returnCode="B"/>' +
     '</OriginatingAccountRecord></OriginatingAccountRecords></Advice>'
   if (configured === undefined) throw new Error('The rail is missing')
   const limits = { bytesMax: 10_000, recordsMax: 10 }
   const records = await Readable.from(configured.format.read(Readable.from([Buffer.from(xml)]), limits)).toArray()
   expect(records.at(-1)).toMatchObject({
-    ...{ type: 'payment', reference: 'OWABCDEFGHIJKLMN', state: 'returned', reasonCodes: ['B'] },
+    ...{ type: 'payment', reference: 'MMABCDEFGHIJKLMN', state: 'returned', reasonCodes: ['B'] },
     amount: { amount: 5_000n, currency: 'GBP' },
   })
   await expect(readFileRails(withReturns({ format: 'xml', columns: {} }))).rejects.toThrow(

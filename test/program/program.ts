@@ -10,7 +10,7 @@ import path from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { superuser } from '@openwage/embedded-postgres'
+import { superuser } from '@midmonth/embedded-postgres'
 import pg from 'pg'
 import pino from 'pino'
 import { inject, vi } from 'vitest'
@@ -31,7 +31,7 @@ import { keySettings } from '../installation-key.ts'
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Environment = Record<string, string>
-type Addresses = { DATABASE_URL: string; DATABASE_OWNER_URL: string }
+type Addresses = { DATABASE_URL: string; DATABASE_MMNER_URL: string }
 export type Outcome = { code: number | null; stdout: string; stderr: string }
 /** A running API, in any process. */
 export type Served = {
@@ -58,7 +58,7 @@ export const baseEnvironment = {
   // The tests load the same modules dozens of times, which is most of the cost of a start.
   NODE_COMPILE_CACHE: path.join(checkout, 'node_modules/.cache/compiled'),
   // The documentation takes a start time to render, and no test of the program reads it.
-  OPENWAGE_DOCS: 'off',
+  MIDMONTH_DOCS: 'off',
   // Nor does a test know of the developer's own logins.
   XDG_CONFIG_HOME: '/nonexistent',
   ...keySettings,
@@ -66,16 +66,16 @@ export const baseEnvironment = {
 
 const fixed = {
   PORT: '0',
-  OPENWAGE_HEALTH_PORT: '0',
-  OPENWAGE_DRAIN_SECONDS: '0',
-  OPENWAGE_DOCS: 'off',
+  MIDMONTH_HEALTH_PORT: '0',
+  MIDMONTH_DRAIN_SECONDS: '0',
+  MIDMONTH_DOCS: 'off',
   ...keySettings,
 }
 
 /** Settings of a live service, for `start`. */
-export async function liveSettings(): Promise<{ OPENWAGE_MODE: 'live'; OPENWAGE_PUBLIC_URL: string; PORT: string }> {
+export async function liveSettings(): Promise<{ MIDMONTH_MODE: 'live'; MIDMONTH_PUBLIC_URL: string; PORT: string }> {
   const PORT = `${await freePort()}`
-  return { OPENWAGE_MODE: 'live', OPENWAGE_PUBLIC_URL: `http://127.0.0.1:${PORT}`, PORT }
+  return { MIDMONTH_MODE: 'live', MIDMONTH_PUBLIC_URL: `http://127.0.0.1:${PORT}`, PORT }
 }
 
 const services = new Set<Service>()
@@ -86,7 +86,7 @@ const demoKeys = new Map<string, string>()
 
 /** The path of a folder that does not exist yet. */
 export function newDataDir(): string {
-  const dataDir = path.join(tmpdir(), `openwage-program-${randomBytes(6).toString('hex')}`)
+  const dataDir = path.join(tmpdir(), `midmonth-program-${randomBytes(6).toString('hex')}`)
   dataDirs.push(dataDir)
   return dataDir
 }
@@ -101,7 +101,7 @@ export async function newDatabase({ migrated = true, hasDemo = false } = {}): Pr
   const name = `program_${randomBytes(6).toString('hex')}`
   const addressOf = (role: string, database: string) =>
     `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
-  const settings = { DATABASE_URL: addressOf(user, name), DATABASE_OWNER_URL: addressOf(owner, name) }
+  const settings = { DATABASE_URL: addressOf(user, name), DATABASE_MMNER_URL: addressOf(owner, name) }
   await query('postgres', async client => {
     // Only one session at a time can copy a template, and test files run concurrently.
     await client.query('select pg_advisory_lock(1)')
@@ -115,7 +115,7 @@ export async function newDatabase({ migrated = true, hasDemo = false } = {}): Pr
 /** The demo leaves no work for the worker, but the queue starts with a job per task. */
 export const dueJobs = 'select id from graphile_worker.jobs where run_at <= now()'
 
-const templates = { migrated: 'template_openwage', demo: 'template_demo' }
+const templates = { migrated: 'template_midmonth', demo: 'template_demo' }
 
 /** Seeds the demo into its template, unless an earlier test has. @returns the API key of the demo */
 async function demoTemplate(client: pg.Client, address: string): Promise<string> {
@@ -143,7 +143,7 @@ export async function tamper(
   const connection =
     'DATABASE_URL' in where
       ? { connectionString: where.DATABASE_URL.replace(/(?<=:\/\/)\w+/, superuser) }
-      : { host: where.socketDir, user: superuser, database: 'openwage' }
+      : { host: where.socketDir, user: superuser, database: 'midmonth' }
   const client = new pg.Client(connection)
   await client.connect()
   try {
@@ -157,13 +157,13 @@ export async function tamper(
  * Runs a command and waits for it to end: in this process, unless it is `start` or starts an embedded PostgreSQL, which both
  * belong to a process.
  */
-export async function openwage(args: string[], settings: Environment): Promise<Outcome> {
-  if (args[0] === 'start' || settings.OPENWAGE_DATA_DIR !== undefined) return await openwageProcess(args, settings)
-  return await openwageHere(args, settings)
+export async function midmonth(args: string[], settings: Environment): Promise<Outcome> {
+  if (args[0] === 'start' || settings.MIDMONTH_DATA_DIR !== undefined) return await midmonthProcess(args, settings)
+  return await midmonthHere(args, settings)
 }
 
 /** Runs a command in this process. */
-export async function openwageHere(
+export async function midmonthHere(
   args: string[],
   settings: Environment,
   stdin: Readable = Readable.from([]),
@@ -176,15 +176,15 @@ export async function openwageHere(
 
 /**
  * Runs the commands of a shell script in this process, which takes milliseconds instead of the second of a start.
- * @returns the shell function `openwage`, which hands a command and the exported variables to this process
+ * @returns the shell function `midmonth`, which hands a command and the exported variables to this process
  */
-export async function runCommandsHere(): Promise<{ openwage: string; stop(): void }> {
+export async function runCommandsHere(): Promise<{ midmonth: string; stop(): void }> {
   const server = createServer(async (request, response) => {
     const [input = '', count, ...parts] = (await text(request)).split('\0')
     const args = parts.slice(0, Number(count))
     const variables = parts.slice(Number(count)).filter(line => line.includes('='))
     const env = Object.fromEntries(variables.map(line => [line.split('=', 1)[0], line.slice(line.indexOf('=') + 1)]))
-    const { code, stdout, stderr } = await openwageHere(args, env, Readable.from([Buffer.from(input, 'base64')]))
+    const { code, stdout, stderr } = await midmonthHere(args, env, Readable.from([Buffer.from(input, 'base64')]))
     response.end(`printf %s ${quoted(stdout)}; printf %s ${quoted(stderr)} >&2; return ${code}`)
   })
   server.listen(0, '127.0.0.1')
@@ -192,7 +192,7 @@ export async function runCommandsHere(): Promise<{ openwage: string; stop(): voi
   const { port } = server.address() as AddressInfo
   // A shell cannot hold the zeros between the parts, but what is piped in.
   const handOver = `{ base64 -w0; printf '\\0%s' "$#" "$@"; printf '\\0'; env -0; } | curl -sS --data-binary @- http://127.0.0.1:${port}`
-  return { openwage: `openwage() { eval "$(${handOver})"; }`, stop: () => server.close() }
+  return { midmonth: `midmonth() { eval "$(${handOver})"; }`, stop: () => server.close() }
 }
 
 function quoted(text: string): string {
@@ -209,7 +209,7 @@ class Output extends Writable {
 }
 
 /** Runs a command in a process and waits for it to exit. */
-export async function openwageProcess(args: string[], settings: Environment): Promise<Outcome> {
+export async function midmonthProcess(args: string[], settings: Environment): Promise<Outcome> {
   return await outcomeOf(launch(args, settings))
 }
 
@@ -228,7 +228,7 @@ export async function serve(
   const log = pino({}, { write: line => lines.push(line) })
   const database = await main.openDatabase(all, log)
   const { db } = database
-  const mode = all.OPENWAGE_MODE
+  const mode = all.MIDMONTH_MODE
   const open = async () => {
     const sealer = await main.prepare(database, { mayMigrate: false, log })
     await db.transaction().execute(tx => claimMode(tx, { mode, now: now() }))
@@ -328,7 +328,7 @@ export function launch(
   settings: Environment,
   { stderr = 'pipe', limits = ':' }: { stderr?: number | 'pipe'; limits?: string | undefined } = {},
 ): ChildProcess {
-  const command = [process.execPath, path.join(checkout, 'cli/openwage.ts'), ...args]
+  const command = [process.execPath, path.join(checkout, 'cli/midmonth.ts'), ...args]
   return spawn('sh', ['-c', `${limits} && exec "$@"`, 'sh', ...command], {
     env: { ...baseEnvironment, ...settings },
     stdio: ['ignore', 'pipe', stderr],

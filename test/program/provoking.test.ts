@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, expect, test, vi } from 'vitest'
-import { newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'
+import { midmonth, newDatabase, type Served, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
 afterEach(tidyUp)
@@ -10,10 +10,10 @@ const guide = readFileSync(new URL('../../docs/reference/errors.md', import.meta
 test('the commands in docs/reference/errors.md trigger Forbidden and UnprocessableEntity in a sandbox, and undo them', async () => {
   const database = await newDatabase({ hasDemo: true })
   const service = await serve(database)
-  const [partner] = JSON.parse((await openwage(['partner', 'list', '--json'], database)).stdout)
+  const [partner] = JSON.parse((await midmonth(['partner', 'list', '--json'], database)).stdout)
   const run = async (command: string) => {
-    expect(guide).toContain(`\`openwage ${command}\``)
-    const { code, stdout, stderr } = await openwage(
+    expect(guide).toContain(`\`midmonth ${command}\``)
+    const { code, stdout, stderr } = await midmonth(
       [...command.replace('par_…', partner.id).split(' '), ...(command.startsWith('key') ? ['--json'] : [])],
       database,
     )

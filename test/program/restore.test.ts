@@ -117,7 +117,7 @@ async function connectAs(connection: { host: string; user: string; database: str
 async function restore(): Promise<{ db: Db; call: CallApi; stop(): Promise<void> }> {
   const { host, user, owner, superuser } = cluster
   const admin = await connectAs({ host, user: superuser, database: 'postgres' })
-  await admin.query(`create database ${restoredName} template template_openwage owner ${owner}`)
+  await admin.query(`create database ${restoredName} template template_midmonth owner ${owner}`)
   await admin.end()
   const from = await connectAs({ host: old.host, user: old.superuser, database: old.database })
   const to = await connectAs({ host, user: superuser, database: restoredName })

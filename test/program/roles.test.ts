@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import pino from 'pino'
 import { afterAll, afterEach, expect, test, vi } from 'vitest'
 import { compatibleWith } from '../../src/database/migrations.ts'
-import { newDatabase, openwage, serve, tamper, tidyUp } from './program.ts'
+import { midmonth, newDatabase, serve, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
 
@@ -14,7 +14,7 @@ afterEach(async () => {
 })
 afterAll(tidyUp)
 
-/** Creates a database and a role that Openwage has not set up. */
+/** Creates a database and a role that Midmonth has not set up. */
 async function databaseWithRole({ migrated, attributes }: { migrated: boolean; attributes: string }) {
   const database = await newDatabase({ migrated })
   const role = `role_${randomBytes(6).toString('hex')}`
@@ -29,8 +29,8 @@ test('a single role that owns the database works, and the log warns about its ex
   const { database, role, url } = await databaseWithRole({ migrated: false, attributes: '' })
   await tamper(database, `alter database ${nameOf(url)} owner to ${role}`)
   const settings = { DATABASE_URL: url }
-  expect(await openwage(['migrate'], settings)).toMatchObject({ code: 0, stderr: '' })
-  expect(await openwage(['partner', 'create', 'Acme'], settings)).toMatchObject({ code: 0, stderr: '' })
+  expect(await midmonth(['migrate'], settings)).toMatchObject({ code: 0, stderr: '' })
+  expect(await midmonth(['partner', 'create', 'Acme'], settings)).toMatchObject({ code: 0, stderr: '' })
   const service = await serve(settings)
   const logged = service.log()
   await service.stop()
@@ -48,42 +48,42 @@ test('a separate app role causes no warning', async () => {
 
 test('migrate without the right to create tables says what to grant, and works once it is granted', async () => {
   const { database, role, url } = await databaseWithRole({ migrated: false, attributes: '' })
-  const { code, stderr } = await openwage(['migrate'], { DATABASE_URL: url })
+  const { code, stderr } = await midmonth(['migrate'], { DATABASE_URL: url })
   expect({ code, stderr }).toEqual({
     code: 1,
     stderr:
-      `openwage: The role ${role} may not change the schema of the database ${nameOf(url)}: set DATABASE_OWNER_URL to a ` +
+      `midmonth: The role ${role} may not change the schema of the database ${nameOf(url)}: set DATABASE_MMNER_URL to a ` +
       `role that owns it, or let its owner run there: grant create on schema public to "${role}"; ` +
       `grant create on database "${nameOf(url)}" to "${role}";\n`,
   })
   await tamper(database, stderr.replace(/^.*run there: /, ''))
-  expect(await openwage(['migrate'], { DATABASE_URL: url })).toMatchObject({ code: 0 })
+  expect(await midmonth(['migrate'], { DATABASE_URL: url })).toMatchObject({ code: 0 })
 })
 
 test('an app role without grants is told to migrate as the owner', async () => {
   const { role, url, database } = await databaseWithRole({ migrated: true, attributes: '' })
-  expect(await openwage(['partner', 'list'], { DATABASE_URL: url })).toEqual({
+  expect(await midmonth(['partner', 'list'], { DATABASE_URL: url })).toEqual({
     code: 1,
     stdout: '',
     stderr:
-      `openwage: The role ${role} may not read the tables of the database ${nameOf(url)}: run openwage migrate with ` +
-      'DATABASE_OWNER_URL set to the owner of the database, which grants that role what it needs\n',
+      `midmonth: The role ${role} may not read the tables of the database ${nameOf(url)}: run midmonth migrate with ` +
+      'DATABASE_MMNER_URL set to the owner of the database, which grants that role what it needs\n',
   })
   const settings = { ...database, DATABASE_URL: url }
-  expect(await openwage(['migrate'], settings)).toMatchObject({ code: 0 })
-  expect(await openwage(['partner', 'list'], settings)).toMatchObject({ code: 0, stdout: '(none)\n' })
+  expect(await midmonth(['migrate'], settings)).toMatchObject({ code: 0 })
+  expect(await midmonth(['partner', 'list'], settings)).toMatchObject({ code: 0, stdout: '(none)\n' })
 
   await tamper(database, `delete from kysely_migration where name > '0004'; grant create on schema public to ${role}`)
-  const { stderr } = await openwage(['migrate'], { DATABASE_URL: url })
+  const { stderr } = await midmonth(['migrate'], { DATABASE_URL: url })
   expect(stderr).toContain(
-    'which belongs to openwage_owner: set DATABASE_OWNER_URL to an address that logs in as openwage_owner',
+    'which belongs to midmonth_owner: set DATABASE_MMNER_URL to an address that logs in as midmonth_owner',
   )
 })
 
 test('a role without the right to connect is told what to grant', async () => {
   const { database, role, url } = await databaseWithRole({ migrated: false, attributes: '' })
   await tamper(database, `revoke connect on database ${nameOf(url)} from public`)
-  const { code, stderr } = await openwage(['migrate'], { DATABASE_URL: url })
+  const { code, stderr } = await midmonth(['migrate'], { DATABASE_URL: url })
   expect(code).toBe(1)
   expect(stderr).toContain(`permission denied for database "${nameOf(url)}"; as its owner, run: `)
   expect(stderr).toContain(`grant connect on database "${nameOf(url)}" to "${role}";\n`)
@@ -93,9 +93,9 @@ test('an owner with createrole creates the app role and the read-only role', asy
   const { database, role, url } = await databaseWithRole({ migrated: false, attributes: 'createrole' })
   await tamper(database, `alter database ${nameOf(url)} owner to ${role}`)
   const app = `${role}_app`
-  const settings = { DATABASE_OWNER_URL: url, DATABASE_URL: url.replace(role, `${app}:a%20secret`) }
+  const settings = { DATABASE_MMNER_URL: url, DATABASE_URL: url.replace(role, `${app}:a%20secret`) }
   made.unshift({ role: app, database }, { role: `${nameOf(url)}_read`, database })
-  expect(await openwage(['migrate'], settings)).toMatchObject({ code: 0, stderr: '' })
+  expect(await midmonth(['migrate'], settings)).toMatchObject({ code: 0, stderr: '' })
   const roles = await tamper(
     database,
     `select rolname, rolsuper or rolcreaterole or rolcreatedb as is_powerful, left(rolpassword, 18) as password
@@ -105,14 +105,14 @@ test('an owner with createrole creates the app role and the read-only role', asy
     { rolname: `${nameOf(url)}_read`, is_powerful: false, password: null },
     { rolname: app, is_powerful: false, password: 'SCRAM-SHA-256$4096' },
   ])
-  expect(await openwage(['partner', 'create', 'Acme'], settings)).toMatchObject({ code: 0, stderr: '' })
+  expect(await midmonth(['partner', 'create', 'Acme'], settings)).toMatchObject({ code: 0, stderr: '' })
 })
 
-test('DATABASE_OWNER_URL without DATABASE_URL is refused', async () => {
-  const { DATABASE_OWNER_URL } = await newDatabase()
-  expect(await openwage(['migrate'], { DATABASE_OWNER_URL })).toMatchObject({
+test('DATABASE_MMNER_URL without DATABASE_URL is refused', async () => {
+  const { DATABASE_MMNER_URL } = await newDatabase()
+  expect(await midmonth(['migrate'], { DATABASE_MMNER_URL })).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/^openwage: DATABASE_OWNER_URL requires DATABASE_URL/),
+    stderr: expect.stringMatching(/^midmonth: DATABASE_MMNER_URL requires DATABASE_URL/),
   })
 })
 
@@ -124,9 +124,9 @@ test('an older version serves a newer schema only if its migrations declare that
 
   await tamper(database, `insert into kysely_migration values ('9998_other_shapes', '2030-01-01T00:00:00Z')`)
   const sentence =
-    /^openwage: The database was migrated by a newer version of Openwage \(9998_other_shapes\), and this one knows migrations up to \d{4}_\w+: start the newer version\n$/
+    /^midmonth: The database was migrated by a newer version of Midmonth \(9998_other_shapes\), and this one knows migrations up to \d{4}_\w+: start the newer version\n$/
   const commands = [['start', '--api'], ['start'], ['migrate'], ['partner', 'list']]
-  const refusals = await Promise.all(commands.map(command => openwage(command, { ...database, PORT: '0' })))
+  const refusals = await Promise.all(commands.map(command => midmonth(command, { ...database, PORT: '0' })))
   for (const [index, refusal] of refusals.entries())
     expect(refusal, commands[index]?.join(' ')).toMatchObject({
       code: 1,
@@ -137,8 +137,8 @@ test('an older version serves a newer schema only if its migrations declare that
 
   await tamper(database, `insert into schema_compatibility values ('9998_other_shapes', '0005')`)
   expect(await isReady()).toBe(200)
-  expect(await openwage(['partner', 'list'], database)).toMatchObject({ code: 0 })
-  expect(await openwage(['migrate'], database)).toMatchObject({ code: 0 })
+  expect(await midmonth(['partner', 'list'], database)).toMatchObject({ code: 0 })
+  expect(await midmonth(['migrate'], database)).toMatchObject({ code: 0 })
   await (await serve(database, { roles: { api: true, worker: false } })).stop()
 
   await tamper(database, `update schema_compatibility set compatible_with = '9997'`)

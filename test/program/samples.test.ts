@@ -2,12 +2,12 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ApiError, Openwage } from '../../packages/sdk/src/index.ts'
+import { ApiError, Midmonth } from '../../packages/sdk/src/index.ts'
 import { callerOf, type Document, type Operation, operationsOf } from '../../src/http/docs/openapi.ts'
 import { samplesOf } from '../../src/http/docs/samples.ts'
 import { withPartsInPlace } from '../../src/http/shared-parts.ts'
 import { type Harness, startHarness } from '../harness.ts'
-import { openwageHere } from './program.ts'
+import { midmonthHere } from './program.ts'
 
 const document: Document = withPartsInPlace(
   JSON.parse(readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8')),
@@ -28,7 +28,7 @@ afterAll(() => harness.stop())
 
 /** Runs a sample as a reader pastes it. */
 async function run(code: string): Promise<{ status: number; body: string }> {
-  const env = { PATH: process.env.PATH, OPENWAGE_URL: address, OPENWAGE_API_KEY: harness.key, TOKEN: token }
+  const env = { PATH: process.env.PATH, MIDMONTH_URL: address, MIDMONTH_API_KEY: harness.key, TOKEN: token }
   const withStatus = code.replace('curl ', "curl -sS -w '\\n%{http_code}' ")
   const { stdout } = await promisify(execFile)('bash', ['--norc', '-c', withStatus], { env })
   const [, body = '', status] = /^([\s\S]*)\n(\d{3})$/.exec(stdout) ?? []
@@ -37,9 +37,9 @@ async function run(code: string): Promise<{ status: number; body: string }> {
 
 /** Runs a sample of the SDK with a client for the harness. */
 async function runSdk(code: string): Promise<unknown> {
-  const openwage = new Openwage({ apiKey: harness.key, baseUrl: address, retriesMax: 0 })
+  const midmonth = new Midmonth({ apiKey: harness.key, baseUrl: address, retriesMax: 0 })
   const AsyncFunction = (async () => {}).constructor as FunctionConstructor
-  return await new AsyncFunction('openwage', code)(openwage)
+  return await new AsyncFunction('midmonth', code)(midmonth)
 }
 
 const curlOf = (operation: Operation) => samplesOf(operation, document)[0].code
@@ -54,7 +54,7 @@ test('the reference has a curl request for every operation', () => {
   expect(operations.length).toBeGreaterThan(60)
   for (const operation of operations) {
     const code = curlOf(operation)
-    expect(code, operation.operationId).toMatch(/^curl -X [A-Z]+ "\$OPENWAGE_URL\/[^{}"]+"/)
+    expect(code, operation.operationId).toMatch(/^curl -X [A-Z]+ "\$MIDMONTH_URL\/[^{}"]+"/)
     expect(code.includes('--data-binary'), operation.operationId).toBe(operation.requestBody !== undefined)
   }
 })
@@ -96,10 +96,10 @@ test('the reference has a command for every operation of partners, and each is w
   expect(samples.length).toBeGreaterThan(60)
   for (const code of samples) {
     // As a reader's shell splits it.
-    const script = `openwage() { printf '%s\\0' "$@"; }; ${code}`
+    const script = `midmonth() { printf '%s\\0' "$@"; }; ${code}`
     const { stdout: words } = await promisify(execFile)('bash', ['--norc', '-c', script])
-    const settings = { OPENWAGE_URL: address, OPENWAGE_API_KEY: harness.key }
-    const { code: exitCode, stdout, stderr } = await openwageHere(words.split('\0').slice(0, -1), settings)
+    const settings = { MIDMONTH_URL: address, MIDMONTH_API_KEY: harness.key }
+    const { code: exitCode, stdout, stderr } = await midmonthHere(words.split('\0').slice(0, -1), settings)
     // The examples name resources that do not exist here, or in another state.
     expect([0, 1], `${code}\n${stderr}`).toContain(exitCode)
     if (exitCode === 1) expect(stderr, code).toMatch(/, HTTP (400|404|409|422), request /)

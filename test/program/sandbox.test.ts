@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { newDatabase, openwage, type Served, serve, start, tamper, tidyUp } from './program.ts'
+import { midmonth, newDatabase, type Served, serve, start, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
 afterEach(tidyUp)
@@ -43,7 +43,7 @@ test('commands about a partner go by its clock', async () => {
   const service = await serve(database)
   const [partner] = await tamper(database, 'select id from partners')
   const partnerId = String(partner?.id)
-  const json = async (...args: string[]) => JSON.parse((await openwage([...args, '--json'], database)).stdout)
+  const json = async (...args: string[]) => JSON.parse((await midmonth([...args, '--json'], database)).stdout)
   await ask(service, service.key, 'POST', '/v1/sandbox/clock', { by: 'P40D' })
   const aheadMs = (at: string) => Date.parse(at) - Date.now()
   const dayMs = 86_400_000
@@ -130,7 +130,7 @@ test('a clock that is killed in the middle of a move goes on after the restart, 
     expired: countOf('intent.expired'),
     closed: countOf('pay_cycle.closed'),
   }).toEqual({ held: 2, submitted: 3, paid: 3, expired: 1, closed: closedCount })
-  const verified = await openwage(['ledger', 'verify', '--json'], database)
+  const verified = await midmonth(['ledger', 'verify', '--json'], database)
   expect([verified.code, JSON.parse(verified.stdout).agree]).toEqual([0, true])
 })
 

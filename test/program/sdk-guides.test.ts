@@ -57,7 +57,7 @@ test.each([
   const file = path.join(project.folder, page === guide ? 'guide.mts' : 'readme.mts')
   await writeFile(file, blocks.join('\n'))
   await project.typecheck([file], ['--module', 'nodenext', '--types', 'node'])
-  const env = { PATH: process.env.PATH, OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+  const env = { PATH: process.env.PATH, MIDMONTH_URL: service.address, MIDMONTH_API_KEY: service.key }
   const { stdout } = await promisify(execFile)(process.execPath, [file], { cwd: project.folder, env })
   for (const line of lines) expect(stdout).toMatch(line)
 })

@@ -12,9 +12,9 @@ const bannerEnd = 'Press Ctrl-C to stop.'
 
 test('a first start on a terminal shows its steps and then the banner, then each request as a readable line, and Ctrl-C shows where the data is', async () => {
   const dataDir = newDataDir()
-  const terminal = inTerminal(['start'], { OPENWAGE_DATA_DIR: dataDir, PORT: '0' })
+  const terminal = inTerminal(['start'], { MIDMONTH_DATA_DIR: dataDir, PORT: '0' })
   await terminal.says(bannerEnd)
-  const steps = ['creating the database', 'creating and updating tables', 'adding demo data', 'Openwage is running']
+  const steps = ['creating the database', 'creating and updating tables', 'adding demo data', 'Midmonth is running']
   const places = steps.map(step => terminal.screen().indexOf(step))
   expect(places).toEqual(places.toSorted((a, b) => a - b))
   expect(places).not.toContain(-1)
@@ -32,7 +32,7 @@ test('a first start on a terminal shows its steps and then the banner, then each
   terminal.pressCtrlC()
   expect(await terminal.ended).toBe(0)
   expect(terminal.screen().trimEnd().split('\n').at(-1)).toBe(
-    `Openwage has stopped. Your data is in ${dataDir}; npm start picks up from there.`,
+    `Midmonth has stopped. Your data is in ${dataDir}; npm start picks up from there.`,
   )
   expect(processesNaming(dataDir)).toEqual([])
 })

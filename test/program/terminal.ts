@@ -7,7 +7,7 @@ const children = new Set<ChildProcess>()
 
 /** Runs a command interactively: `script` gives it a pseudo-terminal. */
 export function inTerminal(args: string[], settings: Environment) {
-  const command = [process.execPath, new URL('../../cli/openwage.ts', import.meta.url).pathname, ...args]
+  const command = [process.execPath, new URL('../../cli/midmonth.ts', import.meta.url).pathname, ...args]
   const quoted = command.map(word => `'${word}'`).join(' ')
   const child = spawn(
     'script',

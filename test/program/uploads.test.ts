@@ -2,11 +2,11 @@ import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, expect, test, vi } from 'vitest'
-import { newDatabase, openwage, type Service, start, tamper, tidyUp } from './program.ts'
+import { midmonth, newDatabase, type Service, start, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-const folder = mkdtempSync(path.join(tmpdir(), 'openwage-uploads-'))
+const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-uploads-'))
 afterAll(async () => {
   await tidyUp()
   rmSync(folder, { recursive: true })
@@ -24,8 +24,8 @@ test('an upload for which the temporary folder has no room is 503 wherever files
   const settings = await newDatabase({ hasDemo: true })
   // A file may have 1 MiB, or 2 with the blocks of some shells: the write fails part-way, as on a full disk, without root.
   const service = await start({ ...settings, TMPDIR: folder }, [], { limits: 'ulimit -f 2048' })
-  const { stdout } = await openwage(['admin', 'key', 'create', 'A test', '--json'], settings)
-  const operatorKey = /owadmin_\w+/.exec(stdout)?.[0] ?? ''
+  const { stdout } = await midmonth(['admin', 'key', 'create', 'A test', '--json'], settings)
+  const operatorKey = /mmoperator_\w+/.exec(stdout)?.[0] ?? ''
   const send = async (
     route: string,
     body: string | FormData,

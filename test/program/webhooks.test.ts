@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { triggers } from '../../cli/client/webhook-triggers.ts'
 import { eventTypes } from '../../src/events/catalogue.ts'
 import { startReceiver, verify } from '../receiver.ts'
-import { launch, newDatabase, openwage, type Served, serve, tidyUp } from './program.ts'
+import { launch, midmonth, newDatabase, type Served, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
@@ -14,7 +14,7 @@ let service: Served
 let settings: Record<string, string>
 beforeAll(async () => {
   service = await serve(await newDatabase({ hasDemo: true }))
-  settings = { OPENWAGE_URL: service.address, OPENWAGE_API_KEY: service.key }
+  settings = { MIDMONTH_URL: service.address, MIDMONTH_API_KEY: service.key }
 })
 afterAll(tidyUp)
 
@@ -28,7 +28,7 @@ test('a running sandbox delivers to an endpoint on the same machine, and withdra
     body: JSON.stringify({ url: receiver.url }),
   })
   const { secret } = (await answer.json()) as { secret: string }
-  const { code, stdout, stderr } = await openwage(['webhooks', 'trigger', 'withdrawal.failed'], settings)
+  const { code, stdout, stderr } = await midmonth(['webhooks', 'trigger', 'withdrawal.failed'], settings)
   expect(code, stderr).toBe(0)
   expect(stdout).toMatch(/^withdrawal\.failed {2}evt_/m)
   const received = () => receiver.bodies().map(({ type }) => type)
@@ -39,7 +39,7 @@ test('a running sandbox delivers to an endpoint on the same machine, and withdra
 
 test('listen prints each event and forwards it, signed with the secret that it prints', async () => {
   const receiver = await startReceiver()
-  const config = await mkdtemp(path.join(tmpdir(), 'openwage-listen-'))
+  const config = await mkdtemp(path.join(tmpdir(), 'midmonth-listen-'))
   const kept = { ...settings, XDG_CONFIG_HOME: config }
   const listening = launch(['webhooks', 'listen', '--json', '--forward', receiver.url], kept)
   const printed = { stdout: '', stderr: '' }
@@ -49,7 +49,7 @@ test('listen prints each event and forwards it, signed with the secret that it p
     })
   }
   await expect.poll(() => printed.stderr, wait).toContain('Listening.')
-  expect((await openwage(['webhooks', 'trigger', 'member.updated'], settings)).code).toBe(0)
+  expect((await midmonth(['webhooks', 'trigger', 'member.updated'], settings)).code).toBe(0)
   await expect.poll(() => receiver.bodies().map(({ type }) => type), wait).toContain('member.updated')
   const secret = /whsec_[A-Za-z0-9+/=]+/.exec(printed.stderr)?.[0] ?? ''
   const forwarded = receiver.received.map(request => verify(secret, request))
@@ -77,7 +77,7 @@ test('listen prints each event and forwards it, signed with the secret that it p
 test('trigger makes an event of every type happen before it ends, except of those that only an operator can cause', async () => {
   const impossible: string[] = []
   for (const type of eventTypes) {
-    const { code, stdout, stderr } = await openwage(['webhooks', 'trigger', type], settings)
+    const { code, stdout, stderr } = await midmonth(['webhooks', 'trigger', type], settings)
     if (typeof triggers[type] === 'function') expect(stdout, `${type}: ${stderr}`).toContain(`${type}  evt_`)
     else {
       expect({ code, stderr }, type).toEqual({ code: 2, stderr: expect.stringContaining(triggers[type].reason) })
@@ -92,26 +92,26 @@ test('trigger makes an event of every type happen before it ends, except of thos
 }, 180_000)
 
 test('trigger changes nothing in live mode, where the money is real', async () => {
-  const database = { ...(await newDatabase()), OPENWAGE_MODE: 'live' }
+  const database = { ...(await newDatabase()), MIDMONTH_MODE: 'live' }
   const { address } = await serve(database)
-  const created = async (...args: string[]) => JSON.parse((await openwage([...args, '--json'], database)).stdout)
+  const created = async (...args: string[]) => JSON.parse((await midmonth([...args, '--json'], database)).stdout)
   const { id } = await created('partner', 'create', 'Acme', '--auto-activate')
   await created('tier', 'set', id, 'Silver', '--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000')
-  const live = { OPENWAGE_URL: address, OPENWAGE_API_KEY: (await created('key', 'create', id)).key }
+  const live = { MIDMONTH_URL: address, MIDMONTH_API_KEY: (await created('key', 'create', id)).key }
   for (const type of eventTypes.filter(each => typeof triggers[each] === 'function')) {
-    expect(await openwage(['webhooks', 'trigger', type], live), type).toEqual({
+    expect(await midmonth(['webhooks', 'trigger', type], live), type).toEqual({
       ...{ code: 1, stdout: '' },
       stderr: expect.stringContaining('Only a sandbox can trigger events; nothing was done'),
     })
   }
-  const { stdout } = await openwage(['api', 'members.list'], live)
+  const { stdout } = await midmonth(['api', 'members.list'], live)
   expect(JSON.parse(stdout).total).toBe(0)
 })
 
 test('an unknown type, one that cannot be triggered, and a missing key are explained', async () => {
-  const run = async (args: string[], more = settings) => await openwage(['webhooks', ...args], more)
+  const run = async (args: string[], more = settings) => await midmonth(['webhooks', ...args], more)
   expect(await run(['trigger', 'withdrawal.exploded'])).toMatchObject({ code: 2 })
-  expect((await run(['trigger', 'float.low'])).stderr).toContain('openwage float floor')
+  expect((await run(['trigger', 'float.low'])).stderr).toContain('midmonth float floor')
   expect((await run(['listen', '--forward', 'nowhere'])).stderr).toContain('Use a URL')
-  expect((await run(['listen'], { OPENWAGE_URL: service.address })).stderr).toContain('No API key')
+  expect((await run(['listen'], { MIDMONTH_URL: service.address })).stderr).toContain('No API key')
 })

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { findPackage } from '@openwage/embedded-postgres'
+import { findPackage } from '@midmonth/embedded-postgres'
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { connect } from '../../src/database/connect.ts'
@@ -22,7 +22,7 @@ const wait = { timeout: 45_000, interval: 50 }
 test('the worker survives restarts of PostgreSQL, even in the middle of a step, and resumes automatically', {
   timeout: 120_000,
 }, async () => {
-  const dataDir = path.join(tmpdir(), `openwage-test-${randomBytes(6).toString('hex')}`)
+  const dataDir = path.join(tmpdir(), `midmonth-test-${randomBytes(6).toString('hex')}`)
   const postgres = await startEmbeddedPostgres({
     dataDir,
     checkoutDir: fileURLToPath(new URL('../..', import.meta.url)),

@@ -72,7 +72,7 @@ export function ofMember(member: string): { partner: string; rail: RailName } {
 
 export const limits = { paymentMax: 15_000n, batchMax: 22_000n, dayMax: 26_000n }
 /** References that are no payment and no batch of ours. */
-export const strangers = { payment: 'OWAAAAAAAAAAAAAA', batch: 'OWBAAAAAAAAAAAAAA' }
+export const strangers = { payment: 'MMAAAAAAAAAAAAAA', batch: 'MMBAAAAAAAAAAAAAA' }
 
 export function debtorOf(partner: string): Debtor {
   return partner === 'p2' ? 'own' : 'default'

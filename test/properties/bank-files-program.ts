@@ -520,7 +520,7 @@ function withFault(bank: FileBank, faultOf: () => SendFault): Delivery {
 
 /** The credits of a file of Standard 18: the amount in columns 36 to 46, the reference in 65 to 82. */
 function readStandard18(text: string): { reference: string; amount: bigint }[] {
-  return [...text.matchAll(/^[0-9]{14}.{21}([0-9]{11}).{18}(OW[A-Z2-7]{14})/gm)].map(
+  return [...text.matchAll(/^[0-9]{14}.{21}([0-9]{11}).{18}(MM[A-Z2-7]{14})/gm)].map(
     ([, amount = '', reference = '']) => ({
       reference,
       amount: BigInt(amount),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { gbp, id, type LogEntry, Openwage } from '../../packages/sdk/src/index.ts'
+import { gbp, id, type LogEntry, Midmonth } from '../../packages/sdk/src/index.ts'
 import { sql } from '../../src/database/database.ts'
 import { randomOf } from '../crash/random.ts'
 import { type Harness, startHarness } from '../harness.ts'
@@ -29,7 +29,7 @@ test('withdrawals through a connection that drops, delays, duplicates and cuts a
     () => due.pop() ?? (random.chance(0.4) ? random.pick(faults) : undefined),
   )
   const log: LogEntry[] = []
-  const openwage = new Openwage({
+  const midmonth = new Midmonth({
     apiKey: harness.key,
     baseUrl: proxy.url,
     timeoutMs: 2_000,
@@ -46,8 +46,8 @@ test('withdrawals through a connection that drops, delays, duplicates and cuts a
 
   async function withdrawNext(): Promise<void> {
     for (let memberId = order.pop(); memberId !== undefined; memberId = order.pop()) {
-      const { withdrawalIntentId } = await openwage.withdrawals.createIntent({ memberId, amount: gbp('50.00') })
-      withdrawalIds.push((await openwage.withdrawals.complete({ withdrawalIntentId })).id)
+      const { withdrawalIntentId } = await midmonth.withdrawals.createIntent({ memberId, amount: gbp('50.00') })
+      withdrawalIds.push((await midmonth.withdrawals.complete({ withdrawalIntentId })).id)
     }
   }
 

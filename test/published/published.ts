@@ -25,18 +25,18 @@ type Checked = any
 const seen = { successes: new Map<string, number>(), codes: new Map<string, number>() }
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 // The server's user must be able to enter it, so the service creates it.
-const dataDir = path.join(tmpdir(), `openwage-published-${randomBytes(6).toString('hex')}`)
+const dataDir = path.join(tmpdir(), `midmonth-published-${randomBytes(6).toString('hex')}`)
 const environment = {
   ...process.env,
   ...{
-    OPENWAGE_DATA_DIR: dataDir,
+    MIDMONTH_DATA_DIR: dataDir,
     PORT: '0',
-    OPENWAGE_HEALTH_PORT: '0',
-    OPENWAGE_DRAIN_SECONDS: '0',
-    OPENWAGE_DOCS: 'off',
+    MIDMONTH_HEALTH_PORT: '0',
+    MIDMONTH_DRAIN_SECONDS: '0',
+    MIDMONTH_DOCS: 'off',
   },
 }
-const service = spawn(process.execPath, ['cli/openwage.ts', 'start'], {
+const service = spawn(process.execPath, ['cli/midmonth.ts', 'start'], {
   cwd: checkout,
   env: environment,
   stdio: ['ignore', 'pipe', 'ignore'],
@@ -174,7 +174,7 @@ async function driveRefusals(caller: Caller): Promise<void> {
   }
   for (const path of ['/v1/members', '/v1/tiers', '/v1/pay/cycles', '/v1/pay/withdrawals']) {
     await refusal(caller, { method: 'GET', path, headers: { 'x-api-key': '' } }, 'HeaderValidation')
-    await refusal(caller, { method: 'GET', path, headers: { 'x-api-key': 'ow_test_wrong' } }, 'HeaderValidation')
+    await refusal(caller, { method: 'GET', path, headers: { 'x-api-key': 'mm_test_wrong' } }, 'HeaderValidation')
     await refusal(caller, { method: 'GET', path: `${path}?odd=1` }, 'QueryValidation')
   }
   for (const path of [
@@ -268,7 +268,7 @@ async function started(): Promise<Caller> {
 }
 
 function command(...args: string[]): string {
-  return execFileSync(process.execPath, ['cli/openwage.ts', ...args], {
+  return execFileSync(process.execPath, ['cli/midmonth.ts', ...args], {
     cwd: checkout,
     env: environment,
     encoding: 'utf8',

@@ -15,15 +15,15 @@ import { freePort } from '../free-port.ts'
 const run = promisify(execFile)
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
-const home = await mkdtemp(path.join(homedir(), '.openwage-smoke-'))
-const copy = path.join(home, 'openwage')
+const home = await mkdtemp(path.join(homedir(), '.midmonth-smoke-'))
+const copy = path.join(home, 'midmonth')
 const dataDir = path.join('/tmp', `${path.basename(home)}-data`)
 try {
   await copyCheckout()
   const port = await freePort()
   const env = environment(port)
   const tooEarly = await run('npm', ['start'], { cwd: copy, env }).catch(error => error)
-  assert.match(tooEarly.stderr, /openwage: Dependencies are not installed: run npm install in \S+ first\n/)
+  assert.match(tooEarly.stderr, /midmonth: Dependencies are not installed: run npm install in \S+ first\n/)
 
   const command = firstCommand(await readFile(path.join(copy, 'README.md'), 'utf8'))
   await withService(command, env, async printed => {
@@ -38,12 +38,12 @@ try {
     assert.equal(page.status, 200)
     assert.match(page.headers.get('content-type') ?? '', /text\/html/)
 
-    const { stdout: partners } = await run('npx', ['openwage', 'partner', 'list'], { cwd: copy, env })
+    const { stdout: partners } = await run('npx', ['midmonth', 'partner', 'list'], { cwd: copy, env })
     assert.match(partners, /^id +name.*\npar_\S+ +Acme Couriers/)
   })
   await withService('npm install --omit=dev && npm start', env, async printed => {
     assert(!existsSync(path.join(copy, 'node_modules/vitest')))
-    assert.match(printed, /Test key +ow_test_/)
+    assert.match(printed, /Test key +mm_test_/)
   })
 } finally {
   for (const folder of [dataDir, `${dataDir}-key`]) await rm(folder, { recursive: true, force: true })
@@ -98,7 +98,7 @@ function firstCommand(readme: string): string {
 
 /** A new user's environment: without our settings, and without the Node in our node_modules. */
 function environment(port: number): NodeJS.ProcessEnv {
-  const ours = /^(npm_|OPENWAGE_|DATABASE_URL$|HOST$|NODE)/
+  const ours = /^(npm_|MIDMONTH_|DATABASE_URL$|HOST$|NODE)/
   return {
     ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name))),
     PATH: process.env.PATH?.split(':')
@@ -106,7 +106,7 @@ function environment(port: number): NodeJS.ProcessEnv {
       .join(':'),
     PORT: String(port),
     // Only for root, whose data would otherwise be left behind in /var/lib.
-    ...(process.getuid?.() === 0 ? { OPENWAGE_DATA_DIR: dataDir } : {}),
+    ...(process.getuid?.() === 0 ? { MIDMONTH_DATA_DIR: dataDir } : {}),
   }
 }
 

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import type { Call, CallOptions } from '../../sdk/src/call.ts'
 import { Client, type Operation } from '../../sdk/src/client.ts'
 import { ApiError, ConnectionError } from '../../sdk/src/index.ts'
-import { resourcesOf } from '../../sdk/src/openwage.ts'
+import { resourcesOf } from '../../sdk/src/midmonth.ts'
 import { holdKey, isOfEarlierAttempt } from './held-keys.ts'
 import { flushDeferred, toast } from './toasts.ts'
 
@@ -36,7 +36,7 @@ class SessionClient extends Client {
     if (!isHeld || options.idempotencyKey !== undefined) return call({ ...options, headers })
 
     const { method, path } = operation
-    const key = holdKey({ method, path, ids, query: query[0], partnerId: headers['openwage-partner'] })
+    const key = holdKey({ method, path, ids, query: query[0], partnerId: headers['midmonth-partner'] })
     const answer = call({ ...options, headers, idempotencyKey: key.value })
     void answer.withResponse().then(
       ({ isReplayed }) => {
@@ -59,7 +59,7 @@ export const api = resourcesOf(client)
 
 /** Headers by which a request is about a partner. */
 export function ofPartner(partner: string | undefined): Record<string, string> {
-  return partner === undefined ? {} : { 'openwage-partner': partner }
+  return partner === undefined ? {} : { 'midmonth-partner': partner }
 }
 
 /** Splits the arguments of a method: ids of the path, then the body, the query and options, as far as the operation takes them. */

@@ -1,4 +1,4 @@
-import { format, type Money } from '@openwage/sdk'
+import { format, type Money } from '@midmonth/sdk'
 
 const locale = navigator.languages as string[]
 

@@ -1,4 +1,4 @@
-import type { Member, MemberUpdate, NewMember } from '@openwage/sdk'
+import type { Member, MemberUpdate, NewMember } from '@midmonth/sdk'
 
 type Fields = Record<string, string>
 

@@ -1,4 +1,4 @@
-import type { SandboxBankFault, SandboxClock, SandboxScenario } from '@openwage/sdk'
+import type { SandboxBankFault, SandboxClock, SandboxScenario } from '@midmonth/sdk'
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { act, actUnlessUndone } from './act.ts'

@@ -75,7 +75,7 @@ export async function signOut(): Promise<void> {
 }
 
 // All tabs send the same cookie.
-const otherTabs = new BroadcastChannel('openwage-session')
+const otherTabs = new BroadcastChannel('midmonth-session')
 
 /** Follows a sign-in or a sign-out in another tab, so that no tab shows one reader and acts as another. */
 export function followOtherTabs(): void {

@@ -34,7 +34,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <div class="side-head">
           <a class="brand" href={at('')}>
             <Mark />
-            Openwage
+            Midmonth
           </a>
           <button
             type="button"

@@ -1,4 +1,4 @@
-import type { WithdrawalStatus } from '@openwage/sdk'
+import type { WithdrawalStatus } from '@midmonth/sdk'
 
 // The compiler refuses a record that lacks a status.
 const statuses: Record<WithdrawalStatus, true> = {

@@ -2,7 +2,7 @@ import { computed, effect, signal } from '@preact/signals'
 
 type Theme = 'system' | 'light' | 'dark'
 
-const key = 'openwage-theme'
+const key = 'midmonth-theme'
 const stored = localStorage.getItem(key)
 
 const theme = signal<Theme>(stored === 'light' || stored === 'dark' ? stored : 'system')

@@ -1,5 +1,5 @@
 import { type Answered, Call, type CallOptions, List } from './call.ts'
-import { ApiError, ConnectionError, type ErrorAnswer, type Issue, OpenwageError, TimeoutError } from './errors.ts'
+import { ApiError, ConnectionError, type ErrorAnswer, type Issue, MidmonthError, TimeoutError } from './errors.ts'
 import { type FileSource, isFile, isStream, mediaTypeOf } from './files.ts'
 import { errorClasses } from './generated/errors.ts'
 import { pause, waitMsOf } from './retries.ts'
@@ -39,9 +39,9 @@ export type LogEntry = {
 }
 
 export type Settings = {
-  /** `ow_test_…` for a sandbox, `ow_live_…` for real wages. */
+  /** `mm_test_…` for a sandbox, `mm_live_…` for real wages. */
   apiKey: string
-  /** The address of your Openwage, for example `https://pay.example.com`. */
+  /** The address of your Midmonth, for example `https://pay.example.com`. */
   baseUrl: string
   /** How long one attempt may take: 30 seconds unless given, 11 minutes for a file. */
   timeoutMs?: number | undefined
@@ -123,7 +123,7 @@ export class Client {
       // Refuses a header that cannot be sent at once, instead of taking each attempt for a lost connection.
       headers: new Headers({
         accept: operation.accepts ?? 'application/json',
-        'user-agent': `openwage-sdk/${version}`,
+        'user-agent': `midmonth-sdk/${version}`,
         ...options.headers,
         ...(file === undefined ? {} : { 'content-type': await mediaTypeOf(file) }),
         ...(json === undefined ? {} : { 'content-type': 'application/json' }),
@@ -205,7 +205,7 @@ export class Client {
         isReplayed: answered.get('idempotency-replayed') === 'true',
       }
     } catch (cause) {
-      if (cause instanceof OpenwageError) throw cause
+      if (cause instanceof MidmonthError) throw cause
       if (signal?.aborted) throw signal.reason
       const circumstances = { requestId, idempotencyKey, cause }
       if (hasTimedOut) throw new TimeoutError(`No answer within ${timeoutMs} ms`, circumstances)

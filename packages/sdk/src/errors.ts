@@ -1,6 +1,6 @@
 /** Base of every error that the SDK throws, except the reason of an aborted signal. */
-export class OpenwageError extends Error {
-  override readonly name: string = 'OpenwageError'
+export class MidmonthError extends Error {
+  override readonly name: string = 'MidmonthError'
 }
 
 export type Issue = { code: string; message: string }
@@ -12,11 +12,11 @@ export type ErrorAnswer = {
 }
 
 /** The service refused the request. There is a subclass for every code; the code of one that is newer than the SDK is only here. */
-export class ApiError<I extends Issue = Issue> extends OpenwageError {
+export class ApiError<I extends Issue = Issue> extends MidmonthError {
   override readonly name: string
   /** The code of the first issue. */
   readonly code: string
-  /** Everything that is wrong. Empty if the answer did not come from Openwage, but from a proxy. */
+  /** Everything that is wrong. Empty if the answer did not come from Midmonth, but from a proxy. */
   readonly issues: I[]
   readonly status: number
   readonly headers: Headers
@@ -30,7 +30,7 @@ export class ApiError<I extends Issue = Issue> extends OpenwageError {
     const [first] = issues
     const shown = issues.slice(0, 3).map(({ message }) => message)
     if (issues.length > shown.length) shown.push(`and ${issues.length - shown.length} more`)
-    const what = first === undefined ? 'The answer is not from Openwage' : shown.join('; ')
+    const what = first === undefined ? 'The answer is not from Midmonth' : shown.join('; ')
     const code = first?.code ?? 'Unknown'
     super(`${what} (${first === undefined ? '' : `${code}, `}HTTP ${status}, request ${requestId})`)
     this.name = code.endsWith('Error') ? code : `${code}Error`
@@ -45,7 +45,7 @@ export class ApiError<I extends Issue = Issue> extends OpenwageError {
 }
 
 /** The service was not reached, or the connection broke before the whole answer had arrived. The request may have taken effect. */
-export class ConnectionError extends OpenwageError {
+export class ConnectionError extends MidmonthError {
   override readonly name: string = 'ConnectionError'
   /** Sent with every attempt; the service's request log has it if an attempt arrived. */
   readonly requestId: string
@@ -68,6 +68,6 @@ export class TimeoutError extends ConnectionError {
 }
 
 /** A webhook must not be trusted: its signature or timestamp is wrong or missing. */
-export class WebhookVerificationError extends OpenwageError {
+export class WebhookVerificationError extends MidmonthError {
   override readonly name = 'WebhookVerificationError'
 }

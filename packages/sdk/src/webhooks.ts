@@ -19,7 +19,7 @@ export type UnwrapOptions = {
 /**
  * Verifies a delivery and returns its event.
  * @param body the bytes or the text as they arrived; parsed and rewritten JSON has another signature
- * @throws WebhookVerificationError if it is not from Openwage, or not recent, or if the body or the secret cannot be verified with
+ * @throws WebhookVerificationError if it is not from Midmonth, or not recent, or if the body or the secret cannot be verified with
  * Source: Standard Webhooks, "Verifying webhook authenticity"
  */
 export async function unwrapWebhook(
@@ -50,7 +50,7 @@ export async function unwrapWebhook(
   )
 }
 
-/** Signs a body like Openwage, for tests of your receiver. */
+/** Signs a body like Midmonth, for tests of your receiver. */
 export async function webhookTestHeaders(
   body: string | Uint8Array,
   secret: string,

@@ -10,13 +10,13 @@ import {
   InternalServerError,
   type LogEntry,
   MemberInsufficientFundsError,
-  Openwage,
-  OpenwageError,
+  Midmonth,
+  MidmonthError,
   TimeoutError,
 } from '../src/index.ts'
 import { waitMsOf } from '../src/retries.ts'
 
-const apiKey = 'ow_test_secret'
+const apiKey = 'mm_test_secret'
 const closers: (() => Promise<unknown>)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0)) await close()
@@ -48,8 +48,8 @@ async function serve(answers: Answer[], settings: object = {}) {
   })
   const log: LogEntry[] = []
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  const openwage = new Openwage({ apiKey, baseUrl, log: entry => log.push(entry), ...settings })
-  return { openwage, requests, log, baseUrl }
+  const midmonth = new Midmonth({ apiKey, baseUrl, log: entry => log.push(entry), ...settings })
+  return { midmonth, requests, log, baseUrl }
 }
 const failureOf = async (call: Promise<unknown>): Promise<unknown> =>
   await call.then(
@@ -60,9 +60,9 @@ const idempotencyKeys = (requests: { headers: IncomingMessage['headers'] }[]) =>
   requests.map(({ headers }) => headers['x-idempotency-key'])
 
 test('a write has an idempotency key, the same in each attempt and another for each call', async () => {
-  const { openwage, requests } = await serve([conflict, 'close', paid])
-  await openwage.withdrawals.complete({ withdrawalIntentId: 'wi_1' })
-  await openwage.withdrawals.complete({ withdrawalIntentId: 'wi_1' })
+  const { midmonth, requests } = await serve([conflict, 'close', paid])
+  await midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' })
+  await midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' })
   const [first, second, third, fourth] = idempotencyKeys(requests)
   expect(first).toMatch(/^[0-9a-f-]{36}$/)
   expect([second, third]).toEqual([first, first])
@@ -71,17 +71,17 @@ test('a write has an idempotency key, the same in each attempt and another for e
 })
 
 test('the caller can bring an idempotency key, and a read has none', async () => {
-  const { openwage, requests } = await serve([paid])
-  await openwage.withdrawals.complete({ withdrawalIntentId: 'wi_1' }, { idempotencyKey: 'payout 17' })
-  await openwage.withdrawals.get('w_1')
+  const { midmonth, requests } = await serve([paid])
+  await midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }, { idempotencyKey: 'payout 17' })
+  await midmonth.withdrawals.get('w_1')
   expect(idempotencyKeys(requests)).toEqual(['payout 17', undefined])
 })
 
 test('the caller’s idempotency key is of the first page of a list only', async () => {
   const page = (memberId: string) => ({ body: { members: [{ memberId }], total: 2, skip: 0, take: 1 } })
-  const { openwage, requests } = await serve([page('mem_2'), { body: { members: [], total: 2, skip: 1, take: 1 } }])
+  const { midmonth, requests } = await serve([page('mem_2'), { body: { members: [], total: 2, skip: 1, take: 1 } }])
   const members = []
-  for await (const member of openwage.members.list({ take: 1 }, { idempotencyKey: 'k-1' })) members.push(member)
+  for await (const member of midmonth.members.list({ take: 1 }, { idempotencyKey: 'k-1' })) members.push(member)
   expect(members).toHaveLength(1)
   expect(idempotencyKeys(requests)).toEqual(['k-1', undefined])
 })
@@ -95,13 +95,13 @@ test.each([
   'https://',
   '',
 ])('a base URL without a scheme, or that is not one of HTTP, is refused with an example: %s', baseUrl => {
-  expect(() => new Openwage({ apiKey, baseUrl })).toThrow(/^baseUrl must be an address with its scheme/)
+  expect(() => new Midmonth({ apiKey, baseUrl })).toThrow(/^baseUrl must be an address with its scheme/)
 })
 
 test.each(['https://user:word@pay.example.com', 'https://pay.example.com?x=1', 'https://pay.example.com#x'])(
   'a base URL with more than an address is refused, without showing it: %s',
   url => {
-    const create = () => new Openwage({ apiKey, baseUrl: url })
+    const create = () => new Midmonth({ apiKey, baseUrl: url })
     expect(create).toThrow(TypeError)
     expect(create).toThrow('baseUrl must have no user, password, query or fragment')
   },
@@ -112,8 +112,8 @@ test.each([
   ['x-should-retry: true, whatever the status', [conflict, conflict, paid], 3],
   ['a 503 of a proxy, which says nothing', [{ status: 503, body: '<html>' }, paid], 2],
 ] as [string, Answer[], number][])('%s is retried', async (_, answers, attempts) => {
-  const { openwage, requests } = await serve(answers)
-  const answer = await openwage.withdrawals.complete({ withdrawalIntentId: 'wi_1' }).withResponse()
+  const { midmonth, requests } = await serve(answers)
+  const answer = await midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }).withResponse()
   expect(answer.attempts).toBe(attempts)
   expect(requests).toHaveLength(attempts)
 })
@@ -123,16 +123,16 @@ test.each([
   ['a 409 without a hint', { status: 409 }],
   ['a redirect, which would hand the key to another address', { status: 307, headers: { location: '/elsewhere' } }],
 ] as [string, Answer][])('%s is not retried', async (_, answer) => {
-  const { openwage, requests } = await serve([answer])
-  expect(await failureOf(openwage.withdrawals.complete({ withdrawalIntentId: 'wi_1' }))).toBeInstanceOf(ApiError)
+  const { midmonth, requests } = await serve([answer])
+  expect(await failureOf(midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }))).toBeInstanceOf(ApiError)
   expect(requests).toHaveLength(1)
 })
 
 test('after two retries the last error is thrown; retriesMax changes that for the client or one call', async () => {
-  const { openwage, requests } = await serve([conflict])
-  expect(await failureOf(openwage.withdrawals.get('w_1'))).toBeInstanceOf(ConflictError)
+  const { midmonth, requests } = await serve([conflict])
+  expect(await failureOf(midmonth.withdrawals.get('w_1'))).toBeInstanceOf(ConflictError)
   expect(requests).toHaveLength(3)
-  await failureOf(openwage.withdrawals.get('w_1', { retriesMax: 0 }))
+  await failureOf(midmonth.withdrawals.get('w_1', { retriesMax: 0 }))
   expect(requests).toHaveLength(4)
 })
 
@@ -152,9 +152,9 @@ test('the wait doubles from half a second to eight, with jitter, and follows ret
 })
 
 test('a time-out and a lost connection name the request and the key with which to find out what happened', async () => {
-  const { openwage, log } = await serve(['hang'], { timeoutMs: 50, retriesMax: 1 })
+  const { midmonth, log } = await serve(['hang'], { timeoutMs: 50, retriesMax: 1 })
   const error = (await failureOf(
-    openwage.withdrawals.complete({ withdrawalIntentId: 'wi_1' }, { idempotencyKey: 'k-1' }),
+    midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }, { idempotencyKey: 'k-1' }),
   )) as TimeoutError
   expect(error).toBeInstanceOf(TimeoutError)
   expect(error).toBeInstanceOf(ConnectionError)
@@ -162,26 +162,26 @@ test('a time-out and a lost connection name the request and the key with which t
   expect(error.message).toBe(`No answer within 50 ms (request ${error.requestId})`)
   expect(log.map(each => each.error)).toEqual(['TimeoutError', 'TimeoutError'])
 
-  const nowhere = new Openwage({ apiKey, baseUrl: 'http://127.0.0.1:1', retriesMax: 0 })
+  const nowhere = new Midmonth({ apiKey, baseUrl: 'http://127.0.0.1:1', retriesMax: 0 })
   const refused = (await failureOf(nowhere.members.get('mem_1'))) as ConnectionError
   expect(refused.message).toMatch(/^No answer from http:\/\/127\.0\.0\.1:1: .+ \(request [0-9a-f-]{36}\)$/)
 })
 
 test('an answer that is not JSON is a lost connection, not a result', async () => {
-  const { openwage } = await serve([{ body: '<html>Please log in' }], { retriesMax: 0 })
-  const error = await failureOf(openwage.members.get('mem_1'))
+  const { midmonth } = await serve([{ body: '<html>Please log in' }], { retriesMax: 0 })
+  const error = await failureOf(midmonth.members.get('mem_1'))
   expect(error).toBeInstanceOf(ConnectionError)
   expect((error as Error).message).toContain('the answer is not JSON')
 })
 
 test.each(['in flight', 'between attempts', 'before the first'])('a signal stops a call that is %s', async when => {
-  const { openwage, requests } = await serve([
+  const { midmonth, requests } = await serve([
     when === 'in flight' ? 'hang' : { ...conflict, headers: { 'x-should-retry': 'true', 'retry-after': '60' } },
   ])
   const controller = new AbortController()
   const reason = new Error('The user has left')
   if (when === 'before the first') controller.abort(reason)
-  const call = failureOf(openwage.members.get('mem_1', { signal: controller.signal }))
+  const call = failureOf(midmonth.members.get('mem_1', { signal: controller.signal }))
   if (when !== 'before the first') await expect.poll(() => requests.length).toBe(1)
   controller.abort(reason)
   expect(await call).toBe(reason)
@@ -189,7 +189,7 @@ test.each(['in flight', 'between attempts', 'before the first'])('a signal stops
 })
 
 test('a code has its class, with issues, status, request id and the fields of the code', async () => {
-  const { openwage } = await serve([
+  const { midmonth } = await serve([
     {
       status: 422,
       headers: { 'x-should-retry': 'false' },
@@ -197,10 +197,10 @@ test('a code has its class, with issues, status, request id and the fields of th
     },
   ])
   const quote = { memberId: 'mem_1', amount: gbp('50.00') } as const
-  const error = await failureOf(openwage.withdrawals.createIntent(quote))
+  const error = await failureOf(midmonth.withdrawals.createIntent(quote))
   if (!(error instanceof MemberInsufficientFundsError)) return expect.fail('The error has another class')
   expect(error).toBeInstanceOf(ApiError)
-  expect(error).toBeInstanceOf(OpenwageError)
+  expect(error).toBeInstanceOf(MidmonthError)
   expect(error).toMatchObject({
     name: 'MemberInsufficientFundsError',
     code: 'MemberInsufficientFunds',
@@ -215,7 +215,7 @@ test('a code has its class, with issues, status, request id and the fields of th
 
 test('an error has a class however it is answered: several issues, an unknown code, or a page of a proxy', async () => {
   const issues = Array.from({ length: 5 }, (_, row) => ({ code: 'FileContent', message: `Row ${row}`, row: `${row}` }))
-  const { openwage } = await serve(
+  const { midmonth } = await serve(
     [
       { status: 400, body: { issues } },
       { status: 422, body: issue('MemberTooTired') },
@@ -224,7 +224,7 @@ test('an error has a class however it is answered: several issues, an unknown co
     ],
     { retriesMax: 0 },
   )
-  const next = () => failureOf(openwage.members.get('mem_1'))
+  const next = () => failureOf(midmonth.members.get('mem_1'))
   expect((await next()) as Error).toMatchObject({
     name: 'FileContentError',
     message: expect.stringMatching(/^Row 0; Row 1; Row 2; and 2 more \(FileContent, HTTP 400, request .+\)$/),
@@ -234,44 +234,44 @@ test('an error has a class however it is answered: several issues, an unknown co
   expect(unknown).toMatchObject({ name: 'MemberTooTiredError', code: 'MemberTooTired', status: 422 })
   expect((await next()) as Error).toMatchObject({
     issues: [],
-    message: expect.stringMatching(/^The answer is not from Openwage \(HTTP 502, request .+\)$/),
+    message: expect.stringMatching(/^The answer is not from Midmonth \(HTTP 502, request .+\)$/),
   })
   expect(await next()).toBeInstanceOf(InternalServerError)
 })
 
 test('neither log, errors nor a printed client show the key, and the log has no query', async () => {
-  const { openwage, log } = await serve([conflict, { body: { members: [], total: 0, skip: 0, take: 50 } }])
-  await openwage.members.list({ emails: ['sam.okafor@example.com'] })
+  const { midmonth, log } = await serve([conflict, { body: { members: [], total: 0, skip: 0, take: 50 } }])
+  await midmonth.members.list({ emails: ['sam.okafor@example.com'] })
   expect(log).toEqual([
     expect.objectContaining({ method: 'GET', path: '/v1/members', attempt: 1, status: 409, error: 'ConflictError' }),
     expect.objectContaining({ method: 'GET', path: '/v1/members', attempt: 2, status: 200 }),
   ])
   expect(log[0]?.retryInMs).toBeGreaterThanOrEqual(0)
-  const refused = await failureOf(new Openwage({ apiKey, baseUrl: 'http://127.0.0.1:1', retriesMax: 0 }).tiers.list())
-  const shown = inspect([log, refused, openwage], { depth: 10, showHidden: true }) + JSON.stringify(openwage)
+  const refused = await failureOf(new Midmonth({ apiKey, baseUrl: 'http://127.0.0.1:1', retriesMax: 0 }).tiers.list())
+  const shown = inspect([log, refused, midmonth], { depth: 10, showHidden: true }) + JSON.stringify(midmonth)
   expect(shown).not.toContain(apiKey)
   expect(JSON.stringify(log)).not.toContain('sam.okafor')
-  expect(() => new Openwage({ apiKey: 'ow_test_1\n', baseUrl: 'http://127.0.0.1:1' })).toThrow(/^apiKey/)
+  expect(() => new Midmonth({ apiKey: 'mm_test_1\n', baseUrl: 'http://127.0.0.1:1' })).toThrow(/^apiKey/)
 })
 
 test('withResponse has the body with status, headers, request id and whether it is a replay', async () => {
-  const { openwage } = await serve([{ status: 201, headers: { 'idempotency-replayed': 'true' }, ...paid }])
-  const answer = await openwage.withdrawals.complete({ withdrawalIntentId: 'wi_1' }).withResponse()
+  const { midmonth } = await serve([{ status: 201, headers: { 'idempotency-replayed': 'true' }, ...paid }])
+  const answer = await midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }).withResponse()
   expect(answer).toMatchObject({ ...paid, status: 201, attempts: 1, isReplayed: true })
   expect(answer.headers.get('idempotency-replayed')).toBe('true')
   expect(answer.requestId).toMatch(/^[0-9a-f-]{36}$/)
 })
 
 test('a failed call is reported once, whether it is awaited, iterated or asked for its response', async () => {
-  const { openwage } = await serve([{ status: 403, body: issue('Forbidden') }])
+  const { midmonth } = await serve([{ status: 403, body: issue('Forbidden') }])
   const unhandled: unknown[] = []
   const note = (reason: unknown) => unhandled.push(reason)
   process.on('unhandledRejection', note)
   try {
-    await failureOf(openwage.members.get('mem_1'))
-    await failureOf(openwage.members.get('mem_1').withResponse())
-    await failureOf(openwage.members.list().pages().next())
-    await openwage.members
+    await failureOf(midmonth.members.get('mem_1'))
+    await failureOf(midmonth.members.get('mem_1').withResponse())
+    await failureOf(midmonth.members.list().pages().next())
+    await midmonth.members
       .get('mem_1')
       .finally(() => undefined)
       .catch(() => undefined)
@@ -283,26 +283,26 @@ test('a failed call is reported once, whether it is awaited, iterated or asked f
 })
 
 test('an id that would lead to another operation is refused before anything is sent', async () => {
-  const { openwage, requests } = await serve([{}])
+  const { midmonth, requests } = await serve([{}])
   for (const id of ['', '.', '..', undefined, 17]) {
-    expect(() => openwage.members.get(id as 'mem_1')).toThrow('memberId must be an id')
+    expect(() => midmonth.members.get(id as 'mem_1')).toThrow('memberId must be an id')
   }
-  await openwage.members.get('mem_/../jobs?x' as 'mem_1')
+  await midmonth.members.get('mem_/../jobs?x' as 'mem_1')
   expect(requests.map(({ url }) => url)).toEqual(['/v1/members/mem_%2F..%2Fjobs%3Fx'])
 })
 
 test('a key or header that HTTP cannot carry is refused before anything is sent', async () => {
-  const { openwage, requests } = await serve([paid])
-  const complete = (options: object) => openwage.withdrawals.complete({ withdrawalIntentId: 'wi_1' }, options)
+  const { midmonth, requests } = await serve([paid])
+  const complete = (options: object) => midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }, options)
   expect(await failureOf(complete({ idempotencyKey: 'Lohnlauf №1' }))).toBeInstanceOf(TypeError)
   expect(await failureOf(complete({ headers: { 'x-note': 'a\nb' } }))).toBeInstanceOf(TypeError)
   expect(requests).toEqual([])
 })
 
 test('the version that the service sees is that of the package', async () => {
-  const { openwage, requests } = await serve([{}])
-  await openwage.tiers.list()
+  const { midmonth, requests } = await serve([{}])
+  await midmonth.tiers.list()
   const { default: manifest } = await import('../package.json', { with: { type: 'json' } })
-  expect(requests[0]?.headers['user-agent']).toBe(`openwage-sdk/${manifest.version}`)
+  expect(requests[0]?.headers['user-agent']).toBe(`midmonth-sdk/${manifest.version}`)
   expect(requests[0]?.headers.prefer).toBe('return=representation')
 })

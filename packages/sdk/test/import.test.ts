@@ -3,12 +3,12 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
 import { memberJobTasks } from '../../../src/member-imports/tasks.ts'
 import { type Harness, startHarness, type TestPartner } from '../../../test/harness.ts'
-import { FileContentError, type MemberJob, Openwage } from '../src/index.ts'
+import { FileContentError, type MemberJob, Midmonth } from '../src/index.ts'
 
 let harness: Harness
 let baseUrl: string
 let partner: TestPartner
-let openwage: Openwage
+let midmonth: Midmonth
 beforeAll(async () => {
   harness = await startHarness()
   baseUrl = await harness.app.listen({ host: '127.0.0.1', port: 0 })
@@ -19,7 +19,7 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   partner = await harness.addPartner('Importer')
-  openwage = new Openwage({ apiKey: partner.key, baseUrl })
+  midmonth = new Midmonth({ apiKey: partner.key, baseUrl })
 })
 
 const working: unknown[] = []
@@ -34,7 +34,7 @@ const csv = (...names: string[]) =>
 
 test('an import uploads the file, follows the job and resolves with what it did to each member', async () => {
   const seen: MemberJob[] = []
-  const { job, results } = await openwage.members.import(csv('ann', 'bob'), {
+  const { job, results } = await midmonth.members.import(csv('ann', 'bob'), {
     onProgress(job) {
       // The worker takes the job after the first look at it.
       if (seen.push(job) === 1) work()
@@ -54,8 +54,8 @@ test('a file is a text, bytes, a Blob or a stream, as CSV or Excel', async () =>
     ['cat@example.com', 'Cat', 'Doe', '', 'Silver'],
   ]).toBuffer()) as Buffer
   const bytes = new Uint8Array(excel)
-  const preview = async (file: Parameters<Openwage['memberJobs']['createFromFileV2']>[0]) =>
-    (await openwage.memberJobs.createFromFileV2(file, { dryRun: true })).plan.invite
+  const preview = async (file: Parameters<Midmonth['memberJobs']['createFromFileV2']>[0]) =>
+    (await midmonth.memberJobs.createFromFileV2(file, { dryRun: true })).plan.invite
   expect(await preview(csv('ann'))).toBe(1)
   expect(await preview(new TextEncoder().encode(csv('ann', 'bob')))).toBe(2)
   expect(await preview(new Blob([csv('ann')]))).toBe(1)
@@ -65,24 +65,24 @@ test('a file is a text, bytes, a Blob or a stream, as CSV or Excel', async () =>
 })
 
 test('a faulty file is refused with the row of each fault', async () => {
-  const call = openwage.members.import(`${csv('ann')}bob,Bob,Okafor,,Silver\r\n`)
+  const call = midmonth.members.import(`${csv('ann')}bob,Bob,Okafor,,Silver\r\n`)
   const error = await call.catch(error => error)
   if (!(error instanceof FileContentError)) return expect.fail(String(error))
   expect(error.issues.map(({ row }) => row)).toEqual(['3'])
 })
 
 test('an import that needs a review resolves, so that the caller decides', async () => {
-  const first = openwage.members.import(csv('ann', 'bob'), { onProgress: () => work() })
+  const first = midmonth.members.import(csv('ann', 'bob'), { onProgress: () => work() })
   expect((await first).job.progress.type).toBe('Completed')
-  const { job } = await openwage.members.import(csv('ann'))
+  const { job } = await midmonth.members.import(csv('ann'))
   expect(job.progress.type).toBe('AwaitingReview')
-  expect((await openwage.memberJobs.approve(job.id)).progress.type).toBe('Processing')
+  expect((await midmonth.memberJobs.approve(job.id)).progress.type).toBe('Processing')
 })
 
 test('a signal stops the wait for a job', async () => {
   const controller = new AbortController()
   const reason = new Error('enough')
-  const call = openwage.members.import(csv('ann'), {
+  const call = midmonth.members.import(csv('ann'), {
     signal: controller.signal,
     onProgress: () => controller.abort(reason),
   })

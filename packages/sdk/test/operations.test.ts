@@ -3,17 +3,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Document, operationsOf } from '../../../scripts/sdk.ts'
 import { sdkNames } from '../../../src/http/docs/sdk-names.ts'
 import { type Harness, startHarness } from '../../../test/harness.ts'
-import { ApiError, type Call, Openwage } from '../src/index.ts'
+import { ApiError, type Call, Midmonth } from '../src/index.ts'
 
 const document: Document = JSON.parse(readFileSync(new URL('../../../openapi.json', import.meta.url), 'utf8'))
 const operations = operationsOf(document).map(({ operation, ...each }) => ({ ...each, ...operation }))
 
 let harness: Harness
-let openwage: Openwage
+let midmonth: Midmonth
 beforeAll(async () => {
   harness = await startHarness()
   const baseUrl = await harness.app.listen({ host: '127.0.0.1', port: 0 })
-  openwage = new Openwage({ apiKey: harness.key, baseUrl })
+  midmonth = new Midmonth({ apiKey: harness.key, baseUrl })
 })
 afterAll(() => harness.stop())
 
@@ -36,7 +36,7 @@ test('every method reaches its operation on the service', async () => {
   }
   await harness.flushRequestLog()
   const reached = new Map<string, string>()
-  for await (const { requestId, method, route } of openwage.requests.list({ take: 1_000 })) {
+  for await (const { requestId, method, route } of midmonth.requests.list({ take: 1_000 })) {
     const name = expected.get(requestId)?.split(':')[0]
     if (name !== undefined) reached.set(requestId, `${name}: ${method} ${route}`)
   }
@@ -46,7 +46,7 @@ test('every method reaches its operation on the service', async () => {
 /** Calls a method with ids that name nothing and an empty body: the service must refuse it, or answer. */
 async function call(name: string, { path, hasBody }: { path: string; hasBody: boolean }): Promise<string> {
   const ids = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter = '']) => `${prefixes[parameter] ?? ''}none`)
-  const method = name.split('.').reduce<unknown>((at, step) => (at as Record<string, unknown>)[step], openwage)
+  const method = name.split('.').reduce<unknown>((at, step) => (at as Record<string, unknown>)[step], midmonth)
   const answer = (method as (...given: unknown[]) => Call<unknown>)(...ids, ...(hasBody ? [{}] : []))
   return await answer.withResponse().then(
     ({ requestId }) => requestId,

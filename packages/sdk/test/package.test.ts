@@ -55,14 +55,14 @@ test('a TypeScript below 5 is led to types without what the project imports, so 
   expect(types).toContain('THE_TYPES_NEED_TYPESCRIPT_5_OR_LATER')
 })
 
-const use = `const openwage = new Openwage({ apiKey: 'ow_test_1', baseUrl: 'http://127.0.0.1:1' })
-openwage.webhooks
+const use = `const midmonth = new Midmonth({ apiKey: 'mm_test_1', baseUrl: 'http://127.0.0.1:1' })
+midmonth.webhooks
   .testHeaders('{}', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw')
   .then(headers => console.log(Object.keys(headers).length, gbp('12.34').amount))`
 
 test.each([
-  ['import', 'use.mjs', `import { gbp, Openwage } from '@openwage/sdk'\n${use}`],
-  ['require', 'use.cjs', `const { gbp, Openwage } = require('@openwage/sdk')\n${use}`],
+  ['import', 'use.mjs', `import { gbp, Midmonth } from '@midmonth/sdk'\n${use}`],
+  ['require', 'use.cjs', `const { gbp, Midmonth } = require('@midmonth/sdk')\n${use}`],
 ])('a plain Node process can %s it', async (_, name, code) => {
   await writeFile(path.join(project.folder, name), code)
   const { stdout } = await run(process.execPath, [path.join(project.folder, name)])
@@ -84,11 +84,11 @@ test('it runs with what every JavaScript runtime has, and nothing of Node', asyn
   const member = await runInContext(
     `${await bundle()}
     ;(async () => {
-      const openwage = new sdk.Openwage({ apiKey: 'ow_test_1', baseUrl: 'http://127.0.0.1:1' })
+      const midmonth = new sdk.Midmonth({ apiKey: 'mm_test_1', baseUrl: 'http://127.0.0.1:1' })
       const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
-      await openwage.webhooks.unwrap('{}', await openwage.webhooks.testHeaders('{}', secret), secret)
-      await openwage.members.offboard('mem_1')
-      return (await openwage.members.get('mem_1')).memberId + typeof process + typeof require + typeof Buffer
+      await midmonth.webhooks.unwrap('{}', await midmonth.webhooks.testHeaders('{}', secret), secret)
+      await midmonth.members.offboard('mem_1')
+      return (await midmonth.members.get('mem_1')).memberId + typeof process + typeof require + typeof Buffer
     })()`,
     context,
   )
@@ -108,17 +108,17 @@ test('its sources import nothing but each other', async () => {
   expect(imported.flat().filter(specifier => !/^\.\.?\/[\w./-]+\.ts$/.test(specifier))).toEqual([])
 })
 
-const typed = `import { type Member, type MemberId, MemberNotFoundError, Openwage } from '@openwage/sdk'
-const openwage = new Openwage({ apiKey: 'ow_test_1', baseUrl: 'http://127.0.0.1:1', log: entry => entry.path })
+const typed = `import { type Member, type MemberId, MemberNotFoundError, Midmonth } from '@midmonth/sdk'
+const midmonth = new Midmonth({ apiKey: 'mm_test_1', baseUrl: 'http://127.0.0.1:1', log: entry => entry.path })
 export async function emails(): Promise<string[]> {
   const memberId: MemberId = 'mem_1'
-  const found: Member[] = [await openwage.members.get(memberId)]
-  for await (const member of openwage.members.list({ statuses: ['active'] })) found.push(member)
+  const found: Member[] = [await midmonth.members.get(memberId)]
+  for await (const member of midmonth.members.list({ statuses: ['active'] })) found.push(member)
   return found.map(({ email }) => email)
 }
 export const isUnknown = (error: unknown) => error instanceof MemberNotFoundError && error.issues[0]?.memberId
 // @ts-expect-error: the types are there, and are not any
-openwage.members.get(17)
+midmonth.members.get(17)
 `
 
 // What @arethetypeswrong checks, with the compiler that we have: it would bring another one, of 20 MB.

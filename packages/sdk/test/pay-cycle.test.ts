@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { goodAccount, type Harness, startHarness } from '../../../test/harness.ts'
-import { gbp, MemberInsufficientFundsError, Openwage } from '../src/index.ts'
+import { gbp, MemberInsufficientFundsError, Midmonth } from '../src/index.ts'
 
 let harness: Harness
-let openwage: Openwage
+let midmonth: Midmonth
 beforeAll(async () => {
   harness = await startHarness()
   const baseUrl = await harness.app.listen({ host: '127.0.0.1', port: 0 })
-  openwage = new Openwage({ apiKey: harness.key, baseUrl })
+  midmonth = new Midmonth({ apiKey: harness.key, baseUrl })
 })
 afterAll(() => harness.stop())
 
 test('a partner lives through a pay cycle in a sandbox, from an invitation to the settlement', async () => {
-  const { sandbox, members, withdrawals, payCycles } = openwage
+  const { sandbox, members, withdrawals, payCycles } = midmonth
   await sandbox.seed({ scenario: 'fresh' })
-  const [tier] = await openwage.tiers.list()
+  const [tier] = await midmonth.tiers.list()
   const { memberId } = await members.invite({
     email: 'sam.okafor@example.com',
     firstName: 'Sam',

@@ -12,8 +12,8 @@ const tsc = path.join(path.dirname(createRequire(import.meta.url).resolve('types
 
 /** Makes a project that has installed the package as it is published. */
 export async function installPackage() {
-  const folder = await mkdtemp(path.join(tmpdir(), 'openwage-sdk-'))
-  const installed = path.join(folder, 'node_modules/@openwage/sdk')
+  const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-sdk-'))
+  const installed = path.join(folder, 'node_modules/@midmonth/sdk')
   await mkdir(installed, { recursive: true })
   await run(process.execPath, [path.join(source, 'build.ts'), path.join(installed, 'dist')])
   for (const file of ['package.json', 'README.md']) await copyFile(path.join(source, file), path.join(installed, file))

@@ -10,8 +10,8 @@ import type {
   MemberJobCreated,
   MemberJobPreview,
   Members,
+  Midmonth,
   Money,
-  Openwage,
   WebhookEvent,
   WithdrawalDetails,
   WithdrawalId,
@@ -20,7 +20,7 @@ import type {
 import { gbp, id, MemberNotFoundError } from '../src/index.ts'
 
 // Checked by `npm run typecheck`. The calls are never made.
-const typesOf = (_: (openwage: Openwage) => unknown) => undefined
+const typesOf = (_: (midmonth: Midmonth) => unknown) => undefined
 
 test('an id of one kind is not one of another, and a text is none', () => {
   expectTypeOf<MemberId>().not.toExtend<WithdrawalId>()
@@ -28,28 +28,28 @@ test('an id of one kind is not one of another, and a text is none', () => {
   expectTypeOf<string>().not.toExtend<MemberId>()
   expectTypeOf<MemberId>().toExtend<string>()
   expectTypeOf(id('mem', 'mem_1')).toExtend<MemberId>()
-  typesOf(openwage => {
+  typesOf(midmonth => {
     const memberId: MemberId = 'mem_1'
-    openwage.members.get(memberId)
+    midmonth.members.get(memberId)
     // @ts-expect-error: an id of a member names no withdrawal
-    openwage.withdrawals.get(memberId)
+    midmonth.withdrawals.get(memberId)
     // @ts-expect-error: the text may be anything
-    openwage.members.get('mem_1' as string)
+    midmonth.members.get('mem_1' as string)
   })
 })
 
 test('bodies, queries and options are checked', () => {
-  typesOf(openwage => {
-    openwage.withdrawals.createIntent({ memberId: 'mem_1', amount: gbp('12.34') }, { idempotencyKey: 'k' })
-    openwage.members.list({ statuses: ['active'] }, { signal: AbortSignal.timeout(1), retriesMax: 0 })
+  typesOf(midmonth => {
+    midmonth.withdrawals.createIntent({ memberId: 'mem_1', amount: gbp('12.34') }, { idempotencyKey: 'k' })
+    midmonth.members.list({ statuses: ['active'] }, { signal: AbortSignal.timeout(1), retriesMax: 0 })
     // @ts-expect-error: a number is not money
-    openwage.withdrawals.createIntent({ memberId: 'mem_1', amount: 1234 })
+    midmonth.withdrawals.createIntent({ memberId: 'mem_1', amount: 1234 })
     // @ts-expect-error: unknown field
-    openwage.withdrawals.createIntent({ memberId: 'mem_1', amount: gbp('1'), fee: gbp('1') })
+    midmonth.withdrawals.createIntent({ memberId: 'mem_1', amount: gbp('1'), fee: gbp('1') })
     // @ts-expect-error: unknown status
-    openwage.members.list({ statuses: ['gone'] })
+    midmonth.members.list({ statuses: ['gone'] })
     // @ts-expect-error: the body is required
-    openwage.withdrawals.complete()
+    midmonth.withdrawals.complete()
     // @ts-expect-error: unknown currency
     const money: Money = { amount: 1, currency: 'GBX' }
     return money
@@ -57,19 +57,19 @@ test('bodies, queries and options are checked', () => {
 })
 
 test('answers have their types, in the fuller of two shapes', () => {
-  typesOf(async openwage => {
-    const call = openwage.withdrawals.complete({ withdrawalIntentId: 'wi_1' })
+  typesOf(async midmonth => {
+    const call = midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' })
     expectTypeOf(await call).toEqualTypeOf<WithdrawalDetails>()
     expectTypeOf(await call.withResponse()).toEqualTypeOf<Answered<WithdrawalDetails>>()
     expectTypeOf((await call).id).toEqualTypeOf<WithdrawalId>()
-    const list = openwage.members.list()
+    const list = midmonth.members.list()
     expectTypeOf(list).toEqualTypeOf<List<Members, Member>>()
     expectTypeOf(await list).toEqualTypeOf<Members>()
     for await (const member of list) expectTypeOf(member).toEqualTypeOf<Member>()
-    expectTypeOf(await openwage.members.export()).toEqualTypeOf<Response>()
-    expectTypeOf(await openwage.memberJobs.create({ actions: [] })).toEqualTypeOf<MemberJobCreated>()
-    expectTypeOf(await openwage.memberJobs.create({ actions: [] }, { dryRun: true })).toEqualTypeOf<MemberJobPreview>()
-    expectTypeOf<Promise<Member>>(openwage.members.get('mem_1'))
+    expectTypeOf(await midmonth.members.export()).toEqualTypeOf<Response>()
+    expectTypeOf(await midmonth.memberJobs.create({ actions: [] })).toEqualTypeOf<MemberJobCreated>()
+    expectTypeOf(await midmonth.memberJobs.create({ actions: [] }, { dryRun: true })).toEqualTypeOf<MemberJobPreview>()
+    expectTypeOf<Promise<Member>>(midmonth.members.get('mem_1'))
   })
 })
 

@@ -2,7 +2,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../../test/harness.ts'
 import { deliveryOf, startReceiver } from '../../../test/receiver.ts'
-import { Openwage, unwrapWebhook, WebhookVerificationError, webhookTestHeaders } from '../src/index.ts'
+import { Midmonth, unwrapWebhook, WebhookVerificationError, webhookTestHeaders } from '../src/index.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const otherSecret = 'whsec_dGhpcyBpcyBhbm90aGVyIHNlY3JldCBvZiBvdXJz'
@@ -95,7 +95,7 @@ test.each([
   ['no secret', body, undefined, /^secret is missing; pass the secret that the creation of the endpoint returned/],
   ['an empty secret', body, '', /^secret is missing/],
   ['a secret without its prefix', body, secret.replace('whsec_', ''), /^secret must begin with whsec_/],
-  ['an API key as the secret', body, 'ow_test_1', /^secret must begin with whsec_; an API key/],
+  ['an API key as the secret', body, 'mm_test_1', /^secret must begin with whsec_; an API key/],
   ['a prefix alone', body, 'whsec_', /^secret must be whsec_ and base64; copy it again/],
   ['a secret that is no base64', body, 'whsec_ä', /^secret must be whsec_ and base64/],
 ])('%s is refused with the mistake by its name', async (_, given, used, message) => {
@@ -116,11 +116,11 @@ afterAll(() => harness.stop())
 test('deliveries of the service are unwrapped, before, during and after a rotation of the secret', async () => {
   const { key } = await harness.addPartner('Receiver')
   const baseUrl = await harness.app.listen({ host: '127.0.0.1', port: 0 })
-  const openwage = new Openwage({ apiKey: key, baseUrl })
+  const midmonth = new Midmonth({ apiKey: key, baseUrl })
   const receiver = await startReceiver()
   const delivery = deliveryOf(harness)
   try {
-    const { id, secret: first } = await openwage.webhooks.create({ url: receiver.url, types: ['member.invited'] })
+    const { id, secret: first } = await midmonth.webhooks.create({ url: receiver.url, types: ['member.invited'] })
     const deliver = async () => {
       const memberId = await harness.addMember({ key })
       await delivery.deliverDue()
@@ -129,13 +129,13 @@ test('deliveries of the service are unwrapped, before, during and after a rotati
       return { ...last, memberId }
     }
     const before = await deliver()
-    const event = await openwage.webhooks.unwrap(before.body, before.headers, first)
+    const event = await midmonth.webhooks.unwrap(before.body, before.headers, first)
     expect(event).toMatchObject({ type: 'member.invited', data: { memberId: before.memberId } })
-    const { secret: second } = await openwage.webhooks.rotateSecret(id, {})
+    const { secret: second } = await midmonth.webhooks.rotateSecret(id, {})
     const during = await deliver()
-    await openwage.webhooks.unwrap(during.body, during.headers, first)
-    await openwage.webhooks.unwrap(during.body, during.headers, second)
-    await expect(openwage.webhooks.unwrap(before.body, before.headers, second)).rejects.toThrow(
+    await midmonth.webhooks.unwrap(during.body, during.headers, first)
+    await midmonth.webhooks.unwrap(during.body, during.headers, second)
+    await expect(midmonth.webhooks.unwrap(before.body, before.headers, second)).rejects.toThrow(
       WebhookVerificationError,
     )
   } finally {
@@ -145,8 +145,8 @@ test('deliveries of the service are unwrapped, before, during and after a rotati
 })
 
 test('the clock of the client is that of its webhooks', async () => {
-  const openwage = new Openwage({ apiKey: 'ow_test_1', baseUrl: 'http://127.0.0.1:1', now })
-  await openwage.webhooks.unwrap(body, referenceHeaders(secret), secret)
-  const headers = await openwage.webhooks.testHeaders(body, secret, { sentAt })
-  await openwage.webhooks.unwrap(body, headers, secret)
+  const midmonth = new Midmonth({ apiKey: 'mm_test_1', baseUrl: 'http://127.0.0.1:1', now })
+  await midmonth.webhooks.unwrap(body, referenceHeaders(secret), secret)
+  const headers = await midmonth.webhooks.testHeaders(body, secret, { sentAt })
+  await midmonth.webhooks.unwrap(body, headers, secret)
 })

@@ -1,25 +1,25 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../../test/harness.ts'
-import { gbp, id, Openwage } from '../src/index.ts'
+import { gbp, id, Midmonth } from '../src/index.ts'
 
 let harness: Harness
-let openwage: Openwage
+let midmonth: Midmonth
 beforeAll(async () => {
   harness = await startHarness()
   const baseUrl = await harness.app.listen({ host: '127.0.0.1', port: 0 })
-  openwage = new Openwage({ apiKey: harness.key, baseUrl })
+  midmonth = new Midmonth({ apiKey: harness.key, baseUrl })
 })
 afterAll(() => harness.stop())
 
 test('a withdrawal is quoted, completed and read', async () => {
   const memberId = id('mem', await harness.addMember({ available: 50_000 }))
-  const { available } = await openwage.members.getBalance(memberId)
+  const { available } = await midmonth.members.getBalance(memberId)
   expect(available).toEqual(gbp('500.00'))
 
-  const intent = await openwage.withdrawals.createIntent({ memberId, amount: gbp('50.00') })
+  const intent = await midmonth.withdrawals.createIntent({ memberId, amount: gbp('50.00') })
   // The fuller shape, which the SDK always asks for.
   expect(intent).toMatchObject({ status: 'pending', netAmount: gbp('49.50') })
-  const completed = await openwage.withdrawals.complete({ withdrawalIntentId: intent.withdrawalIntentId })
-  const withdrawal = await openwage.withdrawals.get(completed.id)
+  const completed = await midmonth.withdrawals.complete({ withdrawalIntentId: intent.withdrawalIntentId })
+  const withdrawal = await midmonth.withdrawals.get(completed.id)
   expect(withdrawal).toMatchObject({ status: 'held', memberId, amount: gbp('50.00') })
 })

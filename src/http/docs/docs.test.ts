@@ -61,7 +61,7 @@ describe('the pages', () => {
     for (const { operationId } of operations) expect([...pages.keys()]).toContain(`/docs/reference/${operationId}`)
     expect(guides.length).toBeGreaterThan(10)
     for (const file of guides) expect([...pages.keys()]).toContain(`/docs/${file.replace('.md', '')}`)
-    for (const [address, body] of htmlPages()) expect(body, address).toMatch(/<title>.+ · Openwage<\/title>/)
+    for (const [address, body] of htmlPages()) expect(body, address).toMatch(/<title>.+ · Midmonth<\/title>/)
   })
 
   test('every link leads to a page that exists, and every fragment to a heading on it', () => {
@@ -174,7 +174,7 @@ describe('the search', () => {
     // Of an exact name, its row comes first.
     expect(find('MemberInsufficientFunds')[0]).toBe('/docs/reference/errors#MemberInsufficientFunds')
     expect(find('UnprocessableEntity')[0]).toBe('/docs/reference/errors#UnprocessableEntity')
-    expect(find('OPENWAGE_PUBLIC_URL')[0]).toBe('/docs/reference/settings#OPENWAGE_PUBLIC_URL')
+    expect(find('MIDMONTH_PUBLIC_URL')[0]).toBe('/docs/reference/settings#MIDMONTH_PUBLIC_URL')
     expect(find('xyzzyplugh')).toEqual([])
   })
 
@@ -200,7 +200,7 @@ describe('the search', () => {
 test('llms.txt lists every guide for partners and operators and every operation; llms-full.txt contains them', async () => {
   const [index, full] = [await get('/llms.txt'), await get('/llms-full.txt')]
   expect(index.headers['content-type']).toBe('text/plain; charset=utf-8')
-  expect(index.body).toMatch(/^# Openwage\n\n> /)
+  expect(index.body).toMatch(/^# Midmonth\n\n> /)
   const wanted = guides.filter(file => /^(guides|reference|operations)\//.test(file))
   expect(wanted.length).toBeGreaterThan(15)
   for (const file of wanted) {
@@ -209,7 +209,7 @@ test('llms.txt lists every guide for partners and operators and every operation;
     expect(full.body).toContain(text.replace(/^Generated from .*? Do not edit\.\s/ms, ''))
   }
   expect(index.body).toContain('[Complete a withdrawal](/docs/reference/completeWithdrawal)')
-  expect(full.body).toContain('curl -X POST "$OPENWAGE_URL/v1/pay/withdrawals/complete"')
+  expect(full.body).toContain('curl -X POST "$MIDMONTH_URL/v1/pay/withdrawals/complete"')
   expect(index.body).not.toContain('Generated from')
 })
 
@@ -313,11 +313,11 @@ test('the guides install from the public address in the setting, whatever host a
   for (const url of ['/docs/guides/sdk', '/docs/reference/cli', '/llms-full.txt']) {
     const { body } = await app.inject({ url, headers })
     expect(body, url).toMatch(
-      /npm install (--global )?("|&quot;)https:\/\/pay\.example\.com\/sdk\/openwage-\w+-[\d.]+\.tgz/,
+      /npm install (--global )?("|&quot;)https:\/\/pay\.example\.com\/sdk\/midmonth-\w+-[\d.]+\.tgz/,
     )
     expect(body, url).not.toContain('evil.example')
     // Without the setting, the reader's own variable says where.
-    expect((await get(url, headers)).body, url).toMatch(/("|&quot;)\$OPENWAGE_URL\/sdk\/openwage-/)
+    expect((await get(url, headers)).body, url).toMatch(/("|&quot;)\$MIDMONTH_URL\/sdk\/midmonth-/)
   }
   await app.close()
 })

@@ -48,7 +48,7 @@ export async function readText({ file, publicUrl }: Guide): Promise<string> {
   const text = (await readFile(new URL(file, folder), 'utf8')).replace(/^Generated from .*? Do not edit\.\s/ms, '')
   return publicUrl === undefined
     ? text
-    : text.replaceAll('"$OPENWAGE_URL/sdk/', `"${publicUrl.replace(/\/$/, '')}/sdk/`)
+    : text.replaceAll('"$MIDMONTH_URL/sdk/', `"${publicUrl.replace(/\/$/, '')}/sdk/`)
 }
 
 function titleOf(text: string): string | undefined {

@@ -35,7 +35,7 @@ export function renderPage(site: Site, { title, address, content }: { title: str
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<title>${title} · Openwage</title>
+<title>${title} · Midmonth</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
@@ -44,7 +44,7 @@ export function renderPage(site: Site, { title, address, content }: { title: str
 </head>
 <body>
 <header>
-<a class="brand" href="/docs">Openwage</a> <span class="version">${document.info.version}</span>
+<a class="brand" href="/docs">Midmonth</a> <span class="version">${document.info.version}</span>
 <span class="mode">${canSend ? 'sandbox' : 'live'}</span>
 <form class="search" role="search" data-engine="${assets.engine}" data-entries="${assets.entries}" hidden>
 <input type="search" name="query" placeholder="Search" aria-label="Search the documentation" autocomplete="off" spellcheck="false">

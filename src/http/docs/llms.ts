@@ -22,7 +22,7 @@ export async function llmsIndex({ document, guides, operations }: Site): Promise
     }),
   )
   const sections = [...lists.slice(0, -1), { title: 'API', lines: operations.map(operationLine) }, ...lists.slice(-1)]
-  return `# Openwage
+  return `# Midmonth
 
 > ${plainTextOf(document.info.description)}
 

@@ -1,6 +1,6 @@
 // The script of all documentation pages: keeps the test key, fills in ids that are known, builds and sends requests, searches.
 
-const keyPattern = /^ow_test_[A-Za-z0-9_-]+$/
+const keyPattern = /^mm_test_[A-Za-z0-9_-]+$/
 const idPattern = /\b([a-z]+)_[0-7][0-9a-hjkmnp-tv-z]{25}\b/g
 
 // A private window may refuse storage. The values then last until the page is closed.
@@ -8,12 +8,12 @@ const memory = new Map()
 function remember(name, value) {
   memory.set(name, value)
   try {
-    localStorage.setItem(`openwage.${name}`, value)
+    localStorage.setItem(`midmonth.${name}`, value)
   } catch {}
 }
 function recall(name) {
   try {
-    return localStorage.getItem(`openwage.${name}`) ?? memory.get(name) ?? ''
+    return localStorage.getItem(`midmonth.${name}`) ?? memory.get(name) ?? ''
   } catch {
     return memory.get(name) ?? ''
   }
@@ -21,7 +21,7 @@ function recall(name) {
 
 const knownIds = () => JSON.parse(recall('ids') || '{}')
 
-/** Takes the key from a link such as /docs#key=ow_test_…; a fragment is never sent to a server. */
+/** Takes the key from a link such as /docs#key=mm_test_…; a fragment is never sent to a server. */
 function takeKeyFromAddress() {
   const key = new URLSearchParams(location.hash.slice(1)).get('key')
   if (key === null) return
@@ -85,7 +85,7 @@ function wireKeyForm() {
     event.preventDefault()
     const key = form.elements.key.value.trim()
     if (key !== '' && !keyPattern.test(key)) {
-      showKeyState('A test key begins with ow_test_')
+      showKeyState('A test key begins with mm_test_')
       return
     }
     useKey(key)
@@ -173,7 +173,7 @@ function showCurl(form) {
   const key = form.dataset.canSend === 'yes' ? recall('key') : ''
   const parts = [`curl -X ${method} ${quoted(location.origin + url)}`]
   if (form.dataset.needsKey === 'yes') {
-    parts.push(key === '' ? '-H "x-api-key: $OPENWAGE_API_KEY"' : `-H ${quoted(`x-api-key: ${key}`)}`)
+    parts.push(key === '' ? '-H "x-api-key: $MIDMONTH_API_KEY"' : `-H ${quoted(`x-api-key: ${key}`)}`)
   }
   if (form.dataset.needsToken === 'yes') parts.push('-H "authorization: Bearer $TOKEN"')
   for (const [name, value] of headers) parts.push(`-H ${quoted(`${name}: ${value}`)}`)

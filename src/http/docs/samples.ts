@@ -33,18 +33,18 @@ function curlOf(operation: Operation, document: Document): string {
   )
   const url = query.length > 0 ? `${filled}?${query.join('&')}` : filled
   const header = {
-    key: ['-H "x-api-key: $OPENWAGE_API_KEY"'],
+    key: ['-H "x-api-key: $MIDMONTH_API_KEY"'],
     token: ['-H "authorization: Bearer $TOKEN"'],
     anyone: [],
   }
   return [
-    `curl -X ${method} "$OPENWAGE_URL${url}"`,
+    `curl -X ${method} "$MIDMONTH_URL${url}"`,
     ...header[callerOf(operation)],
     ...bodyOptions(requestBody, document),
   ].join(' \\\n  ')
 }
 
-/** The call of the SDK with the same values; `openwage` is the client. */
+/** The call of the SDK with the same values; `midmonth` is the client. */
 function sdkOf({ operationId, parameters = [], requestBody }: Operation, document: Document): string | undefined {
   const names = sdkNames[operationId]
   if (names === undefined) return undefined
@@ -52,10 +52,10 @@ function sdkOf({ operationId, parameters = [], requestBody }: Operation, documen
   const body = exampleBody(requestBody, document)
   const values = body === undefined ? ids : [...ids, body.value]
   const call = typeof names === 'string' ? names : names.json
-  return `await openwage.${call}(${values.map(value => inspect(value, { depth: null })).join(', ')})`
+  return `await midmonth.${call}(${values.map(value => inspect(value, { depth: null })).join(', ')})`
 }
 
-/** The command with the same values; the key is that of `openwage login`, or of OPENWAGE_API_KEY. */
+/** The command with the same values; the key is that of `midmonth login`, or of MIDMONTH_API_KEY. */
 export function cliSampleOf(
   { operationId, parameters = [], requestBody }: Operation,
   document: Document,
@@ -70,7 +70,7 @@ export function cliSampleOf(
   const body = exampleBody(requestBody, document)
   const text = typeof body?.value === 'string' ? body.value : JSON.stringify(body?.value)
   return [
-    `openwage api ${typeof names === 'string' ? names : names.json}`,
+    `midmonth api ${typeof names === 'string' ? names : names.json}`,
     ...values,
     ...(body === undefined ? [] : [`--body ${quoted(text)}`]),
   ].join(' ')

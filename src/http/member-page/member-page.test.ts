@@ -35,15 +35,15 @@ test('the files of the hosted page never change at their addresses', async () =>
 })
 
 test('any page may load the component, at an address that stays', async () => {
-  const { statusCode, headers, body } = await get('/components/openwage-withdraw.js')
+  const { statusCode, headers, body } = await get('/components/midmonth-withdraw.js')
   expect([statusCode, headers['content-type']]).toEqual([200, 'text/javascript; charset=utf-8'])
   expect(headers).toMatchObject({
     'access-control-allow-origin': '*',
     'cross-origin-resource-policy': 'cross-origin',
     'cache-control': 'public, max-age=60',
   })
-  expect(body).toContain('openwage-withdraw')
-  const again = await get('/components/openwage-withdraw.js', { 'if-none-match': String(headers.etag) })
+  expect(body).toContain('midmonth-withdraw')
+  const again = await get('/components/midmonth-withdraw.js', { 'if-none-match': String(headers.etag) })
   expect(again.statusCode).toBe(304)
 })
 

@@ -1,6 +1,6 @@
 // The hosted page of a member. The token arrives in the fragment, which browsers send to no server.
 
-const element = document.querySelector('openwage-withdraw')
+const element = document.querySelector('midmonth-withdraw')
 const titles = {
   de: 'Ihr Lohn',
   fr: 'Votre salaire',
@@ -21,12 +21,12 @@ function takeToken() {
 // For this tab only, because phones drop pages in the background. A private window may refuse it.
 function remember(token) {
   try {
-    sessionStorage.setItem('openwage.token', token)
+    sessionStorage.setItem('midmonth.token', token)
   } catch {}
 }
 function recall() {
   try {
-    return sessionStorage.getItem('openwage.token') ?? ''
+    return sessionStorage.getItem('midmonth.token') ?? ''
   } catch {
     return ''
   }
@@ -39,7 +39,7 @@ if (title !== undefined) {
   document.querySelector('h1').textContent = title
 }
 // Whose page it is: a link from a text message should look like the employer's.
-element.addEventListener('openwage-session', ({ detail: { employer } }) => {
+element.addEventListener('midmonth-session', ({ detail: { employer } }) => {
   const header = document.querySelector('header')
   header.querySelector('.employer').textContent = employer
   const mark = header.querySelector('.mark')

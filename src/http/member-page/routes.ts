@@ -27,12 +27,12 @@ export function memberPageFiles(app: App): void {
 
 async function readFiles(): Promise<Map<string, Served>> {
   const [component, style, page] = await Promise.all([
-    read('openwage-withdraw.js', script),
+    read('midmonth-withdraw.js', script),
     read('page.css', 'text/css; charset=utf-8'),
     read('page.js', script),
   ])
   const addresses = {
-    'openwage-withdraw.js': `/components/openwage-withdraw-${component.hash}.js`,
+    'midmonth-withdraw.js': `/components/midmonth-withdraw-${component.hash}.js`,
     'page.css': `/m/page-${style.hash}.css`,
     'page.js': `/m/page-${page.hash}.js`,
   }
@@ -48,8 +48,8 @@ async function readFiles(): Promise<Map<string, Served>> {
     ],
     [addresses['page.css'], { file: style, cacheControl: immutable }],
     [addresses['page.js'], { file: page, cacheControl: immutable }],
-    [addresses['openwage-withdraw.js'], { file: component, cacheControl: immutable, headers: openToAll }],
-    ['/components/openwage-withdraw.js', { file: component, cacheControl: briefly, headers: openToAll }],
+    [addresses['midmonth-withdraw.js'], { file: component, cacheControl: immutable, headers: openToAll }],
+    ['/components/midmonth-withdraw.js', { file: component, cacheControl: briefly, headers: openToAll }],
   ])
 }
 

@@ -48,7 +48,7 @@ export function requirePrivateConnection(request: FastifyRequest, publicUrl: str
   if (isLoopback(request.ip) && isLoopback(request.hostname.replace(/^\[|\]$/g, ''))) return
   throw problem(
     'Forbidden',
-    'Signing in needs https: set OPENWAGE_PUBLIC_URL to the https address of the proxy, or open the console on this machine',
+    'Signing in needs https: set MIDMONTH_PUBLIC_URL to the https address of the proxy, or open the console on this machine',
   )
 }
 

@@ -20,7 +20,7 @@ import { managedPartner } from './managed-partner.ts'
 import { Email, Password, PersonName, Roles, strict, Token } from './schema.ts'
 import { describeSession, linkRefused } from './session-routes.ts'
 
-/** Invitations to a partner, by its admins and by operators; without the header `openwage-partner`, those of operators. */
+/** Invitations to a partner, by its admins and by operators; without the header `midmonth-partner`, those of operators. */
 export function invitationRoutes(app: App, context: ApiContext): void {
   managedInvitationRoutes(app, context)
   openInvitationRoutes(app, context)
@@ -50,7 +50,7 @@ function managedInvitationRoutes(app: App, { db, publicUrl }: ApiContext): void 
         throw problem(
           'BodyValidation',
           partnerId === null
-            ? 'An invitation as an operator has no roles; send the header openwage-partner to invite to a partner'
+            ? 'An invitation as an operator has no roles; send the header midmonth-partner to invite to a partner'
             : 'An invitation to a partner needs roles',
           { path: 'roles' },
         )

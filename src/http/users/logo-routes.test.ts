@@ -20,7 +20,7 @@ const webp = Buffer.from('RIFF\x1a\0\0\0WEBPVP8L\r\0\0\0', 'latin1')
 const set = (bytes: Buffer | string, user = admin) =>
   user.call('PUT', '/console/v1/logo', { body: { data: Buffer.from(bytes).toString('base64') } })
 const getAs = async ({ token }: ConsoleUser, partner = harness.partner.id) => {
-  const headers = { ...pageHeaders(token), 'openwage-partner': partner }
+  const headers = { ...pageHeaders(token), 'midmonth-partner': partner }
   return (await harness.app.inject({ url: '/console/v1/logo', headers })).statusCode
 }
 const pageOf = async (of: Pick<Harness, 'call' | 'addMember'>) => {

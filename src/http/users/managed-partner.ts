@@ -10,9 +10,9 @@ import { userOf } from './hidden-operation.ts'
  */
 export async function managedPartner(db: Db, request: FastifyRequest): Promise<string | null> {
   const { user } = userOf(request)
-  if (request.headers['openwage-partner'] === undefined) {
+  if (request.headers['midmonth-partner'] === undefined) {
     if (user.isOperator) return null
-    throw problem('Forbidden', 'Only an operator of this installation may do this; send the header openwage-partner')
+    throw problem('Forbidden', 'Only an operator of this installation may do this; send the header midmonth-partner')
   }
   return await requireRole(db, request, ['admin'])
 }

@@ -10,7 +10,7 @@ import { originOf, requirePrivateConnection, setSessionCookie } from './browser.
 import { hiddenOperation } from './hidden-operation.ts'
 
 // `Lax`, because the provider sends the browser back from its own site. It is of use only together with the provider's answer.
-const flowCookie = { secure: '__Host-openwage-oidc', loopback: 'openwage-oidc' }
+const flowCookie = { secure: '__Host-midmonth-oidc', loopback: 'midmonth-oidc' }
 // Long enough for a person to find the second factor of the provider.
 const flowSeconds = 600
 

@@ -16,7 +16,7 @@ import { managedPartner } from './managed-partner.ts'
 import { Roles, strict } from './schema.ts'
 
 /**
- * The users of a partner, for its admins and for operators; without the header `openwage-partner`, the users of the installation, for
+ * The users of a partner, for its admins and for operators; without the header `midmonth-partner`, the users of the installation, for
  * operators.
  */
 export function userManagementRoutes(app: App, { db, publicUrl }: ApiContext): void {
@@ -59,11 +59,11 @@ export function userManagementRoutes(app: App, { db, publicUrl }: ApiContext): v
       if ((partnerId === null) === (roles !== undefined))
         throw problem(
           'BodyValidation',
-          'Roles need the header openwage-partner, and go without isOperator and isDisabled, which need its absence',
+          'Roles need the header midmonth-partner, and go without isOperator and isDisabled, which need its absence',
           { path: 'roles' },
         )
       if (partnerId !== null && Object.keys(rights).length > 0)
-        throw problem('BodyValidation', 'Only operators change this, without the header openwage-partner', {
+        throw problem('BodyValidation', 'Only operators change this, without the header midmonth-partner', {
           path: Object.keys(rights)[0],
         })
       const by = { userId, actor: actorOf(request), now: request.receivedAt }

@@ -5,7 +5,7 @@ import type { Day } from '../../time.ts'
 /** Whose account a batch is paid from. */
 export type Debtor = { name: string; account: BankAccount; bic?: string | undefined }
 
-/** One payment of a batch. `reference` is unique over all payouts: `OW` and 14 characters of [A-Z2-7]. */
+/** One payment of a batch. `reference` is unique over all payouts: `MM` and 14 characters of [A-Z2-7]. */
 export type PaymentOrder = {
   reference: string
   amount: bigint

@@ -183,12 +183,12 @@ const validate = new Ajv({ allErrors: true, discriminator: true, strict: false }
 )
 
 /**
- * Reads the rails from the file that OPENWAGE_RAILS names.
+ * Reads the rails from the file that MIDMONTH_RAILS names.
  * @throws SettingsProblem that names every fault
  */
 export function readRails(file: string): { files: FileRailSettings[]; adyen: AdyenRail[] } {
   const faults = (all: string[]): never => {
-    throw new SettingsProblem(`OPENWAGE_RAILS (${file}): ${all.join('; ')}`)
+    throw new SettingsProblem(`MIDMONTH_RAILS (${file}): ${all.join('; ')}`)
   }
   let given: unknown
   try {

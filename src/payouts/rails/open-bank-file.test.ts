@@ -57,7 +57,7 @@ describe('an archive', () => {
   })
 
   test('of returned credits is read by a rail of Bacs', async () => {
-    const file = zipOf([{ name: 'arucs.csv', content: 'ref,amount,code\nOWABCDEFGHIJ2345,99.7,5\n' }])
+    const file = zipOf([{ name: 'arucs.csv', content: 'ref,amount,code\nMMABCDEFGHIJ2345,99.7,5\n' }])
     expect(await partsOf(file, { read: readers.arucs })).toMatchObject([{ type: 'head' }, { type: 'payment' }])
   })
 

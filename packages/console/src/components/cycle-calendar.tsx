@@ -1,4 +1,4 @@
-import type { PayCycle, PayRun } from '@openwage/sdk'
+import type { PayCycle, PayRun } from '@midmonth/sdk'
 import { useLocation } from 'preact-iso'
 import { dayIn } from '../days.ts'
 import { formatDay, formatShortDay, inWords, plural } from '../format.ts'

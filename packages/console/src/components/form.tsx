@@ -1,4 +1,4 @@
-import { ApiError, type Money, money } from '@openwage/sdk'
+import { ApiError, type Money, money } from '@midmonth/sdk'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { sessionEnded } from '../api.ts'

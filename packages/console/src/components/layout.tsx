@@ -19,7 +19,7 @@ export function Page({
   children: ComponentChildren
 }) {
   useEffect(() => {
-    document.title = `${title} · Openwage`
+    document.title = `${title} · Midmonth`
   }, [title])
   return (
     <div class="page">

@@ -1,4 +1,4 @@
-import type { Member } from '@openwage/sdk'
+import type { Member } from '@midmonth/sdk'
 import { api } from '../api.ts'
 import { useLoaded } from '../query.ts'
 import { Choice, Field, Form } from './form.tsx'

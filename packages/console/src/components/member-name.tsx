@@ -1,4 +1,4 @@
-import type { Member } from '@openwage/sdk'
+import type { Member } from '@midmonth/sdk'
 import { signal } from '@preact/signals'
 import { useLayoutEffect } from 'preact/hooks'
 import { api } from '../api.ts'

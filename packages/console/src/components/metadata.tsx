@@ -1,4 +1,4 @@
-import type { Metadata } from '@openwage/sdk'
+import type { Metadata } from '@midmonth/sdk'
 import { KeyValues, Panel } from './layout.tsx'
 
 /** What the partner's server has attached to an object; nothing if there is none. */

@@ -1,4 +1,4 @@
-import type { Money, PayRun } from '@openwage/sdk'
+import type { Money, PayRun } from '@midmonth/sdk'
 import { send } from '../api.ts'
 import { useLoaded } from '../query.ts'
 

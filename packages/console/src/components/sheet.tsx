@@ -1,4 +1,4 @@
-import { ApiError } from '@openwage/sdk'
+import { ApiError } from '@midmonth/sdk'
 import { useEffect, useState } from 'preact/hooks'
 import { sendTable } from '../api.ts'
 import { plural } from '../format.ts'

@@ -1,4 +1,4 @@
-import { type Money, toDecimal } from '@openwage/sdk'
+import { type Money, toDecimal } from '@midmonth/sdk'
 import { formatDay, formatMoment, formatMoney, formatShortDay, formatWhole, inWords } from '../format.ts'
 import { hrefOfId } from '../places.ts'
 import { toast } from '../toasts.ts'

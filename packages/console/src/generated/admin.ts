@@ -682,8 +682,8 @@ export type Payee = {
 export type PaymentAnswer = {
   /** When it was read or decided. */
   at: Instant
-  /** `operator`: an operator decided. `openwage`: the rail cannot carry the payment, or the bank confirms no payments. */
-  by: 'bank' | 'operator' | 'openwage'
+  /** `operator`: an operator decided. `midmonth`: the rail cannot carry the payment, or the bank confirms no payments. */
+  by: 'bank' | 'operator' | 'midmonth'
   /** Whether the bank says it about the whole batch. */
   isAboutBatch: boolean
   /** What it changed. Null if it changed nothing about the payment. */
@@ -989,7 +989,7 @@ export type ProposedPayment = {
 
 export type Rail = {
   name: string
-  /** Whether it is in `OPENWAGE_RAILS`. A rail that was taken out of it is listed while it is held. */
+  /** Whether it is in `MIDMONTH_RAILS`. A rail that was taken out of it is listed while it is held. */
   isConfigured: boolean
   /** Null if the rail is not configured. */
   currency: Currency | null

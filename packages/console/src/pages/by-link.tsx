@@ -29,7 +29,7 @@ export function ByLink({ page }: { page: LinkPage }) {
   const { route } = useLocation()
   const [token] = useState(() => location.hash.slice(1))
   useEffect(() => {
-    document.title = `${titles[page]} · Openwage`
+    document.title = `${titles[page]} · Midmonth`
     // A token must not stay in the address, where it would be bookmarked or shared.
     history.replaceState(null, '', location.pathname)
   }, [page])

@@ -6,7 +6,7 @@ import {
   type Settlement,
   type SettlementLine,
   toDecimal,
-} from '@openwage/sdk'
+} from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { api, sendCsv } from '../api.ts'

@@ -1,4 +1,4 @@
-import { ApiError, type PayCycle } from '@openwage/sdk'
+import { ApiError, type PayCycle } from '@midmonth/sdk'
 import { useLocation } from 'preact-iso'
 import { api } from '../api.ts'
 import { authorName, useAuthors } from '../components/author.tsx'
@@ -143,5 +143,5 @@ export function daysLeft({ endDate, status }: Pick<PayCycle, 'endDate' | 'status
 }
 
 function firstRequest(): string {
-  return `curl ${location.origin}/v1/pay/cycles -H "x-api-key: $OPENWAGE_API_KEY"`
+  return `curl ${location.origin}/v1/pay/cycles -H "x-api-key: $MIDMONTH_API_KEY"`
 }

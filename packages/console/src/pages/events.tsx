@@ -1,4 +1,4 @@
-import type { Event } from '@openwage/sdk'
+import type { Event } from '@midmonth/sdk'
 import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
 import { FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
@@ -39,7 +39,7 @@ export default function Events() {
           list={listed}
           keyOf={({ id }) => id}
           empty={
-            <Empty title="No events" curl={`curl ${location.origin}/v1/events -H "x-api-key: $OPENWAGE_API_KEY"`}>
+            <Empty title="No events" curl={`curl ${location.origin}/v1/events -H "x-api-key: $MIDMONTH_API_KEY"`}>
               Every change of state emits one event, which your server reads here or receives by webhook.
             </Empty>
           }

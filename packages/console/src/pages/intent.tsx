@@ -1,4 +1,4 @@
-import type { WithdrawalIntent } from '@openwage/sdk'
+import type { WithdrawalIntent } from '@midmonth/sdk'
 import { useRoute } from 'preact-iso'
 import { api } from '../api.ts'
 import { KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'

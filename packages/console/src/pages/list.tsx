@@ -1,4 +1,4 @@
-import type { MemberJob, MemberJobResult, MemberJobResultAction, MemberJobResultOutcome } from '@openwage/sdk'
+import type { MemberJob, MemberJobResult, MemberJobResultAction, MemberJobResultOutcome } from '@midmonth/sdk'
 import { useRoute } from 'preact-iso'
 import { act } from '../act.ts'
 import { api } from '../api.ts'

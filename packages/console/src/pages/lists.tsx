@@ -1,4 +1,4 @@
-import type { MemberJob, MemberJobPreview } from '@openwage/sdk'
+import type { MemberJob, MemberJobPreview } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { api } from '../api.ts'
 import { DropZone } from '../components/drop-zone.tsx'
@@ -160,7 +160,7 @@ export function PlanFigures({ plan }: { plan: MemberJobPreview['plan'] }) {
 
 function firstRequest(): string {
   return `curl -X PUT '${location.origin}/v2/members/jobs/csv?dryRun=true' \\
-  -H "x-api-key: $OPENWAGE_API_KEY" \\
+  -H "x-api-key: $MIDMONTH_API_KEY" \\
   -H 'content-type: text/csv' \\
   --data-binary @members.csv`
 }

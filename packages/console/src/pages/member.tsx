@@ -8,7 +8,7 @@ import {
   money,
   toDecimal,
   type WithdrawalWithStatus,
-} from '@openwage/sdk'
+} from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { act, actUnlessUndone } from '../act.ts'

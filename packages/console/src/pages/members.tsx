@@ -1,4 +1,4 @@
-import type { Member, MemberStatus } from '@openwage/sdk'
+import type { Member, MemberStatus } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { api } from '../api.ts'
 import { useAsked } from '../components/asked.ts'
@@ -120,7 +120,7 @@ const columns: Column<Member>[] = [
 
 function firstRequest(): string {
   return `curl ${location.origin}/v1/members \\
-  -H "x-api-key: $OPENWAGE_API_KEY" \\
+  -H "x-api-key: $MIDMONTH_API_KEY" \\
   -H 'content-type: application/json' \\
   -d '{"email":"sam@example.com","firstName":"Sam","lastName":"Okafor","tier":"Bronze"}'`
 }

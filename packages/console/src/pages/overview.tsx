@@ -1,4 +1,4 @@
-import type { Money, Overview, OverviewSeries, WithdrawalWithStatus } from '@openwage/sdk'
+import type { Money, Overview, OverviewSeries, WithdrawalWithStatus } from '@midmonth/sdk'
 import { Fragment } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { lazy } from 'preact-iso'

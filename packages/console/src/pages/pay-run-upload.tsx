@@ -1,4 +1,4 @@
-import type { Money, PayRunDetails } from '@openwage/sdk'
+import type { Money, PayRunDetails } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { api, ofPartner, partnerId, sendTable } from '../api.ts'
 import { DropZone } from '../components/drop-zone.tsx'
@@ -54,7 +54,7 @@ export function PayRunUpload() {
   const send = async (file: File, checked: Checked) => {
     const parts = [...checked.parts]
     // The reader may move on to another partner before the last part.
-    const headers = { ...ofPartner(partnerId.peek()), 'openwage-file-name': encodeURIComponent(file.name.slice(-200)) }
+    const headers = { ...ofPartner(partnerId.peek()), 'midmonth-file-name': encodeURIComponent(file.name.slice(-200)) }
     for (const [index, part] of parts.entries()) {
       if (part.sent !== null) continue
       setState({ step: 'sending', file, checked: { ...checked, parts: [...parts] } })

@@ -1,4 +1,4 @@
-import type { PayRunDetails } from '@openwage/sdk'
+import type { PayRunDetails } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { actUnlessUndone } from '../act.ts'

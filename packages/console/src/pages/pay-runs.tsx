@@ -1,4 +1,4 @@
-import type { PayRun, PayRunStatus } from '@openwage/sdk'
+import type { PayRun, PayRunStatus } from '@midmonth/sdk'
 import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
@@ -109,7 +109,7 @@ export default function PayRuns() {
 
 function firstRequest(): string {
   return `curl ${location.origin}/v1/pay/run \\
-  -H "x-api-key: $OPENWAGE_API_KEY" \\
+  -H "x-api-key: $MIDMONTH_API_KEY" \\
   -H 'content-type: application/json' \\
   -d '{"payDetails":[{"memberId":"mem_…","money":{"amount":12000,"currency":"GBP"}}]}'`
 }

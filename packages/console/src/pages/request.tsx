@@ -1,4 +1,4 @@
-import type { LoggedRequest } from '@openwage/sdk'
+import type { LoggedRequest } from '@midmonth/sdk'
 import { useRoute } from 'preact-iso'
 import { api } from '../api.ts'
 import { KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
@@ -71,7 +71,7 @@ function curlOf({ method, path, idempotencyKey }: LoggedRequest): string {
   const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
   const lines = [
     `curl ${method === 'GET' ? '' : `-X ${method} `}${quoted(location.origin + path)}`,
-    `-H "x-api-key: $OPENWAGE_API_KEY"`,
+    `-H "x-api-key: $MIDMONTH_API_KEY"`,
     ...(idempotencyKey === null ? [] : [`-H ${quoted(`x-idempotency-key: ${idempotencyKey}`)}`]),
     ...(/^(POST|PUT|PATCH)$/.test(method) ? [`-H 'content-type: application/json'`, `-d '{ … }'`] : []),
   ]

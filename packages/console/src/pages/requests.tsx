@@ -1,4 +1,4 @@
-import type { KnownApiError, LoggedRequest } from '@openwage/sdk'
+import type { KnownApiError, LoggedRequest } from '@midmonth/sdk'
 import { api } from '../api.ts'
 import { ErrorPlot } from '../components/error-plot.tsx'
 import { ExportButton } from '../components/export.tsx'
@@ -58,7 +58,7 @@ export default function Requests() {
             filters.text === '' ? (
               <Empty
                 title="No requests yet"
-                curl={`curl ${location.origin}/v1/tiers -H "x-api-key: $OPENWAGE_API_KEY"`}
+                curl={`curl ${location.origin}/v1/tiers -H "x-api-key: $MIDMONTH_API_KEY"`}
               >
                 Requests of the last seven days are listed here, without their bodies.
               </Empty>

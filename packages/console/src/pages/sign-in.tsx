@@ -1,4 +1,4 @@
-import { ApiError } from '@openwage/sdk'
+import { ApiError } from '@midmonth/sdk'
 import { useEffect, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { send, sessionEnded } from '../api.ts'
@@ -26,7 +26,7 @@ export function SignIn() {
   }
 
   useEffect(() => {
-    document.title = 'Sign in · Openwage'
+    document.title = 'Sign in · Midmonth'
     const token = location.hash.slice(1)
     if (token === '') return
     // A token must not stay in the address, where it would be bookmarked or shared.
@@ -62,7 +62,7 @@ export function SignIn() {
     <main class="sign-in">
       <form class="sign-in-box" onSubmit={submit}>
         <h1>
-          <Mark /> Sign in to Openwage
+          <Mark /> Sign in to Midmonth
         </h1>
         {problem === '' && sessionEnded.value && session.value != null && (
           <p class="notice" role="status">
@@ -108,7 +108,7 @@ function NeedsSetUp() {
     <main class="sign-in">
       <div class="sign-in-box">
         <h1>
-          <Mark /> Set up Openwage
+          <Mark /> Set up Midmonth
         </h1>
         <p>This installation has no operator yet. Do one of these on its server:</p>
         <ul class="ways">
@@ -117,7 +117,7 @@ function NeedsSetUp() {
             folder. It works once; the service writes a new one at each start.
           </li>
           <li>
-            Run <code>openwage admin create you@example.com</code>.
+            Run <code>midmonth admin create you@example.com</code>.
           </li>
         </ul>
       </div>

@@ -1,4 +1,4 @@
-import type { Webhook, WebhookDelivery, WebhookDeliveryState } from '@openwage/sdk'
+import type { Webhook, WebhookDelivery, WebhookDeliveryState } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { useLocation, useRoute } from 'preact-iso'
 import { act, actUnlessUndone } from '../act.ts'

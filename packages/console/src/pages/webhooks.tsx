@@ -1,4 +1,4 @@
-import type { Webhook, WebhookWithSecret } from '@openwage/sdk'
+import type { Webhook, WebhookWithSecret } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { api } from '../api.ts'
 import { Field, Form } from '../components/form.tsx'
@@ -102,7 +102,7 @@ export default function Webhooks() {
 
 function firstRequest(): string {
   return `curl ${location.origin}/v1/webhooks \\
-  -H "x-api-key: $OPENWAGE_API_KEY" \\
+  -H "x-api-key: $MIDMONTH_API_KEY" \\
   -H 'content-type: application/json' \\
-  -d '{"url":"https://example.com/openwage"}'`
+  -d '{"url":"https://example.com/midmonth"}'`
 }

@@ -6,7 +6,7 @@ import type {
   WithdrawalDetails,
   WithdrawalIntentExplanation,
   WithdrawalStatus,
-} from '@openwage/sdk'
+} from '@midmonth/sdk'
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useRoute } from 'preact-iso'

@@ -1,4 +1,4 @@
-import { toDecimal, type WithdrawalStatus, type WithdrawalWithStatus } from '@openwage/sdk'
+import { toDecimal, type WithdrawalStatus, type WithdrawalWithStatus } from '@midmonth/sdk'
 import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
 import { FilterBar, isSearchable, ManyFilter, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
@@ -137,7 +137,7 @@ const csvColumns: [string, (row: WithdrawalWithStatus) => string | number | null
 
 function firstRequest(): string {
   return `curl ${location.origin}/v1/pay/withdrawals/intent \\
-  -H "x-api-key: $OPENWAGE_API_KEY" \\
+  -H "x-api-key: $MIDMONTH_API_KEY" \\
   -H 'content-type: application/json' \\
   -d '{"memberId":"mem_…","amount":{"amount":5000,"currency":"GBP"}}'`
 }

@@ -892,7 +892,7 @@ export interface Resources {
     /**
      * Send a test to a webhook endpoint.
      *
-     * Sends a made-up event of a type that you choose, with the header `openwage-test: true`. It is attempted once, also if the endpoint is disabled. Read the delivery at `location` to see the answer.
+     * Sends a made-up event of a type that you choose, with the header `midmonth-test: true`. It is attempted once, also if the endpoint is disabled. Read the delivery at `location` to see the answer.
      *
      * `POST /v1/webhooks/{webhookId}/test` (testWebhook)
      */
@@ -997,7 +997,7 @@ export interface Resources {
     /**
      * Get a request.
      *
-     * One of your requests of the last 7 days, by the `id` that Openwage gave it. By an `x-request-id` of your own, use the filter `requestId` of the list.
+     * One of your requests of the last 7 days, by the `id` that Midmonth gave it. By an `x-request-id` of your own, use the filter `requestId` of the list.
      *
      * `GET /v1/requests/{requestId}` (getRequest)
      */
@@ -1148,7 +1148,7 @@ export interface Resources {
       /**
        * Write the answer of a bank to a file.
        *
-       * Returns the file in which the bank answers a sent batch. Nothing is changed until the operator imports it with `openwage payouts import`, or puts it into the inbox of the rail. The same request returns the same bytes. A batch that holds a payment of another partner is `NotFound`, one that is not sent yet a `Conflict`; a kind of file that the rail does not read, and a batch of more than 10,000 payments, are `UnprocessableEntity`.
+       * Returns the file in which the bank answers a sent batch. Nothing is changed until the operator imports it with `midmonth payouts import`, or puts it into the inbox of the rail. The same request returns the same bytes. A batch that holds a payment of another partner is `NotFound`, one that is not sent yet a `Conflict`; a kind of file that the rail does not read, and a batch of more than 10,000 payments, are `UnprocessableEntity`.
        *
        * Errors: UnprocessableEntityError.
        *

@@ -1719,7 +1719,7 @@ export type WebhookDisabledEventData = {
 /** Events for a disabled endpoint are recorded as skipped, and can be replayed. */
 export type WebhookEnabled = boolean
 
-/** Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `openwage-…`, `content-…`, and those of the connection. */
+/** Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `midmonth-…`, `content-…`, and those of the connection. */
 export type WebhookHeaders = Record<string, string>
 
 export type WebhookId = `we_${string}`

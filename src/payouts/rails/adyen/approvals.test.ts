@@ -175,7 +175,7 @@ describe('while the rail is held', () => {
       (await harness.db.selectFrom('payoutExceptions').select('id').executeTakeFirst()) ?? {}
     const giveBack = () =>
       decide((tx, now) => closeException(tx, { exceptionId, person: 'Ada', note: 'test', now, decision: 'give_back' }))
-    await expect(giveBack()).rejects.toThrow(/may have been accepted.* It cannot ask unless adyen is in OPENWAGE_RAILS/)
+    await expect(giveBack()).rejects.toThrow(/may have been accepted.* It cannot ask unless adyen is in MIDMONTH_RAILS/)
     harness.clock.advance({ minutes: 61 })
     service.fail('none', { status: 422, body: refusal(422, '30_112') })
     await run('ask-about-withdrawals')

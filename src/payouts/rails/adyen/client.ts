@@ -105,7 +105,7 @@ export class AdyenClient {
         method,
         headers: {
           accept: 'application/json',
-          'user-agent': 'openwage',
+          'user-agent': 'midmonth',
           'x-api-key': apiKey,
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...(key === undefined ? {} : { 'idempotency-key': key }),

@@ -9,7 +9,7 @@ import { type AdyenRail, toAdyenSettings } from './settings.ts'
 const given: AdyenRail = {
   ...{ name: 'adyen', type: 'adyen', currency: 'EUR' },
   balanceAccountId: 'BA00000000000000000000001',
-  apiKeyFile: '/etc/openwage/key',
+  apiKeyFile: '/etc/midmonth/key',
 }
 
 test('each mode has its service, and refuses that of the other', () => {
@@ -48,7 +48,7 @@ test('pounds go to a sort code and an account number, with a reference that fits
   const settings = toAdyenSettings({ ...given, currency: 'GBP' }, 'live')
   const account = { accountHolder: 'Seán Ó Briain', sortCode: '089999', accountNumber: '66374958' }
   const amount = { amount: 1_234n, currency: 'GBP' } as const
-  const reference = 'OWK7Q2MZ4TB5XJ3A'
+  const reference = 'MMK7Q2MZ4TB5XJ3A'
   expect(transferInfo(settings, { reference, amount, account })).toEqual({
     amount: { value: 1_234, currency: 'GBP' },
     balanceAccountId: given.balanceAccountId,
@@ -71,11 +71,11 @@ test('pounds go to a sort code and an account number, with a reference that fits
 })
 
 test('the file of rails holds it beside rails of files, and never a secret', async () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'openwage-adyen-'))
+  const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-adyen-'))
   const read = async (...rails: object[]) => {
-    const OPENWAGE_RAILS = path.join(folder, 'rails.json')
-    writeFileSync(OPENWAGE_RAILS, JSON.stringify({ rails }))
-    return await readAllRails({ OPENWAGE_RAILS, OPENWAGE_MODE: 'live' })
+    const MIDMONTH_RAILS = path.join(folder, 'rails.json')
+    writeFileSync(MIDMONTH_RAILS, JSON.stringify({ rails }))
+    return await readAllRails({ MIDMONTH_RAILS, MIDMONTH_MODE: 'live' })
   }
   const sepa = {
     ...{ name: 'sepa', type: 'sepa-file', currency: 'EUR', cutOff: '15:00', timeZone: 'Europe/Berlin' },
@@ -85,7 +85,7 @@ test('the file of rails holds it beside rails of files, and never a secret', asy
   try {
     const { files, adyen } = await read(sepa, pounds)
     expect([files.map(({ name }) => name), adyen.map(({ name }) => name)]).toEqual([['sepa'], ['adyen']])
-    const bankOf = banksOf({ OPENWAGE_MODE: 'live' }, [...files, ...adyen])
+    const bankOf = banksOf({ MIDMONTH_MODE: 'live' }, [...files, ...adyen])
     expect([bankOf('EUR'), bankOf('GBP'), bankOf('USD')]).toEqual(['connected', 'connected', null])
     await expect(read(sepa, given)).rejects.toThrow('two rails have the currency EUR')
     await expect(read({ ...given, apiKey: 'AQE' })).rejects.toThrow('must NOT have additional properties')

@@ -11,7 +11,7 @@ const File = Type.String({ pattern: '^/.' })
 const priorities = ['instant', 'fast', 'regular', 'wire'] as const
 type Priority = (typeof priorities)[number]
 
-/** A rail of Adyen's Transfers API as the file that OPENWAGE_RAILS names has it. Secrets are in files, never in the settings. */
+/** A rail of Adyen's Transfers API as the file that MIDMONTH_RAILS names has it. Secrets are in files, never in the settings. */
 export const AdyenRail = Type.Object(
   {
     name: RailName,
@@ -115,7 +115,7 @@ function isLoopback(hostname: string): boolean {
 /** @throws SettingsProblem if a rail does not fit the mode */
 export function toAdyenSettings(given: AdyenRail, mode: Mode): AdyenSettings {
   const faults = faultsOf(given, mode)
-  if (faults.length > 0) throw new SettingsProblem(`OPENWAGE_RAILS: ${faults.join('; ')}`)
+  if (faults.length > 0) throw new SettingsProblem(`MIDMONTH_RAILS: ${faults.join('; ')}`)
   const { name, currency, balanceAccountId, apiKeyFile, approval, priorities, baseUrl, notifications } = given
   return {
     ...{ name, currency, balanceAccountId, apiKeyFile },

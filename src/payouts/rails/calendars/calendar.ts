@@ -25,7 +25,7 @@ export function withOverride(calendar: Calendar, { closedDays = [], validUntil }
 /** A calendar was asked about a day that it knows nothing about. Guessing would send money on a day that is closed. */
 export class CalendarEnded extends Error {
   constructor({ name, validFrom, validUntil }: Calendar, day: Day) {
-    super(`The ${name} calendar covers ${validFrom} to ${validUntil}, not ${day}; update Openwage or extend it`)
+    super(`The ${name} calendar covers ${validFrom} to ${validUntil}, not ${day}; update Midmonth or extend it`)
     this.name = 'CalendarEnded'
   }
 }

@@ -186,12 +186,12 @@ test.each([
 })
 
 test('an operator who knows further holidays extends the calendar of a rail by settings', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'openwage-calendar-'))
+  const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-calendar-'))
   const file = path.join(folder, 'rails.json')
   const scheduled = (changes: object) => {
     const rail = {
       ...{ name: 'bacs', type: 'standard18-file', currency: 'GBP', scheme: 'bacs', serviceUserNumber: '123456' },
-      ...{ debtors: { default: { name: 'Openwage Ltd', sortCode: '089999', accountNumber: '66374958' } } },
+      ...{ debtors: { default: { name: 'Midmonth Ltd', sortCode: '089999', accountNumber: '66374958' } } },
       ...{ cutOff: '15:00', timeZone: 'Europe/London', ...changes },
     }
     writeFileSync(file, JSON.stringify({ rails: [rail] }))

@@ -8,7 +8,7 @@ import { NotDelivered } from './delivery.ts'
 let folder: string
 let file: string
 beforeEach(() => {
-  folder = mkdtempSync(path.join(tmpdir(), 'openwage-by-hand-'))
+  folder = mkdtempSync(path.join(tmpdir(), 'midmonth-by-hand-'))
   file = path.join(folder, 'batch.xml')
 })
 afterEach(() => rmSync(folder, { recursive: true }))

@@ -24,7 +24,7 @@ import { FolderDelivery } from './folder.ts'
 let folder: string
 let delivery: FolderDelivery
 beforeEach(async () => {
-  folder = mkdtempSync(path.join(tmpdir(), 'openwage-delivery-'))
+  folder = mkdtempSync(path.join(tmpdir(), 'midmonth-delivery-'))
   delivery = await FolderDelivery.open({ folder })
 })
 afterEach(() => rmSync(folder, { recursive: true }))
@@ -123,7 +123,7 @@ describe('a file for the bank', () => {
 // Only root can mount.
 if (process.platform === 'linux' && process.getuid?.() === 0) {
   test('on a full disk, a file is not delivered, and is once there is room', async () => {
-    const disk = mkdtempSync(path.join(tmpdir(), 'openwage-full-'))
+    const disk = mkdtempSync(path.join(tmpdir(), 'midmonth-full-'))
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk])
     try {
       const small = await FolderDelivery.open({ folder: disk })

@@ -22,7 +22,7 @@ let options: SftpOptions
 let delivery: SftpDelivery
 
 beforeEach(async () => {
-  folder = mkdtempSync(path.join(tmpdir(), 'openwage-sftp-'))
+  folder = mkdtempSync(path.join(tmpdir(), 'midmonth-sftp-'))
   bank = new BankServer(path.join(folder, 'bank'), { password: 'correct horse', publicKey: client.public })
   writeFileSync(path.join(folder, 'password'), 'correct horse\n', { mode: 0o600 })
   writeFileSync(path.join(folder, 'key'), client.private, { mode: 0o600 })

@@ -41,7 +41,7 @@ export type SftpOptions = {
   username: string
   /** Fingerprints of the server's keys, as `ssh-keygen -lf` prints them: 'SHA256:…'. Two while the bank changes its key. */
   hostKeys: readonly string[]
-  /** One of the two. The files must be readable by Openwage's user alone. */
+  /** One of the two. The files must be readable by Midmonth's user alone. */
   privateKeyFile?: string | undefined
   passwordFile?: string | undefined
   /** The server's folders for files to the bank, and from it. */

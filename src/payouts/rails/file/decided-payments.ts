@@ -89,7 +89,7 @@ export function refuseIfPayable(
   if (requestOpenAt !== null) {
     throw problem(
       'Conflict',
-      `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that. It cannot ask unless ${rail} is in OPENWAGE_RAILS, so configure the rail again if it was taken out. If requests are repeated without an answer, hold the rail ${rail} first`,
+      `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that. It cannot ask unless ${rail} is in MIDMONTH_RAILS, so configure the rail again if it was taken out. If requests are repeated without an answer, hold the rail ${rail} first`,
     )
   }
   // Only an exception that says so shows that the transfer has ended without being paid.

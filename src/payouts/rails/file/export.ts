@@ -98,7 +98,7 @@ export async function markExported(
   await lockExport(tx, batchId)
   const begun = await batches.findBegunExport(tx, batchId)
   if (begun !== null) {
-    const message = `An export into ${begun} broke off, so the bank may have the file; finish it with openwage payouts export`
+    const message = `An export into ${begun} broke off, so the bank may have the file; finish it with midmonth payouts export`
     throw problem('Conflict', message)
   }
   const batch = await batches.claimForSending(tx, { rail, batchId, now })

@@ -561,14 +561,14 @@ describe('a bank file', () => {
     const [first, second, third] = await sent(5_000, 6_000, 7_000)
     await answer(
       'head;M1',
-      'paid;OWAAAAAAAAAAAAAA;5000EUR',
+      'paid;MMAAAAAAAAAAAAAA;5000EUR',
       `paid;${first?.reference};5001EUR`,
       `paid;${second?.reference};6000GBP`,
       `failed;${second?.reference};6000EUR;DUPL`,
       `failed;${second?.reference};6000EUR;AM04`,
       `paid;${third?.reference};7000EUR`,
       `failed;${third?.reference};7000EUR;AC04`,
-      'batch;OWBAAAAAAAAAAAAAA;rejected',
+      'batch;MMBAAAAAAAAAAAAAA;rejected',
       'entry;-250EUR;fees;E1',
     )
     expect((await openExceptions()).map(({ line, kind }) => [line, kind])).toEqual([
@@ -664,7 +664,7 @@ describe('a bank file', () => {
   describe('that answers a batch whose export was killed before it was recorded: the next export', () => {
     let folder: string
     beforeEach(async () => {
-      folder = await mkdtemp(path.join(tmpdir(), 'openwage-export-'))
+      folder = await mkdtemp(path.join(tmpdir(), 'midmonth-export-'))
     })
     afterEach(() => rm(folder, { recursive: true }))
 
@@ -711,8 +711,8 @@ describe('a bank file', () => {
     let folder: string
     let other: string
     beforeEach(async () => {
-      folder = await mkdtemp(path.join(tmpdir(), 'openwage-export-'))
-      other = await mkdtemp(path.join(tmpdir(), 'openwage-export-'))
+      folder = await mkdtemp(path.join(tmpdir(), 'midmonth-export-'))
+      other = await mkdtemp(path.join(tmpdir(), 'midmonth-export-'))
     })
     afterEach(async () => {
       for (const each of [folder, other]) await rm(each, { recursive: true })
@@ -753,7 +753,7 @@ describe('a bank file', () => {
       for (let attempt = 0; attempt < 2; attempt++)
         await expect(exportBatch(context, { ...asked, folder: other })).rejects.toThrow(refusal)
       const marked = harness.db.transaction().execute(tx => markExported(tx, { ...asked, now: harness.clock.now() }))
-      await expect(marked).rejects.toThrow(/broke off.*finish it with openwage payouts export/)
+      await expect(marked).rejects.toThrow(/broke off.*finish it with midmonth payouts export/)
       // The operator has carried it to the bank, or it was lost.
       await rm(file)
       await expect(exportBatch(context, { ...asked, folder })).rejects.toThrow(refusal)
@@ -1001,7 +1001,7 @@ describe('an exception', () => {
       'The payments add up to 60.00 EUR, but the bank debited 130.00 EUR less than the batch',
     )
     await expect(giveBack(first, second, third)).rejects.toThrow('add up to 180.00 EUR')
-    await expect(giveBack(second, 'OWAAAAAAAAAAAAAA')).rejects.toThrow('There is no payment OWAAAAAAAAAAAAAA')
+    await expect(giveBack(second, 'MMAAAAAAAAAAAAAA')).rejects.toThrow('There is no payment MMAAAAAAAAAAAAAA')
     await giveBack(third, second, second)
     await run('read-rail-reports')
     expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'failed', 'failed'])
@@ -1411,7 +1411,7 @@ describe('a hostile file of a bank is refused whole: nothing of it is booked, an
   })
 
   test('of 10 GB, of which nothing is read', async () => {
-    const folder = await mkdtemp(path.join(tmpdir(), 'openwage-inbox-'))
+    const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-inbox-'))
     try {
       const delivery = await FolderDelivery.open({ folder, quietMs: 0 })
       let reads = 0
@@ -1529,7 +1529,7 @@ describe('money that no payment explains', () => {
 
   test('is the only one that can be booked', async () => {
     await sent(5_000)
-    await answer('head;M1', 'paid;OWAAAAAAAAAAAAAA;5000EUR')
+    await answer('head;M1', 'paid;MMAAAAAAAAAAAAAA;5000EUR')
     await expect(close()).rejects.toThrow('Only money that arrived or left')
   })
 })

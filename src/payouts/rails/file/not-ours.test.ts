@@ -79,7 +79,7 @@ test('a set that has changed since its preview is refused, and nothing is closed
 test('an entry with a reference of ours, in any letter case, is never closed by its text', async () => {
   const { payments, messageId } = await scene.sent(4_321)
   const reference = payments[0]?.reference ?? ''
-  const settlement = `OWS${scene.harness.payCycle.id.slice(-14).toUpperCase()}`
+  const settlement = `MMS${scene.harness.payCycle.id.slice(-14).toUpperCase()}`
   await booked(
     [-721, '', `Referred: ${reference.toLowerCase()}`],
     [-722, '', `Referred ${messageId.toLowerCase().replace(/(.{4})/g, '$1 ')}`],

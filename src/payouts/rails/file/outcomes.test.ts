@@ -67,7 +67,7 @@ describe('Money that the bank names only in words', () => {
     await scene.answer(message(), `entry;-5000EUR;;E1;2026-03-11;TRANSFER ${reference}`)
     await scene.answer(message(), `entry;-5000EUR;;E2;2026-03-11;transfer`)
     expect(await proposalsOf()).toEqual({ proposals: [], isBookedElsewhere: true })
-    await expect(decide({ decision: 'attach', reference: 'OWAAAAAAAAAAAAAA' })).rejects.toThrow('There is no payment')
+    await expect(decide({ decision: 'attach', reference: 'MMAAAAAAAAAAAAAA' })).rejects.toThrow('There is no payment')
     await decide({ decision: 'attach', reference })
     expect(await scene.statusesOf(payments)).toEqual(['paid'])
     await expect(decide({ decision: 'attach', reference })).rejects.toThrow('is paid already')

@@ -132,8 +132,8 @@ describe('A batch that the bank paid after its money was given back', () => {
       'The payments add up to 180.00 EUR, but the debit of 120.00 EUR holds 120.00 EUR that were given back; name the payments',
     )
     await expect(decide({ decision: 'recover', references: [first, second] })).rejects.toThrow('add up to 110.00 EUR')
-    await expect(decide({ decision: 'recover', references: ['OWAAAAAAAAAAAAAA'] })).rejects.toThrow(
-      'OWAAAAAAAAAAAAAA is not a payment of the batch',
+    await expect(decide({ decision: 'recover', references: ['MMAAAAAAAAAAAAAA'] })).rejects.toThrow(
+      'MMAAAAAAAAAAAAAA is not a payment of the batch',
     )
     await decide({ decision: 'recover', references: [third, first] })
     expect(await scene.statusesOf(sent.payments)).toEqual(['paid', 'failed', 'paid'])

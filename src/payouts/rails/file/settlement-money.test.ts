@@ -97,7 +97,7 @@ const summaryOf = async ({ key, payCycle }: Closed) =>
 test('what payroll took is in the float once it has arrived under the reference of the settlement', async () => {
   const mine = await closedCycle(5_000, 3_000)
   const settled = await settle(mine, [5_000, 2_000])
-  const paymentReference = `OWS${mine.payCycle.id.slice(-14).toUpperCase()}`
+  const paymentReference = `MMS${mine.payCycle.id.slice(-14).toUpperCase()}`
   expect(settled.body).toMatchObject({ paymentReference, totals: [{ taken: eur(7_000), due: eur(7_000) }] })
   expect(await floatOf(mine)).toBe(0n)
   expect(await dues.listOpen(harness.db, mine.partner.id)).toMatchObject([{ amount: 7_000n, received: 0n }])

@@ -14,7 +14,7 @@ test('the list has the countries of another list of SEPA, and those that joined 
 })
 
 test('a rail adds countries to the list and removes some', () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'openwage-countries-'))
+  const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-countries-'))
   const file = path.join(folder, 'rails.json')
   const refusalOf = (iban: string, countries?: object) => {
     const rail = {

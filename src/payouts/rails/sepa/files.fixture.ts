@@ -34,7 +34,7 @@ export async function* each<T>(all: readonly T[]): AsyncGenerator<T> {
 }
 
 export const someOrder: PaymentOrder = {
-  reference: 'OWABCDEFGHIJKLMN',
+  reference: 'MMABCDEFGHIJKLMN',
   amount: 12_345n,
   account: { accountHolder: 'Zoë Müller', iban: 'DE89370400440532013000' },
 }
@@ -42,7 +42,7 @@ export const someOrder: PaymentOrder = {
 /** A batch of these payments that adds up. */
 export function batchOf(orders: readonly PaymentOrder[], changes: Partial<BatchToWrite> = {}): BatchToWrite {
   return {
-    messageId: 'OWB7Q2ZKD3',
+    messageId: 'MMB7Q2ZKD3',
     createdAt: new Date('2026-03-02T08:30:15.250Z'),
     valueDate: '2026-03-03',
     currency: 'EUR',
@@ -56,7 +56,7 @@ export function batchOf(orders: readonly PaymentOrder[], changes: Partial<BatchT
 }
 
 export const someUkOrder: PaymentOrder = {
-  reference: 'OWZYXWVUTSRQPONM',
+  reference: 'MMZYXWVUTSRQPONM',
   amount: 5_000n,
   account: { accountHolder: "Ada O'Neill", sortCode: '089999', accountNumber: '66374958' },
 }
@@ -71,7 +71,7 @@ export function answersOf(answers: readonly Answer[], changes: Partial<AnswersTo
     messageId: 'BANK000001',
     createdAt: new Date('2026-03-03T09:00:00.000Z'),
     bookedOn: '2026-03-03',
-    batchMessageId: 'OWB7Q2ZKD3',
+    batchMessageId: 'MMB7Q2ZKD3',
     currency: 'EUR',
     account: { accountHolder: '', iban: 'DE75512108001245126199' },
     answers: each(answers),

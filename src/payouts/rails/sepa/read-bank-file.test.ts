@@ -11,7 +11,7 @@ import { writeNotification, writeStatusReport } from './write-answers.ts'
 import { writeSepaCreditTransfer } from './write-credit-transfer.ts'
 
 const header = '<GrpHdr><MsgId>M1</MsgId><CreDtTm>2026-03-03T09:00:00+01:00</CreDtTm></GrpHdr>'
-const ours = 'OWABCDEFGHIJKLMN'
+const ours = 'MMABCDEFGHIJKLMN'
 
 const withRoot = (content: string) => `<?xml version="1.0" encoding="UTF-8"?>\n<Document>${content}</Document>`
 const reportOf = (content: string) => withRoot(`<CstmrPmtStsRpt>${header}${content}</CstmrPmtStsRpt>`)
@@ -261,7 +261,7 @@ describe('a statement', () => {
     expect(await recordsOf(statementOf(entryOf({ NtryDtls: `<NtryDtls>${batch}</NtryDtls>` })))).toEqual([
       { ...entry, reference: 'B1' },
     ])
-    const second = 'OW22222222222222'
+    const second = 'MM22222222222222'
     const both = details(`${refs(ours)}${amount('60.00')}`, `${refs(second)}${amount('40.00')}`)
     expect(await recordsOf(statementOf(entryOf(both)))).toEqual([
       { ...paid, ...noReason, amount: eur(6_000n) },
@@ -450,7 +450,7 @@ describe('a file of account reports', () => {
   })
 
   test('in camt.052 proves that the bank has a payment or batch, booked or pending, and nothing else', async () => {
-    const batch = 'OWBABCDEFGHIJKLMN'
+    const batch = 'MMBABCDEFGHIJKLMN'
     const whole = (id: string) => ({ NtryDtls: `<NtryDtls><Btch><PmtInfId>${id}</PmtInfId></Btch></NtryDtls>` })
     const pending = { Sts: '<Sts><Cd>PDNG</Cd></Sts>' }
     const content = [
@@ -660,7 +660,7 @@ function usedMb(): number {
 }
 
 const answer = (number: number): Answer => ({
-  ...{ reference: `OWAAAAAAAAAAAAA${'ABCDEFGH'[number]}`, amount: 1_999n, state: 'failed' },
+  ...{ reference: `MMAAAAAAAAAAAAA${'ABCDEFGH'[number]}`, amount: 1_999n, state: 'failed' },
   ...{ reasonCode: 'AC04', reasonText: null },
 })
 

@@ -4,15 +4,15 @@ import { answersOf, partsOf, textOf } from './files.fixture.ts'
 import { writeNotification, writeStatusReport } from './write-answers.ts'
 
 const none = { reasonCode: null, reasonText: null }
-const accepted: Answer = { reference: 'OWAAAAAAAAAAAAAA', amount: 1n, state: 'accepted', ...none }
-const pending: Answer = { reference: 'OWBBBBBBBBBBBBBB', amount: 10n, state: 'pending', ...none }
-const paid: Answer = { reference: 'OWCCCCCCCCCCCCCC', amount: 100n, state: 'paid', ...none }
+const accepted: Answer = { reference: 'MMAAAAAAAAAAAAAA', amount: 1n, state: 'accepted', ...none }
+const pending: Answer = { reference: 'MMBBBBBBBBBBBBBB', amount: 10n, state: 'pending', ...none }
+const paid: Answer = { reference: 'MMCCCCCCCCCCCCCC', amount: 100n, state: 'paid', ...none }
 const failed: Answer = {
-  ...{ reference: 'OWDDDDDDDDDDDDDD', amount: 99_999_999_999n, state: 'failed' },
+  ...{ reference: 'MMDDDDDDDDDDDDDD', amount: 99_999_999_999n, state: 'failed' },
   ...{ reasonCode: 'AC04', reasonText: 'Konto <geschlossen> & gelöscht' },
 }
 const returned: Answer = {
-  ...{ reference: 'OWEEEEEEEEEEEEEE', amount: 1_999n, state: 'returned' },
+  ...{ reference: 'MMEEEEEEEEEEEEEE', amount: 1_999n, state: 'returned' },
   ...{ reasonCode: 'AC01', reasonText: null },
 }
 

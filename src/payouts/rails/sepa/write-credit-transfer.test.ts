@@ -56,17 +56,17 @@ test('a payment has its text after the account, but not in pounds, where it coul
 })
 
 test('a batch has its ids, sums, date, payer and payments in the fields of pain.001.001.09', async () => {
-  const file = await write(batchOf([someOrder, { ...someOrder, reference: 'OW22222222222222', amount: 5n }]))
+  const file = await write(batchOf([someOrder, { ...someOrder, reference: 'MM22222222222222', amount: 5n }]))
   expect(file).toMatch(
     /^<\?xml version="1\.0" encoding="UTF-8"\?>\n<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain\.001\.001\.09">/,
   )
   expect(fieldsOf(file)).toEqual([
-    'GrpHdr/MsgId: OWB7Q2ZKD3',
+    'GrpHdr/MsgId: MMB7Q2ZKD3',
     'GrpHdr/CreDtTm: 2026-03-02T08:30:15Z',
     'GrpHdr/NbOfTxs: 2',
     'GrpHdr/CtrlSum: 123.50',
     'GrpHdr/InitgPty/Nm: Backerei Suss + Sohne',
-    'PmtInf/PmtInfId: OWB7Q2ZKD3',
+    'PmtInf/PmtInfId: MMB7Q2ZKD3',
     'PmtInf/PmtMtd: TRF',
     'PmtInf/NbOfTxs: 2',
     'PmtInf/CtrlSum: 123.50',
@@ -77,13 +77,13 @@ test('a batch has its ids, sums, date, payer and payments in the fields of pain.
     'PmtInf/DbtrAcct/Ccy: EUR',
     'PmtInf/DbtrAgt/FinInstnId/Othr/Id: NOTPROVIDED',
     'PmtInf/ChrgBr: SLEV',
-    'PmtInf/CdtTrfTxInf/PmtId/InstrId: OWABCDEFGHIJKLMN',
-    'PmtInf/CdtTrfTxInf/PmtId/EndToEndId: OWABCDEFGHIJKLMN',
+    'PmtInf/CdtTrfTxInf/PmtId/InstrId: MMABCDEFGHIJKLMN',
+    'PmtInf/CdtTrfTxInf/PmtId/EndToEndId: MMABCDEFGHIJKLMN',
     'PmtInf/CdtTrfTxInf/Amt/InstdAmt EUR: 123.45',
     'PmtInf/CdtTrfTxInf/Cdtr/Nm: Zoe Muller',
     'PmtInf/CdtTrfTxInf/CdtrAcct/Id/IBAN: DE89370400440532013000',
-    'PmtInf/CdtTrfTxInf/PmtId/InstrId: OW22222222222222',
-    'PmtInf/CdtTrfTxInf/PmtId/EndToEndId: OW22222222222222',
+    'PmtInf/CdtTrfTxInf/PmtId/InstrId: MM22222222222222',
+    'PmtInf/CdtTrfTxInf/PmtId/EndToEndId: MM22222222222222',
     'PmtInf/CdtTrfTxInf/Amt/InstdAmt EUR: 0.05',
     'PmtInf/CdtTrfTxInf/Cdtr/Nm: Zoe Muller',
     'PmtInf/CdtTrfTxInf/CdtrAcct/Id/IBAN: DE89370400440532013000',
@@ -115,8 +115,8 @@ test('a payment in pounds names sort codes and account numbers', async () => {
     'PmtInf/DbtrAgt/FinInstnId/ClrSysMmbId/ClrSysId/Cd: GBDSC',
     'PmtInf/DbtrAgt/FinInstnId/ClrSysMmbId/MmbId: 200000',
     'PmtInf/ChrgBr: SHAR',
-    'PmtInf/CdtTrfTxInf/PmtId/InstrId: OWZYXWVUTSRQPONM',
-    'PmtInf/CdtTrfTxInf/PmtId/EndToEndId: OWZYXWVUTSRQPONM',
+    'PmtInf/CdtTrfTxInf/PmtId/InstrId: MMZYXWVUTSRQPONM',
+    'PmtInf/CdtTrfTxInf/PmtId/EndToEndId: MMZYXWVUTSRQPONM',
     'PmtInf/CdtTrfTxInf/Amt/InstdAmt GBP: 50.00',
     'PmtInf/CdtTrfTxInf/CdtrAgt/FinInstnId/ClrSysMmbId/ClrSysId/Cd: GBDSC',
     'PmtInf/CdtTrfTxInf/CdtrAgt/FinInstnId/ClrSysMmbId/MmbId: 089999',
@@ -129,7 +129,7 @@ test('a payment in pounds names sort codes and account numbers', async () => {
 })
 
 const order = fc.record({
-  reference: fc.stringMatching(/^OW[A-Z2-7]{14}$/),
+  reference: fc.stringMatching(/^MM[A-Z2-7]{14}$/),
   amount: fc.bigInt({ min: 1n, max: 99_999_999_999n }),
   account: fc.record({
     accountHolder: fc.string({ unit: 'binary', maxLength: 140 }),
@@ -160,7 +160,7 @@ test('another writer makes the same file of the same batch', async () => {
   const amounts = [1n, 1_999n, 100n, 12_345n, 99_999_999_999n]
   const names = ['Zoe Muller', "O'Neill (Ada), c/o B.", 'X']
   const orders = amounts.map((amount, index) => ({
-    reference: `OWAAAAAAAAAAAAA${'ABCDE'[index]}`,
+    reference: `MMAAAAAAAAAAAAA${'ABCDE'[index]}`,
     amount,
     account: { accountHolder: names[index % 3] ?? '', iban: 'DE89370400440532013000' },
   }))

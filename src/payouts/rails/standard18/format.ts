@@ -35,6 +35,6 @@ function arucsFiles({ format }: ArucsOptions): { reads: string; isCsvRead: boole
 // biome-ignore lint/correctness/useYield: it refuses every file before the first record.
 const refuseAll: ReadBankFile = async function* () {
   throw new BankFileProblem(
-    'The rail has no "returns" in OPENWAGE_RAILS, which says how the bank writes returned payments',
+    'The rail has no "returns" in MIDMONTH_RAILS, which says how the bank writes returned payments',
   )
 }

@@ -29,19 +29,19 @@ async function read(file: string | Uint8Array, options: ArucsOptions = csv, chun
 }
 
 const header = 'Date,Reference,Value,Currency,Code,Reason\r\n'
-const rows = `${header}2026-03-13,OWABCDEFGHIJ2345,123.45,GBP,5,No account\r\n2026-03-13,"OWKLMNOPQRST6723 ","1,234.50",GBP,B,"Closed, since March"\r\n2026-03-13,PAYROLL 0042,0.01,GBP,0,\r\n`
+const rows = `${header}2026-03-13,MMABCDEFGHIJ2345,123.45,GBP,5,No account\r\n2026-03-13,"MMKLMNOPQRST6723 ","1,234.50",GBP,B,"Closed, since March"\r\n2026-03-13,PAYROLL 0042,0.01,GBP,0,\r\n`
 
 /** By analogy with ARUDD. */
 const items = (...given: string[]) =>
   `<?xml version="1.0" encoding="UTF-8"?>\n<BACSDocument xmlns="urn:x"><Data><ARUCS><Header/>\n<Advice><OriginatingAccountRecords><OriginatingAccountRecord><OriginatingAccount name="ACME"/>\n${given.join('\n')}\n</OriginatingAccountRecord></OriginatingAccountRecords></Advice></ARUCS></Data></BACSDocument>`
 const item = (changed = '') =>
-  `<ReturnedCreditItem ref="OWABCDEFGHIJ2345" transCode="99" returnCode="5" returnDescription="NO ACCOUNT" originalProcessingDate="2026-03-11" valueOf="123.45" currency="GBP"${changed}/>`
+  `<ReturnedCreditItem ref="MMABCDEFGHIJ2345" transCode="99" returnCode="5" returnDescription="NO ACCOUNT" originalProcessingDate="2026-03-11" valueOf="123.45" currency="GBP"${changed}/>`
 
 const returned = {
   type: 'payment',
   state: 'returned',
-  reference: 'OWABCDEFGHIJ2345',
-  entryReference: 'OWABCDEFGHIJ2345',
+  reference: 'MMABCDEFGHIJ2345',
+  entryReference: 'MMABCDEFGHIJ2345',
   amount: { amount: 12_345n, currency: 'GBP' },
   reasonCodes: ['5'],
 }
@@ -53,7 +53,7 @@ describe('returned credits are read', () => {
     expect(records).toEqual([
       { ...returned, line: 2, reasonText: 'No account' },
       {
-        ...{ ...returned, line: 3, reference: 'OWKLMNOPQRST6723', entryReference: 'OWKLMNOPQRST6723' },
+        ...{ ...returned, line: 3, reference: 'MMKLMNOPQRST6723', entryReference: 'MMKLMNOPQRST6723' },
         ...{ amount: { amount: 123_450n, currency: 'GBP' }, reasonCodes: ['B'], reasonText: 'Closed, since March' },
       },
       // Not ours: the importer decides.
@@ -67,13 +67,13 @@ describe('returned credits are read', () => {
   test('from CSV in pence with another delimiter and a byte order mark', async () => {
     const columns = { reference: 'ref', amount: 'pence', reasonCode: 'code' }
     const options: ArucsOptions = { format: 'csv', columns, delimiter: ';', amountIn: 'pence' }
-    const { records } = await read('\ufeffref;pence;code\nOWABCDEFGHIJ2345;12345;5\n', options)
+    const { records } = await read('\ufeffref;pence;code\nMMABCDEFGHIJ2345;12345;5\n', options)
     expect(records).toEqual([{ ...returned, line: 2, reasonText: null }])
   })
 
   test('from CSV below a title, with a header in any case, in Latin-1, and without the zeros that spreadsheets drop', async () => {
     const above = 'Returned credits – “Acme”;\r\n"unclosed\r\nDate: 13/03/2026\r\n\r\n'.replace(/[–“”]/g, '-')
-    const file = `${above}date,REFERENCE,value,Currency,CODE,reason\r\n2026-03-13,OWABCDEFGHIJ2345,99.7,GBP,5,Zoë’s account\r\n2026-03-13,OWKLMNOPQRST6723,"1,100",GBP,5,\r\n`
+    const file = `${above}date,REFERENCE,value,Currency,CODE,reason\r\n2026-03-13,MMABCDEFGHIJ2345,99.7,GBP,5,Zoë’s account\r\n2026-03-13,MMKLMNOPQRST6723,"1,100",GBP,5,\r\n`
     const latin1 = Buffer.from(file.replace('’', '\x92'), 'latin1')
     for (const size of [1, 7, 1_000]) {
       const { records } = await read(latin1, csv, size)
@@ -108,8 +108,8 @@ describe('returned credits are read', () => {
 
 describe('a broken or hostile file is refused whole, with its line:', () => {
   const row = (reference: string, value: string, code = '5', currency = 'GBP') =>
-    `${header}2026-03-13,OWAAAAAAAAAAAAAA,1.00,GBP,5,\r\n2026-03-13,${reference},${value},${currency},${code},\r\n`
-  const good = 'OWABCDEFGHIJ2345'
+    `${header}2026-03-13,MMAAAAAAAAAAAAAA,1.00,GBP,5,\r\n2026-03-13,${reference},${value},${currency},${code},\r\n`
+  const good = 'MMABCDEFGHIJ2345'
   test.each<[string, string | Uint8Array, ArucsOptions, RegExp, number | null]>([
     ['nothing', '', csv, /empty/, 1],
     ['another currency', row(good, '1.00', '5', 'EUR'), csv, /"EUR", not GBP/, 3],
@@ -123,11 +123,11 @@ describe('a broken or hostile file is refused whole, with its line:', () => {
     ['no reference', row('', '1.00'), csv, /reference is missing/, 3],
     ['a long reference', row('A'.repeat(19), '1.00'), csv, /more than 18/, 3],
     ['no code', row(good, '1.00', ''), csv, /return code is missing/, 3],
-    ['a reference twice', row('OWAAAAAAAAAAAAAA', '1.00'), csv, /is on line 2 already/, 3],
+    ['a reference twice', row('MMAAAAAAAAAAAAAA', '1.00'), csv, /is on line 2 already/, 3],
     ['a column that is missing', rows.replace('Value', 'Amount'), csv, /no column Value/, 1],
     ['a column that is there twice', rows.replace('Date', 'Value'), csv, /more than one column Value/, 1],
     ['a row that is cut off', rows.slice(0, rows.indexOf(',5,')), csv, /4 cells, and the header 6/, 2],
-    ['a quote that is never closed', rows.replace('"OWK', '""OWK'), csv, /The CSV is broken/, 3],
+    ['a quote that is never closed', rows.replace('"MMK', '""MMK'), csv, /The CSV is broken/, 3],
     ['a row of 1 MB', `${header}${'x'.repeat(900_000)}`, csv, /longer than 65536 characters/, 2],
     ['Latin-1 in a reference', Buffer.from(`${header}2026-03-13,Zoë,1.00,GBP,5,\r\n`, 'latin1'), csv, /reference/, 2],
     ['Latin-1 in XML', Buffer.from(items(item(' name="Zoë"')), 'latin1'), xml, /not UTF-8/, 4],

@@ -6,9 +6,9 @@ import { arucsCsvWriter } from './write-arucs.ts'
 
 const columns = { reference: 'User Ref', amount: 'Amount', reasonCode: 'Code' }
 const returned: Answer[] = [
-  { reference: 'OWAAAAAAAAAAAAAA', amount: 1n, state: 'returned', reasonCode: '0', reasonText: null },
+  { reference: 'MMAAAAAAAAAAAAAA', amount: 1n, state: 'returned', reasonCode: '0', reasonText: null },
   {
-    ...{ reference: 'OWBBBBBBBBBBBBBB', amount: 2_000_000_000n, state: 'returned', reasonCode: 'B' },
+    ...{ reference: 'MMBBBBBBBBBBBBBB', amount: 2_000_000_000n, state: 'returned', reasonCode: 'B' },
     reasonText: 'Closed; "for good",\tsays the bank',
   },
 ]

@@ -9,19 +9,19 @@ const debtor = {
   account: { accountHolder: 'Acme Couriers Ltd', sortCode: '401234', accountNumber: '12345678' },
 }
 const sam: PaymentOrder = {
-  reference: 'OWABCDEFGHIJ2345',
+  reference: 'MMABCDEFGHIJ2345',
   amount: 12_345n,
   account: { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374958' },
 }
 const zoe: PaymentOrder = {
-  reference: 'OWKLMNOPQRST6723',
+  reference: 'MMKLMNOPQRST6723',
   amount: 7n,
   account: { accountHolder: 'Zoë O’Brien-Müller & Sons', sortCode: '200000', accountNumber: '00012345' },
 }
 
 function batchOf(payments: PaymentOrder[], changed: Partial<BatchToWrite> = {}): BatchToWrite {
   return {
-    messageId: 'OWB20260310AB12CD',
+    messageId: 'MMB20260310AB12CD',
     // Tuesday the 69th day of the year; processing on Wednesday.
     createdAt: new Date('2026-03-10T09:00:00Z'),
     valueDate: '2026-03-11',
@@ -64,9 +64,9 @@ describe('a file is written byte for byte:', () => {
       `UHL1 26070999999    000000001 DAILY  001${' '.repeat(40)}`,
       // 1–6 sort code | 7–14 account | 15 type | 16–17 code | 18–23, 24–31 originator | 32–35 free | 36–46 pence
       // | 47–64 user's name | 65–82 reference | 83–100 payee.
-      '08999966374958099' + '40123412345678    00000012345' + 'ACME COURIERS LTD OWABCDEFGHIJ2345  SAM OKAFOR        ',
+      '08999966374958099' + '40123412345678    00000012345' + 'ACME COURIERS LTD MMABCDEFGHIJ2345  SAM OKAFOR        ',
       // The name has 25 characters: Ë, Ü lose their dots, the apostrophe goes, and it is cut at 18.
-      '20000000012345099' + '40123412345678    00000000007' + 'ACME COURIERS LTD OWKLMNOPQRST6723  ZOE OBRIEN-MULLER ',
+      '20000000012345099' + '40123412345678    00000000007' + 'ACME COURIERS LTD MMKLMNOPQRST6723  ZOE OBRIEN-MULLER ',
       // Contra: code 17, both accounts the originator's, the sum of 12345 and 7.
       '40123412345678017' + '40123412345678    00000012352' + 'ACME COURIERS LTD CONTRA            ACME COURIERS LTD ',
       `EOF1A123456S  1123456AB12CD00010001       26069 26077 000000${' '.repeat(20)}`,
@@ -91,7 +91,7 @@ describe('a file is written byte for byte:', () => {
       `HDR2F0200000106${' '.repeat(35)}00${' '.repeat(28)}`,
       `UHL1 26070123456    000000004 MULTI  001${' '.repeat(40)}`,
       // 101–106: the processing day.
-      '0899996637495809940123412345678    00000012345ACME COURIERS LTD OWABCDEFGHIJ2345  SAM OKAFOR         26070',
+      '0899996637495809940123412345678    00000012345ACME COURIERS LTD MMABCDEFGHIJ2345  SAM OKAFOR         26070',
       '4012341234567801740123412345678    00000012345ACME COURIERS LTD CONTRA            ACME COURIERS LTD  26070',
       // Two records are one block.
       `EOF1A123456S   123456AB12CD00010001       26069 26077 000001${' '.repeat(20)}`,
@@ -102,7 +102,7 @@ describe('a file is written byte for byte:', () => {
 
   test('without labels', async () => {
     expect(linesOf(await write(batchOf([sam]), { hasLabels: false }))).toEqual([
-      '0899996637495809940123412345678    00000012345ACME COURIERS LTD OWABCDEFGHIJ2345  SAM OKAFOR        ',
+      '0899996637495809940123412345678    00000012345ACME COURIERS LTD MMABCDEFGHIJ2345  SAM OKAFOR        ',
       '4012341234567801740123412345678    00000012345ACME COURIERS LTD CONTRA            ACME COURIERS LTD ',
     ])
   })
@@ -148,7 +148,7 @@ describe('a batch that does not fit is refused, and its trailer is never written
     ['a total that is wrong', batchOf([sam], { controlTotal: 12_346n }), /are 1 over £123\.45, not 1 over £123\.46/],
     ['an IBAN', batchOf([pay({ account: euAccount })]), /has an IBAN/],
     ['a debtor with an IBAN', batchOf([sam], { debtor: { name: 'Mia', account: euAccount } }), /needs a sort code/],
-    ['a reference in lower case', batchOf([pay({ reference: 'ow_1' })]), /does not fit/],
+    ['a reference in lower case', batchOf([pay({ reference: 'mm_1' })]), /does not fit/],
     ['a long reference', batchOf([pay({ reference: 'A'.repeat(19) })]), /does not fit/],
     ['a short account', batchOf([pay({ account: { ...debtor.account, accountNumber: '1234567' } })]), /six digits/],
     ['a processing day of today', batchOf([sam], { valueDate: '2026-03-10' }), /0 days ahead, not 1 to 30/],

@@ -1,4 +1,4 @@
-import { ApiError } from '@openwage/sdk'
+import { ApiError } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { admin } from '../../admin.ts'
 import { DropZone } from '../../components/drop-zone.tsx'

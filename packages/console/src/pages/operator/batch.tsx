@@ -1,4 +1,4 @@
-import { toDecimal } from '@openwage/sdk'
+import { toDecimal } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { act } from '../../act.ts'

@@ -195,7 +195,7 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
                 label="Reference of the payment or batch"
                 name="reference"
                 problem={problemOf('reference')}
-                note="OW… or the withdrawal’s id"
+                note="MM… or the withdrawal’s id"
                 value={exception.proposals.length === 1 ? (exception.proposals[0]?.reference ?? '') : ''}
                 isRequired
               />
@@ -224,7 +224,7 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
                 label="References of the payments that the bank did not make"
                 name="references"
                 problem={problemOf('references')}
-                note="OW…, separated by spaces. They must add up to what the bank did not debit; the others are then paid"
+                note="MM…, separated by spaces. They must add up to what the bank did not debit; the others are then paid"
                 isRequired
               />
             )}
@@ -233,7 +233,7 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
                 label="References of the payments that the bank made"
                 name="references"
                 problem={problemOf('references')}
-                note="OW…, separated by spaces. Their money was given back, and they add up to the debit"
+                note="MM…, separated by spaces. Their money was given back, and they add up to the debit"
                 value={exception.proposals.map(({ reference }) => reference).join(' ')}
                 isRequired
               />
@@ -243,7 +243,7 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
                 label="References of the payments that the bank made"
                 name="references"
                 problem={problemOf('references')}
-                note="OW…, separated by spaces. Leave empty for all whose money was given back"
+                note="MM…, separated by spaces. Leave empty for all whose money was given back"
               />
             )}
             {decision === 'write_off' && exception.withdrawalId === null && (
@@ -315,7 +315,7 @@ function Decided({ exception: { decision, note, closedBy, closedAt } }: { except
         entries={[
           ['Decision', decision === null ? '–' : (meaning ?? inWords(decision))],
           ['Why', note ?? '–'],
-          ['By', closedBy === 'system' ? 'Openwage' : <Person key="by" who={closedBy} />],
+          ['By', closedBy === 'system' ? 'Midmonth' : <Person key="by" who={closedBy} />],
           ['When', <Time key="closed" at={closedAt} />],
         ]}
       />

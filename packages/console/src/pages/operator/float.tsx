@@ -1,4 +1,4 @@
-import { toDecimal } from '@openwage/sdk'
+import { toDecimal } from '@midmonth/sdk'
 import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { FilterBar, OneFilter, useFilters } from '../../components/filters.tsx'

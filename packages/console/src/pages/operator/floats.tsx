@@ -1,4 +1,4 @@
-import { type Money, money, toDecimal } from '@openwage/sdk'
+import { type Money, money, toDecimal } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { admin } from '../../admin.ts'
 import { useAsked } from '../../components/asked.ts'

@@ -166,7 +166,7 @@ function Workers({ status: { workers, queue } }: { status: Status }) {
         list={{ rows: workers }}
         keyOf={({ id }) => id}
         empty={
-          <Empty title="No worker has run for seven days" curl="openwage start --worker">
+          <Empty title="No worker has run for seven days" curl="midmonth start --worker">
             Payouts, webhooks and imports wait for one.
           </Empty>
         }

@@ -1,4 +1,4 @@
-import { toDecimal } from '@openwage/sdk'
+import { toDecimal } from '@midmonth/sdk'
 import { admin } from '../../admin.ts'
 import { DownloadButton, ExportButton } from '../../components/export.tsx'
 import { DayFilter, FilterBar, ManyFilter, useFilters } from '../../components/filters.tsx'

@@ -56,7 +56,7 @@ export function payoutSteps({ rail, createdAt, removedAt, batch, answers, except
   return steps.filter(step => step !== undefined)
 }
 
-const sources = { bank: 'Answer of the bank', operator: 'Decided by an operator', openwage: 'Without an answer' }
+const sources = { bank: 'Answer of the bank', operator: 'Decided by an operator', midmonth: 'Without an answer' }
 
 function answerStep(answer: Payout['answers'][number], index: number): Step {
   const { at, by, isAboutBatch, outcome, reason, fileName, line, bookedOn } = answer

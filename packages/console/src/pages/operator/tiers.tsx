@@ -1,4 +1,4 @@
-import { type Money, toDecimal } from '@openwage/sdk'
+import { type Money, toDecimal } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { admin } from '../../admin.ts'
 import { amountIn, Choice, Field, FieldProblems, orNull, readFields, wholeNumber } from '../../components/form.tsx'

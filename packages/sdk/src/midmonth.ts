@@ -5,7 +5,7 @@ import { importMembers, type MemberImport, type MemberImportOptions } from './me
 import { type UnwrapOptions, unwrapWebhook, type WebhookHeaders, webhookTestHeaders } from './webhooks.ts'
 
 /** A client for one partner, by an API key. Keep it on your server: the key moves money. */
-export class Openwage implements Resources {
+export class Midmonth implements Resources {
   readonly tiers: Resources['tiers']
   readonly members: Resources['members'] & {
     /** Uploads the complete list of members, waits for the job and returns what it did. */
@@ -21,7 +21,7 @@ export class Openwage implements Resources {
   readonly webhooks: Resources['webhooks'] & {
     /** Verifies a delivery and returns its event; see `unwrapWebhook`. */
     unwrap: typeof unwrapWebhook
-    /** Signs a body like Openwage, for tests of your receiver. */
+    /** Signs a body like Midmonth, for tests of your receiver. */
     testHeaders: typeof webhookTestHeaders
   }
   readonly overview: Resources['overview']

@@ -51,10 +51,10 @@ describe.skipIf(executablePath === undefined)('the fees of a partner', () => {
 
     await row.getByRole('button', { name: 'Withdraw' }).click()
     const dialog = page.getByRole('dialog')
+    await expect.poll(() => page.evaluate<string>('document.activeElement.name')).toBe('amount')
     // Its button stands in a column of figures.
     const align = "getComputedStyle(document.querySelector('dialog[open] p')).textAlign"
     expect(await page.evaluate<string>(align)).toBe('left')
-    await expect.poll(() => page.evaluate<string>('document.activeElement.name')).toBe('amount')
     await dialog.getByLabel(/^Amount/).fill('0.51')
     await dialog.getByLabel(/^Reference/).fill('fees 1')
     await dialog.getByRole('button', { name: 'Show what changes' }).click()

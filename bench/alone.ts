@@ -1,27 +1,27 @@
+import type { Dataset } from './dataset.ts'
 import type { Options } from './options.ts'
 import { measureOverload } from './overload.ts'
 import type { Server } from './postgres.ts'
 import { noteFault, type Results } from './report.ts'
 import { startService, type Where } from './service.ts'
 import { measureStarts } from './start.ts'
-import type { Town } from './town.ts'
 
 /** What is measured of the product alone: its start, and what it does under more than it can do. */
 export async function measureProductAlone(
   server: Server,
-  town: Town,
+  dataset: Dataset,
   { where, options, results }: { where: Omit<Where, 'databaseUrl'>; options: Options; results: Results },
 ): Promise<void> {
   const { parts, seconds } = options
   const database = 'bench_alone'
-  const databaseUrl = await server.create(database, { template: town.template })
+  const databaseUrl = await server.create(database, { template: dataset.template })
   if (parts.has('start')) {
     results.starts = await measureStarts({ ...where, databaseUrl })
     console.log(`start: ready after ${Math.round(results.starts.readyMs)} ms`)
   }
   if (parts.has('overload')) {
     const service = await startService('product', { ...where, databaseUrl })
-    results.overload = await measureOverload(service, town, { databaseUrl, seconds })
+    results.overload = await measureOverload(service, dataset, { databaseUrl, seconds })
     for (const { connections, statuses } of results.overload.floods) {
       const flood = `overload at ${connections}`
       console.log(`${flood}: ${JSON.stringify(statuses)}`)

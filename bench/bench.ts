@@ -5,6 +5,7 @@ import { measureProductAlone } from './alone.ts'
 import { measureBankFiles } from './bank-files.ts'
 import { atEnd, end } from './cleanup.ts'
 import { hasChromium, measureConsole } from './console.ts'
+import { buildDataset } from './dataset.ts'
 import { measureGrowth, nameOf } from './growth.ts'
 import { type Import, measureImports } from './import.ts'
 import { type Options, readOptions } from './options.ts'
@@ -13,7 +14,6 @@ import { findProgram } from './programs.ts'
 import { machineOf, noteFault, type Results, reportOf } from './report.ts'
 import { measureRequestLog } from './request-log.ts'
 import { checkSameness, measureRounds } from './rounds.ts'
-import { buildTown } from './town.ts'
 import { measureWebhooks } from './webhooks.ts'
 import { workloads as allWorkloads } from './workloads.ts'
 
@@ -69,18 +69,18 @@ async function bench(options: Options): Promise<void> {
   if (hasRounds || isAlone || isOnlyCompared || parts.has('request-log')) {
     const startedAt = performance.now()
     const hasHundred = workloads.some(name => allWorkloads[name].isOfHundred)
-    const town = await buildTown(server, { folder, productDir, members: isQuick ? 10_000 : 100_000, hasHundred })
+    const dataset = await buildDataset(server, { folder, productDir, members: isQuick ? 10_000 : 100_000, hasHundred })
     const others = hasHundred ? ', and as many of a hundred others' : ''
     const tookS = Math.round((performance.now() - startedAt) / 1_000)
-    console.log(`seeded ${town.one.members} members of one partner${others} in ${tookS} s`)
-    if (isOnlyCompared) await checkSameness({ server, town, where, options, results })
-    if (hasRounds) await measureRounds({ server, town, where, options, results })
-    if (isAlone) await measureProductAlone(server, town, { where, options, results })
+    console.log(`seeded ${dataset.one.members} members of one partner${others} in ${tookS} s`)
+    if (isOnlyCompared) await checkSameness({ server, dataset, where, options, results })
+    if (hasRounds) await measureRounds({ server, dataset, where, options, results })
+    if (isAlone) await measureProductAlone(server, dataset, { where, options, results })
     if (parts.has('request-log')) {
-      results.logCosts = await measureRequestLog(server, town, { where, options })
+      results.logCosts = await measureRequestLog(server, dataset, { where, options })
       for (const { workload, fault } of results.logCosts) noteFault(results, `request log, ${workload}`, fault)
     }
-    await server.drop(town.template)
+    await server.drop(dataset.template)
   }
   if (parts.has('import')) {
     const imported = (figures: Import) => {

@@ -16,7 +16,7 @@ const database = 'bench_console'
 // Enough for pages of lists that are full.
 const members = 1_000
 const intents = 5_000
-// What a reader in the next town waits for each answer.
+// What a reader in a nearby town waits for each answer.
 const networks = { 'this machine': 0, '50 ms away': 50 } as const
 type Network = keyof typeof networks
 const restMs = 150

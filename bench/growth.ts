@@ -2,11 +2,11 @@ import { statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type Figures, firstIntentToComplete, measure, type Stand } from './cells.ts'
+import { writeKeys } from './dataset.ts'
 import type { Options } from './options.ts'
 import { type Server, withClient } from './postgres.ts'
 import { type Employer, seedEmployer, settle } from './seed.ts'
 import { operate, startService, type Where } from './service.ts'
-import { writeKeys } from './town.ts'
 import { workloads } from './workloads.ts'
 
 /** How much is there before the measurement. */

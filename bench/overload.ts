@@ -1,10 +1,10 @@
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Dataset } from './dataset.ts'
 import { median } from './median.ts'
 import { withClient } from './postgres.ts'
 import { rssMbOf } from './processes.ts'
 import type { Service } from './service.ts'
-import type { Town } from './town.ts'
 import { type Load, type LoadFigures, type Statuses, sendAndCount, sendLoad } from './wrk.ts'
 
 export type Overload = {
@@ -41,10 +41,10 @@ const windowMs = 100
 /** Overloads the product, and checks its answers and its recovery. */
 export async function measureOverload(
   service: Service,
-  town: Town,
+  dataset: Dataset,
   { databaseUrl, seconds }: { databaseUrl: string; seconds: number },
 ): Promise<Overload> {
-  const { one, keysOfOne } = town
+  const { one, keysOfOne } = dataset
   const load: Load = {
     ...{ requests: 'intent', keysFile: keysOfOne, firstIntent: 0 },
     ...{ firstMember: one.firstMember, membersPerKey: one.members },
@@ -58,23 +58,23 @@ export async function measureOverload(
   }
   const floods: Flood[] = []
   for (const connections of floodConnections) {
-    const before = medianOf(await sample(address, town, { seconds: 1 }))
+    const before = medianOf(await sample(address, dataset, { seconds: 1 }))
     const flood = await sendAndCount(address, load, { connections, seconds: Math.max(seconds, floodSecondsMin) })
-    const recovery = { beforeMs: before, afterMs: await recoveryMs(address, town, before) }
+    const recovery = { beforeMs: before, afterMs: await recoveryMs(address, dataset, before) }
     floods.push({
       ...{ ...flood, connections, recovery, rssMb: rssMbOf(pid) },
       offered: flood.perSecond / capacity,
       waitMs: (1_000 * connections) / flood.perSecond,
     })
   }
-  return { capacity, floods, limited: await measureLimit(address, load, town, { databaseUrl, seconds, capacity }) }
+  return { capacity, floods, limited: await measureLimit(address, load, dataset, { databaseUrl, seconds, capacity }) }
 }
 
 /** The same load on a partner that may send a tenth of what the service can do. */
 async function measureLimit(
   address: string,
   load: Load,
-  { one }: Town,
+  { one }: Dataset,
   { databaseUrl, seconds, capacity }: { databaseUrl: string; seconds: number; capacity: number },
 ): Promise<Overload['limited']> {
   const requestsPerSecond = Math.ceil(capacity / 10)
@@ -94,8 +94,8 @@ async function measureLimit(
 }
 
 /** From now until the answers of 100 ms are again about as fast as before, and all of them what they should be. */
-async function recoveryMs(address: string, town: Town, beforeMs: number): Promise<number | undefined> {
-  const samples = await sample(address, town, { seconds: recoverySecondsMax })
+async function recoveryMs(address: string, dataset: Dataset, beforeMs: number): Promise<number | undefined> {
+  const samples = await sample(address, dataset, { seconds: recoverySecondsMax })
   for (let from = 0; from < recoverySecondsMax * 1_000; from += windowMs) {
     const window = samples.filter(({ endMs }) => endMs >= from && endMs < from + windowMs)
     const isRight = window.length > 0 && window.every(({ status }) => status === 201)
@@ -107,7 +107,7 @@ async function recoveryMs(address: string, town: Town, beforeMs: number): Promis
 type Sample = { endMs: number; ms: number; status: number }
 
 /** Creates intents over 8 connections, one after the other on each. */
-async function sample(address: string, { one }: Town, { seconds }: { seconds: number }): Promise<Sample[]> {
+async function sample(address: string, { one }: Dataset, { seconds }: { seconds: number }): Promise<Sample[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 8 })
   const headers = { 'x-api-key': one.key, 'content-type': 'application/json' }
   const ask = () =>

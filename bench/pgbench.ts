@@ -2,12 +2,12 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { postgresCpuMs, type Stand } from './cells.ts'
+import type { Dataset } from './dataset.ts'
 import type { Server } from './postgres.ts'
 import { cpuMsOfEndedChildren } from './processes.ts'
 import { findProgram } from './programs.ts'
 import { requireSameRows } from './sameness.ts'
 import { settle } from './seed.ts'
-import type { Town } from './town.ts'
 
 export const statements = ['intent', 'intent-key'] as const
 export type Statement = (typeof statements)[number]
@@ -32,18 +32,18 @@ const clientCounts = [1, 2, 4, 8, 16, 32, 64]
  */
 export async function measureStatement(
   server: Server,
-  town: Town,
+  dataset: Dataset,
   { statement, seconds, product }: { statement: Statement; seconds: number; product: Stand },
 ): Promise<Point[]> {
-  const url = await server.create(database, { template: town.template })
+  const url = await server.create(database, { template: dataset.template })
   try {
-    await requireSameStatement(url, town, { statement, product })
-    await run(url, town, { statement, clients: 8, seconds: 1 })
+    await requireSameStatement(url, dataset, { statement, product })
+    await run(url, dataset, { statement, clients: 8, seconds: 1 })
     const points: Point[] = []
     for (const clients of clientCounts) {
       await settle(url)
       const cpuBefore = { postgres: postgresCpuMs(server), load: cpuMsOfEndedChildren() }
-      const { statements, ...point } = await run(url, town, { statement, clients, seconds })
+      const { statements, ...point } = await run(url, dataset, { statement, clients, seconds })
       points.push({
         ...{ clients, ...point },
         postgresCpuMs: (postgresCpuMs(server) - cpuBefore.postgres) / statements,
@@ -59,12 +59,12 @@ export async function measureStatement(
 /** @throws when the statement does not write the rows that the product writes */
 export async function compareStatement(
   server: Server,
-  town: Town,
+  dataset: Dataset,
   compared: { statement: Statement; product: Stand },
 ): Promise<void> {
-  const url = await server.create(database, { template: town.template })
+  const url = await server.create(database, { template: dataset.template })
   try {
-    await requireSameStatement(url, town, compared)
+    await requireSameStatement(url, dataset, compared)
   } finally {
     await server.drop(database)
   }
@@ -72,18 +72,18 @@ export async function compareStatement(
 
 async function requireSameStatement(
   url: string,
-  town: Town,
+  dataset: Dataset,
   { statement, product }: { statement: Statement; product: Stand },
 ): Promise<void> {
-  await requireSameRows(town, product, {
+  await requireSameRows(dataset, product, {
     ...{ statement, databaseUrl: url },
-    execute: () => run(url, town, { statement, clients: 1, once: true }),
+    execute: () => run(url, dataset, { statement, clients: 1, once: true }),
   })
 }
 
 async function run(
   url: string,
-  { one }: Town,
+  { one }: Dataset,
   { statement, clients, ...length }: { statement: Statement; clients: number } & ({ seconds: number } | { once: true }),
 ) {
   const program = findProgram('pgbench')

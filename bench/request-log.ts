@@ -1,10 +1,10 @@
 import { type Figures, firstIntentToComplete, measure, type Stand } from './cells.ts'
+import { type Dataset, loadOf } from './dataset.ts'
 import { median } from './median.ts'
 import type { Options } from './options.ts'
 import type { Server } from './postgres.ts'
 import { warmUp } from './rounds.ts'
 import { startService, type Where } from './service.ts'
-import { loadOf, type Town } from './town.ts'
 import { type WorkloadName, workloads } from './workloads.ts'
 
 /** The cost of the request log for one workload: medians of neighbouring measurements' ratios, with it over without it. */
@@ -14,21 +14,21 @@ const asked: WorkloadName[] = ['intent', 'complete-key', 'mixed']
 // Enough to keep both cores busy.
 const connections = 64
 
-/** Measures the product with the request log on and off, in turns, each on a fresh copy of the town. */
+/** Measures the product with the request log on and off, in turns, each on a fresh copy of the dataset. */
 export async function measureRequestLog(
   server: Server,
-  town: Town,
+  dataset: Dataset,
   { where, options }: { where: Omit<Where, 'databaseUrl'>; options: Options },
 ): Promise<LogCost[]> {
   const pairs = asked.map(workload => ({ workload, on: [] as Figures[], off: [] as Figures[] }))
   for (let round = 1; round <= options.rounds; round++) {
     const stands = { on: await openStand('on'), off: await openStand('off') }
-    for (const stand of [stands.on, stands.off]) await warmUp(stand, { town, completes: true })
+    for (const stand of [stands.on, stands.off]) await warmUp(stand, { dataset, completes: true })
     for (const pair of pairs) {
       const { workload } = pair
       // Each comes first once: by then the code of this workload has run less.
       for (const log of ['on', 'off', 'off', 'on'] as const) {
-        const load = loadOf(workloads[workload], town)
+        const load = loadOf(workloads[workload], dataset)
         const { seconds } = options
         const figures = await measure(server, stands[log], {
           workload: workloads[workload],
@@ -63,10 +63,10 @@ export async function measureRequestLog(
   })
 
   async function openStand(log: 'on' | 'off'): Promise<Stand> {
-    const databaseUrl = await server.create(databaseOf(log), { template: town.template })
+    const databaseUrl = await server.create(databaseOf(log), { template: dataset.template })
     const settings = { MIDMONTH_REQUEST_LOG: log }
     const service = await startService('product', { ...where, databaseUrl, settings })
-    return { service, databaseUrl, employer: town.one, nextIntent: firstIntentToComplete }
+    return { service, databaseUrl, employer: dataset.one, nextIntent: firstIntentToComplete }
   }
 }
 

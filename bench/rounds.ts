@@ -1,4 +1,5 @@
 import { firstIntentToComplete, measure, preparePending, type Stand } from './cells.ts'
+import { type Dataset, loadOf } from './dataset.ts'
 import type { Options } from './options.ts'
 import { compareStatement, measureStatement, type Statement, statements } from './pgbench.ts'
 import type { Server } from './postgres.ts'
@@ -6,22 +7,21 @@ import { findProgram } from './programs.ts'
 import { noteFault, type Results } from './report.ts'
 import { requireSameness } from './sameness.ts'
 import { operate, type Side, startService, type Where } from './service.ts'
-import { loadOf, type Town } from './town.ts'
 import { type WorkloadName, workloads } from './workloads.ts'
 import { sendLoad } from './wrk.ts'
 
-type Run = { server: Server; town: Town; where: Omit<Where, 'databaseUrl'>; options: Options; results: Results }
+type Run = { server: Server; dataset: Dataset; where: Omit<Where, 'databaseUrl'>; options: Options; results: Results }
 
 /** Compares what the typical service and the statements for pgbench do with what the product does, without taking times. */
 export async function checkSameness(run: Run): Promise<void> {
-  const { server, town } = run
+  const { server, dataset } = run
   const stands = [await openStand(run, 'product'), await openStand(run, 'typical')] as const
-  await requireSameness(town, stands)
+  await requireSameness(dataset, stands)
   console.log('the typical service does what the product does')
   if (findProgram('pgbench') === undefined) console.log('skipped the statements for pgbench, which is not installed')
   else {
     for (const statement of statements) {
-      await compareStatement(server, town, { statement, product: stands[0] })
+      await compareStatement(server, dataset, { statement, product: stands[0] })
       console.log(`${statement}.sql does what the product does`)
     }
   }
@@ -35,13 +35,13 @@ export async function measureRounds(run: Run): Promise<void> {
   for (let round = 1; round <= run.options.rounds; round++) await measureRound(run, round)
 }
 
-/** The two services in turns, each on a fresh copy of the town; PostgreSQL alone as soon as its counterpart is done. */
+/** The two services in turns, each on a fresh copy of the dataset; PostgreSQL alone as soon as its counterpart is done. */
 async function measureRound(run: Run, round: number): Promise<void> {
-  const { server, town, options } = run
+  const { server, dataset, options } = run
   const stands = [await openStand(run, 'product'), await openStand(run, 'typical')] as const
-  if (round === 1) await requireSameness(town, stands)
+  if (round === 1) await requireSameness(dataset, stands)
   const completes = options.workloads.some(name => workloads[name].completing > 0)
-  for (const stand of stands) await warmUp(stand, { town, completes })
+  for (const stand of stands) await warmUp(stand, { dataset, completes })
   // The second one may find the machine still busy with the first one's work.
   const turns = round % 2 === 1 ? stands : stands.toReversed()
   const alone = new Set(options.parts.has('pgbench') ? statements : [])
@@ -66,17 +66,20 @@ async function measureRound(run: Run, round: number): Promise<void> {
  * the product's is still interpreted after seconds in which the typical service's has been compiled; few connections make many
  * small batches.
  */
-export async function warmUp(stand: Stand, { town, completes }: { town: Town; completes: boolean }): Promise<void> {
+export async function warmUp(
+  stand: Stand,
+  { dataset, completes }: { dataset: Dataset; completes: boolean },
+): Promise<void> {
   const { address } = stand.service
   const seconds = 2
-  const intents = { ...loadOf(workloads.intent, town), firstIntent: 0 }
+  const intents = { ...loadOf(workloads.intent, dataset), firstIntent: 0 }
   await sendLoad(address, intents, { connections: 64, seconds })
   await sendLoad(address, intents, { connections: 4, seconds })
   if (!completes) return
   const firstIntent = await preparePending(stand, workloads.complete, pendingMax)
   await sendLoad(
     address,
-    { ...loadOf(workloads.complete, town), firstIntent },
+    { ...loadOf(workloads.complete, dataset), firstIntent },
     { connections: 4, seconds: 2 * seconds },
   )
 }
@@ -84,21 +87,21 @@ export async function warmUp(stand: Stand, { town, completes }: { town: Town; co
 // More than a service completes over four connections in four seconds.
 const pendingMax = 16_000
 
-async function openStand({ server, town, where }: Run, side: Side): Promise<Stand> {
-  const databaseUrl = await server.create(databaseOf(side), { template: town.template })
+async function openStand({ server, dataset, where }: Run, side: Side): Promise<Stand> {
+  const databaseUrl = await server.create(databaseOf(side), { template: dataset.template })
   const service = await startService(side, { ...where, databaseUrl })
-  return { service, databaseUrl, employer: town.one, nextIntent: firstIntentToComplete }
+  return { service, databaseUrl, employer: dataset.one, nextIntent: firstIntentToComplete }
 }
 
 async function measureCell(
-  { server, town, options, results }: Run,
+  { server, dataset, options, results }: Run,
   stand: Stand,
   { workload, connections, round }: { workload: WorkloadName; connections: number; round: number },
 ): Promise<void> {
   const { side } = stand.service
   const figures = await measure(server, stand, {
     ...{ workload: workloads[workload], connections, seconds: options.seconds },
-    load: loadOf(workloads[workload], town),
+    load: loadOf(workloads[workload], dataset),
   })
   results.cells.push({ workload, connections, side, round, ...figures })
   const cell = `round ${round}, ${workload} at ${connections}, ${side}`
@@ -110,11 +113,11 @@ async function measureCell(
 }
 
 async function measureAlone(
-  { server, town, options, results }: Run,
+  { server, dataset, options, results }: Run,
   product: Stand,
   { statement, round }: { statement: Statement; round: number },
 ): Promise<void> {
-  const points = await measureStatement(server, town, { statement, seconds: options.seconds, product })
+  const points = await measureStatement(server, dataset, { statement, seconds: options.seconds, product })
   results.points[statement] = [...(results.points[statement] ?? []), points]
   for (const { clients, perSecond, failed } of points) {
     const point = `round ${round}, pgbench ${statement} at ${clients}`

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
 import type { Stand } from './cells.ts'
+import type { Dataset } from './dataset.ts'
 import { withClient } from './postgres.ts'
-import type { Town } from './town.ts'
 
 /** One request of each kind that is measured, and one that is refused. Those with a key are sent twice. */
-function requestsTo({ one, firstPending }: Town): Request[] {
+function requestsTo({ one, firstPending }: Dataset): Request[] {
   const memberId = idOf('mem', one.firstMember)
   const intent = { memberId, amount: { amount: 5_000, currency: 'GBP' } }
   const post = { method: 'POST', path: '/v1/pay/withdrawals/intent' }
@@ -34,8 +34,8 @@ type Request = { method: string; path: string; body?: object; key?: string }
  * Sends the same requests to both services, and compares the answers and the rows that they leave.
  * @throws when they differ: what does not do the same work cannot be compared
  */
-export async function requireSameness(town: Town, [product, typical]: readonly [Stand, Stand]): Promise<void> {
-  for (const request of requestsTo(town)) {
+export async function requireSameness(dataset: Dataset, [product, typical]: readonly [Stand, Stand]): Promise<void> {
+  for (const request of requestsTo(dataset)) {
     const [ours, theirs] = [await effectOf(request, product), await effectOf(request, typical)]
     requireEqual(theirs, ours, `${request.method} ${request.path} of the typical service`)
   }
@@ -46,11 +46,11 @@ export async function requireSameness(town: Town, [product, typical]: readonly [
  * @throws when they differ
  */
 export async function requireSameRows(
-  town: Town,
+  dataset: Dataset,
   product: Stand,
   { statement, databaseUrl, execute }: { statement: string; databaseUrl: string; execute: () => Promise<unknown> },
 ): Promise<void> {
-  const [intent] = requestsTo(town)
+  const [intent] = requestsTo(dataset)
   if (intent === undefined) throw new Error('There is no request to compare with')
   const request = statement === 'intent-key' ? { ...intent, key: 'bench-statement' } : intent
   const { written: ours } = await effectOf(request, product)

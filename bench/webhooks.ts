@@ -5,12 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { newId } from '../src/ids.ts'
 import { atEnd } from './cleanup.ts'
+import { writeKeys } from './dataset.ts'
 import { median } from './median.ts'
 import { type Server, withClient } from './postgres.ts'
 import { cpuMsOf } from './processes.ts'
 import { type Employer, seedEmployers, settle } from './seed.ts'
 import { operate, type Service, startService, type Where } from './service.ts'
-import { writeKeys } from './town.ts'
 import { type Load, sendLoad } from './wrk.ts'
 
 /** What webhooks can do, and what they cost. The receiver runs in this process, on the same cores. */

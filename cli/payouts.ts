@@ -101,7 +101,7 @@ payoutsCommand
   .addHelpText('after', examples('payouts show bat_…', 'payouts show bat_… --payments 1000'))
   .action(async (batchId: string, { json, payments: take }: { json?: boolean; payments: number }) => {
     const { batch, approved, proposal, payments, timeZone } = await withTransaction(async (tx, settings) => {
-      const batch = await batches.require(tx, batchId)
+      const batch = await batches.get(tx, batchId)
       return {
         ...{ batch, timeZone: await zoneOf(settings, batch.rail) },
         approved: await approvals.listApprovals(tx, batchId),
@@ -192,12 +192,12 @@ payoutsCommand
     const person = personOf(as)
     const now = systemClock()
     const { batch, done } = await withTransaction(async (tx, settings) => {
-      const rail = await findRail(settings, (await batches.require(tx, batchId)).rail)
+      const rail = await findRail(settings, (await batches.get(tx, batchId)).rail)
       const by = { person, login: loginOf(), mayShareLogin: settings.MIDMONTH_APPROVAL_LOGINS === 'any' }
       const done = await closeEarly(tx, { rail, batchId, by, note, now })
       const details = { person, note, ...(done === 'closed' ? {} : { isProposed: true }) }
       await recordOnBatch(tx, { action: 'payout_batch.close', batchId, details, now })
-      return { batch: await batches.require(tx, batchId), done }
+      return { batch: await batches.get(tx, batchId), done }
     })
     printResult(
       { json },
@@ -249,7 +249,7 @@ payoutsCommand
       // A repeat too, as such: names are free by command, and another spelling of one may be an attempt to count twice.
       const details = { person, ...(hasChanged ? {} : { isRepeated: true }) }
       await recordOnBatch(tx, { action: 'payout_batch.approve', batchId, details, now })
-      return { batch: await batches.require(tx, batchId), approvalCount }
+      return { batch: await batches.get(tx, batchId), approvalCount }
     })
     printResult(
       { json },
@@ -312,7 +312,7 @@ for (const { verb, held, action, description } of [
       const batch = await withTransaction(async tx => {
         const hasChanged = await unsentBatches.setHeld(tx, { batchId, held })
         if (hasChanged) await recordOnBatch(tx, { action, batchId, details: { person: personOf(as), reason }, now })
-        return await batches.require(tx, batchId)
+        return await batches.get(tx, batchId)
       })
       printResult({ json }, { value: onWire(batch), text: () => `${batchId} is ${stateInWords(batch)}.` })
     })
@@ -450,7 +450,7 @@ payoutsCommand
     const { folder, firstFileNotSent: isFirstUnsent = false, again: isAgain = false, as, json } = options
     const now = systemClock()
     const written = await withDatabase(async (db, settings) => {
-      const rail = await findRail(settings, (await batches.require(db, batchId)).rail)
+      const rail = await findRail(settings, (await batches.get(db, batchId)).rail)
       const record = async (tx: Tx, { sha256 }: { sha256: string }) => {
         const words = { ...(isFirstUnsent ? { firstFileNotSent: true } : {}), ...(isAgain ? { again: true } : {}) }
         const details = { person: personOf(as), sha256, ...words }
@@ -467,7 +467,7 @@ payoutsCommand
           `The file has left already: ${copies.inWords(sent)}. If the bank gets it twice, it may pay all members twice; add --again only if the bank does not have it`,
         )
       if (await railHolds.isHeld(db, rail.name)) throw new Error(`The rail ${rail.name} is held; release it first`)
-      const state = stateInWords(await batches.require(db, batchId))
+      const state = stateInWords(await batches.get(db, batchId))
       throw new Error(`The batch is ${state}; only an approved one can be exported`)
     })
     printResult(

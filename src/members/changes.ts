@@ -70,7 +70,7 @@ export async function decideAll(
   const state = await loadState(tx, { partner, commands, now })
   return await mapInSlices(commands, command => {
     const decision = decide(command, state)
-    if (!areIndependent && !(decision instanceof Problem)) assume(state, decision)
+    if (!areIndependent && !(decision instanceof Problem)) recordDecision(state, decision)
     return decision
   })
 }
@@ -204,7 +204,7 @@ async function loadState(
     ...{ tierCurrencies, tierNames: [...tierCurrencies.keys()] },
     ...{ members: new Map(), emailHolders: new Map(), workerIdHolders: new Map() },
   }
-  for (const row of [...found, ...holders]) enter(state, toMember(row, row.id))
+  for (const row of [...found, ...holders]) addMember(state, toMember(row, row.id))
   const movers = commands.flatMap(command => {
     const member = state.members.get(command.memberId)
     const tier = wantedBy(command)?.tier
@@ -315,16 +315,16 @@ function factsFor(
   }
 }
 
-function assume(state: MemberState, { before, after }: Decision): void {
+function recordDecision(state: MemberState, { before, after }: Decision): void {
   if (before !== undefined) {
     const email = before.email.toLowerCase()
     if (state.emailHolders.get(email) === before.id) state.emailHolders.delete(email)
     if (before.workerId !== null) state.workerIdHolders.delete(before.workerId)
   }
-  enter(state, after)
+  addMember(state, after)
 }
 
-function enter({ members, emailHolders, workerIdHolders }: MemberState, member: Member): void {
+function addMember({ members, emailHolders, workerIdHolders }: MemberState, member: Member): void {
   members.set(member.id, member)
   if (member.status !== 'inactive') emailHolders.set(member.email.toLowerCase(), member.id)
   if (member.workerId !== null) workerIdHolders.set(member.workerId, member.id)

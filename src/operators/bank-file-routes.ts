@@ -47,12 +47,12 @@ export function bankFileRoutes(
     async (request, reply) => {
       const { batchId } = request.params
       return await withIdempotency(db, request, reply, async tx => {
-        const before = await batches.require(tx, batchId)
+        const before = await batches.get(tx, batchId)
         const rail = railOf(before.rail)
         requireByHand(rail)
         if (before.sentAt !== null) await fileOf(tx, { rail, batchId })
         const exported = before.sentAt === null ? await markExported(tx, { rail, batchId, now: now() }) : undefined
-        const { fileName, fileSha256, valueDate, sentAt } = await batches.require(tx, batchId)
+        const { fileName, fileSha256, valueDate, sentAt } = await batches.get(tx, batchId)
         if (sentAt === null || fileName === null || fileSha256 === null)
           throw problem('Conflict', 'Only an approved batch that is not held can be exported')
         const details = { person: operatorOf(request).person, sha256: fileSha256 }
@@ -92,7 +92,7 @@ export function bankFileRoutes(
     },
     async (request, reply) => {
       const { batchId } = request.params
-      const rail = railOf((await batches.require(db, batchId)).rail)
+      const rail = railOf((await batches.get(db, batchId)).rail)
       const { again: isAgain = false } = request.query
       const { name, sha256, parts } = await fileOf(db, { rail, batchId })
       const { person } = operatorOf(request)

@@ -120,7 +120,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
         const { batchId } = request.params
         const { after = '' } = request.query
         const { take } = pageOf(request.query)
-        const { currency } = await batches.require(reader, batchId)
+        const { currency } = await batches.get(reader, batchId)
         const found = await batches.listPayments(reader, { batchId, after, take: take + 1 })
         const { rows, hasMore } = cutPage(found, { take })
         const payments = rows.map(({ amount, removedAt, ...payment }) => ({
@@ -182,7 +182,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
         const { batchId } = request.params
         const { note } = request.body
         const { kind, person } = operatorOf(request)
-        const rail = railNamed(fileRails, (await batches.require(tx, batchId)).rail)
+        const rail = railNamed(fileRails, (await batches.get(tx, batchId)).rail)
         const by = { person, isKey: kind === 'operator_key' }
         const done = await closeEarly(tx, { rail, batchId, by, note, now: request.now })
         const details = { person, note, ...(done === 'closed' ? {} : { isProposed: true }) }
@@ -255,7 +255,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
 }
 
 async function viewOf(db: Reader, { batchId, fileRails }: { batchId: string } & Pick<RailsOfOperators, 'fileRails'>) {
-  const batch = await batches.require(db, batchId)
+  const batch = await batches.get(db, batchId)
   const approved = await approvals.listApprovals(db, batchId)
   const [proposal] = await listProposals(db, [batchId])
   return {

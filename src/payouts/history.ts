@@ -67,7 +67,7 @@ export async function readHistory(db: Reader, wanted: string): Promise<PaymentHi
   if (row === undefined) throw problem('NotFound', `There is no payment ${wanted}`)
   const { batchId, ...payment } = row
   const { rail, reference } = payment
-  const batch = batchId === null ? null : await batches.require(db, batchId)
+  const batch = batchId === null ? null : await batches.get(db, batchId)
   const references = [reference, ...(batch === null ? [] : [batch.messageId])]
   return {
     ...payment,

@@ -10,7 +10,7 @@ import { lowestAmount, type Tier } from '../tiers/rules.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { complete } from '../withdrawals/completions.ts'
 import * as intents from '../withdrawals/intents.ts'
-import type { Fixture, Made } from './test-values.ts'
+import type { CreatedFixture, Fixture } from './test-values.ts'
 
 // An account whose modulus check cannot be done, and an IBAN that passes its check.
 const ukAccount = { accountHolder: 'Sam Okafor', sortCode: '000001', accountNumber: '12345678' }
@@ -41,7 +41,7 @@ export async function createFixture(
     now,
     clockOffsetMs,
   }: { partner: Partner; tier: Tier; sealer: Sealer; now: Date; clockOffsetMs: number },
-): Promise<Made> {
+): Promise<CreatedFixture> {
   const email = `test-value-${randomBytes(6).toString('hex')}@example.com`
   const partnerId = partner.id
   const account = tier.currency === 'GBP' ? ukAccount : iban

@@ -13,10 +13,10 @@ import type { Clock } from '../time.ts'
 import { type Due, type DueKind, dueKinds, type NextKind, readDue, staysDue } from './due.ts'
 
 /** Work that fell due while a clock was moving: the first and the last time, and how often. */
-type Ran = { due: DueKind; from: Date; to: Date; count: number }
+type DueSummary = { due: DueKind; from: Date; to: Date; count: number }
 
 /** A move of a partner's clock. While it is not complete, any process may go on with it. */
-export type Move = { id: string; startsAt: Date; target: Date; ran: Ran[]; isComplete: boolean }
+export type Move = { id: string; startsAt: Date; target: Date; ran: DueSummary[]; isComplete: boolean }
 
 const limits = {
   // A step takes milliseconds; closing a large cycle or a call that a silent bank does not answer takes seconds. A step that
@@ -158,8 +158,8 @@ export async function find(db: Reader, { partnerId, moveId }: MoveKey): Promise<
   return rows[0] && toMove(rows[0])
 }
 
-type Row = { id: string; startsAt: Date; target: Date; ran: StoredRan[]; endedAt: Date | null }
-type StoredRan = { due: DueKind; from: string; to: string; count: number }
+type Row = { id: string; startsAt: Date; target: Date; ran: StoredDueSummary[]; endedAt: Date | null }
+type StoredDueSummary = { due: DueKind; from: string; to: string; count: number }
 
 function toMove({ id, startsAt, target, ran, endedAt }: Row): Move {
   const entries = ran.map(each => ({ ...each, from: new Date(each.from), to: new Date(each.to) }))
@@ -299,7 +299,7 @@ function signatureOf(due: Due[]): string {
   return due.map(({ kind, count, workLeft }) => `${kind} ${count} ${workLeft}`).join()
 }
 
-function added(ran: Ran[], found: Due[], at: Date): Ran[] {
+function added(ran: DueSummary[], found: Due[], at: Date): DueSummary[] {
   const entries = [...ran]
   for (const { kind, count } of found) {
     const last = entries.at(-1)
@@ -309,7 +309,7 @@ function added(ran: Ran[], found: Due[], at: Date): Ran[] {
   return entries
 }
 
-type Lease = { holder: string; startsAt: Date; target: Date; ran: Ran[]; offsetMs: number | null }
+type Lease = { holder: string; startsAt: Date; target: Date; ran: DueSummary[]; offsetMs: number | null }
 
 async function acquire(tx: Tx, { partnerId, moveId }: MoveKey): Promise<Lease | undefined> {
   const holder = randomUUID()
@@ -328,7 +328,7 @@ async function acquire(tx: Tx, { partnerId, moveId }: MoveKey): Promise<Lease | 
 // Also extends the lease.
 async function record(
   tx: Tx,
-  { partnerId, moveId, lease, ran, isThere }: MoveKey & { lease: Lease; ran: Ran[]; isThere: boolean },
+  { partnerId, moveId, lease, ran, isThere }: MoveKey & { lease: Lease; ran: DueSummary[]; isThere: boolean },
 ): Promise<boolean> {
   const { numAffectedRows } = await sql`
     update sandbox_clock_moves

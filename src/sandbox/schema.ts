@@ -23,7 +23,7 @@ export const ClockMove = Type.Object(
 )
 export type ClockMove = Static<typeof ClockMove>
 
-const Ran = Type.Object(
+const DueSummary = Type.Object(
   {
     due: Type.Enum(Object.keys(dueKinds) as (keyof typeof dueKinds)[], {
       type: 'string',
@@ -47,7 +47,7 @@ export const SandboxClock = Type.Object(
         {
           from: Instant,
           to: Instant,
-          ran: Type.Array(Ran, {
+          ran: Type.Array(DueSummary, {
             description:
               'The work that fell due on the way and was done, in order. Work of one kind in a row is one entry with the first and the last time; at most 1,000 entries.',
           }),

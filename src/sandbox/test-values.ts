@@ -45,13 +45,13 @@ type ProvokingRequest = {
 }
 
 /** @property id of the fixture; for a member that has to be named, `email` is the member's */
-export type Made = { id: string; email: string }
+export type CreatedFixture = { id: string; email: string }
 
 type Row = {
   reaches: Reaches
   needs: Fixture
   note: string
-  request: (made: Made, tier: Tier) => ProvokingRequest
+  request: (fixture: CreatedFixture, tier: Tier) => ProvokingRequest
 }
 
 const intents = '/v1/pay/withdrawals/intent'

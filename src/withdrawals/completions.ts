@@ -85,7 +85,7 @@ export async function completeAll(
   const plain = commands.map((_, index) => {
     const intent = held[index]
     if (known[index] !== undefined) return known[index]
-    if (typeof intent === 'object') return earlier.get(intent.id) ?? decided.get(intent.id) ?? fail(intent)
+    if (typeof intent === 'object') return earlier.get(intent.id) ?? decided.get(intent.id) ?? throwNoWithdrawal(intent)
     return intent === 'missing' ? intents.intentNotFound() : busy
   })
   const outcomes = commands.some(({ wantsDetails }) => wantsDetails) ? await withDetails(tx, commands, plain) : plain
@@ -146,7 +146,7 @@ function detailsOf({ withdrawalId, command, intent, dueAt, balanceAfter }: NewWi
   }
 }
 
-function fail({ id }: Intent): never {
+function throwNoWithdrawal({ id }: Intent): never {
   throw new Error(`${id} is completed but has no withdrawal`)
 }
 

@@ -6,7 +6,7 @@ import * as ledger from '../ledger/ledger.ts'
 import type { Restrictions } from '../members/restrictions.ts'
 import type { Currency } from '../money.ts'
 import type { Tier } from '../tiers/rules.ts'
-import { standingStatuses } from './lifecycle.ts'
+import { deductedStatuses } from './lifecycle.ts'
 import type { Facts, MemberFacts } from './rules.ts'
 
 /** A member of a partner, and the instant as of which they are asked about. */
@@ -118,7 +118,7 @@ async function readFreeFloats<A extends Asked>(
 type Count = { today: number; inCycle: number }
 
 // Literals, so that the partial index of these states can be used by a generic plan.
-const isStanding = sql`w.status in (${sql.join(standingStatuses.map(status => sql.lit(status)))})`
+const isDeducted = sql`w.status in (${sql.join(deductedStatuses.map(status => sql.lit(status)))})`
 
 /** The standing withdrawals of members whose tier limits their number, counted no further than the limit. */
 async function countWithdrawals<A extends Asked>(
@@ -135,14 +135,14 @@ async function countWithdrawals<A extends Asked>(
            case when a.per_day is null then 0 else (
              select count(*)::integer from (
                select from withdrawals w
-                where w.partner_id = p.id ${onOnePartner('w', limited)} and w.member_id = a.member_id and ${isStanding}
+                where w.partner_id = p.id ${onOnePartner('w', limited)} and w.member_id = a.member_id and ${isDeducted}
                   and w.created_at >= date_trunc('day', a.now at time zone p.time_zone) at time zone p.time_zone
                 order by w.created_at desc, w.id desc limit a.per_day) today
            ) end as today,
            case when a.per_cycle is null then 0 else (
              select count(*)::integer from (
                select from withdrawals w
-                where w.partner_id = p.id ${onOnePartner('w', limited)} and w.member_id = a.member_id and ${isStanding}
+                where w.partner_id = p.id ${onOnePartner('w', limited)} and w.member_id = a.member_id and ${isDeducted}
                   -- Clocks are less than an hour apart: an older withdrawal is of an earlier cycle.
                   and w.pay_cycle_id = c.id and w.created_at >= c.created_at - interval '1 hour'
                 order by w.created_at desc, w.id desc limit a.per_cycle) in_cycle

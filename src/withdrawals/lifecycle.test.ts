@@ -3,9 +3,9 @@ import { startHarness } from '../../test/harness.ts'
 import { sql } from '../database/database.ts'
 import {
   canTransition,
+  deductedStatuses,
   expectedAt,
   returnsFunds,
-  standingStatuses,
   statuses,
   transitionsFor,
   type WithdrawalStatus,
@@ -94,7 +94,7 @@ test.each([
 
 test('the money returns to the member when a withdrawal fails, is returned or is cancelled', () => {
   expect(statuses.filter(returnsFunds)).toEqual(['failed', 'returned', 'cancelled'])
-  expect(statuses.filter(status => !returnsFunds(status))).toEqual(standingStatuses)
+  expect(statuses.filter(status => !returnsFunds(status))).toEqual(deductedStatuses)
 })
 
 test('a sandbox expects the money at the end of the hold; without an estimate from the bank none is promised', () => {

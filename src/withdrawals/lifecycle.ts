@@ -6,7 +6,7 @@ export type WithdrawalStatus = (typeof statuses)[number]
  * The states in which the money has left the member's pay. In the others the member has it back. The published listing
  * has no status, so by default it holds these only, and only these count towards a tier's limits.
  */
-export const standingStatuses = ['held', 'submitted', 'paid'] as const satisfies WithdrawalStatus[]
+export const deductedStatuses = ['held', 'submitted', 'paid'] as const satisfies WithdrawalStatus[]
 
 /** The states that wait for the bank. */
 export const unfinishedStatuses = ['held', 'submitted'] as const satisfies WithdrawalStatus[]

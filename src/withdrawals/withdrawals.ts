@@ -20,9 +20,9 @@ import { transfersOnEntering, transfersOnRecovering } from './bookings.ts'
 import * as intents from './intents.ts'
 import {
   canTransition,
+  deductedStatuses,
   type FinalOutcome,
   returnsFunds,
-  standingStatuses,
   transitionsFor,
   type UnfinishedStatus,
   type WithdrawalStatus,
@@ -127,14 +127,14 @@ export async function claimUnresolved(
   const ofRail = sql`and p.rail = ${rail}`
   const due = await lockDue(tx, { status: 'submitted', now, countMax, scope, ofRail })
   await setClaimed(tx, { due, nextPollAt })
-  return due.map(each => ({ ...toPayout(each), reference: each.reference ?? missing(each) }))
+  return due.map(each => ({ ...toPayout(each), reference: each.reference ?? throwNoReference(each) }))
 }
 
 function referenceOf({ withdrawalId: id }: Omit<Payout, 'reference'>, references: Map<string, string>): string {
-  return references.get(id) ?? missing({ id })
+  return references.get(id) ?? throwNoReference({ id })
 }
 
-function missing({ id }: { id: string }): never {
+function throwNoReference({ id }: { id: string }): never {
   throw new Error(`${id} has no reference`)
 }
 
@@ -624,7 +624,7 @@ function filtered(
   return db
     .selectFrom('withdrawals')
     .where('partnerId', '=', partnerId)
-    .where(hasStatus(statuses ?? standingStatuses))
+    .where(hasStatus(statuses ?? deductedStatuses))
     .where(
       hasMetadata(metadata, {
         partnerId,

@@ -85,7 +85,7 @@ function useKept(submit: string) {
     const name = [session.peek()?.user.id, location.pathname, submit].join(' ')
     const fields = kept.get(name)
     kept.delete(name)
-    if (fields !== undefined) enter(form, fields)
+    if (fields !== undefined) fillIn(form, fields)
     return () => {
       if (!sessionEnded.peek()) return
       const fields = fieldsOf(form)
@@ -96,7 +96,7 @@ function useKept(submit: string) {
   return ref
 }
 
-function enter(form: HTMLFormElement, fields: Fields): void {
+function fillIn(form: HTMLFormElement, fields: Fields): void {
   for (const field of form.querySelectorAll<HTMLInputElement | HTMLSelectElement>('input, select')) {
     const text = fields[field.name]
     if (field instanceof HTMLInputElement && (field.type === 'checkbox' || field.type === 'radio'))

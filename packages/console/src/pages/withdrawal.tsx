@@ -241,7 +241,7 @@ async function eventsOf(resourceId: string): Promise<{ events: Event[] }> {
   return await api.events.list({ resourceId, take: 50 })
 }
 
-type Known = {
+type WithdrawalHistory = {
   explanation: WithdrawalIntentExplanation | undefined
   bookings: MemberStatementLine[]
   requests: LoggedRequest[]
@@ -265,7 +265,7 @@ const meanings = {
 
 function stepsOf(
   withdrawal: WithdrawalDetails,
-  { explanation, bookings, requests, deliveries, payout, cancelledBy }: Known,
+  { explanation, bookings, requests, deliveries, payout, cancelledBy }: WithdrawalHistory,
 ): Step[] {
   const steps: Step[] = []
   for (const request of requests)

@@ -74,7 +74,7 @@ async function batchOf(id: string): Promise<batches.Batch> {
     .select('batchId')
     .where('withdrawalId', '=', id)
     .executeTakeFirstOrThrow()
-  return await batches.require(db, batchId ?? '')
+  return await batches.get(db, batchId ?? '')
 }
 
 const decide = <T>(work: (tx: Parameters<typeof setHeld>[0], now: Date) => Promise<T>) =>

@@ -563,11 +563,11 @@ async function find(db: Reader, batchId: string): Promise<Batch | undefined> {
 /** Locks a batch. @throws Problem `NotFound` */
 export async function lock(tx: Tx, batchId: string): Promise<Batch> {
   await sql`select from payout_batches where id = ${batchId} for update`.execute(tx)
-  return await require(tx, batchId)
+  return await get(tx, batchId)
 }
 
 /** @throws Problem `NotFound` */
-export async function require(db: Reader, batchId: string): Promise<Batch> {
+export async function get(db: Reader, batchId: string): Promise<Batch> {
   const batch = await find(db, batchId)
   if (batch === undefined) throw problem('NotFound', `There is no batch ${batchId}`)
   return batch

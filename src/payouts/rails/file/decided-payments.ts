@@ -71,7 +71,7 @@ export async function end(
   },
 ): Promise<void> {
   const { reference, rail, batchId, isSentAlone } = payout
-  const batch = batchId === null ? undefined : await batches.require(tx, batchId)
+  const batch = batchId === null ? undefined : await batches.get(tx, batchId)
   // An unsent batch would still pay it.
   if (!isSentAlone && (batch === undefined || batch.sentAt === null))
     throw problem('Conflict', `The payment ${reference} has not been sent; take it out of its batch instead`)

@@ -183,7 +183,7 @@ export async function fileOf(
   db: Reader,
   { rail, batchId }: { rail: FileRailSettings; batchId: string },
 ): Promise<SentFile & { parts: () => AsyncIterable<string> }> {
-  const batch = await batches.require(db, batchId)
+  const batch = await batches.get(db, batchId)
   const { fileName: name, fileSha256: sha256 } = batch
   if (name === null || sha256 === null)
     throw problem('Conflict', 'The batch has no file yet; export it once it is approved')

@@ -60,7 +60,7 @@ export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: 
   return rail
 }
 
-type Known = {
+type KnownPayment = {
   reference: string
   amount: bigint
   currency: string
@@ -75,7 +75,7 @@ export async function submit(
   tx: Tx,
   { settings, payments, now }: { settings: FileRailSettings; payments: Payment[]; now: Date },
 ): Promise<Report[]> {
-  const { rows } = await sql<Known>`
+  const { rows } = await sql<KnownPayment>`
     select reference, amount, currency, batch_id, outcome, reason, restriction from payouts
      where rail = ${settings.name} and reference = any(${payments.map(({ reference }) => reference)}::text[])
      order by reference for update`.execute(tx)

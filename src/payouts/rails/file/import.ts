@@ -403,9 +403,9 @@ async function withoutKnown(
   { rail }: Context,
   { head, records }: { head: BankFileHead; records: Keyed[] },
 ): Promise<Keyed[]> {
-  type Known = { entryKey: string; day: Day | null; amount: bigint | null }
+  type SeenRecord = { entryKey: string; day: Day | null; amount: bigint | null }
   const find = async (keys: string[]) => {
-    const { rows } = await sql<Known>`
+    const { rows } = await sql<SeenRecord>`
       select entry_key, booked_on as day, amount from bank_records
        where rail = ${rail.name} and message_id = ${head.messageId} and entry_key = any(${keys}::text[])`.execute(tx)
     return new Map(rows.map(row => [row.entryKey, row]))

@@ -320,7 +320,7 @@ function History({ batch }: { batch: PayoutBatch }) {
   return <Timeline steps={stepsOf(batch, log.value?.entries ?? [])} />
 }
 
-const deeds: Record<string, { verb: string; tone: Step['tone'] }> = {
+const actionLabels: Record<string, { verb: string; tone: Step['tone'] }> = {
   'payout_batch.close': { verb: 'Closed early', tone: 'flow' },
   'payout_batch.withdraw': { verb: 'Proposal to close it withdrawn', tone: 'calm' },
   'payout_batch.hold': { verb: 'Held', tone: 'wait' },
@@ -334,7 +334,7 @@ function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
   const step = (key: string, at: string | null, tone: Step['tone'], title: string): Step[] =>
     at === null ? [] : [{ key, at, tone, title }]
   // A change is recorded once for each partner with payments in the batch.
-  const deedsOnce = new Map(entries.map(entry => [`${entry.at} ${entry.action} ${entry.actor}`, entry]))
+  const entriesOnce = new Map(entries.map(entry => [`${entry.at} ${entry.action} ${entry.actor}`, entry]))
   const steps = [
     ...step('closed', batch.closedAt, 'calm', 'Closed: no payment joins it any longer'),
     ...approvals.map(
@@ -348,17 +348,17 @@ function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
       }),
     ),
     ...step('approved', batch.approvedAt, 'flow', approvedAutomatically ? 'Approved: within the limits' : 'Approved'),
-    ...[...deedsOnce].flatMap(([key, { action, at, actor, details }]): Step[] => {
-      const deed = deeds[action]
-      if (deed === undefined) return []
+    ...[...entriesOnce].flatMap(([key, { action, at, actor, details }]): Step[] => {
+      const label = actionLabels[action]
+      if (label === undefined) return []
       const { reason, note, isProposed } = details as { reason?: unknown; note?: unknown; isProposed?: unknown }
       const title = (
         <>
-          {isProposed === true ? 'Closing proposed' : deed.verb} by <Person who={actor} />
+          {isProposed === true ? 'Closing proposed' : label.verb} by <Person who={actor} />
         </>
       )
       const why = reason ?? note
-      return [{ key, at, tone: deed.tone, title, children: typeof why === 'string' && <p>{why}</p> }]
+      return [{ key, at, tone: label.tone, title, children: typeof why === 'string' && <p>{why}</p> }]
     }),
     ...step('sent', batch.sentAt, 'good', 'Counts as sent to the bank'),
     ...step('acknowledged', batch.acknowledgedAt, 'good', 'The bank has the batch'),

@@ -11,7 +11,7 @@ import type { Load } from './wrk.ts'
  * The employers in the template of every measured database: a big one and, if a workload needs them, a hundred small ones with
  * as many members in all.
  */
-export type Town = {
+export type Dataset = {
   template: string
   one: Employer
   keysOfOne: string
@@ -26,7 +26,7 @@ const template = 'bench_template'
 const partners = 100
 
 /** Seeds the template of all measured databases, so that they start equal. */
-export async function buildTown(
+export async function buildDataset(
   server: Server,
   {
     folder,
@@ -34,7 +34,7 @@ export async function buildTown(
     members,
     hasHundred,
   }: { folder: string; productDir: string; members: number; hasHundred: boolean },
-): Promise<Town> {
+): Promise<Dataset> {
   const url = await server.create(template)
   await operate(['migrate'], { databaseUrl: url, productDir })
   // A plan that is made while a table is empty scans it, and a service in use has no empty tables.
@@ -61,8 +61,8 @@ export async function buildTown(
 }
 
 /** The requests of a workload, and the keys and members they are for. */
-export function loadOf({ requests, isOfHundred, isHot }: Workload, town: Town): Omit<Load, 'firstIntent'> {
-  const { one, keysOfOne, hundred } = town
+export function loadOf({ requests, isOfHundred, isHot }: Workload, dataset: Dataset): Omit<Load, 'firstIntent'> {
+  const { one, keysOfOne, hundred } = dataset
   if (isOfHundred) {
     assert(hundred !== undefined)
     return { requests, ...hundred }

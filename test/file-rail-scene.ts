@@ -109,9 +109,14 @@ export class FileRailScene {
   answer = async (...lines: string[]) => await this.hear([...lines, 'end'].join('\n'))
 
   async hear(text: string): Promise<void> {
+    await this.importText(text)
+    await this.run('read-rail-reports')
+  }
+
+  /** Imports a file of the bank, whose reports are not recorded yet. */
+  async importText(text: string): Promise<void> {
     this.#bank.inbox.set(`answer-${++this.#files}.txt`, text)
     await this.run('read-bank-files')
-    await this.run('read-rail-reports')
   }
 
   open = async () => {

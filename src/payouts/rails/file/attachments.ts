@@ -5,7 +5,7 @@ import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { restrictionOf } from '../reasons.ts'
 import { addRecord } from '../reports.ts'
-import { endUnanswered } from './bank-records.ts'
+import { endUnanswered, isUnpaid } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { byHandPrefix, type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
@@ -78,37 +78,35 @@ async function attachToBatch(
   }: { exception: exceptions.Decided; batchId: string; charge: Charge | undefined; now: Date },
 ): Promise<void> {
   const { messageId, controlTotal, currency } = await batches.lock(tx, batchId)
-  const { rows } = await sql<{ failed: bigint; isBooked: boolean; first: string | null; partners: number }>`
-    select coalesce(sum(p.amount) filter (where p.outcome = 'failed'), 0)::bigint as failed,
+  const { rows } = await sql<{ unpaid: bigint; isBooked: boolean; first: string | null; partners: number }>`
+    select coalesce(sum(p.amount) filter (where ${isUnpaid}), 0)::bigint as unpaid,
            count(distinct p.partner_id)::integer as partners, min(p.partner_id) as first,
            coalesce(bool_or(exists (select from bank_records r
                                      where r.rail = p.rail and r.reference = p.reference and r.booked_on is not null and r.amount < 0)), false)
            or exists (select from bank_records r
                        where r.rail = ${rail} and r.reference = ${messageId} and r.booked_on is not null
-                         and -r.amount = ${controlTotal} - coalesce(sum(p.amount) filter (where p.outcome = 'failed'), 0))
+                         and -r.amount = ${controlTotal} - coalesce(sum(p.amount) filter (where ${isUnpaid}), 0))
            or exists (select from payout_exceptions e
                        where e.rail = ${rail} and e.reference = ${messageId} and e.booked_on is not null
                          and e.decision in ('attach', 'applied')) as is_booked
       from payouts p where p.batch_id = ${batchId} and p.removed_at is null`.execute(tx)
-  const { failed = 0n, isBooked = false, first = null, partners = 0 } = rows[0] ?? {}
+  const { unpaid = 0n, isBooked = false, first = null, partners = 0 } = rows[0] ?? {}
   if (isBooked)
     throw problem('Conflict', `The bank has debited ${messageId} before; write this off, or have the bank give it back`)
-  const excess = -(amount ?? 0n) - (controlTotal - failed)
-  const words = inWords({ amount: excess, currency })
-  if (excess <= 0n || first === null)
+  const excess = -(amount ?? 0n) - (controlTotal - unpaid)
+  const isDeducted = excess < 0n
+  const difference = isDeducted ? -excess : excess
+  const words = inWords({ amount: difference, currency })
+  if (difference === 0n || first === null) throw problem('Conflict', `No payment of ${messageId} explains the debit`)
+  if (charge?.amount.amount !== difference || charge.amount.currency !== currency)
     throw problem(
       'Conflict',
-      `The bank debited less than the payments of ${messageId}; give_back those that it did not make`,
-    )
-  if (charge?.amount.amount !== excess || charge.amount.currency !== currency)
-    throw problem(
-      'Conflict',
-      `The bank debited ${words} more than the payments of ${messageId}; name the charge of ${words}`,
+      `The bank debited ${words} ${isDeducted ? 'less' : 'more'} than the payments of ${messageId}; name the charge of ${words}${isDeducted ? ', or give_back the payments that it did not make' : ''}`,
     )
   if (charge.borneBy === 'partner' && partners > 1)
     throw problem('Conflict', `${messageId} has payments of several partners, so the operator bears the charge`)
   await endUnanswered(tx, { source: { rail, messageId: 'operator', keyPrefix: id }, batchId, outcome: 'paid', now })
-  await bearCharge(tx, { rail, exceptionId: id, partnerId: first, charge, now })
+  await bearCharge(tx, { rail, exceptionId: id, partnerId: first, charge, isDeducted, now })
   await batches.settleAnswered(tx, { rail, now })
 }
 

@@ -1,6 +1,6 @@
 import { sql, type Tx } from '../../../database/database.ts'
 import * as exceptions from '../../exceptions.ts'
-import { endUnanswered } from './bank-records.ts'
+import { endUnanswered, isUnpaid } from './bank-records.ts'
 
 /** For the operator, about the second debit of a batch. */
 export const debitedTwice = 'The bank debited the batch a second time; ask it to give that back'
@@ -32,7 +32,7 @@ export async function matchDebits(
      where e.rail = ${rail} and e.closed_at is null and e.amount < 0
        and (e.kind = 'amount' or (e.kind = 'paid_after_give_back' and b.id = ${recoveredBatchId}))
        and -e.amount = b.control_total - (select coalesce(sum(p.amount), 0) from payouts p
-                                           where p.batch_id = b.id and p.outcome = 'failed' and p.removed_at is null)
+                                           where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)
      order by r.sequence`.execute(tx)
   for (const [batchId, [first, ...others]] of Map.groupBy(rows, row => row.batchId)) {
     if (first === undefined) continue

@@ -4,14 +4,14 @@ import { inWords } from '../../../money.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { restrictionOf } from '../reasons.ts'
 import { attach } from './attachments.ts'
-import { endUnanswered, listWrittenOff } from './bank-records.ts'
+import { endUnanswered, isUnpaid, listWrittenOff } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
 import { bookMovement, bookSettlement } from './float-movements.ts'
 import { refuseIfOurs } from './ignored.ts'
-import { refuseIfNamed } from './named-payments.ts'
+import { isDebited, refuseIfNamed } from './named-payments.ts'
 import { lockRail } from './rail-lock.ts'
 import { recover } from './recoveries.ts'
 import { debitOf, writeOff } from './write-offs.ts'
@@ -210,10 +210,10 @@ async function giveBackSome(
 ): Promise<void> {
   const { messageId, controlTotal, currency } = await batches.lock(tx, batchId)
   const inMoney = (units: bigint) => inWords({ amount: units, currency })
-  const { rows } = await sql<{ failed: bigint }>`
-    select coalesce(sum(amount), 0)::bigint as failed from payouts
-     where batch_id = ${batchId} and outcome = 'failed' and removed_at is null`.execute(tx)
-  const missing = controlTotal - (rows[0]?.failed ?? 0n) + (amount ?? 0n)
+  const { rows } = await sql<{ unpaid: bigint }>`
+    select coalesce(sum(p.amount), 0)::bigint as unpaid from payouts p
+     where p.batch_id = ${batchId} and ${isUnpaid} and p.removed_at is null`.execute(tx)
+  const missing = controlTotal - (rows[0]?.unpaid ?? 0n) + (amount ?? 0n)
   if (kind !== 'amount' || missing <= 0n)
     throw problem('Conflict', `The bank did not debit less than the payments of ${messageId} add up to`)
   const payouts: DecidedPayment[] = []
@@ -259,7 +259,8 @@ async function giveBackBatch(
   await batches.settleAnswered(tx, { rail, now })
 }
 
-/** Refuses to give back a payment that the exception says was paid, or that was paid after the exception had been opened. */
+/** Refuses to give back a payment that the exception says was paid, or that was paid after the exception had been opened. What the
+ * bank has debited comes back with a credit. */
 async function refuseIfPaidSince(
   tx: Tx,
   {
@@ -274,7 +275,7 @@ async function refuseIfPaidSince(
      where rail = ${rail} and reference = ${reference} and outcome is not null
      order by sequence desc limit 1`.execute(tx)
   const isAboutUnpaid = kind === 'blocked' || kind === 'float' || kind === 'duplicate'
-  if (outcome === 'paid' || isAboutUnpaid || rows[0]?.isPaidSince)
+  if (outcome === 'paid' || isAboutUnpaid || rows[0]?.isPaidSince || (await isDebited(tx, reference)))
     throw problem(
       'Conflict',
       `The bank has paid ${reference}, so its money cannot be given back; close the exception with ignore`,

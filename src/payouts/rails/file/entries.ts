@@ -53,15 +53,15 @@ async function bookBatch(
   const isRepeated = isReportedAgain(booked, earlier)
   await keepRecords(tx, context, { head, kept: [{ record, reference, booked }] })
   await batches.recordSignOfCopy(tx, { batchIds: [batch.id], now })
+  // What did not fit is matched again once the bank reports payments as failed, unless it was decided.
+  if (isRepeated) return
   const debit = -amount.amount
   if (debit !== batch.controlTotal - batch.unpaid) {
-    // What did not fit is matched again once the bank reports payments as failed.
-    if (isRepeated) return
     if (isGivenBack(batch) || debit === batch.controlTotal)
       return await openException('paid_after_give_back', debitedAfterGiveBack(batch, debit))
     return await openException('amount', 'The bank booked a batch with another amount than its payments add up to')
   }
-  if (earlier.length > 0 && !isRepeated) return await openException('money_out', debitedTwice)
+  if (earlier.length > 0) return await openException('money_out', debitedTwice)
   const file = { id: context.fileId, line: record.line }
   const source = { rail: rail.name, messageId: head.messageId, keyPrefix: record.key, file }
   await endUnanswered(tx, { source, batchId: batch.id, outcome: 'paid', now })

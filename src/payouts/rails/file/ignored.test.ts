@@ -82,13 +82,14 @@ describe('Money that the bank booked for a payment or batch of ours is not ignor
     expect(await floatSince()).toBe(-27_090)
   })
 
-  test('a debit of less than the payment is written off', async () => {
+  test('a debit of less than the payment is attached with what the bank deducted', async () => {
     const floatSince = await since()
     const { payments } = await scene.sent(5_000)
-    await scene.answer(message(), `paid;${payments[0]?.reference};4900EUR;;E1;2026-03-11`)
+    const { reference = '' } = payments[0] ?? {}
+    await scene.answer(message(), `paid;${reference};4900EUR;;E1;2026-03-11`)
     await expect(decide({ decision: 'ignore' })).rejects.toThrow(refusal)
-    await decide({ decision: 'write_off' })
-    expect(await scene.statusesOf(payments)).toEqual(['submitted'])
+    await decide({ decision: 'attach', reference, charge: charge(100n) })
+    expect(await scene.statusesOf(payments)).toEqual(['paid'])
     expect(await floatSince()).toBe(-4_900)
   })
 

@@ -15,6 +15,7 @@ const canBeIgnored: readonly exceptions.ExceptionKind[] = [
  */
 export async function refuseIfOurs(db: Reader, exception: exceptions.Decided): Promise<void> {
   const { rail, kind, reference, amount, currency, bookedOn } = exception
+  if (kind === 'refused') await refuseIfLagging(db, exception)
   if (amount === null || bookedOn === null || canBeIgnored.includes(kind)) return
   const { rows } = await sql<{ isBatch: boolean }>`
     select false as is_batch from payouts where rail = ${rail} and reference = ${reference} and currency = ${currency}
@@ -29,6 +30,20 @@ export async function refuseIfOurs(db: Reader, exception: exceptions.Decided): P
     'Conflict',
     `${booked} ${reference}, which is ours, and with ignore the money would be in no book; ${fitting(exception, ours)}`,
   )
+}
+
+/** Refuses to drop a report that its withdrawal lacks. */
+async function refuseIfLagging(db: Reader, { withdrawalId, reference, outcome }: exceptions.Decided): Promise<void> {
+  const { rows } = await sql`
+    select from withdrawals w left join payouts p on p.withdrawal_id = w.id and p.partner_id = w.partner_id
+     where w.id = ${withdrawalId} and w.status <> ${outcome} and coalesce(p.outcome, ${outcome}) = ${outcome}`.execute(
+    db,
+  )
+  if (rows.length > 0)
+    throw problem(
+      'Conflict',
+      `The withdrawal of ${reference} is not ${outcome} yet, and its money would stay in no book; put right what the exception names, and the report is recorded with the next reading`,
+    )
 }
 
 function fitting(exception: exceptions.Decided, { isBatch }: { isBatch: boolean }): string {

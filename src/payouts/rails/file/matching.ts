@@ -46,7 +46,8 @@ export function match(payout: KnownPayout | undefined, { state, amount, booking,
       return outcome === null ? { result: 'changed', outcome: 'paid' } : { result: 'known' }
     case 'failed':
       if (outcome === 'failed') return { result: 'known' }
-      if (outcome !== null) return contradiction(state, outcome)
+      // A bank that has paid a payment rejects its copy.
+      if (outcome !== null && nextStepOf(reasons) !== 'decide') return contradiction(state, outcome)
       break
     case 'returned':
       if (outcome === 'returned') return { result: 'known' }

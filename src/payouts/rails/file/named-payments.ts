@@ -4,6 +4,7 @@ import type { Currency } from '../../../money.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { referencesIn } from '../../reference.ts'
+import { isUnpaid } from './bank-records.ts'
 
 /** A payment of a batch whose reference the words of an answer hold. */
 export type NamedPayment = {
@@ -27,15 +28,44 @@ export async function listNamed(db: Reader, { rail, reference, bankText }: Words
   return rows
 }
 
-/** Whether the bank has booked a debit of a payment, alone or in the sum of its batch. */
+/** Whether the bank has booked a debit of a payment, alone or in the sum of its batch, other than those that are left to an operator. */
 export async function isDebited(db: Reader, reference: string): Promise<boolean> {
-  const { rows } = await sql`
-    select from payouts p join payout_batches b on b.id = p.batch_id
-      join bank_records r on r.rail = p.rail and r.reference in (p.reference, b.message_id)
-                         and r.booked_on is not null and r.amount < 0
-     where p.reference = ${reference} limit 1`.execute(db)
+  const { rows } = await sql`select from payouts p where p.reference = ${reference} and ${hasDebit}`.execute(db)
   return rows.length > 0
 }
+
+/**
+ * Refuses to write a debit off that may be the only one of a payment, or of a batch: once the payment is paid, the books would have the
+ * debit twice.
+ * @throws Problem `Conflict` that names the decisions that fit
+ */
+export async function refuseIfOnlyDebit(db: Reader, { rail, reference, bookedOn }: exceptions.Decided): Promise<void> {
+  if (bookedOn === null || reference === null) return
+  const { rows } = await sql<{ isBatch: boolean }>`
+    select p.reference <> ${reference} as is_batch from payouts p join payout_batches b on b.id = p.batch_id
+     where p.rail = ${rail} and (p.reference = ${reference} or b.message_id = ${reference}) and b.sending_at is not null
+       and p.removed_at is null and not ${isUnpaid} and not ${hasDebit} limit 1`.execute(db)
+  const [ours] = rows
+  if (ours === undefined) return
+  const those = ours.isBatch
+    ? 'attach it to the batch with the charge, recover the payments that were given back, or give_back those that the bank did not make'
+    : 'attach it to the payment, with the charge that the bank took, or record that the payment has failed'
+  throw problem(
+    'Conflict',
+    `The debit may be the only one of ${reference}, which would be in the books twice; ${those}`,
+  )
+}
+
+// SQL: the bank has booked a debit of the payment `p`. A booking that is left to an operator, or was closed as other money, is none.
+const hasDebit = sql`exists (
+  select from bank_records r
+   where r.rail = p.rail and r.booked_on is not null and r.amount < 0
+     and r.reference in (p.reference, (select message_id from payout_batches where id = p.batch_id))
+     and not exists (select from bank_records told
+                       join payout_exceptions e on e.rail = told.rail and e.fingerprint = told.message_id || ' ' || told.entry_key
+                      where told.rail = r.rail and told.reference = r.reference and told.amount = r.amount
+                        and coalesce(told.bank_reference = r.bank_reference, told.booked_on = r.booked_on)
+                        and (e.closed_at is null or e.decision in ('ignore', 'write_off', 'book'))))`
 
 /**
  * Refuses to take money as other money if its words name the payment that moved it. The books would miss the payment, and count

@@ -160,6 +160,7 @@ function matchBooking(
   if (found.result === 'exception') return isReportedAgain(booked, known) ? { result: 'known' } : found
   if (payout?.outcome === 'returned' && booked.amount < 0n && !isReportedAgain(booked, known)) {
     const isReversal = record.booking?.isReversal ?? false
+    if (known.length === 0) return { result: 'exception', kind: 'paid_after_give_back', reason: debitedAfterGiveBack }
     if (isReversal || isAfterReturn(booked, known)) return paidAfterReturn(isReversal)
   }
   return isBookedAnew(booked, bookings) ? bookedTwice(booked) : found
@@ -186,6 +187,9 @@ async function countDuplicates(
      group by p.reference`.execute(tx)
   return new Map(rows.map(({ reference, count }) => [reference, count]))
 }
+
+const debitedAfterGiveBack =
+  'The bank debited the payment, but its money was given back to the member; find out whether the payee has it'
 
 const duplicateReturned: Match = {
   result: 'exception',

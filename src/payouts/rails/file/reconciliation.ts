@@ -7,6 +7,7 @@ import { addDays, type Day, daysBetween, startOfDay } from '../../../time.ts'
 import * as exceptions from '../../exceptions.ts'
 import { type Calendar, CalendarEnded, isBankingDay } from '../calendars/calendar.ts'
 import { partnersOn } from './balances.ts'
+import { isUnpaid } from './bank-records.ts'
 import { debtorsOf } from './debtors.ts'
 import type { FileRailSettings } from './format.ts'
 import { lockRail } from './rail-lock.ts'
@@ -250,8 +251,8 @@ async function sumPayments(
              or exists (select from bank_records r
                          where r.rail = p.rail and r.reference = b.message_id and r.booked_on <= ${day}::date
                            and -r.amount = b.control_total - (
-                                 select coalesce(sum(f.amount), 0) from payouts f
-                                  where f.batch_id = b.id and f.outcome = 'failed' and f.removed_at is null))
+                                 select coalesce(sum(p.amount), 0) from payouts p
+                                  where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null))
              or ${isAttached(day, sql`e.amount < 0`)} as is_debited,
              exists (select from bank_records r
                       where r.rail = p.rail and r.reference = p.reference and r.booked_on <= ${day}::date

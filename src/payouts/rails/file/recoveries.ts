@@ -2,7 +2,7 @@ import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import { type Currency, inWords } from '../../../money.ts'
 import type * as exceptions from '../../exceptions.ts'
-import { listWrittenOff, recoverPayments } from './bank-records.ts'
+import { isUnpaid, listWrittenOff, recoverPayments } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { lockPayout } from './decided-payments.ts'
@@ -71,7 +71,7 @@ export async function lockGivenBack(
     return { batchId: null, payments: [payment] }
   }
   const { id: batchId, currency, controlTotal } = await batches.lock(tx, batch.id)
-  const all = await lockFailed(tx, batchId)
+  const all = await lockUnpaid(tx, batchId)
   const unknown = references.find(each => !all.some(payment => payment.reference === each))
   if (unknown !== undefined)
     throw problem('Conflict', `${unknown} is not a payment of the batch ${reference} that was given back`)
@@ -154,12 +154,10 @@ export async function findBatch(
 }
 
 /** In order, as all that lock several payments of a batch. */
-async function lockFailed(tx: Tx, batchId: string): Promise<GivenBack[]> {
+async function lockUnpaid(tx: Tx, batchId: string): Promise<GivenBack[]> {
   const { rows } = await sql<GivenBack>`
-    select reference, partner_id, amount, currency from payouts
-     where batch_id = ${batchId} and outcome = 'failed' and removed_at is null order by reference for update`.execute(
-    tx,
-  )
+    select p.reference, p.partner_id, p.amount, p.currency from payouts p
+     where p.batch_id = ${batchId} and ${isUnpaid} and p.removed_at is null order by p.reference for update`.execute(tx)
   return rows
 }
 
@@ -227,7 +225,7 @@ async function closeAcceptances(
                         where b.rail = e.rail and b.message_id = e.reference
                           and exists (select from payouts p where p.batch_id = b.id and p.reference = any(${[...recovered]}::text[]))
                           and not exists (select from payouts p
-                                           where p.batch_id = b.id and p.outcome = 'failed' and p.removed_at is null)))`.execute(
+                                           where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)))`.execute(
     tx,
   )
 }
@@ -245,7 +243,7 @@ async function restateOthers(
                         where b.rail = e.rail and b.message_id = e.reference
                           and exists (select from payouts p where p.batch_id = b.id and p.reference = any(${[...recovered]}::text[]))
                           and not exists (select from payouts p
-                                           where p.batch_id = b.id and p.outcome = 'failed' and p.removed_at is null)))`.execute(
+                                           where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)))`.execute(
     tx,
   )
 }

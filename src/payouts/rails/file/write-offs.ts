@@ -5,7 +5,7 @@ import { inWords } from '../../../money.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { keepWrittenOff, recordMovement } from './bank-records.ts'
 import { lockPayout } from './decided-payments.ts'
-import { refuseIfNamed } from './named-payments.ts'
+import { refuseIfNamed, refuseIfOnlyDebit } from './named-payments.ts'
 import { lockGivenBack } from './recoveries.ts'
 
 /**
@@ -41,7 +41,9 @@ export async function writeOff(
     const whose = partnerId ?? exception.partnerId ?? (await onlyPartnerOf(tx, exception))
     if (whose === null) throw problem('Conflict', 'Name the partner whose float the money left')
     await refuseIfNamed(tx, exception, 'write_off')
+    await refuseIfOnlyDebit(tx, exception)
     costs.set(whose, left)
+    writtenOff.push(...(await listGivenBack(tx, exception)))
   } else {
     const { payments } = await lockGivenBack(tx, { exception, references })
     for (const payment of payments) {
@@ -78,6 +80,18 @@ async function isOtherDebit(
   if (partnerId === null || reference === null) return false
   const { amount, outcome } = await lockPayout(tx, reference)
   return amount !== debit || (outcome !== 'failed' && outcome !== 'returned')
+}
+
+/** The payments that were given back of the payment or batch that an exception names. */
+async function listGivenBack(
+  db: Reader,
+  { rail, reference }: Pick<exceptions.Decided, 'rail' | 'reference'>,
+): Promise<string[]> {
+  const { rows } = await sql<{ reference: string }>`
+    select p.reference from payouts p left join payout_batches b on b.id = p.batch_id
+     where p.rail = ${rail} and (p.reference = ${reference} or b.message_id = ${reference})
+       and p.outcome in ('failed', 'returned') and p.removed_at is null`.execute(db)
+  return rows.map(each => each.reference)
 }
 
 /** The partner of a batch; null if it has payments of several. */

@@ -24,7 +24,7 @@ export const Settings = Type.Object({
     description:
       'PostgreSQL 15 or later, for example `postgres://midmonth@db.internal/midmonth`. If empty, Midmonth runs its embedded PostgreSQL.',
   }),
-  DATABASE_MMNER_URL: Type.String({
+  DATABASE_OWNER_URL: Type.String({
     default: '',
     pattern: '^(postgres(ql)?://.+)?$',
     examples: ['postgres://midmonth_owner@db.internal/midmonth'],

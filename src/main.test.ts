@@ -127,7 +127,7 @@ test('a start waits for a PostgreSQL that answers late, and says so; in service 
   const { user, owner } = harness
   const settings = readSettings({
     DATABASE_URL: addressOf(user),
-    DATABASE_MMNER_URL: addressOf(owner),
+    DATABASE_OWNER_URL: addressOf(owner),
     PORT: '0',
     ...keySettings,
   })

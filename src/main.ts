@@ -60,14 +60,14 @@ export async function openDatabase(
     isStarting = true,
   }: { as?: 'app' | 'owner'; mayCreate?: boolean; isStarting?: boolean } = {},
 ): Promise<Database> {
-  if (settings.DATABASE_URL === '' && settings.DATABASE_MMNER_URL !== '')
+  if (settings.DATABASE_URL === '' && settings.DATABASE_OWNER_URL !== '')
     throw new SettingsProblem(
-      'DATABASE_MMNER_URL requires DATABASE_URL: set it to the address at which the service connects to the same database',
+      'DATABASE_OWNER_URL requires DATABASE_URL: set it to the address at which the service connects to the same database',
     )
   const embedded = settings.DATABASE_URL === '' ? await openEmbedded(settings, { log, mayCreate }) : undefined
   const keySource = keySourceOf(settings, { dataDir: embedded?.dataDir ?? path.join(checkoutDir, 'data') })
   const appConnection = embedded?.connection ?? settings.DATABASE_URL
-  const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_MMNER_URL || settings.DATABASE_URL)
+  const ownerConnection = embedded?.ownerConnection ?? (settings.DATABASE_OWNER_URL || settings.DATABASE_URL)
   const databases = connect(as === 'app' ? appConnection : ownerConnection, {
     log,
     connectionsMax: settings.MIDMONTH_DATABASE_CONNECTIONS,
@@ -84,7 +84,7 @@ export async function openDatabase(
   } catch (error) {
     await close()
     if (embedded !== undefined) throw error
-    const setting = as === 'owner' && settings.DATABASE_MMNER_URL !== '' ? 'DATABASE_MMNER_URL' : 'DATABASE_URL'
+    const setting = as === 'owner' && settings.DATABASE_OWNER_URL !== '' ? 'DATABASE_OWNER_URL' : 'DATABASE_URL'
     // Never shows the address, which contains a password.
     const reason = `Cannot use the database at ${setting}: ${reasonOf(error)}`
     throw new Error(reason + remedyOf(error, as === 'app' ? appConnection : ownerConnection), { cause: error })
@@ -426,7 +426,7 @@ async function consoleOf(settings: Settings): Promise<ApiContext['console']> {
 function fenceOf(settings: Settings): Fence {
   const { MIDMONTH_MODE: mode, MIDMONTH_WEBHOOK_LOOPBACK: loopback, HOST: host } = settings
   const isLocal = mode === 'sandbox' && /^(localhost|127\.[0-9.]+|::1)$/.test(host)
-  const databases = [settings.DATABASE_URL, settings.DATABASE_MMNER_URL].filter(url => url !== '')
+  const databases = [settings.DATABASE_URL, settings.DATABASE_OWNER_URL].filter(url => url !== '')
   return new Fence({
     allowsHttp: mode === 'sandbox',
     allowsLoopback: loopback === 'on' || (loopback === 'auto' && isLocal),

@@ -157,7 +157,7 @@ export async function startHarness({
     owner,
     superuser,
     /** For commands that use the same database. */
-    settings: { DATABASE_URL: addressOf(user), DATABASE_MMNER_URL: addressOf(owner), ...keySettings },
+    settings: { DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner), ...keySettings },
     mode,
     fence,
     partner: mine.partner,

@@ -106,7 +106,7 @@ async function describeLackingRights(client: pg.ClientBase): Promise<string | un
   const [owner] = found.otherOwners
   if (owner !== undefined) {
     return (
-      `${lacking}, which belongs to ${owner}: set DATABASE_MMNER_URL to an address that logs in as ${owner}; or, if ` +
+      `${lacking}, which belongs to ${owner}: set DATABASE_OWNER_URL to an address that logs in as ${owner}; or, if ` +
       `${found.role} is to own it, let a superuser run in that database: reassign owned by ${owner} to ${role};`
     )
   }
@@ -115,5 +115,5 @@ async function describeLackingRights(client: pg.ClientBase): Promise<string | un
     ...(found.mayCreateSchemas ? [] : [`grant create on database ${database} to ${role};`]),
   ]
   if (remedies.length === 0) return undefined
-  return `${lacking}: set DATABASE_MMNER_URL to a role that owns it, or let its owner run there: ${remedies.join(' ')}`
+  return `${lacking}: set DATABASE_OWNER_URL to a role that owns it, or let its owner run there: ${remedies.join(' ')}`
 }

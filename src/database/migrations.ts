@@ -69,7 +69,7 @@ async function withoutGrants(db: Reader, cause: Error): Promise<Error> {
     select current_user::text as role, current_database()::text as database`.execute(db)
   return new Error(
     `The role ${rows[0]?.role} may not read the tables of the database ${rows[0]?.database}: run midmonth migrate with ` +
-      'DATABASE_MMNER_URL set to the owner of the database, which grants that role what it needs',
+      'DATABASE_OWNER_URL set to the owner of the database, which grants that role what it needs',
     { cause },
   )
 }

@@ -25,7 +25,7 @@ export const serverChecks: readonly Check<Facts>[] = [
         : [
             warning({
               sentence: excess,
-              command: 'DATABASE_MMNER_URL=postgres://midmonth_owner:PASSWORD@HOST/midmonth midmonth migrate',
+              command: 'DATABASE_OWNER_URL=postgres://midmonth_owner:PASSWORD@HOST/midmonth midmonth migrate',
             }),
           ],
     fine: () => 'The program’s database role has no more rights than it needs',
@@ -79,7 +79,7 @@ function backupsOf({ isOn, archivedAt, failedAt }: Archiving): Found[] {
       hint({
         sentence:
           'The server archives no WAL, and dumps cannot be seen from here; take one daily, and restore one before going live',
-        command: 'pg_dump --format=custom --file=midmonth.dump "$DATABASE_MMNER_URL"',
+        command: 'pg_dump --format=custom --file=midmonth.dump "$DATABASE_OWNER_URL"',
       }),
     ]
   const isFailing = failedAt !== null && (archivedAt === null || failedAt > archivedAt)
@@ -89,7 +89,7 @@ function backupsOf({ isOn, archivedAt, failedAt }: Archiving): Found[] {
       sentence: isFailing
         ? `The server’s last attempt to archive its WAL, at ${failedAt.toISOString()}, failed`
         : 'The server is set to archive its WAL, but has archived nothing yet',
-      command: 'psql "$DATABASE_MMNER_URL" --command "select * from pg_stat_archiver"',
+      command: 'psql "$DATABASE_OWNER_URL" --command "select * from pg_stat_archiver"',
     }),
   ]
 }

@@ -69,7 +69,7 @@ async function run(payer: Payer): Promise<boolean> {
   const postgres = await createPostgres({ folder, logs })
   await postgres.start()
   const databaseUrl = postgres.url
-  await runCommand(databaseUrl, ['migrate'], { DATABASE_MMNER_URL: postgres.ownerUrl })
+  await runCommand(databaseUrl, ['migrate'], { DATABASE_OWNER_URL: postgres.ownerUrl })
   const bankFolder = path.join(folder, 'bank')
   const files = isFiles ? { folder: bankFolder, bank: startBank(bankFolder, randomOf(seed, 'bank')) } : undefined
   const settings: Record<string, string> = isFiles ? { MIDMONTH_RAILS: writeRails(folder, bankFolder) } : {}

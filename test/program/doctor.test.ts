@@ -174,7 +174,7 @@ test('a faulty rails file is one finding, and everything else is still checked',
 
 test('a role that owns the tables is named', async () => {
   const owned = await newDatabase()
-  const owner = { ...owned, DATABASE_URL: owned.DATABASE_MMNER_URL }
+  const owner = { ...owned, DATABASE_URL: owned.DATABASE_OWNER_URL }
   expect(await said('role', owner)).toEqual([expect.stringMatching(/^warning: .+ can change the schema/)])
   expect(await said('role', owned)).toEqual(['ok: The program’s database role has no more rights than it needs'])
   expect(await said('mode', owned)).toEqual([expect.stringMatching(/^missing: MIDMONTH_MODE is sandbox/)])

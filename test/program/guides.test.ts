@@ -276,7 +276,7 @@ test('"Go live" works as written up to the penny test: migrate, doctor, partner,
   const database = await newDatabase({ migrated: false })
   const values: Record<string, string> = {
     'postgres://midmonth_app:…@db.internal/midmonth': database.DATABASE_URL,
-    'postgres://midmonth_owner:…@db.internal/midmonth': database.DATABASE_MMNER_URL,
+    'postgres://midmonth_owner:…@db.internal/midmonth': database.DATABASE_OWNER_URL,
     '/etc/midmonth/rails.json': rails,
   }
   const env: Environment = { ...database }
@@ -343,7 +343,7 @@ const notRun: Record<string, string> = {
     'Runs until it is stopped. Its first command is run from the guide "Go live".',
   'install -m 600 /dev/null /etc/midmonth/adyen-api-key':
     'Writes outside of the checkout. test/program/adyen.test.ts pays with such files.',
-  'pg_dump --format=custom --file=midmonth.dump "$DATABASE_MMNER_URL"':
+  'pg_dump --format=custom --file=midmonth.dump "$DATABASE_OWNER_URL"':
     'The PostgreSQL of the tests has no pg_dump. test/program/restore.test.ts checks what a dump has to keep.',
   'pg_dump --format=custom --file=midmonth.dump -h /tmp/midmonth-… -U midmonth_owner midmonth':
     'The PostgreSQL of the tests has no pg_dump.',

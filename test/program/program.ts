@@ -31,7 +31,7 @@ import { keySettings } from '../installation-key.ts'
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Environment = Record<string, string>
-type Addresses = { DATABASE_URL: string; DATABASE_MMNER_URL: string }
+type Addresses = { DATABASE_URL: string; DATABASE_OWNER_URL: string }
 export type Outcome = { code: number | null; stdout: string; stderr: string }
 /** A running API, in any process. */
 export type Served = {
@@ -101,7 +101,7 @@ export async function newDatabase({ migrated = true, hasDemo = false } = {}): Pr
   const name = `program_${randomBytes(6).toString('hex')}`
   const addressOf = (role: string, database: string) =>
     `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
-  const settings = { DATABASE_URL: addressOf(user, name), DATABASE_MMNER_URL: addressOf(owner, name) }
+  const settings = { DATABASE_URL: addressOf(user, name), DATABASE_OWNER_URL: addressOf(owner, name) }
   await query('postgres', async client => {
     // Only one session at a time can copy a template, and test files run concurrently.
     await client.query('select pg_advisory_lock(1)')

@@ -52,7 +52,7 @@ test('migrate without the right to create tables says what to grant, and works o
   expect({ code, stderr }).toEqual({
     code: 1,
     stderr:
-      `midmonth: The role ${role} may not change the schema of the database ${nameOf(url)}: set DATABASE_MMNER_URL to a ` +
+      `midmonth: The role ${role} may not change the schema of the database ${nameOf(url)}: set DATABASE_OWNER_URL to a ` +
       `role that owns it, or let its owner run there: grant create on schema public to "${role}"; ` +
       `grant create on database "${nameOf(url)}" to "${role}";\n`,
   })
@@ -67,7 +67,7 @@ test('an app role without grants is told to migrate as the owner', async () => {
     stdout: '',
     stderr:
       `midmonth: The role ${role} may not read the tables of the database ${nameOf(url)}: run midmonth migrate with ` +
-      'DATABASE_MMNER_URL set to the owner of the database, which grants that role what it needs\n',
+      'DATABASE_OWNER_URL set to the owner of the database, which grants that role what it needs\n',
   })
   const settings = { ...database, DATABASE_URL: url }
   expect(await midmonth(['migrate'], settings)).toMatchObject({ code: 0 })
@@ -76,7 +76,7 @@ test('an app role without grants is told to migrate as the owner', async () => {
   await tamper(database, `delete from kysely_migration where name > '0004'; grant create on schema public to ${role}`)
   const { stderr } = await midmonth(['migrate'], { DATABASE_URL: url })
   expect(stderr).toContain(
-    'which belongs to midmonth_owner: set DATABASE_MMNER_URL to an address that logs in as midmonth_owner',
+    'which belongs to midmonth_owner: set DATABASE_OWNER_URL to an address that logs in as midmonth_owner',
   )
 })
 
@@ -93,7 +93,7 @@ test('an owner with createrole creates the app role and the read-only role', asy
   const { database, role, url } = await databaseWithRole({ migrated: false, attributes: 'createrole' })
   await tamper(database, `alter database ${nameOf(url)} owner to ${role}`)
   const app = `${role}_app`
-  const settings = { DATABASE_MMNER_URL: url, DATABASE_URL: url.replace(role, `${app}:a%20secret`) }
+  const settings = { DATABASE_OWNER_URL: url, DATABASE_URL: url.replace(role, `${app}:a%20secret`) }
   made.unshift({ role: app, database }, { role: `${nameOf(url)}_read`, database })
   expect(await midmonth(['migrate'], settings)).toMatchObject({ code: 0, stderr: '' })
   const roles = await tamper(
@@ -108,11 +108,11 @@ test('an owner with createrole creates the app role and the read-only role', asy
   expect(await midmonth(['partner', 'create', 'Acme'], settings)).toMatchObject({ code: 0, stderr: '' })
 })
 
-test('DATABASE_MMNER_URL without DATABASE_URL is refused', async () => {
-  const { DATABASE_MMNER_URL } = await newDatabase()
-  expect(await midmonth(['migrate'], { DATABASE_MMNER_URL })).toMatchObject({
+test('DATABASE_OWNER_URL without DATABASE_URL is refused', async () => {
+  const { DATABASE_OWNER_URL } = await newDatabase()
+  expect(await midmonth(['migrate'], { DATABASE_OWNER_URL })).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/^midmonth: DATABASE_MMNER_URL requires DATABASE_URL/),
+    stderr: expect.stringMatching(/^midmonth: DATABASE_OWNER_URL requires DATABASE_URL/),
   })
 })
 

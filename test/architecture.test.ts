@@ -189,6 +189,7 @@ const sideDoors: Record<string, string[]> = {
   'payouts/rails/adyen/secrets': ['operators', 'cli'],
   'payouts/rails/adyen/settings': ['src/main.ts', 'operators'],
   'payouts/rails/answers': ['sandbox'],
+  'payouts/rails/bank-files': ['sandbox'],
   'payouts/rails/calendars/calendar': ['operators'],
   'payouts/rails/delivery/files': ['sandbox'],
   'payouts/rails/file/approvals': ['sandbox', 'operators', 'cli'],

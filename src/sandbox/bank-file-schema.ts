@@ -2,11 +2,22 @@ import { type Static, Type } from 'typebox'
 import { Id } from '../ids.ts'
 import { WireMoney } from '../money.ts'
 import { type AnswerFormat, answerFormats } from '../payouts/rails/answers.ts'
+import { batchLevels } from '../payouts/rails/bank-files.ts'
 import { batchStatuses } from '../payouts/rails/file/batches.ts'
 import { referencePattern } from '../payouts/reference.ts'
 import { Instant } from '../time.ts'
 
 const strict = { additionalProperties: false }
+
+const reasonText = Type.Optional(
+  Type.String({
+    minLength: 1,
+    // AddtlInf is a Max105Text.
+    maxLength: 105,
+    description: 'The reason in words.',
+    examples: ['DUPLICATE FILE: message id already processed'],
+  }),
+)
 
 const BankFileOutcome = Type.Object(
   {
@@ -31,10 +42,32 @@ const BankFileOutcome = Type.Object(
         examples: ['AC04'],
       }),
     ),
+    reasonText,
   },
   strict,
 )
 export type BankFileOutcome = Static<typeof BankFileOutcome>
+
+const BankFileBatchOutcome = Type.Object(
+  {
+    outcome: Type.Enum(['accepted', 'pending', 'rejected'], { type: 'string' }),
+    level: Type.Optional(
+      Type.Enum([...batchLevels], {
+        type: 'string',
+        description: 'Where the file says so: `GrpSts`, unless given, or `PmtInfSts`.',
+      }),
+    ),
+    reasonCode: Type.Optional(
+      Type.String({
+        pattern: '^[0-9A-Z]{1,4}$',
+        description: 'Why it was rejected; unless given, the bank gives no code.',
+        examples: ['DU01'],
+      }),
+    ),
+    reasonText,
+  },
+  { ...strict, description: 'What the bank says of the batch as a whole, in `pain.002` only.' },
+)
 
 export const BankFileAnswers = Type.Object(
   {
@@ -42,11 +75,15 @@ export const BankFileAnswers = Type.Object(
       type: 'string',
       description: 'The kind of file. The rail must read it.',
     }),
-    outcomes: Type.Array(BankFileOutcome, {
-      minItems: 1,
-      maxItems: 10_000,
-      description: 'Each payment at most once. The bank is silent about payments without an outcome.',
-    }),
+    batch: Type.Optional(BankFileBatchOutcome),
+    outcomes: Type.Optional(
+      Type.Array(BankFileOutcome, {
+        minItems: 1,
+        maxItems: 10_000,
+        description:
+          'Each payment at most once. The bank is silent about payments without an outcome. Required unless `batch` is given.',
+      }),
+    ),
   },
   { ...strict, examples: [{ format: 'pain.002', outcomes: [{ outcome: 'paid' }] }] },
 )

@@ -348,6 +348,113 @@ async function everything() {
   return counts
 }
 
+describe('a batch that the bank of a sandbox answers as a whole', () => {
+  const inWords = { reasonCode: 'NARR', reasonText: 'DUPLICATE FILE: message id already processed' }
+  const rejected = (reason: object = {}) => ({ outcome: 'rejected', ...reason })
+  const accepted = { outcome: 'accepted' }
+
+  /** Imports an answer for the whole batch. @returns the kinds of the exceptions about it that are open then */
+  async function answerWhole(batchId: string, batch: object): Promise<string[]> {
+    const answer = await ask(batchId, { format: 'pain.002', batch })
+    expect(answer.status, answer.text).toBe(200)
+    expect(await importFile(euros, answer.text)).toBe('imported')
+    return await openKinds(batchId)
+  }
+  async function openKinds(batchId: string): Promise<string[]> {
+    const operator = await harness.addOperator()
+    const { messageId } = (await operator.call('GET', `/payout-batches/${batchId}`)).body
+    const { exceptions } = (await operator.call('GET', '/payout-exceptions?state=open&take=1000')).body
+    return exceptions
+      .filter(({ reference }: { reference: string }) => reference === messageId)
+      .map(({ kind }: { kind: string }) => kind)
+  }
+
+  test.each<[string, object[], string[]]>([
+    ['accepted', [accepted], []],
+    [
+      'accepted, and the second copy rejected as a duplicate',
+      [accepted, rejected({ reasonCode: 'DU01' })],
+      ['duplicate'],
+    ],
+    ['accepted, and the second copy rejected in words', [accepted, rejected(inWords)], ['duplicate']],
+    ['accepted, and the second copy rejected as malformed', [accepted, rejected({ reasonCode: 'FF01' })], ['rejected']],
+    ['rejected in words', [rejected(inWords)], ['duplicate']],
+    ['rejected without a reason', [rejected()], ['rejected']],
+    ['rejected for a reason that a second copy has, too', [rejected({ reasonCode: 'TM01' })], ['rejected']],
+    ['rejected with AC01 of the file', [rejected({ reasonCode: 'AC01' })], ['rejected']],
+    ['rejected for want of money', [rejected({ reasonCode: 'AM04', level: 'payment-information' })], ['float']],
+  ])('gives nothing back: %s', async (_, answers, kinds) => {
+    const { batchId, payments } = await sent([5_000, 6_000])
+    let open: string[] = []
+    for (const each of answers) open = await answerWhole(batchId, each)
+    expect(open).toEqual(kinds)
+    expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['submitted', 'submitted'])
+  })
+
+  test('is rejected payment by payment with a text about a duplicate', async () => {
+    const { batchId, payments } = await sent([5_000, 6_000])
+    const answer = await ask(batchId, { format: 'pain.002', outcomes: [{ outcome: 'failed', ...inWords }] })
+    expect(await importFile(euros, answer.text)).toBe('imported')
+    expect(await openKinds(batchId)).toEqual(['duplicate'])
+    expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['submitted', 'submitted'])
+  })
+
+  test('is answered by its message id, with the status of its payments beside it', async () => {
+    const { batchId, payments } = await sent([5_000, 6_000])
+    const outcomes = [{ paymentReference: payments[0]?.reference, outcome: 'paid' }]
+    const answer = await ask(batchId, { format: 'pain.002', batch: { outcome: 'pending' }, outcomes })
+    expect(answer.text).toContain('<GrpSts>PDNG</GrpSts></OrgnlGrpInfAndSts>')
+    expect(await importFile(euros, answer.text)).toBe('imported')
+    expect(await Promise.all(payments.map(({ id }) => statusOf(id)))).toEqual(['paid', 'submitted'])
+  })
+
+  const batch = accepted
+  test.each<[string, object, string[]]>([
+    ['a notification is not about batches', { format: 'camt.054', batch }, ['batch']],
+    ['ARUCS is not about batches', { format: 'arucs-csv', batch, outcomes: [{ outcome: 'returned' }] }, ['batch']],
+    [
+      'an accepted batch has no reason',
+      { format: 'pain.002', batch: { ...batch, ...inWords } },
+      ['batch.reasonCode', 'batch.reasonText'],
+    ],
+    [
+      'an accepted payment has no reason in words',
+      { format: 'pain.002', outcomes: [{ outcome: 'accepted', reasonText: 'Taken' }] },
+      ['outcomes.0.reasonText'],
+    ],
+    [
+      'a text has at most 105 characters',
+      { format: 'pain.002', batch: rejected({ reasonText: 'x'.repeat(106) }) },
+      ['batch.reasonText'],
+    ],
+    ['a batch is not paid', { format: 'pain.002', batch: { outcome: 'paid' } }, ['batch.outcome']],
+    ['nothing is answered', { format: 'pain.002' }, ['outcomes']],
+  ])('is refused with BodyValidation: %s', async (_, body, paths) => {
+    const [newest] = (await harness.call('GET', '/v1/sandbox/bank-files?take=1')).body.bankFiles
+    const answer = await ask(newest.batchId, body)
+    expect(answer.status).toBe(400)
+    expect(answer.body.issues.map(({ path }: { path: string }) => path)).toEqual(paths)
+  })
+
+  // The last one: afterwards the batches of the rail are no longer approved automatically.
+  test('is given back if its only copy is malformed, and what the bank does with it after that is an exception', async () => {
+    const { batchId, payments } = await sent([5_000, 6_000])
+    const reason = { reasonCode: 'AC01', level: 'payment-information' }
+    expect(await answerWhole(batchId, rejected(reason))).toEqual([])
+    const states = () => Promise.all(payments.map(({ id }) => statusOf(id)))
+    expect(await states()).toEqual(['failed', 'failed'])
+    expect(await answerWhole(batchId, accepted)).toEqual(['paid_after_give_back'])
+    const debits = await ask(batchId, { format: 'camt.054', outcomes: [{ outcome: 'paid' }] })
+    expect(await importFile(euros, debits.text)).toBe('imported')
+    const operator = await harness.addOperator()
+    const { exceptions } = (await operator.call('GET', '/payout-exceptions?state=open&take=1000')).body
+    for (const { reference } of payments)
+      expect(exceptions).toContainEqual(expect.objectContaining({ kind: 'paid_after_give_back', reference }))
+    expect(await states()).toEqual(['failed', 'failed'])
+    expect(await disagreements()).toEqual([])
+  })
+})
+
 test('a withdrawal that goes to a bank in files takes no instruction to the simulated bank', async () => {
   const [id = ''] = await withdraw([5_000])
   for (const instruction of ['pay', 'fail', 'return', 'hold']) {

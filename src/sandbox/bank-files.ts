@@ -24,7 +24,7 @@ export async function answerBatch(
     rails,
   }: { partnerId: string; batchId: string; asked: BankFileAnswers; rails: readonly FileRailSettings[] },
 ): Promise<{ name: string; mediaType: 'text/xml' | 'text/csv'; text: string }> {
-  const { format, outcomes } = asked
+  const { format, batch: ofBatch, outcomes = [] } = asked
   refuse(faultsOf(asked))
   const batch = await partnerBatches.find(db, { partnerId, batchId })
   if (batch === undefined) throw problem('NotFound', `There is no batch ${batchId} with payments of yours alone`)
@@ -55,7 +55,13 @@ export async function answerBatch(
     batchMessageId: batch.messageId,
     currency: batch.currency,
     account: debtor.account,
-    answers: answersTo(payments, asked),
+    batch: ofBatch && {
+      level: ofBatch.level ?? 'group',
+      state: ofBatch.outcome,
+      reasonCode: ofBatch.reasonCode ?? null,
+      reasonText: ofBatch.reasonText ?? null,
+    },
+    answers: answersTo(payments, { format, outcomes }),
   })
   let text = ''
   for await (const chunk of written) text += chunk
@@ -70,11 +76,25 @@ function fault(index: number, field: keyof BankFileOutcome, message: string): Is
   return issue('BodyValidation', message, { path: `outcomes.${index}.${field}` })
 }
 
+type Outcomes = { format: AnswerFormat; outcomes: readonly BankFileOutcome[] }
+
 /** What the body asks for that no file of this format can say. */
-function faultsOf({ format, outcomes }: BankFileAnswers): Issue[] {
+function faultsOf({ format, batch, outcomes }: BankFileAnswers): Issue[] {
+  const faults = faultsOfOutcomes({ format, outcomes: outcomes ?? [] })
+  const add = (path: string, message: string) => faults.push(issue('BodyValidation', message, { path }))
+  if (batch === undefined && outcomes === undefined) add('outcomes', 'Give outcomes, batch, or both')
+  if (batch !== undefined && !answerFormats[format].answersBatches)
+    add('batch', `${format} cannot answer for a whole batch; use pain.002`)
+  for (const field of ['reasonCode', 'reasonText'] as const)
+    if (batch?.[field] !== undefined && batch.outcome !== 'rejected')
+      add(`batch.${field}`, `A batch that is ${batch.outcome} has no reason; leave it out`)
+  return faults
+}
+
+function faultsOfOutcomes({ format, outcomes }: Outcomes): Issue[] {
   const { states, reasonCharsMax } = answerFormats[format]
   const seen = new Set<string | undefined>()
-  return outcomes.flatMap(({ paymentReference, outcome, reasonCode }, index) => {
+  return outcomes.flatMap(({ paymentReference, outcome, reasonCode, reasonText }, index) => {
     const isRepeated = seen.has(paymentReference)
     seen.add(paymentReference)
     const isSayable = (states as readonly string[]).includes(outcome)
@@ -84,9 +104,11 @@ function faultsOf({ format, outcomes }: BankFileAnswers): Issue[] {
         ? [fault(index, 'paymentReference', `${paymentReference ?? 'The default'} has an outcome already`)]
         : []),
       ...(isSayable ? [] : [fault(index, 'outcome', `${format} cannot say ${outcome}; use ${states.join(', ')}`)]),
-      ...(reasonCode === undefined || hasReason
-        ? []
-        : [fault(index, 'reasonCode', `A payment that is ${outcome} has no reason; leave it out`)]),
+      ...Object.entries({ reasonCode, reasonText })
+        .filter(([, value]) => value !== undefined && !hasReason)
+        .map(([field]) =>
+          fault(index, field as keyof BankFileOutcome, `A payment that is ${outcome} has no reason; leave it out`),
+        ),
       ...(reasonCode === undefined || reasonCode.length <= reasonCharsMax
         ? []
         : [fault(index, 'reasonCode', `A reason of ${format} has at most ${reasonCharsMax} characters`)]),
@@ -101,16 +123,16 @@ function unreadable({ name, format: { answers = {} } }: FileRailSettings, format
 
 async function* answersTo(
   payments: readonly { reference: string; amount: bigint }[],
-  { format, outcomes }: BankFileAnswers,
+  { format, outcomes }: Outcomes,
 ): AsyncGenerator<Answer> {
   const byReference = new Map(outcomes.map(each => [each.paymentReference, each]))
   for (const payment of payments) {
     const given = byReference.get(payment.reference) ?? byReference.get(undefined)
     // The bank is silent about it.
     if (given === undefined) continue
-    const { outcome: state, reasonCode = answerFormats[format].defaultReason } = given
+    const { outcome: state, reasonCode = answerFormats[format].defaultReason, reasonText = null } = given
     const hasReason = state === 'failed' || state === 'returned'
-    yield { ...payment, state, reasonCode: hasReason ? reasonCode : null, reasonText: null }
+    yield { ...payment, state, reasonCode: hasReason ? reasonCode : null, reasonText }
   }
 }
 

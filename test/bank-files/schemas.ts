@@ -4,6 +4,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { validateXML } from 'xmllint-wasm'
 import type { Answer } from '../../src/payouts/rails/answers.ts'
+import { batchLevels } from '../../src/payouts/rails/bank-files.ts'
 import {
   answersOf,
   batchOf,
@@ -57,6 +58,13 @@ const written: { name: string; schema: string; file: AsyncIterable<string> }[] =
       schema: 'pain.002.001.10',
       file: writeStatusReport(answersOf(outcomes(['accepted', 'pending', 'paid', 'failed']))),
     },
+    ...batchLevels.map(level => ({
+      name: `status report of a batch, ${level}`,
+      schema: 'pain.002.001.10',
+      file: writeStatusReport(
+        answersOf([], { batch: { level, state: 'rejected', reasonCode: 'NARR', reasonText: 'DUPLICATE FILE' } }),
+      ),
+    })),
     {
       name: 'notification',
       schema: 'camt.054.001.08',

@@ -149,6 +149,11 @@ function statementOf(id: string, { entries = [], balance }: { entries?: Entry[];
   return accountReport(message(id), { kind: 'camt.053', iban: ownIban, entries }).replace('</Stmt>', `${stated}</Stmt>`)
 }
 
+const exceptionsAbout = async (about: string) =>
+  (await operator.call('GET', '/payout-exceptions?state=open&take=1000')).body.exceptions.filter(
+    ({ reference }: { reference: string }) => reference === about,
+  )
+
 const bytesOf = async (download: Download) => readFileSync(await download.path())
 const statusOf = async (id: string) => (await pages.harness.call('GET', `/v1/pay/withdrawals/${id}`)).body.status
 async function eurFloat(): Promise<number> {
@@ -273,6 +278,25 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     expect(await page.getByRole('button', { name: 'Play the bank' }).count()).toBe(0)
     await run('read-rail-reports')
     for (const { withdrawalId } of payments) expect(await statusOf(withdrawalId)).toBe('paid')
+    await pages.close(page)
+  })
+
+  test('on a sandbox, the bank accepts one copy of a batch and rejects the second in words, which is an exception', async () => {
+    const { id, messageId, payments } = await sentBatch('EUR', 5_300, 6_300)
+    const page = await openBatch(id)
+    for (const answer of ['Accept the batch', 'Reject the batch in words']) {
+      await page.getByRole('button', { name: 'Play the bank' }).click()
+      await expectAccessible(page)
+      await page.getByRole('button', { name: answer }).click()
+      await page.getByRole('dialog').waitFor({ state: 'hidden' })
+    }
+    await expect.poll(async () => (await exceptionsAbout(messageId)).length, { timeout: 20_000 }).toBe(1)
+    const [exception] = await exceptionsAbout(messageId)
+    expect(exception).toMatchObject({ kind: 'duplicate', reasonCode: 'NARR' })
+    await run('read-rail-reports')
+    for (const { withdrawalId } of payments) expect(await statusOf(withdrawalId)).toBe('submitted')
+    await page.goto(`${pages.origin}/console/operator/exceptions/${exception.id}`)
+    await says(page, messageId)
     await pages.close(page)
   })
 

@@ -1,7 +1,7 @@
 import type { BankAccount } from '../../bank-accounts/rules.ts'
 import type { Currency } from '../../money.ts'
 import type { Day } from '../../time.ts'
-import type { PaymentState } from './bank-files.ts'
+import type { BatchLevel, PaymentState } from './bank-files.ts'
 
 // What the bank of a sandbox says in files about a batch. The bank of a live installation writes its own.
 
@@ -10,6 +10,14 @@ export type Answer = {
   reference: string
   amount: bigint
   state: PaymentState
+  reasonCode: string | null
+  reasonText: string | null
+}
+
+/** The bank's word on a batch as a whole. A reason goes with `rejected` only. */
+export type BatchAnswer = {
+  level: BatchLevel
+  state: 'accepted' | 'pending' | 'rejected'
   reasonCode: string | null
   reasonText: string | null
 }
@@ -24,6 +32,7 @@ export type AnswersToWrite = {
   currency: Currency
   /** The account that the batch was paid from. */
   account: BankAccount
+  batch?: BatchAnswer | undefined
   answers: AsyncIterable<Answer>
 }
 
@@ -34,6 +43,8 @@ type AnswerRules = {
   /** What it can say about a payment. */
   states: readonly PaymentState[]
   reasonCharsMax: number
+  /** Whether it can answer for a batch as a whole. */
+  answersBatches: boolean
   /** The code of a payment that failed or was returned, if none is given. */
   defaultReason: string
   mediaType: 'text/xml' | 'text/csv'
@@ -46,6 +57,7 @@ export const answerFormats = {
   'pain.002': {
     states: ['accepted', 'pending', 'paid', 'failed'],
     reasonCharsMax: 4,
+    answersBatches: true,
     defaultReason: 'AC04',
     mediaType: 'text/xml',
     extension: 'xml',
@@ -54,6 +66,7 @@ export const answerFormats = {
   'camt.054': {
     states: ['paid', 'returned'],
     reasonCharsMax: 4,
+    answersBatches: false,
     defaultReason: 'BE01',
     mediaType: 'text/xml',
     extension: 'xml',
@@ -62,6 +75,7 @@ export const answerFormats = {
   'arucs-csv': {
     states: ['returned'],
     reasonCharsMax: 1,
+    answersBatches: false,
     defaultReason: 'B',
     mediaType: 'text/csv',
     extension: 'csv',

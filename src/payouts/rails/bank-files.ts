@@ -34,6 +34,10 @@ export type BatchToWrite = {
 /** What a bank file says about one payment of ours, as far as the bank is. */
 export type PaymentState = 'accepted' | 'pending' | 'paid' | 'failed' | 'returned'
 
+/** The levels of pain.002 that are about a whole batch. */
+export const batchLevels = ['group', 'payment-information'] as const
+export type BatchLevel = (typeof batchLevels)[number]
+
 /** A movement of money on the account, with what the bank says about it besides. Flags and words explain it; they prove nothing. */
 export type Booking = {
   day: Day
@@ -59,12 +63,12 @@ export type GivenReasons = {
 
 /** One statement of a bank file, in the order of the file. `line` is where it begins, from 1. */
 export type BankRecord =
-  /** Of a whole batch: the group or payment-information level of pain.002. */
+  /** Of a whole batch. */
   | ({
       type: 'batch'
       line: number
       messageId: string
-      level: 'group' | 'payment-information'
+      level: BatchLevel
       state: 'acknowledged' | 'partly' | 'pending' | 'rejected'
     } & GivenReasons)
   /** Of one payment. `entryReference` is unique within the bank's message, where the format has such a reference. */

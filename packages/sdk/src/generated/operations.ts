@@ -1157,15 +1157,27 @@ export interface Resources {
       answer(batchId: PayoutBatchId, body: {
         /** The kind of file. The rail must read it. */
         format: 'pain.002' | 'camt.054' | 'arucs-csv'
-        /** Each payment at most once. The bank is silent about payments without an outcome. */
-        outcomes: {
+        /** What the bank says of the batch as a whole, in `pain.002` only. */
+        batch?: {
+          outcome: 'accepted' | 'pending' | 'rejected'
+          /** Where the file says so: `GrpSts`, unless given, or `PmtInfSts`. */
+          level?: 'group' | 'payment-information' | undefined
+          /** Why it was rejected; unless given, the bank gives no code. */
+          reasonCode?: string | undefined
+          /** The reason in words. */
+          reasonText?: string | undefined
+        } | undefined
+        /** Each payment at most once. The bank is silent about payments without an outcome. Required unless `batch` is given. */
+        outcomes?: {
           /** A payment of the batch, by the `paymentReference` of its withdrawal. Without it, the outcome is that of all payments that are not named. */
           paymentReference?: string | undefined
           /** What the bank says. `pain.002`: `accepted`, `pending`, `paid` or `failed`. `camt.054`: `paid` or `returned`. `arucs-csv`: `returned`. */
           outcome: 'accepted' | 'pending' | 'paid' | 'failed' | 'returned'
           /** Why it failed or was returned, one character for `arucs-csv`; unless given, `AC04`, `BE01` (`camt.054`) or `B` (`arucs-csv`). See docs/reference/bank-files.md. */
           reasonCode?: string | undefined
-        }[]
+          /** The reason in words. */
+          reasonText?: string | undefined
+        }[] | undefined
       }, options?: CallOptions): Call<Response>
     }
     members: {

@@ -1,6 +1,6 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import * as exceptions from '../../exceptions.ts'
-import type { BankFileHead, BankRecord } from '../bank-files.ts'
+import type { BankFileHead, BankRecord, BatchLevel } from '../bank-files.ts'
 import { gravestOf, isAboutPayee, namesDuplicate, reasonOf } from '../reasons.ts'
 import { endUnanswered } from './bank-records.ts'
 import { lockAnswered, markBatch } from './batch-answers.ts'
@@ -11,7 +11,7 @@ import type { Context } from './record-keys.ts'
 // A bank that gets a file twice pays the first copy and rejects the second, as a whole or payment by payment. So a rejection of a
 // whole batch gives the money back only if there was one copy and the reason is the file's own; otherwise people decide.
 
-type Level = Extract<BankRecord, { type: 'batch' }>['level'] | 'payment'
+type Level = BatchLevel | 'payment'
 
 /** Why something was rejected. */
 type Rejection = { level: Level; reasonCodes: readonly string[]; hasText: boolean; isDuplicate: boolean }

@@ -1,10 +1,9 @@
-import type { BankRecord, GivenReasons, PaymentState } from '../bank-files.ts'
+import type { BankRecord, BatchLevel, GivenReasons, PaymentState } from '../bank-files.ts'
 import type { MessageReader, Unit } from './parse-xml.ts'
 import { type Emit, headFields, headOf, moneyOf, required, unlessPlaceholder } from './values.ts'
 
 type BatchRecord = Extract<BankRecord, { type: 'batch' }>
 type BatchState = BatchRecord['state']
-type BatchLevel = BatchRecord['level']
 
 /**
  * ISO 20022 status codes, as what they say of a batch and of a payment. A payment counts as paid when it is settled, not before.

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Answer } from '../answers.ts'
+import { batchLevels } from '../bank-files.ts'
 import { answersOf, partsOf, textOf } from './files.fixture.ts'
 import { writeNotification, writeStatusReport } from './write-answers.ts'
 
@@ -36,6 +37,20 @@ test('a written status report reads back as the same answers', async () => {
   })
   expect(records).toEqual(answers.map(recordOf))
 })
+
+test.each(batchLevels)(
+  'a batch that is rejected as a whole reads back with its reason, at the level %s',
+  async level => {
+    const why = { reasonCode: 'NARR', reasonText: 'DUPLICATE FILE: message id <1> already processed' }
+    const file = writeStatusReport(answersOf([pending], { batch: { level, state: 'rejected', ...why } }))
+    const [, ...records] = await partsOf(await textOf(file))
+    const { reasonCode, reasonText } = why
+    expect(records).toEqual([
+      expect.objectContaining({ type: 'batch', level, state: 'rejected', reasonCodes: [reasonCode], reasonText }),
+      recordOf(pending),
+    ])
+  },
+)
 
 test('a written notification reads back as the same payments and returns', async () => {
   const answers = [paid, returned]

@@ -1,8 +1,9 @@
 import { inDecimals } from '../../../money.ts'
 import type { AnswersToWrite } from '../answers.ts'
+import type { BatchLevel } from '../bank-files.ts'
 import { escapeXml, inChunks } from './xml-text.ts'
 
-const statuses = { accepted: 'ACSP', pending: 'PDNG', paid: 'ACSC', failed: 'RJCT' } as const
+const statuses = { accepted: 'ACSP', pending: 'PDNG', paid: 'ACSC', failed: 'RJCT', rejected: 'RJCT' } as const
 
 /**
  * Writes a payment status report, pain.002.001.10.
@@ -12,15 +13,20 @@ export function writeStatusReport(report: AnswersToWrite): AsyncGenerator<string
   return inChunks(statusReport(report))
 }
 
-async function* statusReport({ messageId, createdAt, batchMessageId, currency, answers }: AnswersToWrite) {
-  const batch = escapeXml(batchMessageId)
+async function* statusReport({ messageId, createdAt, batchMessageId, currency, batch, answers }: AnswersToWrite) {
+  const batchId = escapeXml(batchMessageId)
+  const statusOf = (level: BatchLevel, element: 'GrpSts' | 'PmtInfSts') =>
+    batch?.level === level
+      ? `<${element}>${statuses[batch.state]}</${element}>${reason('StsRsnInf', batch.reasonCode, batch.reasonText)}`
+      : ''
   yield [
     declaration,
     '<Document xmlns="urn:iso:std:iso:20022:tech:xsd:pain.002.001.10">',
     '<CstmrPmtStsRpt>',
     `<GrpHdr>${idAndTime(messageId, createdAt)}</GrpHdr>`,
-    `<OrgnlGrpInfAndSts><OrgnlMsgId>${batch}</OrgnlMsgId><OrgnlMsgNmId>pain.001.001.09</OrgnlMsgNmId></OrgnlGrpInfAndSts>`,
-    `<OrgnlPmtInfAndSts><OrgnlPmtInfId>${batch}</OrgnlPmtInfId>\n`,
+    `<OrgnlGrpInfAndSts><OrgnlMsgId>${batchId}</OrgnlMsgId><OrgnlMsgNmId>pain.001.001.09</OrgnlMsgNmId>` +
+      `${statusOf('group', 'GrpSts')}</OrgnlGrpInfAndSts>`,
+    `<OrgnlPmtInfAndSts><OrgnlPmtInfId>${batchId}</OrgnlPmtInfId>${statusOf('payment-information', 'PmtInfSts')}\n`,
   ].join('\n')
   for await (const { reference, amount, state, reasonCode, reasonText } of answers) {
     if (state === 'returned') throw new Error('A payment status report cannot say that a payment was returned')

@@ -22,6 +22,32 @@ const answers: { title: string; meaning: string; file: Answers }[] = [
     file: { format: 'pain.002', outcomes: [{ outcome: 'failed', reasonCode: 'AC04' }] },
   },
   {
+    title: 'Accept the batch',
+    meaning: 'The bank has taken a copy of the file (pain.002, ACSP).',
+    file: { format: 'pain.002', batch: { outcome: 'accepted' } },
+  },
+  {
+    title: 'Reject the batch',
+    meaning: 'The file is malformed (pain.002, FF01). The money is given back, unless the bank may have another copy.',
+    file: { format: 'pain.002', batch: { outcome: 'rejected', reasonCode: 'FF01' } },
+  },
+  {
+    title: 'Reject the batch as a duplicate',
+    meaning: 'The bank has the message id already (pain.002, DU01).',
+    file: { format: 'pain.002', batch: { outcome: 'rejected', reasonCode: 'DU01' } },
+  },
+  {
+    title: 'Reject the batch in words',
+    meaning: '“DUPLICATE FILE: message id already processed” (pain.002, NARR).',
+    file: {
+      format: 'pain.002',
+      batch: {
+        ...{ outcome: 'rejected', reasonCode: 'NARR' },
+        reasonText: 'DUPLICATE FILE: message id already processed',
+      },
+    },
+  },
+  {
     title: 'Return all',
     meaning: 'The money comes back after it was booked (camt.054, MD07).',
     file: { format: 'camt.054', outcomes: [{ outcome: 'returned', reasonCode: 'MD07' }] },

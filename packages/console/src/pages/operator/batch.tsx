@@ -186,7 +186,9 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
   return (
     <>
       {fileSha256 !== null && <Download batch={batch} />}
-      {isSandbox.value && isByHand && (status === 'sent' || status === 'acknowledged') && <BankAnswers batch={batch} />}
+      {isSandbox.value && isByHand && ['sent', 'acknowledged', 'rejected'].includes(status) && (
+        <BankAnswers batch={batch} />
+      )}
       {unsent(status) && (
         <button type="button" class="button" onClick={() => setIsAsking(true)}>
           {held ? 'Release' : 'Hold'}

@@ -239,7 +239,7 @@ async function requireExceptions(databaseUrl: string, count: number): Promise<vo
   if (rows[0]?.count !== count) throw new Error(`${rows[0]?.count} exceptions instead of ${count}`)
 }
 
-/** A statement with entries that are no payments of ours, each other money. */
+/** A statement with entries that are not payments of ours, each other money. */
 async function* foreignEntries(count: number): AsyncGenerator<string> {
   yield '<Document><BkToCstmrStmt><GrpHdr><MsgId>BANK000004</MsgId><CreDtTm>2026-03-03T09:00:00</CreDtTm></GrpHdr><Stmt>'
   yield `<Id>1</Id><Acct><Id><IBAN>${account.iban}</IBAN></Id></Acct>`

@@ -31,7 +31,7 @@ try {
   requirePrograms(options)
   await bench(options)
 } catch (error) {
-  // What was measured just then fails as well, which is no news.
+  // The measurement under way fails as well, which says nothing new.
   if (!isInterrupted) console.error(`bench: ${error instanceof Error ? error.message : error}`)
   process.exitCode = 1
 } finally {

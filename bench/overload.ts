@@ -125,7 +125,7 @@ async function sample(address: string, { one }: Dataset, { seconds }: { seconds:
   const client = async () => {
     while (performance.now() - startedAt < seconds * 1_000) {
       const askedAt = performance.now()
-      // A refused or broken connection is no answer: the service has not recovered yet.
+      // A refused or broken connection is not an answer: the service has not recovered yet.
       const status = await ask().catch(() => 0)
       const now = performance.now()
       samples.push({ endMs: now - startedAt, ms: now - askedAt, status })

@@ -47,7 +47,7 @@ export async function openServer(): Promise<Server> {
     postmasterPid: pid,
     urlOf,
     async create(database, { template } = {}) {
-      // Copying files is faster than copying through the log, and what is copied is no part of what is measured.
+      // Copying files is faster than copying through the log, and the copying is not measured.
       const from = template === undefined ? '' : `template ${template} strategy file_copy`
       await withClient(base, client => client.query(`create database ${database} ${from}`))
       made.add(database)

@@ -35,7 +35,7 @@ adminCommand
     examples('admin create ada@example.com --name "Ada Lovelace"', 'admin create ada@example.com --invite'),
   )
   .action(async (email: string, { name, invite: isInvited, json }: { name: string; invite?: true; json?: true }) => {
-    if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new Error(`${email} is no e-mail address`)
+    if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new Error(`${email} is not an e-mail address`)
     const now = systemClock()
     if (isInvited || !isInteractive()) {
       const url = await withTransaction(async (tx, settings) => {

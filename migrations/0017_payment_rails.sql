@@ -38,7 +38,7 @@ create table payout_batches (
   file_name text,
   -- Of the file that was delivered.
   file_sha256 text collate "C",
-  -- The result of a check of the payees' names, which is no answer about the payments.
+  -- The result of a check of the payees' names, which says nothing about the payments.
   name_check text,
   created_at timestamptz not null,
   -- From here on no payment joins it.

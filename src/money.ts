@@ -98,7 +98,7 @@ export function inDecimals({ amount, currency }: Money): string {
 
 /**
  * Reads an amount in major units, such as '12.5' or '-3.00'.
- * @returns undefined if it is no decimal number, has more decimals than the currency, or is too large for the wire
+ * @returns undefined if the text is not a decimal number, has more decimals than the currency, or is too large for the wire
  */
 export function fromDecimals(text: string, currency: Currency): bigint | undefined {
   const [, sign, whole = '', fraction = ''] = /^(-?)([0-9]{1,16})(?:\.([0-9]{1,4}))?$/.exec(text) ?? []

@@ -122,7 +122,7 @@ function recordOf({ type, a, b, c, d, e, line }: Fields): BankRecord {
       }
     }
     default:
-      throw new BankFileProblem(`${JSON.stringify(type)} is no record`, { line })
+      throw new BankFileProblem(`${JSON.stringify(type)} is not a record`, { line })
   }
 }
 

@@ -76,7 +76,7 @@ export const triggers: Record<EventType, Trigger | Impossible> = {
       endpoint.answer(200)
       await midmonth.webhooks.update(webhookId, { enabled: true })
       await invite(midmonth)
-      // Recorded, and not only received: once the endpoint is deleted, its recovery is no event.
+      // Recorded, and not only received: the recovery of a deleted endpoint emits no event.
       const isDelivered = async () =>
         (await midmonth.webhooks.listDeliveries(webhookId, { states: ['delivered'], take: 1 })).deliveries.length > 0
       await until(isDelivered, 'a delivery')

@@ -82,7 +82,7 @@ test('an event that the catalogue does not declare, or whose data is not as decl
   }
   const money: events.NewEvent = {
     ...{ ...common, type: 'float.low' },
-    // @ts-expect-error: a bare number is no Money
+    // @ts-expect-error: a bare number is not Money
     data: { free: 1, floor: { amount: 1, currency: 'GBP' } },
   }
   expect([declared, undeclared, odd, less, more, money]).toHaveLength(6)

@@ -63,7 +63,7 @@ test('guessed keys block neither a key in use at that address nor the keys of ot
   expect((await ask(secret, { from: '192.0.2.21' })).statusCode).toBe(200)
 })
 
-test('guessing keys over many connections at once is no faster than over one', async () => {
+test('guessing keys over many connections at once is not faster than over one', async () => {
   const from = '192.0.2.25'
   const statuses = await Promise.all(
     Array.from({ length: 100 }, async () => (await ask(newSecret('sandbox'), { from })).statusCode),

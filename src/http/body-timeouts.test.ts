@@ -87,7 +87,7 @@ test.each([
 
 test('a body with malformed chunks is answered at once', async () => {
   const { socket, answered } = begin('/v1/things', { length: 'chunked' })
-  socket.write('1\r\n{\r\nthis is no length\r\n')
+  socket.write('1\r\n{\r\nthis is not a length\r\n')
   expect(await answered).toMatch(/^HTTP\/1\.1 400 /)
 })
 

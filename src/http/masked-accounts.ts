@@ -23,7 +23,7 @@ export function maskAccountsIn(json: string): string {
 const visibleMax = 4
 const visibleOf: { readonly [name: string]: number } = { accountNumber: visibleMax, iban: visibleMax, sortCode: 0 }
 
-// A file with such cells cannot be imported by mistake: a dot is no part of an account.
+// A file with such cells cannot be imported by mistake: an account has no dots.
 function masked(text: string, visible: number): string {
   return '•'.repeat(Math.max(0, text.length - visible)) + (visible === 0 ? '' : text.slice(-visible))
 }

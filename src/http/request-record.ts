@@ -9,7 +9,7 @@ const segmentsMax = 12
 /** Describes answered requests for the request log. */
 export class RequestRecords {
   readonly #routes = new Map<string, string>()
-  // The segments of all routes that are no parameters.
+  // The segments of all routes, without parameters.
   readonly #words = new Set<string>([''])
 
   /** @param url the route's pattern: `/v1/members/:memberId` */

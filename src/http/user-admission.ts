@@ -193,7 +193,7 @@ export async function requireRole(db: Db, request: FastifyRequest, allowed: read
   return partnerId
 }
 
-/** What a user is to a partner. @throws Problem `NotFound` if the user is no operator, and has no role with it */
+/** What a user is to a partner. @throws Problem `NotFound` if the user is not an operator and has no role with the partner */
 async function standingOf(
   db: Db,
   { user: { id: userId, isOperator } }: SignedIn,
@@ -206,7 +206,7 @@ async function standingOf(
   return { partner, isOperator, roles }
 }
 
-/** @throws Problem `Forbidden` if the user is no operator, and has none of these roles or the partner is suspended */
+/** @throws Problem `Forbidden` if the user is not an operator, and has none of these roles or the partner is suspended */
 function requireOneOf(allowed: readonly Role[], { partner, isOperator, roles }: Standing & { partner: Partner }): void {
   if (isOperator) return
   requireServed(partner)

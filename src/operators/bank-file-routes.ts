@@ -163,7 +163,7 @@ async function importUploaded(
   body: unknown,
   asked: { rail: FileRailSettings; name: string; record: RecordImport; now: Date },
 ) {
-  if (!(body instanceof UploadedFile)) throw new Error('The body is no file')
+  if (!(body instanceof UploadedFile)) throw new Error('The body is not a file')
   const imported = await body.lend(fd => importBankFile(db, { ...asked, size: body.bytes, bytes: () => chunksOf(fd) }))
   if (imported.result !== 'rejected') return imported
   const { problem: reason, line: row } = imported

@@ -87,7 +87,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
           .filter(owner => owner !== 'default' && !known.has(owner))
           .map(owner =>
             warning({
-              sentence: `The rail ${name} has an account for ${owner}, which is no partner here; the default account pays for all others`,
+              sentence: `The rail ${name} has an account for ${owner}, an unknown partner; the default account pays for all others`,
               command: edit(railsFile),
             }),
           ),

@@ -322,7 +322,7 @@ describe('a session', () => {
     'ftp://app.partner.example',
     'null',
     '*',
-  ])('is not bound to %s, which is no origin', async given => {
+  ])('is not bound to %s, which is not an origin', async given => {
     expect(problemOf(await create({ origin: given }))).toEqual([400, 'BodyValidation', 'origin'])
   })
 

@@ -10,7 +10,7 @@ export type Operator = {
   kind: 'operator_key' | 'user'
   id: string
   person: string
-  /** A user with a role for the partner in the path, who is no operator. */
+  /** A user with a role for the partner in the path who is not an operator. */
   isOfPartner?: boolean
 }
 

@@ -12,7 +12,7 @@ import type { Line } from './rules.ts'
 
 // The largest file, with some columns that are not read.
 const fileBytesMax = 32 * 1024 * 1024
-// Some partners pay the same every week, which is no mistake.
+// Some partners pay the same every week, which is not a mistake.
 const sentDays = 6
 // Keeps the cost of writing an answer on the main thread to a few milliseconds at a time.
 const linesAtOnce = 2_000

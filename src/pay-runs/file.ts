@@ -76,7 +76,7 @@ export function readLine(row: number, cells: Cell[], columns: Columns): FileLine
 
 /**
  * The amount of a line in minor units of the member's currency.
- * @returns a message if it is no such amount
+ * @returns a message if the text is not such an amount
  */
 export function amountIn(currency: Currency, line: FileLine): bigint | string {
   if (line.currency !== '' && line.currency !== currency)

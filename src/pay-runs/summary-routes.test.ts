@@ -41,7 +41,7 @@ test('a pay run says how much it adds for how many members, from which file, and
   expect((await stranger.call('GET', path)).body.payRuns).toEqual([])
 })
 
-test('a name that is no file name is refused, and nothing is added', async () => {
+test('a name that is not a file name is refused, and nothing is added', async () => {
   const clerk = await signIn(harness, { roles: ['payroll'] })
   const body = { payDetails: [lineOf(await harness.addMember(), 100)] }
   const before = (await harness.call('GET', '/v1/pay/runs')).body.total

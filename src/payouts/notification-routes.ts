@@ -7,7 +7,7 @@ import type { App } from '../http/server.ts'
 import type { NotificationReceiver } from './notifications.ts'
 
 /**
- * The addresses that banks send notifications to. They are no part of the partner API: they have no version and no API key, and
+ * The addresses that banks send notifications to. They are not part of the partner API: they have no version and no API key, and
  * are not in the OpenAPI document.
  */
 export function notificationRoutes(app: App, receivers: readonly NotificationReceiver[]): void {

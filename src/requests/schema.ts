@@ -21,7 +21,7 @@ export const LoggedRequest = Type.Object(
     route: orNull('The path as in this document; null if no operation has it.', ['/v1/members/{memberId}']),
     path: Type.String({
       description:
-        'The path without its query. Only ids are filled in: a parameter that is no id stays a name, and a part of an unknown path that no operation has is `…`.',
+        'The path without its query. Only ids are filled in: a parameter that is not an id stays a name, and a part of an unknown path that no operation has is `…`.',
       examples: ['/v1/members/mem_01kah4pzc5e4r8v2m6t0x9y3bd'],
     }),
     status: Type.Integer({ examples: [201] }),

@@ -44,7 +44,7 @@ export async function answerBatch(
     outcomes.flatMap(({ paymentReference }, index) =>
       paymentReference === undefined || known.has(paymentReference)
         ? []
-        : [fault(index, 'paymentReference', `${paymentReference} is no payment of this batch`)],
+        : [fault(index, 'paymentReference', `${paymentReference} is not a payment of this batch`)],
     ),
   )
   const { mediaType, extension } = answerFormats[format]

@@ -30,7 +30,7 @@ async function outcomeOf(bytes: Buffer, kind: 'csv' | 'xlsx'): Promise<Row[] | F
   }
 }
 
-// What means something to a reader, and what is no text.
+// Characters that mean something to a reader, and bytes that are not text.
 const bytes = fc.oneof(
   fc.constantFrom(
     ...['"', '""', ',', ';', '\t', '\r', '\n', '\r\n', "'=", '\0', '<', '>', '&', '/>', 'PK'].map(Buffer.from),

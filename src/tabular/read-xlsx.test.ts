@@ -153,7 +153,7 @@ describe('a workbook', () => {
   })
 })
 
-// Bytes that are no workbook, and workbooks that no spreadsheet writes.
+// Bytes that are not a workbook, and workbooks that no spreadsheet writes.
 describe('a hostile file is refused within five seconds of CPU time, with a remedy:', () => {
   const sheet = (content: string | Buffer, lies: Partial<Part> = {}) =>
     zipOf(workbook('', { more: [{ name: 'xl/worksheets/sheet1.xml', content, ...lies }] }))

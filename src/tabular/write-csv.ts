@@ -5,7 +5,7 @@ export type WrittenCell = string | bigint | { number: string } | null
 
 /**
  * Formats rows as lines of a CSV file that is safe to open in a spreadsheet. Every text goes through `escapeFormulas`; numbers do
- * not, since a minus sign before a number is no formula.
+ * not, since a minus sign before a number is not a formula.
  */
 export function csvLines(
   rows: readonly (readonly WrittenCell[])[],

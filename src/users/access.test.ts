@@ -156,7 +156,7 @@ describe('a session', () => {
   })
   afterAll(() => harness.stop())
 
-  test('is no API key and no member session, and neither of these is a session', async () => {
+  test('is neither an API key nor a member session, and neither of these is a session', async () => {
     expect((await harness.call('GET', '/v1/tiers', { key: admin.token })).status).toBe(401)
     const bearer = { authorization: `Bearer ${admin.token}` }
     expect((await harness.call('GET', '/v1/me', { key: null, headers: bearer })).status).toBe(401)

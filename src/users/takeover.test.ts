@@ -39,7 +39,7 @@ test.each([{ isOperator: false }, { isDisabled: true }])(
   },
 )
 
-test('a change of a user who is no operator leaves the links of others', async () => {
+test('a change of a user who is not an operator leaves the links of others', async () => {
   const colleague = await signIn(harness, { roles: ['viewer'] })
   const other = await signIn(harness, { roles: ['viewer'] })
   const token = await linkFor(operator, colleague)

@@ -35,7 +35,7 @@ test.each([
   ['a TLS alert', Buffer.from([0x15, 3, 1, 0, 2, 2, 0x28])],
   ['HTTP/2', Buffer.from('000006040000000000000400100000', 'hex')],
   ['an impossible status', 'HTTP/1.1 99 Odd\r\ncontent-length: 0\r\n\r\n'],
-  ['a length that is no number', 'HTTP/1.1 200 OK\r\ncontent-length: abc\r\n\r\n'],
+  ['a length that is not a number', 'HTTP/1.1 200 OK\r\ncontent-length: abc\r\n\r\n'],
   ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab'],
   ['a header of 40 kB', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`],
   ['a switch to another protocol', 'HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nhello'],

@@ -28,7 +28,7 @@ afterEach(async () => {
   for (const harness of harnesses) await harness.stop()
 })
 
-/** A statement with money that is no payment of ours; some of it is reported twice, and some has no reference of the bank. */
+/** A statement with money that is not from our payments; some of it is reported twice, and some has no reference of the bank. */
 function statement(): string {
   const entry = (number: number) => {
     const bank = number % 7 === 0 ? '' : `<AcctSvcrRef>B${number}</AcctSvcrRef>`

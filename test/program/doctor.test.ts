@@ -168,7 +168,7 @@ test('a faulty rails file is one finding, and everything else is still checked',
   const stray = { default: sepa.debtors.default, par_01m80hdxn9e0dbvh4ctmg88nb7: sepa.debtors.default }
   const strayed = railsFile('stray.json', { rails: [{ ...sepa, debtors: stray }] })
   expect(await said('accounts', { ...database, MIDMONTH_MODE: 'live', MIDMONTH_RAILS: strayed })).toEqual([
-    'warning: The rail sepa has an account for par_01m80hdxn9e0dbvh4ctmg88nb7, which is no partner here; the default account pays for all others',
+    'warning: The rail sepa has an account for par_01m80hdxn9e0dbvh4ctmg88nb7, an unknown partner; the default account pays for all others',
   ])
 })
 

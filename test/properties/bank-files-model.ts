@@ -71,7 +71,7 @@ export function ofMember(member: string): { partner: string; rail: RailName } {
 }
 
 export const limits = { paymentMax: 15_000n, batchMax: 22_000n, dayMax: 26_000n }
-/** References that are no payment and no batch of ours. */
+/** References that match none of our payments and batches. */
 export const strangers = { payment: 'MMAAAAAAAAAAAAAA', batch: 'MMBAAAAAAAAAAAAAA' }
 
 export function debtorOf(partner: string): Debtor {

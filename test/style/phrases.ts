@@ -36,6 +36,7 @@ export const phrases: { find: string; instead: string }[] = [
   { find: 'upon', instead: '"on"' },
   { find: '(?:there|where|here)(?:of|in|by|upon|unto|with)', instead: 'two plain words' },
   { find: 'hitherto', instead: '"so far"' },
+  { find: '(?<!there )(?:is|are|was|were) no(?! (?:longer|more|later|earlier))', instead: '"is not a …"' },
 
   // Another word for a concept that has one in the glossary.
   { find: '(?:bring|brings|brought|bringing) back', instead: '"reinstate" a member, "restart" a server' },

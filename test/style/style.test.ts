@@ -54,6 +54,7 @@ test.each([
   ['x.ts', "const user = 'nobody'", []],
   ['x.ts', "fail('Nobody waits')", ['x.ts:1: Nobody']],
   ['x.md', 'Look at all rows, and any more rows.', []],
+  ['x.md', 'A dot is no file. There is no dot.', ['x.md:1: is no']],
   ['x.md', 'Amend the harvest; the rows are whole.', []],
 ])('in %s, %j has %j', (file, text, expected) => {
   expect(check(file, text).map(line => line.split(' (')[0])).toEqual(expected)

@@ -14,7 +14,7 @@ import { may } from './session.ts'
 
 const sandboxIsOpen = signal(false)
 
-/** Says on every page that this is no real money, and what time it is in the sandbox. Opens the drawer. */
+/** Says on every page that no real money moves, and what time it is in the sandbox. Opens the drawer. */
 export function SandboxBand() {
   const { value } = useLoaded('sandbox-clock', () => api.sandbox.clock.get())
   return (

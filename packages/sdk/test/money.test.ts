@@ -54,7 +54,7 @@ describe('money', () => {
     expect(format(gbp('1234.50'), 'de-DE')).toBe('1.234,50\u00a0£')
   })
 
-  test('that is no whole number of minor units is refused', () => {
+  test('that is not a whole number of minor units is refused', () => {
     for (const amount of [0.5, Number.NaN, 2 ** 53]) {
       expect(() => toDecimal({ amount, currency: 'GBP' })).toThrow(RangeError)
       expect(() => format({ amount, currency: 'GBP' as Currency })).toThrow(RangeError)

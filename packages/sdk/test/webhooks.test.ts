@@ -60,7 +60,11 @@ test.each([
   ['a shortened signature', { headers: { 'webhook-signature': 'v1,AAAA' } }, /^webhook-signature does not match/],
   ['no signature', { headers: { 'webhook-signature': undefined } }, /^webhook-signature is missing/],
   ['two ids', { headers: { 'webhook-id': ['evt_1', 'evt_2'] } }, /^webhook-id is missing/],
-  ['a timestamp that is no number', { headers: { 'webhook-timestamp': '1e9' } }, /^webhook-timestamp is not a number/],
+  [
+    'a timestamp that is not a number',
+    { headers: { 'webhook-timestamp': '1e9' } },
+    /^webhook-timestamp is not a number/,
+  ],
 ])('%s is refused', async (_, changes: object, message) => {
   const {
     text = body,
@@ -97,7 +101,7 @@ test.each([
   ['a secret without its prefix', body, secret.replace('whsec_', ''), /^secret must begin with whsec_/],
   ['an API key as the secret', body, 'mm_test_1', /^secret must begin with whsec_; an API key/],
   ['a prefix alone', body, 'whsec_', /^secret must be whsec_ and base64; copy it again/],
-  ['a secret that is no base64', body, 'whsec_ä', /^secret must be whsec_ and base64/],
+  ['a secret that is not base64', body, 'whsec_ä', /^secret must be whsec_ and base64/],
 ])('%s is refused with the mistake by its name', async (_, given, used, message) => {
   const error = await unwrapWebhook(given as string, referenceHeaders(secret), used as string, { now }).catch(
     error => error,

@@ -84,7 +84,7 @@ export type BankRecord =
     } & GivenReasons)
   /** Verification of payee: a check of the name. It says nothing about the payment itself. */
   | { type: 'name-check'; line: number; messageId: string; reference: string | null; code: string }
-  /** A booked entry of the account that is no single payment of ours: money that arrived, a batch booked as a whole, a charge. */
+  /** A booked entry of the account that is not one of our payments: money that arrived, a batch booked as a whole, a charge. */
   | ({
       type: 'entry'
       line: number
@@ -123,7 +123,7 @@ export type BankFileHead = {
   file?: string
 }
 
-/** A bank file that was refused whole. `line` counts from 1; null if the fault is no line's. */
+/** A bank file that was refused whole. `line` counts from 1; null if the fault is not in a line. */
 export class BankFileProblem extends Error {
   readonly line: number | null
 

@@ -213,7 +213,7 @@ function faultsOf({ name, timeZone, debtors, approval, folder, sftp }: GivenRail
   return [
     ...(isTimeZone(timeZone) ? [] : [`${name}: timeZone must be an IANA name, such as Europe/Berlin`]),
     ...Object.entries(debtors).flatMap(([owner, debtor]) => [
-      ...(owner === 'default' || isGeneratedId(owner) ? [] : [`${name}: the debtor ${owner} is no partner id`]),
+      ...(owner === 'default' || isGeneratedId(owner) ? [] : [`${name}: the debtor ${owner} is not a partner id`]),
       ...(check(accountOf(debtor)) === 'invalid' ? [`${name}: the account of the debtor ${owner} is wrong`] : []),
     ]),
     ...faultsOfApproval(name, approval),

@@ -78,7 +78,7 @@ function Chips({
 /** A search by the beginning of a name needs more than one letter. */
 const searchLengthMin = 2
 
-/** Whether a text is long enough to search members by. What is typed before is no reason for a refusal. */
+/** Whether a text is long enough to search members by. A shorter text is not refused. */
 export function isSearchable(text: string): boolean {
   return [...text].length >= searchLengthMin
 }

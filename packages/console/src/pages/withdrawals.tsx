@@ -22,7 +22,7 @@ export default function Withdrawals() {
   const filters = useFilters()
   const chosen = filters.all('status') as WithdrawalStatus[]
   const member = filters.get('member')
-  // A text that is no id is a name to choose a member by.
+  // A text that is not an id is a name to choose a member by.
   const memberId = member.startsWith('mem_') ? member : ''
   const isName = isSearchable(member) && memberId === '' && may('payroll', 'support', 'viewer')
   const query = {

@@ -466,7 +466,7 @@ export type LoggedRequest = {
   method: string
   /** The path as in this document; null if no operation has it. */
   route: string | null
-  /** The path without its query. Only ids are filled in: a parameter that is no id stays a name, and a part of an unknown path that no operation has is `…`. */
+  /** The path without its query. Only ids are filled in: a parameter that is not an id stays a name, and a part of an unknown path that no operation has is `…`. */
   path: string
   status: number
   /** From the arrival of the request to the end of its answer, in milliseconds. */

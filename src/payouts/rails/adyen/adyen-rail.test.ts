@@ -260,7 +260,7 @@ describe('a refusal', () => {
     expect(postsOf(reference)).toHaveLength(1)
   })
 
-  test('with an answer that is no transfer leaves the payment as unknown', async () => {
+  test('with an answer that is not a transfer leaves the payment as unknown', async () => {
     setUp.service.fail(
       { status: 202, body: { hello: 'world' }, isOdd: true },
       { status: 200, body: '<html>', isOdd: true },

@@ -81,7 +81,7 @@ async function submit(context: Context, payments: Payment[], signal: AbortSignal
   const known = await findKnown(context, references)
   for (const { reference, amount } of payments) {
     const before = known.get(reference)
-    if (before === undefined) throw new Error(`${reference} is no payment of the rail ${rail}`)
+    if (before === undefined) throw new Error(`unknown payment ${reference} on rail ${rail}`)
     if (before.amount !== amount.amount || before.currency !== amount.currency)
       throw new Error(`${reference} was reused with another amount`)
   }

@@ -117,7 +117,7 @@ export class AdyenClient {
     if (status >= 500 || isBusy(status)) throw new NoAnswer(`Adyen answered ${method} /transfers with ${status}`)
     const answer = parse(text)
     if (status >= 200 && status < 300) {
-      if (answer === undefined) throw new NoAnswer(`Adyen answered ${method} /transfers with a body that is no JSON`)
+      if (answer === undefined) throw new NoAnswer(`Adyen answered ${method} /transfers with a body that is not JSON`)
       return answer
     }
     const refused = new Refused({ status, ...refusalIn(answer, status) })

@@ -100,7 +100,7 @@ describe('is answered with 401 and not recorded:', () => {
   const cases: [string, (body: string) => { body?: string; headers: Record<string, string> }][] = [
     ['a notification without a signature', () => ({ headers: {} })],
     ['an empty signature', () => ({ headers: { hmacsignature: '' } })],
-    ['a signature that is no base64', () => ({ headers: { hmacsignature: '***' } })],
+    ['a signature that is not base64', () => ({ headers: { hmacsignature: '***' } })],
     ['a cut signature', body => ({ headers: { hmacsignature: setUp.service.sign(body).slice(0, 20) } })],
     ['a longer signature', body => ({ headers: { hmacsignature: `AAAA${setUp.service.sign(body)}` } })],
     ['a signature by another key', body => ({ headers: { hmacsignature: setUp.service.sign(body, otherKey) } })],

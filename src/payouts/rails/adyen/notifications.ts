@@ -51,7 +51,7 @@ export function adyenNotifications({
         return 'accepted'
       } catch (error) {
         if (!(error instanceof UnexpectedShape || error instanceof SyntaxError)) throw error
-        const why = error instanceof UnexpectedShape ? error.message : 'It is no JSON'
+        const why = error instanceof UnexpectedShape ? error.message : 'It is not JSON'
         const unreadable = toUnreadable({ why, content: body, transfer: transferIn(body) })
         log.error({ rail, why, sha256: unreadable.sha256 }, 'a signed notification cannot be read')
         const all = [unreadable]

@@ -5,7 +5,7 @@ export type Calendar = {
   readonly name: string
   readonly validFrom: Day
   readonly validUntil: Day
-  /** Whether the scheme is closed although the day is no Saturday and no Sunday. */
+  /** Whether the scheme is closed although the day is not a Saturday or Sunday. */
   readonly isHoliday: (day: Day) => boolean
 }
 

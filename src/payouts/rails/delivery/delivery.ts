@@ -21,7 +21,7 @@ export type Delivery = {
 /** @property sha256 in hexadecimal */
 export type DeliveredFile = { sha256: string; size: number }
 
-/** @property skipped entries that are no files, or cannot be read. They stay where they are. */
+/** @property skipped entries that are not files, or cannot be read. They are left in place. */
 export type Inbox = { files: InboxFile[]; skipped: { name: string; reason: string }[] }
 export type InboxFile = { name: string; size: number; modifiedAt: Date }
 

@@ -156,7 +156,7 @@ describe('the inbox', () => {
     expect((await delivery.list(new Date(Date.now() + 61_000))).files).toHaveLength(2)
   })
 
-  test('names what is no file, and neither reads nor moves it', async () => {
+  test('names entries that are not files, and neither reads nor moves them', async () => {
     symlinkSync('/etc/passwd', at('inbox', 'link.xml'))
     mkdirSync(at('inbox', 'folder.xml'))
     execFileSync('mkfifo', [at('inbox', 'pipe.xml')])

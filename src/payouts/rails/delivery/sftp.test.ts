@@ -177,7 +177,7 @@ describe('the inbox of the bank', () => {
     expect(filesOf('local', 'rejected')).toEqual(['empty.xml', 'empty.xml.report.txt'])
   })
 
-  test('is left alone where a file is new, is no file, or cannot be read or deleted', async () => {
+  test('leaves a file that is new, and entries that are not files or cannot be read or deleted', async () => {
     receive('fresh.xml')
     bank.modifiedAt = now.getTime() / 1_000 - 59
     expect(await delivery.list(now)).toEqual({ files: [], skipped: [] })

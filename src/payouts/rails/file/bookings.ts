@@ -211,7 +211,7 @@ function isReportedOnOtherDay(booked: Booked, known: Booked[]): boolean {
 
 /** Whether a payment that is booked already is booked once more. Before its first booking, only a status told of it. */
 export function isBookedAnew(booked: Booked, bookings: Map<string, Booked[]>): boolean {
-  // An entry of another amount has an exception, and is no booking of the payment.
+  // An entry of another amount has an exception, and does not book the payment.
   const known = (bookings.get(booked.reference) ?? []).filter(({ amount }) => amount === booked.amount)
   return known.length > 0 && !isReportedAgain(booked, known)
 }

@@ -16,7 +16,7 @@ export type Keyed<T extends BankRecord = BankRecord> = T & { key: string }
 
 /**
  * Gives the records of a file their keys: the account and the bank's reference of the entry or, without one, what the record
- * says. Bookings of a message with equal keys are told apart by their order, because money moved twice. A line is no part of a
+ * says. Bookings of a message with equal keys are told apart by their order, because money moved twice. A line is not part of a
  * key: a bank that sends a message again may break its lines differently.
  */
 export function keysOfRecords(): (head: BankFileHead, record: BankRecord) => string {

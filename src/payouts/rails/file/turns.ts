@@ -9,7 +9,7 @@ import type { Said, Staged } from './staging.ts'
 type Owners = {
   /** Partners, by the reference of a payment. */
   payments: Map<string, string>
-  /** What may explain entries that are no payments. */
+  /** What may explain entries that are not payments. */
   explanations: Explanations
   /** Message ids of batches that were sent. */
   batches: Set<string>

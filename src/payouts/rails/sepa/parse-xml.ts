@@ -32,7 +32,7 @@ const sliceBytes = 16_384
 /**
  * Parses a bank's XML as it arrives, in flat memory, and yields after each slice. Names are compared without their prefix, so
  * that every version of a message is read. Refuses a DOCTYPE, and with it all entities but the five of XML.
- * @param readerOf the reader of a message, by the name of its element; undefined if the element is no message that we read
+ * @param readerOf the reader of a message, by the name of its element; undefined if we do not read that message
  * @throws BankFileProblem
  */
 export async function* parseMessage(

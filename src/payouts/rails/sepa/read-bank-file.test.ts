@@ -335,7 +335,7 @@ describe('a statement', () => {
       expect(await recordsOf(statementOf(each))).toMatchObject([{ booking: { charges: told } }])
   })
 
-  test('a placeholder is no reference of the bank', async () => {
+  test('a placeholder is not a reference of the bank', async () => {
     for (const placeholder of ['NONREF', 'NOTPROVIDED', 'NOT PROVIDED']) {
       const file = statementOf(entryOf({ AcctSvcrRef: `<AcctSvcrRef>${placeholder}</AcctSvcrRef>` }))
       expect(await recordsOf(file)).toMatchObject([{ booking: { day: '2026-03-03', bankReference: null } }])

@@ -149,7 +149,7 @@ describe('a broken or hostile file is refused whole, with its line:', () => {
     ['an item in euros', items(item().replace('GBP', 'EUR')), xml, /"EUR", not GBP/, 4],
     ['an item without a value', items(item().replace('valueOf', 'amount')), xml, /not an amount/, 4],
     ['an item twice', items(item(), item()), xml, /is on line 4 already/, 5],
-    ['another document', '<Document><CstmrPmtStsRpt/></Document>', xml, /no ARUCS/, 1],
+    ['another document', '<Document><CstmrPmtStsRpt/></Document>', xml, /not ARUCS/, 1],
   ])('%s', async (_, file, options, message, line) => {
     const error = await read(file, options, 65_536).catch((error: unknown) => error)
     expect(error).toBeInstanceOf(BankFileProblem)

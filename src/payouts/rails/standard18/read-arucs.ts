@@ -336,5 +336,5 @@ async function* xmlItems(text: AsyncIterable<string>): AsyncGenerator<Item> {
   }
   parser.close()
   yield* found
-  if (!hasAdvice) refuse('The file is no ARUCS: it has no Advice/OriginatingAccountRecords')
+  if (!hasAdvice) refuse('The file is not ARUCS: it has no Advice/OriginatingAccountRecords')
 }

@@ -10,7 +10,7 @@ type Entry = {
   /**
    * A command's module is most of its load time, so only the command that is named is loaded.
    * @param args after `midmonth` on the command line
-   * @param program the whole program with the modules that the arguments name
+   * @param program the whole program, with what the named commands have, for completion
    */
   load: (args: string[], program: (args: string[]) => Promise<Command>) => Promise<Command>
 }
@@ -22,6 +22,8 @@ export type Commands = {
   /** The exit codes that only these commands have. */
   exitCodes: string
   entries: Entry[]
+  /** The named command with its options and subcommands, for completion, without loading its module. */
+  outlined?: (name: string) => Promise<Command>
   /** Reports an error of one of the commands. */
   fail: (error: unknown) => Promise<void>
 }
@@ -35,7 +37,9 @@ export type Commands = {
 export async function runProgram(groups: Commands[], args: string[], on: Terminal): Promise<number> {
   return await withTerminal(on, async () => {
     try {
-      await (await programOf(groups, args)).parseAsync(args, { from: 'user' })
+      // The words to be completed name commands too, which completion itself loads or outlines.
+      const named = args[0] === 'completion' ? args.slice(0, 2) : args
+      await (await programOf(groups, named)).parseAsync(args, { from: 'user' })
     } catch (error) {
       // Commander has printed the message already. Asking for help is not an error.
       if (error instanceof CommanderError) setExitCode(error.exitCode === 0 ? 0 : 2)
@@ -60,7 +64,7 @@ export async function runProcess(run: (args: string[], on: Terminal) => Promise<
 }
 
 /** The whole program, with the modules of the commands that the arguments name. The others are listed by the help. */
-async function programOf(groups: Commands[], args: string[]): Promise<Command> {
+async function programOf(groups: Commands[], args: string[], { isOutline = false } = {}): Promise<Command> {
   const program = new Command('midmonth')
     .description('The open, self-hosted on-demand pay platform.')
     .version(version)
@@ -72,9 +76,11 @@ async function programOf(groups: Commands[], args: string[]): Promise<Command> {
       outputError: (text, write) => write(text.replace(/^error: /, 'midmonth: ')),
     })
     .exitOverride()
-  for (const { heading, entries } of groups)
+  const outlineOf = (words: string[]) => programOf(groups, words, { isOutline: true })
+  for (const { heading, entries, outlined } of groups)
     for (const { name, description, load } of entries) {
-      const command = args.includes(name) ? await load(args, words => programOf(groups, words)) : new Command(name)
+      const loadOrOutline = () => (isOutline && outlined !== undefined ? outlined(name) : load(args, outlineOf))
+      const command = args.includes(name) ? await loadOrOutline() : new Command(name)
       program.addCommand(command.description(description).helpGroup(heading))
     }
   inherit(program)

@@ -4,7 +4,7 @@ import { type Commands, runProgram } from './program.ts'
 import { setExitCode, type Terminal, writeErrorLine } from './terminal.ts'
 
 /** What the people do who run an installation: the commands open its database. */
-const operatorCommands: Commands = {
+export const operatorCommands: Commands = {
   heading: 'Commands for operators, which open the database (docs/operations/commands.md):',
   settings: `Settings of operators are environment variables: DATABASE_URL, PORT, HOST, MIDMONTH_MODE, … (docs/reference/settings.md).
 Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if needed.`,
@@ -96,6 +96,7 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
       load: async () => (await import('./ledger.ts')).ledgerCommand,
     },
   ],
+  outlined: async name => (await import('./outline.ts')).outlinedCommand(name),
   fail: async error => {
     // What failed has loaded these modules; a command that only prints its help never does.
     const [{ SettingsProblem }, { reasonOf }] = await Promise.all([

@@ -1,5 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { Command } from 'commander'
 import pino from 'pino'
+import { outlineOf } from '../cli/outline.ts'
+import { operatorCommands } from '../cli/run.ts'
 import { buildApp } from '../src/app.ts'
 import { Settings } from '../src/config.ts'
 import type { Databases } from '../src/database/connect.ts'
@@ -30,6 +33,7 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
   const { openapi, representation, operatorOpenapi } = await openapiDocuments(databases)
   return {
     'src/database/tables.ts': await describeTables(databases.pool),
+    'cli/outline.json': await commandOutlines(),
     'openapi.json': openapi,
     'openapi-representation.json': representation,
     'openapi-admin.json': operatorOpenapi,
@@ -57,6 +61,14 @@ async function openapiDocuments(databases: Databases) {
   }
   await app.close()
   return documents
+}
+
+/** The operators' commands, for completion. */
+async function commandOutlines(): Promise<string> {
+  const commands = operatorCommands.entries.map(async ({ name, description, load }) =>
+    outlineOf((await load([name], async () => new Command())).description(description)),
+  )
+  return `${JSON.stringify(await Promise.all(commands))}\n`
 }
 
 const retryWords = {

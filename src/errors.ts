@@ -4,7 +4,7 @@
  *
  * `order` is the precedence: if several rows apply to a request, the lowest wins. A row's name is what the code throws; its
  * `code` is what the caller sees. Several rows can share a code, when a specific case uses the code of the generic one. A
- * code is never reused for another meaning. `retry` decides the header `x-should-retry`; see `shouldRetry`.
+ * code is never reused for another meaning. `message` is one that the service sends: the example of the code. `retry` decides the header `x-should-retry`; see `shouldRetry`.
  */
 export const problems = {
   ApiKeyRefused: {
@@ -13,6 +13,7 @@ export const problems = {
     status: 401,
     retry: 'no',
     extra: ['path'],
+    message: 'The x-api-key header holds no valid API key; check that it was copied whole',
     when: 'The `x-api-key` header is missing, or the key is unknown, revoked, expired or for the other mode (`path` is `x-api-key`).',
   },
   SessionRefused: {
@@ -21,6 +22,7 @@ export const problems = {
     status: 401,
     retry: 'no',
     extra: ['path'],
+    message: 'The session is unknown or has expired; create a new one',
     when: 'The member session token in `authorization` is missing, unknown, expired or revoked (`path` is `authorization`); in the console, the user is not signed in (`path` is `cookie`), or a one-time link no longer works (`path` is `token`).',
   },
   SignInRefused: {
@@ -30,6 +32,7 @@ export const problems = {
     retry: 'no',
     extra: [],
     isConsoleOnly: true,
+    message: 'The e-mail address or the password is wrong',
     when: 'Only in the console: the e-mail address or the password is wrong.',
   },
   TotpRequired: {
@@ -39,6 +42,7 @@ export const problems = {
     retry: 'no',
     extra: [],
     isConsoleOnly: true,
+    message: 'Enter the code from your authenticator app, or a recovery code',
     when: 'Only in the console: the user has a second factor, and its code is missing, wrong or used.',
   },
   RateLimitExceeded: {
@@ -47,6 +51,7 @@ export const problems = {
     status: 429,
     retry: 'yes',
     extra: [],
+    message: 'More than 100 requests a second; slow down',
     when: 'The partner or the member session has exceeded its rate limit, or one address has sent too many unknown API keys or tokens; `retry-after` says when to retry.',
   },
   Forbidden: {
@@ -55,15 +60,25 @@ export const problems = {
     status: 403,
     retry: 'no',
     extra: [],
+    message: 'The API key lacks the scope members:read',
     when: 'The partner is suspended, the API key or the member session lacks the required scope, or the session is bound to another origin.',
   },
-  UnknownPath: { order: 4, code: 'NotFound', status: 404, retry: 'no', extra: [], when: 'No operation has this path.' },
+  UnknownPath: {
+    order: 4,
+    code: 'NotFound',
+    status: 404,
+    retry: 'no',
+    extra: [],
+    message: '/v1/nothing does not exist; see /openapi.json for the paths',
+    when: 'No operation has this path.',
+  },
   MethodNotAllowed: {
     order: 4,
     code: 'BadRequest',
     status: 405,
     retry: 'no',
     extra: [],
+    message: 'DELETE is not allowed here; use GET',
     when: 'The path does not support this method; `allow` lists the supported ones.',
   },
   RequestTimeout: {
@@ -72,6 +87,7 @@ export const problems = {
     status: 408,
     retry: 'yes',
     extra: [],
+    message: 'The body took too long to arrive',
     when: 'The request took too long to arrive.',
   },
   PayloadTooLarge: {
@@ -80,6 +96,7 @@ export const problems = {
     status: 413,
     retry: 'no',
     extra: [],
+    message: 'The body must not exceed 65536 bytes',
     when: 'The body exceeds the size limit of the operation.',
   },
   UnsupportedMediaType: {
@@ -88,6 +105,7 @@ export const problems = {
     status: 415,
     retry: 'no',
     extra: [],
+    message: 'The content-type is not supported here; send application/json',
     when: 'The media type of the body is not supported, or the request has a `content-encoding`.',
   },
   HeadersTooLarge: {
@@ -96,6 +114,7 @@ export const problems = {
     status: 431,
     retry: 'no',
     extra: [],
+    message: 'The headers must not exceed 16384 bytes',
     when: 'The request line and headers exceed 16 KiB.',
   },
   BadRequest: {
@@ -104,6 +123,7 @@ export const problems = {
     status: 400,
     retry: 'no',
     extra: [],
+    message: 'The body is not well-formed JSON',
     when: 'The HTTP request or its JSON is malformed.',
   },
   HeaderValidation: {
@@ -112,6 +132,7 @@ export const problems = {
     status: 400,
     retry: 'no',
     extra: ['path'],
+    message: 'x-idempotency-key must be 1 to 1024 characters of Latin-1 without control characters',
     when: 'A header other than `x-api-key` is malformed; `path` is its name.',
   },
   PathValidation: {
@@ -120,6 +141,7 @@ export const problems = {
     status: 400,
     retry: 'no',
     extra: ['path'],
+    message: 'memberId has the wrong format; example: mem_01kah4pzc5e4r8v2m6t0x9y3bd',
     when: 'A path parameter is malformed; `path` is its name.',
   },
   QueryValidation: {
@@ -128,6 +150,7 @@ export const problems = {
     status: 400,
     retry: 'no',
     extra: ['path'],
+    message: 'take must be >= 1',
     when: 'A query parameter is unknown or malformed; `path` is its name.',
   },
   BodyValidation: {
@@ -136,6 +159,7 @@ export const problems = {
     status: 400,
     retry: 'no',
     extra: ['path'],
+    message: 'memberId is required',
     when: 'A field of the body is missing, unknown or malformed; `path` is its dotted path.',
   },
   IdempotencyKeyReused: {
@@ -144,6 +168,7 @@ export const problems = {
     status: 422,
     retry: 'no',
     extra: ['path'],
+    message: 'This idempotency key was used for a different request; use a new key for a new request',
     when: 'The idempotency key was already used for a different request (`path` is `x-idempotency-key`). Nothing was changed.',
   },
   Conflict: {
@@ -152,6 +177,7 @@ export const problems = {
     status: 409,
     retry: 'if-retry-after',
     extra: [],
+    message: 'The withdrawal intent was cancelled; create a new one',
     when: 'A request with the same idempotency key is in progress (`retry-after: 1`), or the state of the resource does not allow the operation: for example, the intent has expired, or the pay cycle is already closed or settled.',
   },
   MemberNotFound: {
@@ -160,6 +186,7 @@ export const problems = {
     status: 404,
     retry: 'no',
     extra: ['memberId'],
+    message: 'There is no such member',
     when: 'The partner has no such member.',
   },
   NotFound: {
@@ -168,6 +195,7 @@ export const problems = {
     status: 404,
     retry: 'no',
     extra: [],
+    message: 'There is no such withdrawal',
     when: 'The partner has no such resource.',
   },
   UnprocessableEntity: {
@@ -176,6 +204,7 @@ export const problems = {
     status: 422,
     retry: 'if-retry-after',
     extra: [],
+    message: 'The partner has no tier in VUV, so nothing is paid out in it',
     when: 'The operation is not possible at the moment: no bank is connected, the partner is paused, its float is low, or no pay cycle is open. `retry-after` is set if the wait is known.',
   },
   MemberNotEligible: {
@@ -184,6 +213,7 @@ export const problems = {
     status: 422,
     retry: 'no',
     extra: ['memberId'],
+    message: 'The member is invited; only active members can withdraw',
     when: 'The member is not `active`, is held for review after a bank returned a payment, or has reached the number of withdrawals that the tier allows.',
   },
   PayRunMemberNotEligible: {
@@ -192,6 +222,7 @@ export const problems = {
     status: 400,
     retry: 'no',
     extra: ['memberId'],
+    message: 'There is no such member; check the memberId',
     when: 'The pay run contains unknown or inactive members; one issue per member, for the first 1,000. Nothing was changed.',
   },
   BankAccountInvalid: {
@@ -200,6 +231,7 @@ export const problems = {
     status: 422,
     retry: 'no',
     extra: [],
+    message: 'The member has no bank account; add one to the member first',
     when: 'The member has no bank account, the account is invalid, or a bank refused it and it has not been changed since.',
   },
   AmountBelowLowerLimit: {
@@ -208,6 +240,7 @@ export const problems = {
     status: 422,
     retry: 'no',
     extra: ['lowerLimit'],
+    message: 'The lowest amount that can be withdrawn is 10.00 GBP',
     when: 'The amount is below the lower limit.',
   },
   AmountAboveUpperLimit: {
@@ -216,6 +249,7 @@ export const problems = {
     status: 422,
     retry: 'no',
     extra: ['upperLimit'],
+    message: 'The highest amount that can be withdrawn at once is 200.00 GBP',
     when: 'The amount is above the upper limit.',
   },
   MemberInsufficientFunds: {
@@ -224,6 +258,7 @@ export const problems = {
     status: 422,
     retry: 'no',
     extra: ['memberId'],
+    message: 'The amount exceeds the member’s available balance',
     when: 'The amount exceeds the member’s available balance.',
   },
   MemberAlreadyInvited: {
@@ -232,6 +267,7 @@ export const problems = {
     status: 409,
     retry: 'no',
     extra: ['memberId'],
+    message: 'Another member has this e-mail or workerId; `memberId` says which',
     when: 'Another active or invited member has this email, or another member has this `workerId`; `memberId` is that member.',
   },
   InvalidAddMemberPayload: {
@@ -240,6 +276,7 @@ export const problems = {
     status: 400,
     retry: 'no',
     extra: ['email'],
+    message: 'There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
     when: 'The new member is well-formed but cannot be added: the tier does not exist, or the bank account or phone number is invalid.',
   },
   InvalidUpdateMemberPayload: {
@@ -248,6 +285,7 @@ export const problems = {
     status: 400,
     retry: 'no',
     extra: ['memberId'],
+    message: 'There is no such tier; the tiers are: Bronze, Gold, Silver, Silver EU',
     when: 'The update is well-formed but cannot be applied: the tier does not exist, the email can no longer change, or the bank account or phone number is invalid.',
   },
   InvalidRemoveMemberPayload: {
@@ -256,6 +294,7 @@ export const problems = {
     status: 400,
     retry: 'no',
     extra: ['memberId'],
+    message: 'actions.0: There is no such member',
     when: 'A remove action in a member job is well-formed but cannot be applied: the member does not exist.',
   },
   FileContent: {
@@ -264,6 +303,7 @@ export const problems = {
     status: 400,
     retry: 'no',
     extra: ['row'],
+    message: 'email: is empty; tier: is empty',
     when: 'A row of the uploaded file is invalid; the header is row "1". One issue per row, for the first 1,000, then one for the rest. Nothing was changed.',
   },
   ServiceUnavailable: {
@@ -272,6 +312,7 @@ export const problems = {
     status: 503,
     retry: 'yes',
     extra: [],
+    message: 'The service is busy or restarting; nothing was done, try again',
     when: 'The service is temporarily unavailable and did nothing; retry after `retry-after`.',
   },
   OutcomeUnknown: {
@@ -280,6 +321,8 @@ export const problems = {
     status: 503,
     retry: 'if-repeatable',
     extra: [],
+    message:
+      'The connection to the database was lost, and whether the request took effect is not known; repeat it with the same idempotency key',
     when: 'The connection to the database was lost, and the request may have taken effect; retry after `retry-after` with the same idempotency key.',
   },
   InternalServerError: {
@@ -288,6 +331,7 @@ export const problems = {
     status: 500,
     retry: 'if-repeatable',
     extra: [],
+    message: 'Unexpected error; quote the x-request-id of this answer to the operator',
     when: 'An unexpected error in the service. Quote the `x-request-id` of the response to the operator.',
   },
 } as const satisfies Record<string, ProblemRow>
@@ -298,6 +342,7 @@ type ProblemRow = {
   status: number
   retry: Retry
   extra: readonly string[]
+  message: string
   /** No operation of the partner API answers with it. */
   isConsoleOnly?: true
   when: string

@@ -12,6 +12,7 @@ beforeAll(async () => {
 afterAll(() => harness.stop())
 
 test.each([
+  'cli/outline.json',
   'openapi.json',
   'openapi-admin.json',
   'openapi-representation.json',
@@ -37,6 +38,7 @@ test('the Excel template is up to date with its script (otherwise run npm run ge
 
 test('this test covers every generated file', () => {
   expect(Object.keys(files).sort()).toEqual([
+    'cli/outline.json',
     'docs/reference/errors.md',
     'docs/reference/events.md',
     'docs/reference/sdk.md',

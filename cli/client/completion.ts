@@ -4,7 +4,7 @@ import { examples } from '../help.ts'
 import { writeLine } from '../terminal.ts'
 import { listProfiles } from './profiles.ts'
 
-/** Builds the program with the modules of the commands that the words name. */
+/** Builds the program, with the options and subcommands of the commands that the words name. */
 type ProgramFor = (words: string[]) => Promise<Command>
 
 // Each asks the program for the candidates, so that a script that is sourced once knows the commands of a later version.

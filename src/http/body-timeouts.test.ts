@@ -4,6 +4,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { createServer } from './create-server.ts'
+import { exampleIssue } from './operation.ts'
 import type { App } from './server.ts'
 import { acceptUploads } from './upload.ts'
 import { UploadedFile } from './uploaded-file.ts'
@@ -65,7 +66,7 @@ test.each([
   expect(answer.toLowerCase()).toContain('content-type: application/json; charset=utf-8\r\n')
   expect(answer.toLowerCase()).toContain('x-request-id: req_')
   const [, body = ''] = answer.split('\r\n\r\n')
-  expect(JSON.parse(body).issues).toEqual([{ code: 'BadRequest', message: 'The body took too long to arrive' }])
+  expect(JSON.parse(body).issues).toEqual([exampleIssue('RequestTimeout')])
 })
 
 test('a file may take longer than an ordinary body', async () => {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Problem, problem } from '../errors.ts'
+import { type Problem, problem, problems } from '../errors.ts'
 
 /**
  * Enforces how long each body may take to arrive. Node has one limit for all requests, but a large file may take longer than
@@ -45,7 +45,7 @@ export class BodyTimeouts {
   }
 
   private refusal(dueMs: number): Problem {
-    if (dueMs !== this.closingDueMs) return problem('RequestTimeout', 'The body took too long to arrive')
+    if (dueMs !== this.closingDueMs) return problem('RequestTimeout', problems.RequestTimeout.message)
     const headers = { 'retry-after': '1' }
     return problem('ServiceUnavailable', 'The service is stopping; nothing was done, try again', {}, headers)
   }

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { brokenConstraint, outageOutcome } from '../database/errors.ts'
-import { issue, Problem, type ProblemName, problem, shouldRetry } from '../errors.ts'
+import { issue, Problem, type ProblemName, problem, problems, shouldRetry } from '../errors.ts'
 import { commonHeaders } from './request-headers.ts'
 import type { UnavailabilityLog } from './unavailability-log.ts'
 
@@ -52,16 +52,13 @@ function problemOf(error: unknown, request: FastifyRequest): Problem {
   if (outcome !== undefined) {
     const headers = { 'retry-after': '1' }
     if (outcome === 'nothing-done' || isHarmless(request)) {
-      const message = 'The service is busy or restarting; nothing was done, try again'
-      return problem('ServiceUnavailable', message, {}, headers)
+      return problem('ServiceUnavailable', problems.ServiceUnavailable.message, {}, headers)
     }
-    const message =
-      'The connection to the database was lost, and whether the request took effect is not known; repeat it with the same idempotency key'
-    return problem('OutcomeUnknown', message, {}, headers)
+    return problem('OutcomeUnknown', problems.OutcomeUnknown.message, {}, headers)
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
     return problem('BadRequest', 'The request is malformed')
-  return problem('InternalServerError', 'Unexpected error; quote the x-request-id of this answer to the operator')
+  return problem('InternalServerError', problems.InternalServerError.message)
 }
 
 const frameworkProblems: Record<string, { name: ProblemName; message: (request: FastifyRequest) => string }> = {

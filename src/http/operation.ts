@@ -239,13 +239,13 @@ const deprecationHeaders = {
 const extraFields: Record<string, { schema: TSchema; example: unknown }> = {
   path: {
     schema: Type.String({ description: 'Name of the header or parameter, or path of the field with dots.' }),
-    example: 'amount.currency',
+    example: 'memberId',
   },
   memberId: { schema: Id('member'), example: exampleId('member') },
   lowerLimit: { schema: WireMoney, example: { amount: 1000, currency: 'GBP' } },
   upperLimit: { schema: WireMoney, example: { amount: 20000, currency: 'GBP' } },
   email: { schema: Type.String(), example: 'sam.okafor@example.com' },
-  row: { schema: Type.String({ description: 'Row of the file. The header is row "1".' }), example: '17' },
+  row: { schema: Type.String({ description: 'Row of the file. The header is row "1".' }), example: '2' },
 }
 
 const examplePaths: Partial<Record<ProblemName, string>> = {
@@ -253,7 +253,6 @@ const examplePaths: Partial<Record<ProblemName, string>> = {
   SessionRefused: 'authorization',
   HeaderValidation: 'x-idempotency-key',
   IdempotencyKeyReused: 'x-idempotency-key',
-  PathValidation: 'memberId',
   QueryValidation: 'take',
 }
 
@@ -282,11 +281,11 @@ function issueSchema(name: ProblemName): TSchema {
 }
 
 export function exampleIssue(name: ProblemName): Record<string, unknown> {
-  const { code, extra, when } = problems[name]
+  const { code, extra, message } = problems[name]
   const path = examplePaths[name]
   return {
     code,
-    message: when,
+    message,
     ...Object.fromEntries(extra.map(field => [field, field === 'path' && path ? path : extraFields[field]?.example])),
   }
 }

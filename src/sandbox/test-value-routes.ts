@@ -48,7 +48,7 @@ export function testValueRoutes(app: App, { db, sealer }: SandboxContext): void 
     }
     if (provoked === 'InternalServerError') throw new Error(`Provoked by ${provokeHeader}`)
     const isRetried = provoked === 'RateLimitExceeded' || provoked === 'ServiceUnavailable'
-    throw problem(provoked, `Provoked by ${provokeHeader}`, {}, isRetried ? { 'retry-after': '1' } : {})
+    throw problem(provoked, problems[provoked].message, {}, isRetried ? { 'retry-after': '1' } : {})
   })
 }
 

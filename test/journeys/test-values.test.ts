@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sql } from '../../src/database/database.ts'
-import { problems } from '../../src/errors.ts'
+import { type ProblemName, partnerProblems, problems } from '../../src/errors.ts'
+import { exampleIssue } from '../../src/http/operation.ts'
+import { provocable, rows as testValues } from '../../src/sandbox/test-values.ts'
 import { type Harness, startHarness } from '../harness.ts'
 
 type Value = {
@@ -82,6 +84,7 @@ test('every request, sent as it stands, reaches what it says', { timeout: 90_000
   const { key, partner } = await harness.addPartner('Test values', { graceMinutes: 0 })
   const outcomes: Record<string, string> = {}
   const expected: Record<string, string> = {}
+  const sent = new Map<ProblemName, Issue>()
   let values = await fetchValues()
   for (const index of values.keys()) {
     const value = values[index]
@@ -98,6 +101,8 @@ test('every request, sent as it stands, reaches what it says', { timeout: 90_000
     if ('code' in value.reaches) {
       expected[name] = nameOf(value)
       outcomes[name] = `${answer.status} ${answer.body.issues?.[0].code}`
+      const reaches = testValues[index]?.reaches
+      if (reaches !== undefined && 'problem' in reaches) sent.set(reaches.problem, answer.body.issues?.[0])
     } else {
       const { entity, from, to } = value.reaches.transition
       expected[name] = `${entity} ${from} > ${to}`
@@ -107,12 +112,40 @@ test('every request, sent as it stands, reaches what it says', { timeout: 90_000
     }
   }
   expect(outcomes).toEqual(expected)
+  for (const [name, issue] of sent) expect(issue, name).toEqual(exampleLike(issue, name))
+  // This one takes an outage (src/http/deadline.test.ts).
+  expect(partnerProblems.filter(name => !sent.has(name))).toEqual(['OutcomeUnknown'])
 
   async function fetchValues(): Promise<Value[]> {
     const { status, body, text } = await harness.call('GET', '/v1/sandbox/test-values', { key })
     expect(status, text).toBe(200)
     return body.values
   }
+})
+
+type Issue = { message: string; memberId?: string; email?: string }
+
+/** The example of the API reference. Its ids and e-mail addresses are not those of the request. */
+function exampleLike({ memberId, email }: Issue, name: ProblemName): object {
+  return { ...exampleIssue(name), ...(memberId && { memberId }), ...(email && { email }) }
+}
+
+test('what the header provokes has the message that the cause has', async () => {
+  const { key } = await harness.addPartner('Hasty', { requestsPerSecond: 100, requestsBurst: 1 })
+  const { secret: withoutScope } = await harness.addKey(['pay:write'])
+  await harness.call('GET', '/v1/tiers', { key })
+  const url = await harness.app.listen({ host: '127.0.0.1', port: 0 })
+  const causes: Partial<Record<ProblemName, unknown>> = {
+    RateLimitExceeded: (await harness.call('GET', '/v1/tiers', { key })).body,
+    Forbidden: (await harness.call('GET', '/v1/members', { key: withoutScope })).body,
+    PayloadTooLarge: (await harness.call('POST', '/v1/pay/withdrawals/intent', { raw: ' '.repeat(65_537) })).body,
+    HeadersTooLarge: await (await fetch(url, { headers: { x: 'x'.repeat(16_384) } })).json(),
+  }
+  for (const [name, body] of Object.entries(causes))
+    expect(body, name).toEqual({ issues: [exampleIssue(name as ProblemName)] })
+  // These three take time, an outage and a bug (src/http/body-timeouts.test.ts, deadline.test.ts, should-retry.test.ts).
+  const others = ['RequestTimeout', 'ServiceUnavailable', 'InternalServerError']
+  expect(provocable.filter(name => !(name in causes))).toEqual(others)
 })
 
 async function events(partnerId: string) {

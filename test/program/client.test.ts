@@ -688,18 +688,30 @@ for (const shell of ['bash', 'zsh', 'fish']) {
   })
 }
 
+test('completion of an operators’ command does not load the service, and knows its options and their values', async () => {
+  const words = ['payouts', 'exceptions', 'list', '--']
+  const { stdout } = await midmonth(['completion', 'candidates', '--', ...words], settings)
+  expect(stdout).toMatch(/^--json\t/m)
+  expect(await complete('bash', ['payouts', 'list', '--status', 'b'])).toEqual(['building'])
+  expect(await modulesOf(['completion', 'candidates', '--', ...words])).toBeLessThan(80)
+})
+
 test('a command that calls the API starts without the program: its process loads in a fraction of the time', async () => {
-  const { code, stderr } = await midmonthProcess(['members', 'list', '--take', '1'], {
+  // The program has more than a thousand.
+  expect(await modulesOf(['members', 'list', '--take', '1'])).toBeLessThan(80)
+})
+
+/** How many modules the process of a command loads. */
+async function modulesOf(args: string[]): Promise<number> {
+  const { code, stderr } = await midmonthProcess(args, {
     ...settings,
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(
       "import{registerHooks}from'node:module';let n=0;registerHooks({load(u,c,next){n++;return next(u,c)}});process.on('exit',()=>console.error('modules',n))",
     )}`,
   })
-  const [, modules = ''] = /modules (\d+)/.exec(stderr) ?? []
   expect(code, stderr).toBe(0)
-  // The program has more than a thousand.
-  expect(Number(modules)).toBeLessThan(80)
-})
+  return Number(/modules (\d+)/.exec(stderr)?.[1])
+}
 
 /** A gateway that answers the changes of one path itself, after the service has made them. @returns its address */
 async function startGateway({ losing, status: ownStatus }: { losing: string; status: number }): Promise<string> {

@@ -4,9 +4,12 @@ import { problem } from '../errors.ts'
 /** Of a partner, on the hosted page of its members. */
 export type Logo = { mediaType: MediaType; bytes: Buffer }
 type MediaType = 'image/png' | 'image/jpeg' | 'image/webp'
+type Picture = { mediaType: MediaType; width: number; height: number }
 
 // A logo is drawn 32 pixels high, on phones that may have little data left. The database has the same limit.
 export const logoBytesMax = 100 * 1024
+// 100 KiB can unpack to gigabytes. 2,000 by 2,000 pixels take 16 MB of a phone's memory.
+export const logoSideMax = 2_000
 
 /** Returns null if the partner has none. */
 export async function findLogo(db: Reader, partnerId: string): Promise<Logo | null> {
@@ -18,14 +21,17 @@ export async function findLogo(db: Reader, partnerId: string): Promise<Logo | nu
   return logo ?? null
 }
 
-/** @throws Problem `BodyValidation` if the file is too large, or not a picture of a kind that cannot contain scripts */
+/** @throws Problem `BodyValidation` if the file or the picture is too large, or of a kind that can contain scripts */
 export async function saveLogo(
   tx: Tx,
   { partnerId, bytes, now }: { partnerId: string; bytes: Buffer; now: Date },
 ): Promise<Logo> {
   if (bytes.length > logoBytesMax) throw refused(`The file has more than ${logoBytesMax / 1024} KiB`)
-  const mediaType = mediaTypeOf(bytes)
-  if (mediaType === undefined) throw refused('The file must be a PNG, JPEG or WebP picture')
+  const picture = readPicture(bytes)
+  if (picture === undefined) throw refused('The file must be a PNG, JPEG or WebP picture')
+  const { mediaType, width, height } = picture
+  if (Math.max(width, height) > logoSideMax)
+    throw refused(`The picture is ${width} × ${height} pixels; the limit is ${logoSideMax} × ${logoSideMax}`)
   const values = { mediaType, bytes, changedAt: now }
   await tx
     .insertInto('partnerLogos')
@@ -48,11 +54,55 @@ function refused(message: string) {
   return problem('BodyValidation', message, { path: 'data' })
 }
 
-/** The kind of a picture by its first bytes, whatever its name says. SVG is left out: it can contain scripts. */
-function mediaTypeOf(bytes: Buffer): MediaType | undefined {
-  const text = (from: number, to: number) => bytes.subarray(from, to).toString('latin1')
-  if (text(0, 8) === '\x89PNG\r\n\x1a\n' && text(12, 16) === 'IHDR') return 'image/png'
-  if (text(0, 3) === '\xff\xd8\xff') return 'image/jpeg'
-  if (text(0, 4) === 'RIFF' && text(8, 15) === 'WEBPVP8') return 'image/webp'
+/**
+ * The kind and the size of a picture by its bytes, whatever its name says. Undefined for other kinds: SVG is left out because it
+ * can contain scripts.
+ */
+function readPicture(bytes: Buffer): Picture | undefined {
+  try {
+    return readPng(bytes) ?? readJpeg(bytes) ?? readWebp(bytes)
+  } catch (error) {
+    // The file ends before its size.
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
+
+function readPng(bytes: Buffer): Picture | undefined {
+  if (textAt(bytes, 0, 8) !== '\x89PNG\r\n\x1a\n' || textAt(bytes, 12, 4) !== 'IHDR') return undefined
+  return { mediaType: 'image/png', width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
+}
+
+/** The size is in the first frame header. The segments before it have their lengths. */
+function readJpeg(bytes: Buffer): Picture | undefined {
+  if (textAt(bytes, 0, 3) !== '\xff\xd8\xff') return undefined
+  for (let at = 2; bytes.readUInt8(at) === 0xff; at += 2 + bytes.readUInt16BE(at + 2)) {
+    const marker = bytes.readUInt8(at + 1)
+    // C4, C8 and CC are tables among the frame headers.
+    if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker))
+      return { mediaType: 'image/jpeg', width: bytes.readUInt16BE(at + 7), height: bytes.readUInt16BE(at + 5) }
+  }
   return undefined
+}
+
+/** Source: RFC 9649 for the containers and lossless pictures, RFC 6386 section 9.1 for lossy ones. */
+function readWebp(bytes: Buffer): Picture | undefined {
+  if (textAt(bytes, 0, 4) !== 'RIFF' || textAt(bytes, 8, 4) !== 'WEBP') return undefined
+  const mediaType = 'image/webp'
+  switch (textAt(bytes, 12, 4)) {
+    case 'VP8 ':
+      return { mediaType, width: bytes.readUInt16LE(26) & 0x3fff, height: bytes.readUInt16LE(28) & 0x3fff }
+    case 'VP8L': {
+      const packed = bytes.readUInt32LE(21)
+      return { mediaType, width: (packed & 0x3fff) + 1, height: ((packed >>> 14) & 0x3fff) + 1 }
+    }
+    case 'VP8X':
+      return { mediaType, width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 }
+    default:
+      return undefined
+  }
+}
+
+function textAt(bytes: Buffer, from: number, length: number): string {
+  return bytes.subarray(from, from + length).toString('latin1')
 }

@@ -15,8 +15,16 @@ const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
   'base64',
 )
-const jpeg = Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xe0]), Buffer.alloc(40)])
-const webp = Buffer.from('RIFF\x1a\0\0\0WEBPVP8L\r\0\0\0', 'latin1')
+/** A JPEG picture up to its size, behind a segment to skip. */
+const jpegOf = (width: number, height: number) => {
+  const frame = Buffer.from('ffc0000b080000000001', 'hex')
+  frame.writeUInt16BE(height, 5)
+  frame.writeUInt16BE(width, 7)
+  return Buffer.concat([Buffer.from('ffd8ffe000040000', 'hex'), frame])
+}
+const webpOf = (kind: string, content: string) =>
+  Buffer.concat([Buffer.from(`RIFF\x1e\0\0\0WEBP${kind}\x0a\0\0\0`, 'latin1'), Buffer.from(content, 'hex')])
+const [jpeg, webp] = [jpegOf(480, 160), webpOf('VP8L', '2f1f000000')]
 const set = (bytes: Buffer | string, user = admin) =>
   user.call('PUT', '/console/v1/logo', { body: { data: Buffer.from(bytes).toString('base64') } })
 const getAs = async ({ token }: ConsoleUser, partner = harness.partner.id) => {
@@ -68,6 +76,35 @@ test('what is not a small PNG, JPEG or WebP picture is refused by its bytes, and
   expect((await set(Buffer.alloc(3 * logoBytesMax))).status).toBeGreaterThanOrEqual(400)
   expect((await admin.call('PUT', '/console/v1/logo', { body: { data: 'no base64!' } })).status).toBe(400)
   expect((await pageOf(harness)).rawPayload.equals(png)).toBe(true)
+})
+
+test('a picture of more than 2,000 pixels either way is refused by the size that its bytes name', async () => {
+  const pngOf = (width: number, height: number) => {
+    const bytes = Buffer.from(png)
+    bytes.writeUInt32BE(width, 16)
+    bytes.writeUInt32BE(height, 20)
+    return bytes
+  }
+  const pictures: [Buffer, string | undefined][] = [
+    [pngOf(2_000, 2_000), undefined],
+    [pngOf(2_001, 1), '2001 × 1'],
+    [pngOf(1, 50_000), '1 × 50000'],
+    [jpegOf(2_000, 2_000), undefined],
+    [jpegOf(300, 20_000), '300 × 20000'],
+    [webpOf('VP8 ', '0000009d012ad007d007'), undefined],
+    [webpOf('VP8 ', '0000009d012ad1070100'), '2001 × 1'],
+    [webpOf('VP8L', '2fff3f0000'), '16384 × 1'],
+    [webpOf('VP8X', '00000000cf0700cf0700'), undefined],
+    [webpOf('VP8X', '00000000000000d00700'), '1 × 2001'],
+  ]
+  for (const [bytes, size] of pictures) {
+    const { status, body } = await set(bytes)
+    const message = `The picture is ${size} pixels; the limit is 2000 × 2000`
+    if (size === undefined) expect(status).toBe(200)
+    else expect([status, body.issues[0].message]).toEqual([400, message])
+  }
+  for (const bytes of [png.subarray(0, 20), jpeg.subarray(0, -4), webp.subarray(0, 22)])
+    expect((await set(bytes)).body.issues[0].message).toBe('The file must be a PNG, JPEG or WebP picture')
 })
 
 test('only admins of the partner reach its logo, and its members only that of their employer', async () => {

@@ -53,7 +53,7 @@ function Logo() {
         <DropZone
           label="Drop a picture here"
           kinds="image/png,image/jpeg,image/webp"
-          hint="PNG, JPEG or WebP, up to 100 KiB."
+          hint="PNG, JPEG or WebP, up to 100 KiB and 2,000 × 2,000 pixels."
           onFile={file => void upload(file)}
         />
       </div>

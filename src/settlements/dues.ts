@@ -108,20 +108,6 @@ export async function listNamed(
   return rows
 }
 
-/** Those of some amounts that were to arrive for a settlement, or still are, or are to be paid to the employer. */
-export async function listAmongAmounts(
-  db: Reader,
-  { currency, amounts }: { currency: Currency; amounts: readonly bigint[] },
-): Promise<bigint[]> {
-  const { rows } = await sql<{ amount: bigint }>`
-    select a.amount from unnest(${amounts.map(String)}::bigint[]) as a (amount)
-     where exists (select from settlement_dues d
-                    where d.currency = ${currency} and a.amount in (abs(d.amount), abs(d.amount - d.received)))`.execute(
-    db,
-  )
-  return rows.map(({ amount }) => amount)
-}
-
 /**
  * Books money that arrived for a settlement from the receivable to the float, and collects the fees that it pays; a negative
  * amount was paid to the employer.

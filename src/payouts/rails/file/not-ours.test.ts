@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type ConsoleUser, signIn } from '../../../../test/console.ts'
 import { FileRailScene } from '../../../../test/file-rail-scene.ts'
 import type { Answer } from '../../../../test/harness.ts'
@@ -108,11 +108,6 @@ test('an entry with the amount of an open, given-back or returned payment, or of
   expect(shown).toMatchObject({ count: 1, keptCount: kept.length, sums: [{ sum: eur(6_104) }] })
   await closeAll('same sum', fingerprint)
   expect(await openWith('Same sum')).toEqual(kept)
-  const forced = scene.harness.pool.query(
-    `update payout_exceptions set closed_at = now(), closed_by = 'x', decision = 'ignore', closed_by_text = 'same sum'
-      where bank_text = 'Same sum' and amount = -6101`,
-  )
-  await expect(forced).rejects.toThrow('may be about a payment of ours')
 })
 
 test('an exception of another kind is untouched, and so is one with a proposed decision', async () => {
@@ -170,4 +165,66 @@ test('a text that is too short, and a rail that is not there, are refused', asyn
   expect(await asked({ rail: rail(), text: 'a    b' })).toBe(400)
   expect(await asked({ rail: rail(), text: 'abcd' })).toBe(400)
   expect(await asked({ rail: 'none', text: 'charges' })).toBe(404)
+})
+
+// Last, because of the settlement that nothing has posted.
+describe('the database refuses to close by its text', () => {
+  /** Past the application. @returns how many it closed */
+  const closeInDatabase = async (where: string) =>
+    (
+      await scene.harness.pool.query(
+        `update payout_exceptions set closed_at = now(), closed_by = 'x', decision = 'ignore', closed_by_text = 'fenced'
+          where closed_at is null and bank_text like 'Fenced%' and ${where}`,
+      )
+    ).rowCount
+  const refusal = 'may be about a payment, batch or settlement of ours'
+  const { sent, unpaid, given } = { sent: 9_011, unpaid: 9_020, given: 9_400 }
+  let words: Record<string, string>
+  beforeAll(async () => {
+    await scene.nextWeek()
+    const { payments, messageId } = await scene.sent(sent, unpaid, given)
+    const [open, failed, returned] = payments.map(({ reference }) => reference)
+    await scene.answer('head;FENCE-1', `failed;${failed};${unpaid}EUR;AC04`, `paid;${returned};${given}EUR`)
+    await scene.answer('head;FENCE-2', `returned;${returned};${given}EUR;AC04;R;2026-03-12`)
+    const { partner, payCycle, pool } = scene.harness
+    await pool.query(
+      `insert into settlement_dues (partner_id, pay_cycle_id, currency, amount, received, settled_at)
+       values ($1, $2, 'EUR', 97130, 20000, now())`,
+      [partner.id, payCycle.id],
+    )
+    const settlement = `MMS${payCycle.id.slice(-14).toUpperCase()}`
+    words = { open: open?.toLowerCase() ?? '', batch: messageId.replace(/(.{4})/g, '$1 '), settlement }
+  })
+
+  test.each<[string, number]>([
+    ['a payment that is open', -sent],
+    ['a payment that failed', unpaid],
+    ['a payment that was returned', given],
+    ['a batch', -(sent + unpaid + given)],
+    ['a batch less the payments that failed', -(sent + given)],
+    ['a settlement', 97_130],
+    ['the part of a settlement that is due', -77_130],
+  ])('an entry with the amount of %s', async (_, amount) => {
+    await booked([amount, '', 'Fenced amount'], [-9_999, '', 'Fenced amount'])
+    await expect(closeInDatabase(`amount in (${amount}, -9999)`)).rejects.toThrow(refusal)
+    expect(await closeInDatabase('amount = -9999')).toBe(1)
+  })
+
+  test.each(['open', 'batch', 'settlement'])(
+    'an entry with the reference of a payment, batch or settlement: %s',
+    async name => {
+      await booked([-9_998, '', `Fenced: KOMMUNIKATION ${words[name]}`], [-9_997, '', `Fenced ${name}: SUMME`])
+      await expect(closeInDatabase('partner_id is null')).rejects.toThrow(refusal)
+      expect(await closeInDatabase('amount = -9997')).toBe(1)
+    },
+  )
+
+  test('an entry as it is opened', async () => {
+    const copied = scene.harness.pool.query(
+      `insert into payout_exceptions (id, rail, kind, fingerprint, amount, currency, reason, opened_at, closed_at, closed_by, decision,
+                                      closed_by_text)
+       values ('pex_fenced', 'sepa', 'money_out', 'fenced', -1, 'EUR', 'x', now(), now(), 'x', 'ignore', 'fenced')`,
+    )
+    await expect(copied).rejects.toThrow('an entry is opened before it is closed by its text')
+  })
 })

@@ -192,32 +192,14 @@ async function readReferences(db: Reader, named: readonly Named[]): Promise<stri
   return [...rows, ...settlements].map(({ reference }) => reference)
 }
 
-/**
- * Those of some amounts that a payment, batch or settlement of ours has, as `EUR 9950`. A payment or batch that was paid, and of
- * which nothing came back, explains no other entry.
- */
+/** Those of some amounts that a payment, batch or settlement of ours has, as `EUR 9950`. The database refuses to close them by a text. */
 async function readAmounts(
   db: Reader,
   { currency, amounts }: { currency: Currency; amounts: readonly bigint[] },
 ): Promise<string[]> {
   const { rows } = await sql<{ amount: bigint }>`
-    with asked as (select unnest(${amounts.map(String)}::bigint[]) as amount),
-    open_batches as (
-      select b.control_total, coalesce(sum(p.amount), 0)::bigint as failed
-        from payout_batches b left join payouts p on p.batch_id = b.id and p.outcome = 'failed' and p.removed_at is null
-       where b.currency = ${currency} and b.status in ('building', 'approved', 'sent', 'acknowledged')
-       group by b.id
-    )
-    select amount from asked a
-     where exists (select from payouts p
-                    where p.currency = ${currency} and p.amount = a.amount and p.outcome is distinct from 'paid')
-        or exists (select from payout_batches b
-                    where b.currency = ${currency} and b.control_total = a.amount and b.status <> 'cancelled'
-                      and (b.status <> 'settled' or b.given_back_at is not null
-                           or exists (select from payouts p where p.batch_id = b.id and p.outcome in ('failed', 'returned'))))
-        or exists (select from open_batches o where a.amount in (o.failed, o.control_total - o.failed))`.execute(db)
-  const ofSettlements = await dues.listAmongAmounts(db, { currency, amounts })
-  return [...rows.map(({ amount }) => amount), ...ofSettlements].map(amount => `${currency} ${amount}`)
+    select amount from amounts_of_ours(${currency}, ${amounts.map(String)}::bigint[]) as amount`.execute(db)
+  return rows.map(({ amount }) => `${currency} ${amount}`)
 }
 
 function unsigned(amount: bigint): bigint {

@@ -144,9 +144,9 @@ async function insertMembers(
   const numbers = `generate_series(${firstMember}, ${last}) as n`
   await client.query(
     `insert into members (partner_id, id, status, email, first_name, last_name, tier, worker_id, account_holder,
-                          sort_code, account_number, enable_payroll, created_at, updated_at)
+                          sort_code, account_number, enable_payroll, created_at, updated_at, instructed_at)
      select $1, ${id('mem', 'n')}, 'active', 'member-' || n || '@example.com', 'Sam', 'Okafor', 'Bronze', n::text,
-            'Sam Okafor', '089999', '66374958', false, now(), now()
+            'Sam Okafor', '089999', '66374958', false, now(), now(), now()
        from ${numbers}`,
     [partnerId],
   )

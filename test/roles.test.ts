@@ -85,7 +85,7 @@ test.each([
   ['delete a key', 'delete from api_keys'],
   ['delete a member', 'delete from members'],
   ['turn a sandbox into a live database', `update installation set mode = 'live'`],
-  ['declare itself compatible with any schema', `insert into schema_compatibility values ('0005_roles', '0001')`],
+  ['declare itself compatible with any schema', `insert into schema_compatibility values ('0001_schema', '0001')`],
   ['hide a migration', 'delete from kysely_migration'],
   ['become the owner', 'set role midmonth_owner'],
   ['become a superuser', 'alter role current_user superuser'],

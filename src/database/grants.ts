@@ -282,7 +282,7 @@ export type AppRole = {
 }
 
 /**
- * Grants the app role and the read role exactly the rights declared above, and revokes what an earlier version granted.
+ * Grants the app role and the read role exactly the rights declared above, and revokes all others.
  * Idempotent. Creates a missing role if the owner may create roles, and otherwise skips it.
  * @param client a connection of the owner, after all migrations, that holds the lock of `migrate`, because PostgreSQL fails
  *   concurrent grants on the same table

@@ -36,11 +36,11 @@ export type DB = {
     messageId: string | null
     status: 'imported' | 'importing' | 'rejected'
     recordCount: Generated<number>
-    problem: string | null
-    receivedAt: Date
+    appliedCount: Generated<number>
     rejectedBatches: Generated<string>
     skippedAccounts: Generated<string[]>
-    appliedCount: Generated<number>
+    problem: string | null
+    receivedAt: Date
   }
   bankReconciliations: {
     rail: string
@@ -50,20 +50,20 @@ export type DB = {
     sequence: Generated<bigint>
     rail: string
     bankFileId: string | null
+    message: 'ARUCS' | 'camt.052' | 'camt.053' | 'camt.054' | 'pain.002' | null
     messageId: string
     entryKey: string
     line: number | null
     reference: string
     outcome: 'failed' | 'paid' | 'returned' | null
     reason: string | null
-    createdAt: Date
-    movementId: string | null
     account: string | null
     bookedOn: string | null
     amount: bigint | null
     bankReference: string | null
+    movementId: string | null
     recoveryId: string | null
-    message: 'ARUCS' | 'camt.052' | 'camt.053' | 'camt.054' | 'pain.002' | null
+    createdAt: Date
   }
   bankStatements: {
     rail: string
@@ -128,10 +128,10 @@ export type DB = {
     fingerprint: Buffer
     operation: string
     status: number | null
+    answer: Buffer | null
     resourceId: string | null
     createdAt: Date
     expiresAt: Date
-    answer: Buffer | null
   }
   installation: {
     one: Generated<boolean>
@@ -211,8 +211,8 @@ export type DB = {
     currency: Currency
     memberId: string | null
     payCycleId: string | null
-    createdAt: Date
     memberSequence: bigint | null
+    createdAt: Date
   }
   ledgerVerifications: {
     id: string
@@ -272,15 +272,15 @@ export type DB = {
     bringBack: number
     offboard: number
     unchanged: number
+    offboardMax: number | null
+    restAction: Generated<'Invite' | 'Unchanged'>
     stepsDone: Generated<number>
     appliedThrough: Generated<number>
     createdAt: Date
+    reviewSince: Date | null
     reviewedAt: Date | null
     endedAt: Date | null
     forgottenAt: Date | null
-    offboardMax: number | null
-    reviewSince: Date | null
-    restAction: Generated<'Invite' | 'Unchanged'>
   }
   memberSessions: {
     partnerId: string
@@ -310,11 +310,11 @@ export type DB = {
     enablePayroll: boolean
     dob: string | null
     gender: 'Female' | 'Male' | 'NonBinary' | null
-    createdAt: Date
-    updatedAt: Date
-    instructedAt: Date | null
     accountRefused: string | null
     reviewReason: string | null
+    createdAt: Date
+    updatedAt: Date
+    instructedAt: Date
   }
   metadata: {
     partnerId: string
@@ -354,12 +354,9 @@ export type DB = {
     autoActivate: Generated<boolean>
     graceMinutes: Generated<number>
     intentMinutes: Generated<number>
+    holdSeconds: Generated<number>
     requestsPerSecond: Generated<number>
     requestsBurst: Generated<number>
-    paused: Generated<boolean>
-    suspendedAt: Date | null
-    createdAt: Date
-    holdSeconds: Generated<number>
     cycleSchedule: Generated<'four_weekly' | 'monthly' | 'semi_monthly' | 'two_weekly' | 'weekly'>
     cycleAnchor: Generated<string>
     shortfallPolicy: Generated<'carry' | 'write_off'>
@@ -367,6 +364,9 @@ export type DB = {
     reviewDays: Generated<number>
     remittanceText: Generated<string>
     metadataInEvents: Generated<boolean>
+    paused: Generated<boolean>
+    suspendedAt: Date | null
+    createdAt: Date
   }
   payCycles: {
     partnerId: string
@@ -393,8 +393,8 @@ export type DB = {
     status: 'Available' | 'Reverted' | 'Scheduled'
     scheduledFor: Date
     availableAt: Date | null
-    createdAt: Date
     revertedAt: Date | null
+    createdAt: Date
     lineCount: number
     memberCount: number
     totals: unknown
@@ -403,8 +403,8 @@ export type DB = {
   payoutBatchApprovals: {
     batchId: string
     person: string
-    at: Date
     login: string | null
+    at: Date
   }
   payoutBatchCopies: {
     batchId: string
@@ -443,18 +443,18 @@ export type DB = {
     nameCheck: string | null
     createdAt: Date
     closedAt: Date | null
+    isFull: Generated<boolean>
     approvedAt: Date | null
     approvedAutomatically: Generated<boolean>
     sendingAt: Date | null
+    exportedTo: string | null
     sentAt: Date | null
     acknowledgedAt: Date | null
-    endedAt: Date | null
     answeredAt: Date | null
-    exportedTo: string | null
+    endedAt: Date | null
     copyTakenAt: Date | null
     givenBackAt: Date | null
     brakeReleasedAt: Date | null
-    isFull: Generated<boolean>
   }
   payoutExceptions: {
     id: string
@@ -478,24 +478,24 @@ export type DB = {
     bankFileId: string | null
     line: number | null
     fingerprint: string
+    account: string | null
     reference: string | null
     partnerId: string | null
     withdrawalId: string | null
     outcome: 'failed' | 'paid' | 'returned' | null
+    restriction: 'account_refused' | 'review' | null
     amount: bigint | null
     currency: Currency | null
+    bookedOn: string | null
     reasonCode: string | null
     reason: string
+    bankText: string | null
+    recoveryId: string | null
     openedAt: Date
     closedAt: Date | null
     closedBy: string | null
     decision: 'applied' | 'attach' | 'book' | 'give_back' | 'ignore' | 'recover' | 'write_off' | null
     note: string | null
-    restriction: 'account_refused' | 'review' | null
-    bookedOn: string | null
-    recoveryId: string | null
-    bankText: string | null
-    account: string | null
     closedByText: string | null
     ruleId: string | null
   }
@@ -541,19 +541,19 @@ export type DB = {
     currency: Currency
     createdAt: Date
     batchId: string | null
+    remittanceText: Generated<string>
     expectedAt: Date | null
     outcome: 'failed' | 'paid' | 'returned' | null
     reasonCode: string | null
     reason: string | null
-    removedAt: Date | null
     restriction: 'account_refused' | 'review' | null
+    removedAt: Date | null
     sentAt: Date | null
-    transferId: string | null
-    transferSequence: number | null
     requestOpenAt: Date | null
     refusedTransfers: Generated<string[]>
     retryAt: Date | null
-    remittanceText: Generated<string>
+    transferId: string | null
+    transferSequence: number | null
   }
   railCursors: {
     rail: string
@@ -580,14 +580,14 @@ export type DB = {
     partnerId: string
     id: string
     idempotencyKey: string | null
+    fingerprint: Buffer | null
     startsAt: Date
     target: Date
+    offsetMs: bigint | null
     ran: Generated<unknown>
     leasedBy: string | null
     leasedUntil: Date | null
     endedAt: Date | null
-    fingerprint: Buffer | null
-    offsetMs: bigint | null
   }
   sandboxClocks: {
     partnerId: string
@@ -603,9 +603,9 @@ export type DB = {
     currency: Currency
     amount: bigint
     received: Generated<bigint>
+    receivedByHand: Generated<bigint>
     settledAt: Date
     receivedAt: Date | null
-    receivedByHand: Generated<bigint>
   }
   settlementFees: {
     partnerId: string
@@ -653,21 +653,21 @@ export type DB = {
   }
   simulatedBankPayments: {
     reference: string
+    partnerId: string
     behaviour: string
     amount: bigint
     currency: Currency
     submissions: Generated<number>
     receivedAt: Date
-    partnerId: string | null
   }
   simulatedBankReports: {
     sequence: Generated<bigint>
+    partnerId: string
     reference: string
     outcome: 'failed' | 'paid' | 'returned'
     reason: string | null
-    reportedAt: Date
-    partnerId: string | null
     restriction: 'account_refused' | 'review' | null
+    reportedAt: Date
   }
   stagedBankRecords: {
     bankFileId: string
@@ -696,8 +696,8 @@ export type DB = {
     upperLimit: bigint
     withdrawalsPerDay: number | null
     withdrawalsPerCycle: number | null
-    createdAt: Date
     payoutSpeed: 'instant' | 'standard' | null
+    createdAt: Date
   }
   tiers: {
     partnerId: string
@@ -715,7 +715,7 @@ export type DB = {
     issuer: string
     subject: string
     userId: string
-    linkedAt: Date | null
+    linkedAt: Date
   }
   userInvitations: {
     id: string
@@ -882,12 +882,12 @@ export type DB = {
     net: bigint
     fee: bigint
     employerFee: bigint
+    balanceAfter: bigint
     createdAt: Date
     dueAt: Date | null
     attempts: Generated<number>
     reason: string | null
     adjustedInCycleId: string | null
-    balanceAfter: bigint
     recoveredBy: string | null
   }
   workerHeartbeats: {

@@ -272,12 +272,10 @@ async function recordActions(
      where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = done.step and s.action <> done.action`.execute(
     tx,
   )
-  const { invite, update, bringBack, offboard } = countActions(outcomes.flatMap(({ action }) => action ?? []))
-  // Before migration 7, actions that change nothing were counted and had no step.
-  const unchanged = steps - invite - update - bringBack - offboard
+  const plan = countActions(outcomes.flatMap(({ action }) => action ?? []))
   await tx
     .updateTable('memberJobs')
-    .set({ invite, update, bringBack, offboard, unchanged, stepsDone: steps, appliedThrough })
+    .set({ ...plan, stepsDone: steps, appliedThrough })
     .where('partnerId', '=', partnerId)
     .where('id', '=', jobId)
     .execute()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { issuesMax, Problem } from '../errors.ts'
-import { decideAll, lastInstructedAt, type MemberCommand, type PartnerRules } from '../members/changes.ts'
+import { decideAll, type MemberCommand, type PartnerRules } from '../members/changes.ts'
 import { type Column, columnSpecs } from '../members/fields.ts'
 import { profileColumns } from '../members/rows.ts'
 import type { Fault, Read } from './read-file.ts'
@@ -154,7 +154,7 @@ async function match(
              case when e.id is null then lower(r.email) end as email,
              case when e.id is null then r.new_member_id end as new_member_id, r.faults
         from (select * from member_job_rows where partner_id = ${partnerId} and job_id = ${jobId}) r
-        full join (select *, ${lastInstructedAt} <= ${now} as may_be_missing from members
+        full join (select *, instructed_at <= ${now} as may_be_missing from members
                     where partner_id = ${partnerId} and status in ('active', 'invited')) e
                on lower(e.email) = lower(r.email)
     ), others as materialized (

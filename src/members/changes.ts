@@ -8,7 +8,7 @@ import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { type Day, dayIn } from '../time.ts'
 import type { FieldName } from './fields.ts'
-import { instructedAtOf, lockMembers } from './locks.ts'
+import { lockMembers } from './locks.ts'
 import { profileAssignments, profileColumns, relationOf, select, toMember } from './rows.ts'
 import {
   decideActivation,
@@ -50,8 +50,6 @@ export async function lockAll(
   const members = await lockMembers(tx, which)
   return new Set(members.filter(({ instructedAt }) => instructedAt > since).map(({ id }) => id))
 }
-
-export const lastInstructedAt = instructedAtOf('members')
 
 /**
  * Decides commands in order; each sees the effect of those before it. Writes nothing. Lock the members first if `writeAll` is to
@@ -419,7 +417,7 @@ async function setProfiles(
            account_refused = case when (members.account_holder, members.sort_code, members.account_number, members.iban)
                                        is not distinct from (p.account_holder, p.sort_code, p.account_number, p.iban)
                                   then members.account_refused end,
-           instructed_at = greatest(${lastInstructedAt}, ${instructedAt})
+           instructed_at = greatest(instructed_at, ${instructedAt})
       from ${relationOf(members, 'p')}
      where members.partner_id = ${partnerId} and members.id = p.id`.execute(tx)
 }
@@ -430,7 +428,7 @@ async function setStatus(
 ): Promise<void> {
   await sql`
     update members
-       set status = ${status}, updated_at = ${now}, instructed_at = greatest(${lastInstructedAt}, ${instructedAt})
+       set status = ${status}, updated_at = ${now}, instructed_at = greatest(instructed_at, ${instructedAt})
      where partner_id = ${partnerId} and id = any(${memberIds}::text[])`.execute(tx)
 }
 

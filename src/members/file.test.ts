@@ -103,8 +103,8 @@ test('a list longer than one read batch is complete', async () => {
   const now = harness.clock.now()
   const ids = Array.from({ length: 2_001 }, () => newId('member', now))
   await sql`
-    insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at)
-    select ${partner.id}, id, 'invited', id || '@example.com', 'Sam', 'Okafor', 'Silver', true, ${now}, ${now}
+    insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at, instructed_at)
+    select ${partner.id}, id, 'invited', id || '@example.com', 'Sam', 'Okafor', 'Silver', true, ${now}, ${now}, ${now}
       from unnest(${ids}::text[]) as id`.execute(harness.db)
   const { text } = await harness.call('GET', '/v1/members', { key, headers: asCsv })
   const listed = text.trimEnd().split('\r\n').slice(1)

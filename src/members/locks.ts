@@ -30,7 +30,7 @@ export async function lockMembers(
   { partnerId, memberIds }: { partnerId: string; memberIds: string[] },
 ): Promise<LockedMember[]> {
   const { rows } = await sql<LockedMember>`
-    select m.id, m.status, ${currencyOfMember} as currency, ${instructedAtOf('m')} as instructed_at from members m
+    select m.id, m.status, ${currencyOfMember} as currency, m.instructed_at from members m
      where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[])
      ${lockOfMembers.waiting}`.execute(tx)
   return rows
@@ -43,14 +43,6 @@ export async function lockMembers(
 export const lockOfMembers = {
   waiting: sql`order by m.partner_id, m.id for no key update of m`,
   skipping: sql`order by m.partner_id, m.id for no key update of m skip locked`,
-}
-
-/**
- * SQL for when the partner gave the instruction behind the latest change of a row of `members`. Members from before migration 7
- * lack it.
- */
-export function instructedAtOf(table: 'm' | 'members') {
-  return sql`coalesce(${sql.ref(`${table}.instructed_at`)}, ${sql.ref(`${table}.updated_at`)})`
 }
 
 /** SQL for the currency of a row `m` of `members`: that of the tier. */

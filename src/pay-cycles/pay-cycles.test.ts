@@ -304,9 +304,9 @@ describe('closing', () => {
     // More than one statement closes.
     const count = extent({ short: 5_200, long: 12_000 })
     await sql`
-      insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at)
+      insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at, instructed_at)
       select partner_id, 'mem_' || lpad(n::text, 26, '0'), 'invited', n || '@many.example', first_name, last_name, tier,
-             enable_payroll, created_at, updated_at
+             enable_payroll, created_at, updated_at, instructed_at
         from members, generate_series(1, ${count}) n where partner_id = ${mine.id} and id = ${first}`.execute(
       harness.db,
     )

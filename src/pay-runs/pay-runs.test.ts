@@ -65,9 +65,9 @@ async function payOut(): Promise<void> {
 async function addMembers({ key, partner }: TestPartner, count: number): Promise<string[]> {
   const template = await harness.addMember({ key })
   const { rows } = await sql<{ id: string }>`
-    insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at)
+    insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at, instructed_at)
     select partner_id, 'mem_' || md5(partner_id || n), 'invited', n || '@large.example', first_name, last_name, tier,
-           enable_payroll, created_at, updated_at
+           enable_payroll, created_at, updated_at, instructed_at
       from members, generate_series(1, ${count}::integer) n where partner_id = ${partner.id} and id = ${template}
     returning id`.execute(harness.db)
   return rows.map(({ id }) => id)

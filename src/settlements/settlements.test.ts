@@ -556,9 +556,9 @@ test('thousands of lines are settled completely', async () => {
   const partnerId = mine.partner.id
   const first = await harness.addMember({ key: mine.key })
   await sql`
-    insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at)
+    insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at, instructed_at)
     select partner_id, 'mem_' || lpad(n::text, 26, '0'), 'invited', n || '@large.example', first_name, last_name, tier,
-           enable_payroll, created_at, updated_at
+           enable_payroll, created_at, updated_at, instructed_at
       from members, generate_series(1, ${count}) n where partner_id = ${partnerId} and id = ${first}`.execute(
     harness.db,
   )

@@ -164,7 +164,12 @@ test('each change in the console leaves its rows once, with the user and the req
   })
   await again.call('POST', '/console/v1/totp/confirm', { body: { code: first } })
   await does('DELETE /console/v1/users/:userId/totp', operator, { params: [again.user.id], partner: null })
-  const identity = { issuer: 'https://login.example.com', subject: 'one', userId: again.user.id, linkedAt: null }
+  const identity = {
+    issuer: 'https://login.example.com',
+    subject: 'one',
+    userId: again.user.id,
+    linkedAt: harness.clock.now(),
+  }
   await harness.db.insertInto('userIdentities').values(identity).execute()
   await does('DELETE /console/v1/users/:userId/identity', operator, { params: [again.user.id], partner: null })
   const disabled = await does('DELETE /console/v1/users/:userId', operator, { ...asOperator, params: [again.user.id] })

@@ -55,7 +55,7 @@ export async function unlink(
     delete from user_identities where user_id = ${userId} returning issuer`.execute(tx)
   if (rows.length === 0) return false
   await endAccess(tx, { userId, wasOperator: isOperator })
-  const issuers = [...new Set(rows.map(({ issuer }) => issuer))].sort()
+  const issuers = rows.map(({ issuer }) => issuer)
   const change = { action: 'user.remove_identity', resourceId: userId, details: { issuers } } as const
   await auditLog.record(tx, { partnerId: null, actor, change, now })
   return true

@@ -212,14 +212,15 @@ test('a sign-in that waits for the user to be unlinked opens no session by the o
   expect((await browser.call('GET', '/console/v1/session')).status).toBe(401)
 })
 
-test('a user with two identities from an earlier version keeps both until a command unlinks them', async () => {
+test('a command unlinks a user from the provider and ends the sessions, and says so once', async () => {
   const person = someone({ teams: ['support'] })
   const browser = new Browser(byGroup)
   await through(browser, person)
   const { id: userId, email } = (await sessionOf(browser)).user
-  const earlier = { issuer: provider.issuer, subject: `${person.subject} earlier`, userId, linkedAt: null }
-  await byGroup.db.insertInto('userIdentities').values(earlier).execute()
-  expect(await through(new Browser(byGroup), { ...person, subject: earlier.subject })).toBe('/console')
+  const second = { issuer: provider.issuer, subject: `${person.subject} too`, userId, linkedAt: byGroup.clock.now() }
+  await expect(byGroup.db.insertInto('userIdentities').values(second).execute()).rejects.toMatchObject({
+    constraint: 'one_identity_per_user',
+  })
 
   const unlink = async () => (await midmonthHere(['admin', 'unlink', email], byGroup.settings)).stdout
   expect(await unlink()).toBe(`Unlinked ${email} from the OpenID provider.\n`)

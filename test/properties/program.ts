@@ -570,7 +570,7 @@ async function addPartner(
     .values(
       tiers.map((tier, at) => ({
         ...{ ...common, ...accounts.A, id: memberIds[at] ?? '', tier, email: `m${at}@example.com` },
-        ...{ enablePayroll: true, createdAt: now, updatedAt: now },
+        ...{ enablePayroll: true, createdAt: now, updatedAt: now, instructedAt: now },
       })),
     )
     .execute()

@@ -1,6 +1,5 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
-import { isIdOf } from '../../../ids.ts'
 import { type Decider, hasDecided, refuseUnlessAnother } from '../../two-people.ts'
 import * as batches from './batches.ts'
 
@@ -24,7 +23,7 @@ export async function approve(
       `The batch takes payments until ${batch.cutOffAt.toISOString()}; approve it after that, or close it early`,
     )
   }
-  const earlier = await listCounting(tx, batchId)
+  const earlier = await listApprovals(tx, batchId)
   const hasChanged = !hasDecided(earlier, by)
   refuseUnlessAnother(hasChanged ? earlier : [], { verb: 'approve the batch', by })
   if (hasChanged) {
@@ -33,7 +32,7 @@ export async function approve(
       insert into payout_batch_approvals (batch_id, person, login, at)
       values (${batchId}, ${person}, ${login}, ${now})`.execute(tx)
   }
-  const people = await listCounting(tx, batchId)
+  const people = await listApprovals(tx, batchId)
   if (people.length >= approvalsNeeded) {
     await sql`
       update payout_batches set status = 'approved', approved_at = ${now} where id = ${batchId}`.execute(tx)
@@ -52,9 +51,4 @@ export async function listApprovals(db: Reader, batchId: string): Promise<Approv
     .orderBy('at')
     .orderBy('person')
     .execute()
-}
-
-/** Approvals by people. Earlier versions took those of operator keys, too, of which one person can have two. */
-async function listCounting(tx: Tx, batchId: string): Promise<Approval[]> {
-  return (await listApprovals(tx, batchId)).filter(({ person }) => !isIdOf('operatorKey', person))
 }

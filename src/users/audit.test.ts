@@ -145,7 +145,7 @@ test('each change in the console leaves its rows once, with the user and the req
     { partnerId: harness.partner.id, resourceId: memberId, details: { lastFour: goodAccount.accountNumber.slice(-4) } },
   ])
   await harness.call('DELETE', `/v1/members/${memberId}`)
-  const picture = Buffer.from('RIFF1234WEBPVP8 ').toString('base64')
+  const picture = Buffer.from('RIFF\x1e\0\0\0WEBPVP8L\x0a\0\0\0\x2f\x1f\0\0\0', 'latin1').toString('base64')
   await does('PUT /console/v1/logo', admin, { body: { data: picture } })
   await does('DELETE /console/v1/logo', admin)
   await does('POST /console/v1/members/:memberId/reinstate', admin, { params: [memberId] })

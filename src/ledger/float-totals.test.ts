@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { sql, type Tx } from '../database/database.ts'
 import * as float from '../float/float.ts'
-import { floatSums, floatsToFold, foldFloatChanges, post } from './ledger.ts'
+import { floatSums, floatsToFold, foldFloatChanges, post, sumFloatsAt } from './ledger.ts'
 
 let harness: Harness
 let partnerId: string
@@ -110,4 +110,31 @@ test('a movement of many transfers is one change, so that a sum reads few rows',
   expect(plan).toMatch(/Scan .*on ledger_float_changes unfolded .*actual rows=2(\.00)? /)
   expect(plan).not.toContain('ledger_transfers')
   expect(await sum()).toBe(20_001n)
+})
+
+test('floats as of many instants are the sums of what was booked before each, in the order asked', async () => {
+  const other = (await harness.addPartner('Another')).partner.id
+  const instants = Array.from({ length: 40 }, () => {
+    const at = harness.clock.now()
+    harness.clock.advance({ minutes: 1 })
+    return at
+  })
+  const [first = new Date()] = instants
+  for (const [index, now] of instants.entries()) {
+    await harness.db.transaction().execute(async tx => {
+      for (const [of, amount] of Object.entries({ [partnerId]: 1n, [other]: 100n }))
+        await post(tx, {
+          ...{ partnerId: of, movementId: `fm_${index}`, reason: 'float.funded', now },
+          transfers: [{ debit: 'float', credit: 'funding', amount, currency: 'GBP' }],
+        })
+    })
+  }
+  const asked = [harness.clock.now(), ...instants.toReversed(), first]
+  const sums = async (only: string[], at = asked) =>
+    await sumFloatsAt(harness.db, { partners: { only }, currency: 'GBP', instants: at })
+  // What is booked at an instant is not yet in the sum as of it.
+  const counts = [40n, ...instants.map((_, index) => 39n - BigInt(index)), 0n]
+  expect(await sums([partnerId])).toEqual(counts)
+  expect(await sums([partnerId, other])).toEqual(counts.map(count => count * 101n))
+  expect(await sums([partnerId], [])).toEqual([])
 })

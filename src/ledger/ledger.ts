@@ -191,7 +191,11 @@ export async function sumFloatsAt(
   { partners, currency, instants }: { partners: PartnerSet; currency: Currency; instants: Date[] },
 ): Promise<bigint[]> {
   const among = isAmong(partners)
-  // What has changed since an instant is a range of the primary key, because ids ascend with time.
+  const ascending = instants.toSorted((one, other) => one.getTime() - other.getTime())
+  const [first] = ascending
+  if (first === undefined) return []
+  // What has changed since an instant is a range of the primary key, because ids ascend with time. Each transfer is read once,
+  // however many instants there are.
   const { rows } = await sql<{ sum: bigint }>`
     with floats as (
       select partner_id, sum(amount) as balance
@@ -199,15 +203,22 @@ export async function sumFloatsAt(
                union all
               select partner_id, float_change from ledger_float_changes where currency = ${currency} and ${among}) parts
        group by partner_id
+    ), since as materialized (
+      select changes.place, sum(changes.change) as change
+        from floats f
+       cross join lateral (
+             select width_bucket(t.created_at, ${ascending}::timestamptz[]) as place, ${floatChange} as change
+               from ledger_transfers t
+              where t.partner_id = f.partner_id and t.currency = ${currency} and t.id >= ${firstId('transfer', first)} and ${movesFloat}
+              group by 1
+             ) changes
+       group by changes.place
     )
-    select coalesce(sum(f.balance - since.change), 0)::bigint as sum
-      from unnest(${instants.map(at => firstId('transfer', at))}::text[]) with ordinality as at (first_id, place)
-      left join floats f on true
-      left join lateral (
-             select ${floatChange} as change from ledger_transfers t
-              where t.partner_id = f.partner_id and t.currency = ${currency} and t.id >= at.first_id and ${movesFloat}
-           ) since on true
-     group by at.place order by at.place`.execute(db)
+    select ((select coalesce(sum(balance), 0) from floats)
+            - (select coalesce(sum(change), 0) from since
+                where since.place >= width_bucket(at.instant, ${ascending}::timestamptz[])))::bigint as sum
+      from unnest(${instants}::timestamptz[]) with ordinality as at (instant, place)
+     order by at.place`.execute(db)
   return rows.map(({ sum }) => sum)
 }
 

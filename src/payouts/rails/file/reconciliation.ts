@@ -234,16 +234,14 @@ async function sumPayments(
 ): Promise<bigint> {
   const { rows } = await sql<{ sum: bigint }>`
     with recent as (
-      select p.reference from payout_batches b join payouts p on p.batch_id = b.id
+      select p.partner_id, p.withdrawal_id from payout_batches b join payouts p on p.batch_id = b.id
        where b.rail = ${rail.name} and b.sending_at >= ${since} and ${inSet(partners, sql`p.partner_id`)}
        union
-      select p.reference
+      select of_account.id, t.movement_id
         from partners of_account
-       cross join lateral (select t.movement_id from ledger_transfers t
-                            where t.partner_id = of_account.id and t.id >= ${firstId('transfer', since)}
-                              and 'payouts_pending' in (t.debit, t.credit)) t
-        join payouts p on p.partner_id = of_account.id and p.withdrawal_id = t.movement_id and p.rail = ${rail.name}
-       where ${inSet(partners, sql`of_account.id`)}
+        join ledger_transfers t on t.partner_id = of_account.id
+       where ${inSet(partners, sql`of_account.id`)} and t.id >= ${firstId('transfer', since)}
+         and 'payouts_pending' in (t.debit, t.credit)
     ), seen as (
       select p.amount, p.outcome, w.status,
              exists (select from bank_records r
@@ -260,7 +258,7 @@ async function sumPayments(
                         and (r.amount = p.amount or (r.amount > 0 and r.message_id = 'operator')))
              or ${isAttached(day, sql`e.amount > 0`)} as is_credited
         from recent
-        join payouts p on p.reference = recent.reference
+        join payouts p on p.partner_id = recent.partner_id and p.withdrawal_id = recent.withdrawal_id and p.rail = ${rail.name}
         join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
         join payout_batches b on b.id = p.batch_id
        where p.removed_at is null

@@ -177,6 +177,36 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await close(page)
   })
 
+  test('a plot says what a day has to the pointer and the keys, beside an axis of whole pounds', async () => {
+    const { harness, open, close } = pages
+    // More than £1,000 in one day, at most £200 each.
+    for (let count = 0; count < 6; count++) await withdraw(harness, { amount: 20_000 })
+    const page = await open('')
+    await page.addInitScript(`
+      window.written = []
+      const { fillText } = CanvasRenderingContext2D.prototype
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+        written.push(text)
+        fillText.call(this, text, ...at)
+      }`)
+    await page.reload()
+    const plot = page.getByRole('slider', { name: 'Amounts over time' })
+    await plot.press('End')
+    const figures = page.locator('.plot-pointed')
+    await figures.getByText('10 Mar').waitFor()
+    expect(await plot.getAttribute('aria-valuetext')).toMatch(/^10 Mar: £1,[0-9]{3}\.[0-9]{2}$/)
+    await plot.press('ArrowLeft')
+    await expect.poll(() => plot.getAttribute('aria-valuetext')).toBe('9 Mar: £0.00')
+    await expectAccessible(page)
+    await plot.blur()
+    await expect.poll(() => figures.count()).toBe(0)
+    const { x, y, width } = (await plot.boundingBox()) ?? { x: 0, y: 0, width: 0 }
+    await page.mouse.move(x + width - 30, y + 60)
+    await figures.getByText('10 Mar').waitFor()
+    expect(await page.evaluate<string[]>('written')).toContain('£1,000')
+    await close(page)
+  })
+
   test.each([
     ['Windows NT 10.0; Win64; x64', 'Ctrl K'],
     ['Macintosh; Intel Mac OS X 10_15_7', '⌘K'],

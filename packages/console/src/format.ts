@@ -1,4 +1,4 @@
-import { format, type Money } from '@midmonth/sdk'
+import { format, type Money, toDecimal } from '@midmonth/sdk'
 
 const locale = navigator.languages as string[]
 
@@ -8,7 +8,9 @@ export function formatMoney(money: Money): string {
 
 /** Without decimals if it has none to show: the figures of an axis. */
 export function formatWholeMoney(money: Money): string {
-  return formatMoney(money).replace(/[.,]0{2,4}(?!\d)/, '')
+  const isWhole = /\.0+$/.test(toDecimal(money))
+  // The last zeros: earlier ones may follow a separator of thousands.
+  return isWhole ? formatMoney(money).replace(/[.,]0+(?=\D*$)/, '') : formatMoney(money)
 }
 
 // Made at their first use: the first one of a page takes 40 ms, in which its requests can be on their way already.

@@ -35,7 +35,6 @@ export function ErrorPlot() {
           bars={shown.bars}
           format={formatNumber}
           height={150}
-          axisWidth={40}
         />
         <ul class="counts" aria-label="Errors by code in the last seven days">
           {codes.map(({ code, count }, index) => (

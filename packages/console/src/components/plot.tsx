@@ -5,9 +5,18 @@ import { isDark } from '../theme.ts'
 
 /** What is counted in each period, drawn on top of the bars before it. Bars that need no name have an empty title. */
 export type Bars = { title: string; colour: PlotColour; values: number[] }
-export type PlotColour = 1 | 2 | 3 | 4 | 5
+export type PlotColour = 1 | 2 | 3 | 4 | 5 | 6
 
-/** Figures over time, as bars. A table has the same figures for those who cannot see them. */
+// Of a figure in the text of an axis, which is 12 pixels high.
+const characterWidth = 7
+
+/** Where a period is drawn, in pixels of the page. */
+type Place = { index: number; left: number; width: number }
+
+/**
+ * Figures over time, as bars. A period's figures are shown when it is pointed at, or reached with the arrow keys. A table has the same
+ * figures for those who cannot see them.
+ */
 export default function Plot({
   caption,
   periods,
@@ -15,7 +24,6 @@ export default function Plot({
   format,
   formatTick = format,
   height = 220,
-  axisWidth = 70,
 }: {
   caption: string
   /** The names of the periods, oldest first. */
@@ -25,12 +33,17 @@ export default function Plot({
   /** For the figures at the left. */
   formatTick?: (value: number) => string
   height?: number
-  /** Room for the figures at the left. */
-  axisWidth?: number
 }) {
   const box = useRef<HTMLDivElement>(null)
-  const [pointed, setPointed] = useState<number | null>(null)
+  const drawn = useRef<uPlot>(undefined)
+  const [pointed, setPointed] = useState<Place>()
   const look = isDark.value
+  const point = (index: number | null | undefined) => {
+    const plot = drawn.current
+    if (plot === undefined || index == null) return setPointed(undefined)
+    const left = plot.valToPos(index - 0.5, 'x') + plot.over.offsetLeft
+    setPointed({ index, left, width: plot.valToPos(index + 0.5, 'x') + plot.over.offsetLeft - left })
+  }
   useEffect(() => {
     const element = box.current
     if (element === null) return
@@ -38,31 +51,36 @@ export default function Plot({
     const colour = (name: string) => style.getPropertyValue(name)
     // A canvas does not follow the size of the text by itself.
     const scale = Number(getComputedStyle(document.documentElement).fontSize.replace('px', '')) / 16
-    const axis = { stroke: style.color, font: `${11 * scale}px ${style.fontFamily}`, ticks: { show: false } }
+    const axis = { stroke: style.color, font: `${12 * scale}px ${style.fontFamily}`, ticks: { show: false } }
     // The bar that ends highest is drawn first, and the ones below it over it.
     const stacked = stack(bars).toReversed()
+    const ticks = ticksUpTo(Math.max(...stacked.flatMap(({ values }) => values), 0))
+    const widest = (words: string[]) => Math.max(...words.map(({ length }) => length), 0) * characterWidth * scale
+    const labelWidth = widest(periods) + 16 * scale
     const plot = new uPlot(
       {
-        ...{ width: element.clientWidth, height: height * scale, legend: { show: false }, padding: [8, 8, 0, 0] },
-        cursor: { y: false, points: { show: false } },
-        hooks: { setCursor: [({ cursor }) => setPointed(cursor.idx ?? null)] },
+        ...{ width: element.clientWidth, height: height * scale, legend: { show: false }, padding: [8, 16, 0, 0] },
+        cursor: { x: false, y: false, points: { show: false }, drag: { x: false } },
+        hooks: { setCursor: [({ cursor }) => point(cursor.idx)] },
         scales: {
           x: { time: false, range: [-0.6, periods.length - 0.4] },
-          y: { range: (_, __, max) => [0, max * 1.1 || 1] },
+          y: { range: [0, ticks.at(-1) ?? 1] },
         },
         axes: [
           {
             ...axis,
             size: 28 * scale,
             grid: { show: false },
+            // From the newest period back, as many as have room.
+            splits: ({ width }) => everyNth(Math.ceil((labelWidth * periods.length) / width), periods.length),
             values: (_, at) => at.map(index => periods[index] ?? ''),
           },
           {
             ...axis,
-            size: axisWidth * scale,
-            incrs: [1, 2, 5, 10, 20, 50, ...powersOfTen()],
+            size: widest(ticks.map(formatTick)) + 12 * scale,
+            splits: ticks,
             grid: { stroke: colour('--plot-line'), width: 1 },
-            values: (_, ticks) => ticks.map(tick => formatTick(Math.trunc(tick))),
+            values: (_, at) => at.map(formatTick),
           },
         ],
         series: [
@@ -72,32 +90,68 @@ export default function Plot({
             stroke: colour(`--plot-${each.colour}`),
             width: 0,
             points: { show: false },
-            ...(uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.72, 72], radius: 0.12 }) }),
+            ...(uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.8, 96], radius: 0.08 }) }),
           })),
         ],
       },
       [periods.map((_, index) => index), ...stacked.map(({ values }) => values)],
       element,
     )
-    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: height * scale }))
+    drawn.current = plot
+    const observer = new ResizeObserver(() => {
+      setPointed(undefined)
+      plot.setSize({ width: element.clientWidth, height: height * scale })
+    })
     observer.observe(element)
     return () => {
       observer.disconnect()
       plot.destroy()
+      setPointed(undefined)
     }
-  }, [periods, bars, formatTick, height, axisWidth, look])
+  }, [periods, bars, formatTick, height, look])
+  const last = periods.length - 1
+  const onKeyDown = (event: KeyboardEvent) => {
+    const from = pointed?.index ?? last + 1
+    const next = { ArrowLeft: from - 1, ArrowRight: from + 1, Home: 0, End: last }[event.key]
+    if (next === undefined) return
+    event.preventDefault()
+    point(Math.min(Math.max(next, 0), last))
+  }
   return (
-    <>
-      <p class="plot-pointed" aria-hidden="true">
-        {pointed === null ? (
-          ' '
-        ) : (
-          <>
-            <b>{periods[pointed]}</b> {describe(bars, pointed, format)}
-          </>
-        )}
-      </p>
-      <div ref={box} class="plot" aria-hidden="true" />
+    <div class="plot-frame">
+      {/* The arrow keys choose a period, and a screen reader says its figures. */}
+      <div
+        ref={box}
+        class="plot"
+        role="slider"
+        tabIndex={0}
+        aria-label={caption}
+        aria-valuemin={0}
+        aria-valuemax={last}
+        aria-valuenow={pointed?.index ?? last}
+        aria-valuetext={textOf(pointed?.index ?? last)}
+        onKeyDown={onKeyDown}
+        onFocus={event => event.currentTarget.matches(':focus-visible') && point(last)}
+        onBlur={() => point(undefined)}
+      />
+      {pointed && (
+        <>
+          {/* Set by script, which the policy of the page allows. */}
+          <span class="plot-band" style={{ left: `${pointed.left}px`, width: `${pointed.width}px` }} />
+          <p
+            class={`plot-pointed${pointed.index > last / 2 ? ' plot-pointed-left' : ''}`}
+            style={{ left: `${pointed.left + pointed.width / 2}px` }}
+            aria-hidden="true"
+          >
+            <b>{periods[pointed.index]}</b>
+            {shownAt(bars, pointed.index).map(({ title, value }) => (
+              <span key={title}>
+                {title} {format(value)}
+              </span>
+            ))}
+          </p>
+        </>
+      )}
       <div class="hidden-label">
         <table>
           <caption>{caption}</caption>
@@ -114,8 +168,12 @@ export default function Plot({
           </tbody>
         </table>
       </div>
-    </>
+    </div>
   )
+
+  function textOf(index: number): string {
+    return `${periods[index] ?? ''}: ${describe(bars, index, format)}`
+  }
 }
 
 function stack(bars: Bars[]): Bars[] {
@@ -126,13 +184,27 @@ function stack(bars: Bars[]): Bars[] {
   })
 }
 
+/** The bars of a period with something to show; the first one if there is nothing. */
+function shownAt(bars: Bars[], index: number): { title: string; value: number }[] {
+  const all = bars.map(({ title, values }) => ({ title, value: values[index] ?? 0 }))
+  const some = all.filter(({ value }) => value !== 0)
+  return some.length === 0 ? all.slice(0, 1) : some
+}
+
 function describe(bars: Bars[], index: number, format: (value: number) => string): string {
-  return bars
-    .filter(({ values }) => bars.length === 1 || values[index])
-    .map(({ title, values }) => `${title} ${format(values[index] ?? 0)}`.trim())
+  return shownAt(bars, index)
+    .map(({ title, value }) => `${title} ${format(value)}`.trim())
     .join(', ')
 }
 
-function powersOfTen(): number[] {
-  return Array.from({ length: 14 }, (_, index) => 10 ** (index + 2)).flatMap(one => [one, 2 * one, 5 * one])
+/** Round figures from 0 to the first one that is not below `highest`, in at most five steps. */
+function ticksUpTo(highest: number): number[] {
+  const power = 10 ** Math.floor(Math.log10(Math.max(highest, 5) / 5))
+  const step = [1, 2, 5].map(each => each * power).find(each => each * 5 >= highest) ?? 10 * power
+  return Array.from({ length: Math.max(Math.ceil(highest / step), 1) + 1 }, (_, index) => index * step)
+}
+
+/** Every nth index, counted back from the last. */
+function everyNth(n: number, count: number): number[] {
+  return Array.from({ length: Math.ceil(count / n) }, (_, index) => count - 1 - index * n).toReversed()
 }

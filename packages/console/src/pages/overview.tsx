@@ -22,6 +22,7 @@ import { daysLeft } from './cycles.tsx'
 const Plot = lazy(() => import('../components/plot.tsx'))
 
 export function prefetchOverview(): void {
+  Plot.preload()
   prefetch('overview', () => api.overview.get())
 }
 
@@ -47,6 +48,7 @@ function Programme({ overview }: { overview: Overview }) {
   const withdrawals = currencies.reduce((sum, { inFlight }) => sum + inFlight.withdrawals, 0)
   const sorted = busiestFirst(currencies)
   const cycles = useSeries(sorted[0]?.currency, 'cycle').value?.points ?? []
+  const days = useSeries(sorted[0]?.currency, 'day').value?.points ?? []
   return (
     <>
       <Decisions overview={overview} />
@@ -65,44 +67,42 @@ function Programme({ overview }: { overview: Overview }) {
             )}
           </span>
           <LastCycle points={cycles} />
-        </div>
-        <div class="figures">
-          <Figure title="Available to members">
-            <Amounts all={sorted.map(({ available }) => available)} />
-          </Figure>
-          <Figure title="Free float" note={<Floors currencies={sorted} />}>
-            <Amounts all={sorted.map(({ free }) => free)} />
-          </Figure>
-          <Figure title="Fees this cycle">
-            <Amounts all={sorted.map(({ cycle }) => cycle.fees)} />
-            {cycles.length > 1 && <Spark values={cycles.slice(-cyclesShown).map(({ totals }) => totals.fees.amount)} />}
-          </Figure>
-          <Figure title="Active members" note={`${formatNumber(members.invited)} invited`}>
-            <a href={`${at('members')}?status=active`}>{formatNumber(members.active)}</a>
-          </Figure>
-          <Figure title="Payouts in flight" note="Held, or at the bank">
-            <a href={`${at('withdrawals')}?status=held&status=submitted`}>{formatNumber(withdrawals)}</a>
-          </Figure>
           {openCycle && (
-            <Figure title="Pay cycle" note={`until ${formatDay(openCycle.endDate)}`}>
+            <div class="cycle-days">
               <a href={hrefOfId(openCycle.id)}>{daysLeft({ ...openCycle, status: 'Open' }, today)}</a>
+              <span class="figure-note">until {formatDay(openCycle.endDate)}</span>
               <progress
                 class="gauge"
                 aria-label="Days of the cycle that are over"
                 max={daysBetween(openCycle.startDate, openCycle.endDate) + 1}
                 value={daysBetween(openCycle.startDate, today)}
               />
-            </Figure>
+            </div>
           )}
         </div>
+        <OverTime overview={overview} />
       </div>
-      <OverTime overview={overview} />
+      <div class="figures">
+        <Figure title="Available to members">
+          <Amounts all={sorted.map(({ available }) => available)} />
+        </Figure>
+        <Figure title="Free float" note={<Floors currencies={sorted} />}>
+          <Amounts all={sorted.map(({ free }) => free)} />
+        </Figure>
+        <Figure title="Fees this cycle">
+          <Amounts all={sorted.map(({ cycle }) => cycle.fees)} />
+          <Spark values={days.map(({ totals }) => totals.fees.amount)} />
+        </Figure>
+        <Figure title="Active members" note={`${formatNumber(members.invited)} invited`}>
+          <a href={`${at('members')}?status=active`}>{formatNumber(members.active)}</a>
+        </Figure>
+        <Figure title="Payouts in flight" note="Held, or at the bank">
+          <a href={`${at('withdrawals')}?status=held&status=submitted`}>{formatNumber(withdrawals)}</a>
+        </Figure>
+      </div>
     </>
   )
 }
-
-/** Pay cycles in the small plots. */
-const cyclesShown = 12
 
 function useSeries(currency: Money['currency'] | undefined, by: 'day' | 'cycle') {
   return useLoaded(currency === undefined ? null : `overview-series ${currency} ${by}`, () =>
@@ -181,7 +181,7 @@ function Floors({ currencies }: { currencies: Currencies }) {
 }
 
 /** What was withdrawn, by day of the last weeks or by cycle. The choice is part of the address. */
-function OverTime({ overview: { currencies } }: { overview: Overview }) {
+function OverTime({ overview: { currencies, openCycle } }: { overview: Overview }) {
   const filters = useFilters()
   const by = filters.get('by') === 'cycle' ? 'cycle' : 'day'
   const currency =
@@ -217,23 +217,29 @@ function OverTime({ overview: { currencies } }: { overview: Overview }) {
       ) : series.value === undefined ? (
         <Skeleton lines={4} />
       ) : (
-        <Withdrawn series={series.value} />
+        <Withdrawn series={series.value} openFrom={openCycle?.startDate ?? ''} />
       )}
     </Panel>
   )
 }
 
-function Withdrawn({ series }: { series: OverviewSeries }) {
-  const plot = useMemo(
-    () => ({
-      periods: series.points.map(({ from }) => formatShortDay(from)),
-      bars: [{ title: '', colour: 1 as const, values: series.points.map(({ totals }) => totals.amount.amount) }],
-      format: (amount: number) => formatMoney({ amount, currency: series.currency }),
-      formatTick: (amount: number) => formatWholeMoney({ amount, currency: series.currency }),
-    }),
-    [series],
-  )
-  return <Plot caption="Amounts over time" axisWidth={56} {...plot} />
+/** @param openFrom first day of the open cycle, which stands out from the days and cycles before it */
+function Withdrawn({ series, openFrom }: { series: OverviewSeries; openFrom: string }) {
+  const plot = useMemo(() => {
+    const { points, currency } = series
+    const valuesOf = (isShown: (from: string) => boolean) =>
+      points.map(({ from, totals }) => (isShown(from) ? totals.amount.amount : 0))
+    return {
+      periods: points.map(({ from }) => formatShortDay(from)),
+      bars: [
+        { title: '', colour: 6 as const, values: valuesOf(from => from < openFrom) },
+        { title: '', colour: 1 as const, values: valuesOf(from => from >= openFrom) },
+      ],
+      format: (amount: number) => formatMoney({ amount, currency }),
+      formatTick: (amount: number) => formatWholeMoney({ amount, currency }),
+    }
+  }, [series, openFrom])
+  return <Plot caption="Amounts over time" {...plot} />
 }
 
 /** What waits for a person. */

@@ -227,6 +227,16 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
       await page.getByRole('option', { name: `${text} Action` }).waitFor()
       await page.keyboard.press('Enter')
     }
+    // Before anything is typed, it shows what can be done.
+    await page.keyboard.press('Control+k')
+    const palette = page.getByRole('listbox', { name: 'Found' })
+    const first = () => palette.getByRole('option').first().textContent()
+    await expect.poll(first).toBe('Invite a memberAction')
+    await page.getByRole('combobox', { name: 'Search for a page or a record' }).fill('users')
+    await expect.poll(first).toBe('UsersPeople')
+    await page.getByRole('combobox', { name: 'Search for a page or a record' }).fill('invite')
+    await expect.poll(first).toBe('Invite a memberAction')
+    await page.keyboard.press('Escape')
     await act('Fund float')
     await page.getByRole('dialog', { name: /^Fund the float/ }).waitFor()
     await expectAccessible(page)
@@ -240,6 +250,36 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     const [chooser] = await Promise.all([page.waitForEvent('filechooser'), act('Add pay')])
     expect(chooser.isMultiple()).toBe(false)
     await close(page)
+  })
+
+  test('on a phone a row is a card: one figure at its top, its buttons below, and no lesser columns', async () => {
+    const { harness, open, close, origin } = pages
+    await withdraw(harness)
+    const page = await open(`/console/operator/partners/${harness.partner.id}`, { isOperator: true }, phone)
+    const row = page.getByRole('table', { name: 'Float' }).getByRole('row', { name: 'GBP' })
+    const figure = await row.locator('.figure-lead').boundingBox()
+    const button = await row.getByRole('button', { name: 'Fund' }).boundingBox()
+    expect(figure?.x).toBeGreaterThan(button?.x ?? Number.POSITIVE_INFINITY)
+    expect(button?.y).toBeGreaterThan((figure?.y ?? 0) + (figure?.height ?? 0))
+    await page.goto(`${origin}/console/${harness.partner.id}/events`)
+    await page.getByText('withdrawal.held').first().waitFor()
+    expect(await page.locator('td.minor').count()).toBeGreaterThan(0)
+    expect(await page.locator('td.minor').filter({ visible: true }).count()).toBe(0)
+    await close(page)
+  })
+
+  test('the page that is shown is in sight in the menu, also at the end of a long one', async () => {
+    const viewport = { width: 1440, height: 600 }
+    const page = await pages.open('/console/operator/audit-log', { isOperator: true }, { viewport })
+    await page.getByRole('heading', { name: 'Audit log' }).waitFor()
+    const shown = page.getByRole('navigation').getByRole('link', { name: 'Audit log' })
+    const bottomOf = async (locator: typeof shown) => {
+      const { y, height } = (await locator.boundingBox()) ?? { y: 0, height: Number.POSITIVE_INFINITY }
+      return y + height
+    }
+    const end = await bottomOf(page.getByRole('navigation'))
+    await expect.poll(() => bottomOf(shown)).toBeLessThanOrEqual(end)
+    await pages.close(page)
   })
 
   test('a logo that an admin sets in the console is above the pay of a member, until it is removed', async () => {

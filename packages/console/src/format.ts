@@ -56,10 +56,11 @@ export function formatMoment(instant: string): string {
   return (date.getFullYear() === new Date().getFullYear() ? moment() : momentWithYear()).format(date)
 }
 
-/** In the zone of a bank, which is named. */
+/** In the zone of a bank. */
 export function formatInZone(instant: string, timeZone: string): string {
-  const zoned = dates({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', timeZone })
-  return `${zoned.format(new Date(instant))} ${timeZone}`
+  return dates({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', timeZone }).format(
+    new Date(instant),
+  )
 }
 
 /** `held` is "Held", `AwaitingReview` "Awaiting review". */
@@ -70,6 +71,7 @@ export function inWords(state: string): string {
     .replaceAll(/[_.]/g, ' ')
     .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
     .toLowerCase()
+    .replace(/\bapi\b/, 'API')
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 

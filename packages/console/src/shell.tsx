@@ -80,8 +80,10 @@ export function Shell({ children }: { children: ComponentChildren }) {
 /** The pages that the reader may open. */
 function Menu() {
   const { path } = useLocation()
+  const nav = useRef<HTMLElement>(null)
+  useEffect(() => nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' }), [path])
   return (
-    <nav aria-label="Pages">
+    <nav ref={nav} aria-label="Pages">
       {groups().map(group => (
         <section key={group.title}>
           <h2>{group.title}</h2>

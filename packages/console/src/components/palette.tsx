@@ -39,7 +39,7 @@ export function Palette() {
     }
     if (!isOpen && dialog.current?.open) dialog.current.close()
   }, [isOpen])
-  const found = [...records, ...pagesFor(text), ...actionsFor(text)].slice(0, 14)
+  const found = ranked([...records, ...pagesFor(text), ...actionsFor(text)], text)
   useEffect(() => {
     document.getElementById(`palette-${chosen}`)?.scrollIntoView({ block: 'nearest' })
   }, [chosen])
@@ -132,6 +132,14 @@ export function Palette() {
   )
 }
 
+/** What begins with the text first. Without a text: what can be done, and every page. */
+function ranked(entries: Entry[], text: string): Entry[] {
+  const wanted = text.trim().toLowerCase()
+  const isFirst = ({ title, note }: Entry) =>
+    wanted === '' ? note === actionNote : title.toLowerCase().startsWith(wanted)
+  return [...entries.filter(isFirst), ...entries.filter(entry => !isFirst(entry))]
+}
+
 function pagesFor(text: string): Entry[] {
   const wanted = text.trim().toLowerCase()
   return groups().flatMap(group =>
@@ -146,6 +154,8 @@ function pagesFor(text: string): Entry[] {
       })),
   )
 }
+
+const actionNote = 'Action'
 
 type Action = { title: string; words: string; icon: IconName; isAllowed: boolean } & Opening
 
@@ -200,7 +210,12 @@ function actionsFor(text: string): Entry[] {
   ]
   return actions
     .filter(({ isAllowed, title, words }) => isAllowed && `${title} ${words}`.toLowerCase().includes(wanted))
-    .map(({ title, words: _, isAllowed: __, ...action }) => ({ key: `do ${title}`, title, note: 'Action', ...action }))
+    .map(({ title, words: _, isAllowed: __, ...action }) => ({
+      key: `do ${title}`,
+      title,
+      note: actionNote,
+      ...action,
+    }))
 }
 
 /** The batch that waits for the reader; undefined if there is none, or more than one to choose from. */

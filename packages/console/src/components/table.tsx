@@ -10,7 +10,7 @@ export type Column<Row> = {
   isFigure?: boolean
   /** The figure that stands out on a phone, in place of the last one. */
   isLead?: boolean
-  /** What the column holds is plain to see; only a screen reader is told. */
+  /** The column holds buttons, which say what they do; only a screen reader is told its title. */
   isTitleHidden?: boolean
   /** Left out of the rows on a narrow page. */
   isMinor?: boolean
@@ -40,6 +40,7 @@ export function Table<Row>(props: TableProps<Row>) {
   const { error, reload, hasMore, more } = props.list
   const { route } = useLocation()
   const { rows, isStale, onPointerDown } = useStillRows(props.list.rows)
+  const classOf = classesOf(columns)
   if (error !== undefined) return <Failure error={error} onRetry={reload} />
   if (rows === undefined) return <Skeleton lines={10} />
   if (rows.length === 0) return <>{empty ?? <Empty title="Nothing here" />}</>
@@ -55,9 +56,9 @@ export function Table<Row>(props: TableProps<Row>) {
       <table class="table table-cards" aria-label={label}>
         <thead>
           <tr>
-            {columns.map(({ title, isTitleHidden, ...look }) => (
-              <th key={title} scope="col" class={classOf(look)}>
-                <span class={isTitleHidden ? 'hidden-label' : undefined}>{title}</span>
+            {columns.map(column => (
+              <th key={column.title} scope="col" class={classOf(column)}>
+                <span class={column.isTitleHidden ? 'hidden-label' : undefined}>{column.title}</span>
               </th>
             ))}
           </tr>
@@ -78,9 +79,9 @@ export function Table<Row>(props: TableProps<Row>) {
                   if (href && event.key === 'Enter' && event.target === event.currentTarget) route(href)
                 }}
               >
-                {columns.map(({ title, cell, ...look }) => (
-                  <td key={title} class={classOf(look)} data-title={title}>
-                    {cell(row)}
+                {columns.map(column => (
+                  <td key={column.title} class={classOf(column)} data-title={column.title}>
+                    {column.cell(row)}
                   </td>
                 ))}
               </tr>
@@ -117,10 +118,21 @@ function useStillRows<Row>(rows: Row[] | undefined) {
   return { rows: shown.current, isStale: rows === undefined, onPointerDown }
 }
 
-type Look = { isFigure?: boolean; isLead?: boolean; isMinor?: boolean }
-
-function classOf({ isFigure, isLead, isMinor }: Look): string | undefined {
-  return [isFigure && 'figure', isLead && 'figure-lead', isMinor && 'minor'].filter(Boolean).join(' ') || undefined
+/** The classes of a column's cells. On a phone, one figure stands out. */
+function classesOf<Row>(columns: Column<Row>[]): (column: Column<Row>) => string | undefined {
+  const lead =
+    columns.find(({ isLead }) => isLead) ??
+    columns.findLast(({ isFigure, isMinor, isTitleHidden }) => isFigure && !isMinor && !isTitleHidden)
+  return column => {
+    const { isFigure, isMinor, isTitleHidden } = column
+    const classes = [
+      isFigure && 'figure',
+      column === lead && 'figure-lead',
+      isMinor && 'minor',
+      isTitleHidden && 'row-buttons',
+    ]
+    return classes.filter(Boolean).join(' ') || undefined
+  }
 }
 
 function isInteractive(target: EventTarget | null): boolean {

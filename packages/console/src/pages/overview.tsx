@@ -33,7 +33,14 @@ export default function OverviewPage() {
       {error !== undefined ? (
         <Failure error={error} onRetry={reload} />
       ) : value === undefined ? (
-        <Skeleton lines={6} />
+        <div class="tiles">
+          <div class="tile">
+            <Skeleton lines={6} />
+          </div>
+          <div class="panel">
+            <Skeleton lines={6} />
+          </div>
+        </div>
       ) : (
         <Programme overview={value} />
       )}

@@ -35,20 +35,22 @@ export default function PayRunPage() {
           </Figure>
         ))}
       </div>
-      <Panel title="Details">
-        <KeyValues
-          entries={[
-            ['Pay run', <Id key="id" id={id} isLink={false} />],
-            ['Pay cycle', <Id key="cycle" id={value.payCycleId} />],
-            ['File', summary?.fileName ?? '–'],
-            ['Sent by', summary?.author ? authorName(summary.author) : '–'],
-            ['Sent', <Time key="created" at={value.createdAt} />],
-            ['Available from', <Time key="scheduled" at={value.availableAt ?? value.scheduledFor} />],
-            ['Reverted', <Time key="reverted" at={value.revertedAt} />],
-          ]}
-        />
-      </Panel>
-      <MetadataPanel metadata={value.metadata} />
+      <div class="narrow stack">
+        <Panel title="Details">
+          <KeyValues
+            entries={[
+              ['Pay run', <Id key="id" id={id} isLink={false} />],
+              ['Pay cycle', <Id key="cycle" id={value.payCycleId} />],
+              ['File', summary?.fileName ?? '–'],
+              ['Sent by', summary?.author ? authorName(summary.author) : '–'],
+              ['Sent', <Time key="created" at={value.createdAt} />],
+              ['Available from', <Time key="scheduled" at={value.availableAt ?? value.scheduledFor} />],
+              ['Reverted', <Time key="reverted" at={value.revertedAt} />],
+            ]}
+          />
+        </Panel>
+        <MetadataPanel metadata={value.metadata} />
+      </div>
     </Page>
   )
 }

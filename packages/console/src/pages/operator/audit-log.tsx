@@ -7,13 +7,21 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Id, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
 import type { AdminOperations, AuditEntry, PartnerId } from '../../generated/admin.ts'
+import { idPattern } from '../../places.ts'
 import { useList } from '../../query.ts'
 
 type AuditQuery = NonNullable<Parameters<AdminOperations['listAuditEntries']>[0]>
 
 const columns: Column<AuditEntry>[] = [
   { title: 'When', cell: ({ at }) => <Time at={at} /> },
-  { title: 'Who', cell: ({ actorKind, actor }) => `${inWords(actorKind)} ${actor}` },
+  {
+    title: 'Who',
+    cell: ({ actorKind, actor }) => (
+      <>
+        {inWords(actorKind)} {idPattern.test(actor) ? <Id id={actor} isLink={false} /> : actor}
+      </>
+    ),
+  },
   { title: 'What', cell: ({ action }) => <code>{action}</code> },
   { title: 'Record', cell: ({ resourceId }) => <Id id={resourceId} />, isMinor: true },
   {

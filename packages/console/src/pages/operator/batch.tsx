@@ -109,14 +109,18 @@ function Approvals({ batch: { approvals, approvalsNeeded, approvedAutomatically 
 
 /** In the zone in which it is set; the reader's on hover. */
 function CutOff({ batch: { cutOffAt, cutOffTimeZone, closedAt } }: { batch: PayoutBatch }) {
-  const note =
-    closedAt === null ? (
-      'Until then payments join the batch'
-    ) : (
-      <>
-        Closed <Time at={closedAt} />
-      </>
-    )
+  const note = (
+    <>
+      {cutOffTimeZone && `${cutOffTimeZone}. `}
+      {closedAt === null ? (
+        'Until then payments join the batch'
+      ) : (
+        <>
+          Closed <Time at={closedAt} />
+        </>
+      )}
+    </>
+  )
   return (
     <Figure title="Cut-off" note={note}>
       {cutOffTimeZone === null ? (
@@ -422,6 +426,7 @@ function Payments({ batch: { id, status, sentAt } }: { batch: PayoutBatch }) {
       ? [
           {
             title: 'Action',
+            isTitleHidden: true,
             cell: (payment: BatchPayment) =>
               sentAt !== null ? (
                 <RecordOutcome payment={payment} />

@@ -70,23 +70,25 @@ export default function Invoices() {
       <FilterBar>
         <ManyFilter label="State" name="status" values={invoiceStatuses} />
       </FilterBar>
-      <Panel isFlush>
-        <InvoiceTable statuses={statuses} />
-      </Panel>
-      <Panel title="Journal">
-        <p class="below-s">
-          Debits and credits of all partners by day and account, for an accounting program. Choose days that are over.
-        </p>
-        <FilterBar>
-          <DayFilter label="From" name="from" />
-          <DayFilter label="To" name="to" />
-          {from !== '' && to !== '' && (
-            <DownloadButton name={`journal-${from}-${to}.csv`} file={() => admin.exportJournal({ from, to })}>
-              Download the journal
-            </DownloadButton>
-          )}
-        </FilterBar>
-      </Panel>
+      <div class="stack">
+        <Panel isFlush>
+          <InvoiceTable statuses={statuses} />
+        </Panel>
+        <Panel title="Journal">
+          <p class="below-s">
+            Debits and credits of all partners by day and account, for an accounting program. Choose days that are over.
+          </p>
+          <FilterBar>
+            <DayFilter label="From" name="from" />
+            <DayFilter label="To" name="to" />
+            {from !== '' && to !== '' && (
+              <DownloadButton name={`journal-${from}-${to}.csv`} file={() => admin.exportJournal({ from, to })}>
+                Download the journal
+              </DownloadButton>
+            )}
+          </FilterBar>
+        </Panel>
+      </div>
     </Page>
   )
 }

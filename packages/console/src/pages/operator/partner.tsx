@@ -51,7 +51,7 @@ export default function Partner() {
           {formatNumber(value.keys.valid)}
         </Figure>
         {value.openCycle && (
-          <Figure title="Open cycle" note="ends">
+          <Figure title="Open cycle ends">
             <Day day={value.openCycle.endDate} short />
           </Figure>
         )}

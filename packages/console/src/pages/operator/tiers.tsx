@@ -29,6 +29,7 @@ export function Tiers({ partnerId }: { partnerId: PartnerId }) {
           {feeBps > 0 && ` + ${formatNumber(feeBps / 100)} %`}
         </>
       ),
+      isLead: true,
     },
     { title: 'Paid by', cell: ({ feePayer }) => inWords(feePayer), isMinor: true },
     { title: 'Minimum', cell: ({ lowerLimit }) => <Amount money={lowerLimit} />, isFigure: true, isMinor: true },

@@ -357,6 +357,19 @@ export async function listLow(
   return rows
 }
 
+/** What floats lack because the operator bears it and has not covered it. */
+export async function listUncovered(
+  db: Reader,
+): Promise<{ partnerId: string; currency: Currency; uncovered: bigint }[]> {
+  const costs = ledger.operatorCosts({ partnerId: sql`c.partner_id`, currency: sql`c.currency` })
+  const { rows } = await sql<Awaited<ReturnType<typeof listUncovered>>[number]>`
+    select partner_id, currency, uncovered
+      from (select c.partner_id, c.currency, ${costs} as uncovered
+              from (select distinct partner_id, currency from float_costs) c) all_costs
+     where uncovered > 0 order by 1, 2`.execute(db)
+  return rows
+}
+
 /**
  * The floats whose low-float alert is out of date: a bank or payroll has returned money, or two concurrent withdrawals
  * crossed the floor only together.

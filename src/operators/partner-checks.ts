@@ -96,6 +96,21 @@ export const partnerChecks: readonly Check<Facts>[] = [
     fine: facts => accountsInWords(facts).join('; ') || 'No account pays for a partner yet',
   },
   {
+    name: 'costs',
+    find: ({ partners, floats }) =>
+      partners.flatMap(partner =>
+        floats
+          .filter(each => each.partnerId === partner.id && each.uncovered > 0n)
+          .map(({ currency, uncovered: amount }) =>
+            warning({
+              sentence: `The float of ${labelOf(partner)} lacks ${inWords({ amount, currency })} that the operator bears: transfer it to the account that pays, then record it`,
+              command: `midmonth float cover ${partner.id} ${currency} ${amount} --reference REFERENCE`,
+            }),
+          ),
+      ),
+    fine: () => 'No float lacks money that the operator bears',
+  },
+  {
     name: 'float',
     find: facts =>
       floatsOfServed(facts).flatMap(({ partner, currency, free, floor }) => {

@@ -49,6 +49,7 @@ async function readFacts(db: Reader, { mode, rails, now }: Asked) {
     queue: await readQueue(db, now),
     payouts: await inspection.countUnfinished(db, now),
     lowFloats: await float.listLow(db),
+    uncovered: await float.listUncovered(db),
     partners: partners.length,
     stopped,
   }
@@ -68,6 +69,7 @@ function attentionOf(
     queue,
     payouts,
     lowFloats,
+    uncovered,
     stopped,
   }: Awaited<ReturnType<typeof readFacts>>,
   now: Date,
@@ -109,6 +111,10 @@ function attentionOf(
       ({ partnerId, currency, free, floor }) =>
         `The float of ${partnerId} is low: ${inWords({ amount: free, currency })} free, floor ${inWords({ amount: floor, currency })}; top it up, then run midmonth float fund`,
     ),
+    ...uncovered.map(
+      ({ partnerId, currency, uncovered: amount }) =>
+        `The float of ${partnerId} lacks ${inWords({ amount, currency })} that the operator bears; pay it in, then run midmonth float cover`,
+    ),
     ...stopped.flatMap(({ id, name, paused }) =>
       paused === null
         ? []
@@ -117,8 +123,19 @@ function attentionOf(
   ]
 }
 
-/** The status with its amounts as Money objects. What brakes rails is among what needs attention. */
-export function statusOnWire({ now, postgres, mode, rails, workers, queue, lowFloats, brakes: _, ...status }: Status) {
+/** The status with its amounts as Money objects. Brakes and costs to cover are among what needs attention. */
+export function statusOnWire({
+  now,
+  postgres,
+  mode,
+  rails,
+  workers,
+  queue,
+  lowFloats,
+  brakes: _brakes,
+  uncovered: _uncovered,
+  ...status
+}: Status) {
   return {
     at: now,
     database: { postgres, schema: 'up to date' },

@@ -79,5 +79,11 @@ export async function bearCharge(
     : borneBy === 'operator'
       ? await float.bearCost(tx, { partnerId, amount, exceptionId, now })
       : await float.chargePartner(tx, { partnerId, amount, now })
-  await recordMovement(tx, { rail, key: `charge ${movementId}`, reference: '', movementId, now })
+  await recordMovement(tx, {
+    rail,
+    key: exceptionId === null ? `charge ${movementId}` : `${exceptionId} charge`,
+    reference: '',
+    movementId,
+    now,
+  })
 }

@@ -1,8 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { accountReport, type Entry, statusReport, transaction, wholeBatch } from '../../../../test/bank-xml.ts'
+import { closeException } from '../../../../test/decided-by-two.ts'
 import { ownIban } from '../../../../test/file-bank.ts'
 import { FileRailScene } from '../../../../test/file-rail-scene.ts'
 import { sepaFormat } from '../sepa/format.ts'
+import type { Decision } from './decisions.ts'
 
 let scene: FileRailScene
 let operator: Awaited<ReturnType<FileRailScene['harness']['addOperator']>>
@@ -24,6 +26,7 @@ beforeEach(async () => {
   expect(await differences()).toEqual([])
 })
 
+const inWords = (text: string) => `<TxDtls><RmtInf><Ustrd>${text}</Ustrd></RmtInf></TxDtls>`
 let messages = 0
 const message = () => ({ id: `M${++messages}`, at: scene.harness.clock.now() })
 const today = () => scene.harness.clock.now().toISOString().slice(0, 10)
@@ -154,6 +157,103 @@ test('a difference that an operator has accepted is not stated again, and what i
   expect(beyond?.reason).toContain('which is 0.50 EUR less than anything explains')
   expect(beyond?.reason).toContain('accepted before -10.00 EUR')
   await close(beyond?.id ?? '')
+})
+
+describe('what is paid after its money was given back', () => {
+  /** The bank's notice of today has the debit, and its latest statement is of yesterday. */
+  async function noticed(debitOf: (sent: { messageId: string; reference: string }) => string) {
+    // The batches are approved automatically, whatever was given back before.
+    await scene.harness.pool.query('update payout_batches set brake_released_at = given_back_at')
+    await state()
+    const { payments, messageId } = await scene.sent(5_000)
+    await scene.hear(statusReport(message(), { messageId, status: 'RJCT', reason: 'FF01' }, []))
+    expect(await scene.statusesOf(payments)).toEqual(['failed'])
+    await state()
+    nextDay()
+    const { reference = '' } = payments[0] ?? {}
+    const debit = entry(-5_000n, debitOf({ messageId, reference }))
+    await notify([debit])
+    expect(await differences()).toEqual([])
+    return { payments, reference, debit }
+  }
+  async function decide(decided: Decision) {
+    const exception = (await scene.open()).at(-1)
+    const common = { exceptionId: exception?.id ?? '', person: 'Ada', note: 'asked', now: scene.harness.clock.now() }
+    await scene.inTx(tx => closeException(tx, { ...common, ...decided }))
+    await scene.run('read-rail-reports')
+  }
+  /** Neither before nor on the day of the debit, nor once it is no longer recent. */
+  async function expectExplained(debit: Entry) {
+    expect(await differences()).toEqual([])
+    await state({ of: [debit] })
+    expect(await differences()).toEqual([])
+    for (let day = 0; day < 11; day++) nextDay()
+    await state()
+    expect(await differences()).toEqual([])
+  }
+
+  test('is explained by the day of its debit, once it is recovered', async () => {
+    const { payments, debit } = await noticed(({ messageId }) => wholeBatch(messageId))
+    await decide({ decision: 'recover' })
+    expect(await scene.statusesOf(payments)).toEqual(['paid'])
+    await expectExplained(debit)
+  })
+
+  test('is explained by the day of its debit that the bank names only in words, once it is recovered', async () => {
+    const { payments, reference, debit } = await noticed(({ reference }) => inWords(`Sent again: ${reference}`))
+    await decide({ decision: 'recover', references: [reference] })
+    expect(await scene.statusesOf(payments)).toEqual(['paid'])
+    await expectExplained(debit)
+  })
+
+  test('is explained by the day of its debit, once it is written off, and until it is covered the float lacks it', async () => {
+    const { partner } = scene.harness
+    const { payments, debit } = await noticed(({ messageId }) => wholeBatch(messageId))
+    const lacking = async () => {
+      const { attention } = (await operator.call('GET', '/status')).body
+      const { findings } = (await operator.call('GET', '/findings')).body
+      const { accountDays } = (await operator.call('GET', '/account-days?rail=euro-files')).body
+      const { floats } = (await operator.call('GET', `/partners/${partner.id}/float`)).body
+      return [
+        ...attention.filter((sentence: string) => sentence.includes('that the operator bears')),
+        ...findings
+          .filter(({ check, level }: { check: string; level: string }) => check === 'costs' && level === 'warning')
+          .map(({ sentence, command }: { sentence: string; command: string }) => `${sentence}: ${command}`),
+        accountDays[0].uncovered.amount,
+        floats.find(({ currency }: { currency: string }) => currency === 'EUR').uncovered.amount,
+      ]
+    }
+    const before = await lacking()
+    expect(before).toEqual([0, 0])
+    await decide({ decision: 'write_off' })
+    expect(await scene.statusesOf(payments)).toEqual(['failed'])
+    await expectExplained(debit)
+    expect(await lacking()).toEqual([
+      `The float of ${partner.id} lacks 50.00 EUR that the operator bears; pay it in, then run midmonth float cover`,
+      `The float of ${partner.name} (${partner.id}) lacks 50.00 EUR that the operator bears: transfer it to the account that pays, then record it: midmonth float cover ${partner.id} EUR 5000 --reference REFERENCE`,
+      ...[5_000, 5_000],
+    ])
+    const body = { amount: { amount: 5_000, currency: 'EUR' }, reference: 'cover 1' }
+    expect((await operator.call('POST', `/partners/${partner.id}/float/cover`, { body })).status).toBeLessThan(300)
+    expect(await differences()).toEqual([])
+    await state({ of: [entry(5_000n, transaction({ reference: 'cover 1' }))] })
+    expect(await differences()).toEqual([])
+    expect(await lacking()).toEqual(before)
+  })
+
+  test('is explained on the day of a debit with a charge that the operator bears', async () => {
+    await state()
+    const { payments } = await scene.sent(5_000)
+    const { reference = '' } = payments[0] ?? {}
+    await state()
+    nextDay()
+    const debit = entry(-5_020n, transaction({ reference }))
+    await notify([debit])
+    const charge = { amount: { amount: 20n, currency: 'EUR' }, borneBy: 'operator' } as const
+    await decide({ decision: 'attach', reference, charge })
+    expect(await scene.statusesOf(payments)).toEqual(['paid'])
+    await expectExplained(debit)
+  })
 })
 
 test('a batch that is debited as one sum and then payment by payment leaves a difference of the second debit', async () => {

@@ -282,16 +282,15 @@ async function sumMovements(
   db: Reader,
   { partners, day, since, currency }: Among & { currency: Currency },
 ): Promise<bigint> {
-  // What the operator bears moves no money: the bank debited it as a payment.
   const { rows } = await sql<{ sum: bigint }>`
     select coalesce(sum(case when t.debit = 'float' then -t.amount else t.amount end), 0)::bigint as sum
       from partners of_account
      cross join lateral (select t.debit, t.amount, t.movement_id from ledger_transfers t
                           where t.partner_id = of_account.id and t.id >= ${firstId('transfer', since)} and t.currency = ${currency}
-                            and 'float' in (t.debit, t.credit) and t.debit <> 'operator_costs') t
+                            and 'float' in (t.debit, t.credit)) t
      where ${inSet(partners, sql`of_account.id`)}
        and not exists (select from withdrawals w where w.partner_id = of_account.id and w.id = t.movement_id)
-       and not exists (select from bank_records r left join payout_exceptions e on e.id = r.entry_key
+       and not exists (select from bank_records r left join payout_exceptions e on e.id = split_part(r.entry_key, ' ', 1)
                         where r.movement_id = t.movement_id and coalesce(r.booked_on, e.booked_on, ${day}::date) <= ${day}::date)`.execute(
     db,
   )

@@ -198,7 +198,7 @@ async function seedBatch(databaseUrl: string): Promise<void> {
   await withClient(databaseUrl, async client => {
     await client.query(`
       set session_replication_role = replica;
-      truncate bank_records, staged_bank_records, bank_statements, payout_exceptions, bank_files, payouts, payout_batches cascade;
+      truncate bank_records, staged_bank_records, bank_statements, payout_exceptions, bank_files, payouts, payout_references, payout_batches cascade;
       insert into partners (id, name, country, time_zone, created_at) values ('par_1', 'Bakery', 'DE', 'Europe/Berlin', now())
           on conflict do nothing;
       insert into payout_batches (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
@@ -213,7 +213,10 @@ async function seedBatch(databaseUrl: string): Promise<void> {
        select 'par_1', 'w_' || reference, reference, 'sepa', 1000, 'EUR', now() from unnest($1::text[]) reference`,
       [Array.from({ length: 2 * payoutsBesideMax }, (_, number) => referenceBeside(number))],
     )
-    await client.query('vacuum analyze payouts')
+    await client.query(
+      'insert into payout_references (reference, partner_id) select reference, partner_id from payouts',
+    )
+    await client.query('vacuum analyze payouts, payout_references')
   })
 }
 
@@ -223,7 +226,7 @@ async function requireOutcomes(
 ): Promise<void> {
   const { rows } = await withClient(databaseUrl, client =>
     client.query<{ count: number }>(
-      `select count(*)::integer as count from bank_records r join payouts p on p.reference = r.reference
+      `select count(*)::integer as count from bank_records r join payouts p on (p.partner_id, p.reference) = ('par_1', r.reference)
         where '${outcome}' in (p.outcome, 'any') and r.outcome = p.outcome and r.bank_file_id is not null`,
     ),
   )

@@ -913,7 +913,7 @@ create table payouts (
   transfer_sequence integer,
   primary key (partner_id, withdrawal_id),
   foreign key (partner_id, withdrawal_id) references withdrawals,
-  constraint reference_is_unique unique (reference),
+  constraint reference_is_unique unique (partner_id, reference),
   constraint reference_fits_every_rail check (reference ~ '^MM[A-Z2-7]{14}$'),
   constraint removed_payout_failed check (removed_at is null or outcome = 'failed'),
   constraint transfer_was_sent check (transfer_id is null or sent_at is not null),
@@ -949,6 +949,13 @@ begin
 end $$;
 create trigger payouts_leave_their_batch after delete on payouts
   for each row when (old.batch_id is not null and old.removed_at is null) execute function leave_batch();
+
+-- Keeps references unique over all partners, and finds their partner: a bank names the reference only. Written by the statement that
+-- creates the payout.
+create table payout_references (
+  reference text collate "C" constraint one_payment_per_reference primary key,
+  partner_id id not null
+);
 
 -- The people who approved a batch above the limits for automatic approval.
 create table payout_batch_approvals (
@@ -1397,7 +1404,7 @@ create function holds_reference_of_ours(words text) returns boolean language sql
   select exists (
     select from plain, generate_series(1, length(plain.text) - 15) as at
      where substr(plain.text, at, 2) = 'MM'
-       and (exists (select from public.payouts where reference = substr(plain.text, at, 16))
+       and (exists (select from public.payout_references where reference = substr(plain.text, at, 16))
             or exists (select from public.payout_batches where message_id = substr(plain.text, at, 17))
             or (substr(plain.text, at, 3) = 'MMS'
                 and exists (select from public.pay_cycles where upper(right(id, 14)) = substr(plain.text, at + 3, 14)))))
@@ -1521,11 +1528,14 @@ begin
        select from public.payout_batches b
         where b.rail = new.rail and not b.approved_automatically
           and (b.message_id = new.reference
-               or b.id in (select p.batch_id from public.payouts p where p.rail = new.rail and p.reference = new.reference)
+               or b.id in (select p.batch_id from public.payout_references f join public.payouts p using (partner_id, reference)
+                            where f.reference = new.reference and p.rail = new.rail)
                -- An answer without a reference of ours is attached, or recovers payments, by records.
-               or b.id in (select p.batch_id from public.bank_records r join public.payouts p on p.reference = r.reference
+               or b.id in (select p.batch_id from public.bank_records r join public.payout_references f using (reference)
+                            join public.payouts p using (partner_id, reference)
                             where r.rail = new.rail and r.message_id = 'operator' and r.entry_key = new.id)
-               or b.id in (select p.batch_id from public.bank_records r join public.payouts p on p.reference = r.reference
+               or b.id in (select p.batch_id from public.bank_records r join public.payout_references f using (reference)
+                            join public.payouts p using (partner_id, reference)
                             where r.recovery_id = new.id)))) then
     raise exception 'two people must decide %', new.decision
       using errcode = 'check_violation', constraint = 'decided_by_two_people', table = 'payout_exceptions';
@@ -1539,8 +1549,9 @@ create trigger payout_exceptions_two_people before update of decision on payout_
 create function refuse_outcome_of_one() returns trigger language plpgsql as $$
 begin
   if not public.is_confirmed_now(new.reference, 'outcome', new.outcome) and exists (
-    select from public.payouts p join public.payout_batches b on b.id = p.batch_id
-     where p.reference = new.reference and not b.approved_automatically
+    select from public.payout_references f join public.payouts p using (partner_id, reference)
+                join public.payout_batches b on b.id = p.batch_id
+     where f.reference = new.reference and not b.approved_automatically
   ) then
     raise exception 'two people must decide that % is %', new.reference, new.outcome
       using errcode = 'check_violation', constraint = 'decided_by_two_people', table = 'bank_records';

@@ -307,6 +307,7 @@ const owners: Record<string, string> = {
   sandbox_clocks: 'partners',
   sandbox_clock_moves: 'sandbox',
   rail_cursors: 'payouts',
+  payout_references: 'payouts',
   payouts: 'payouts',
   payout_batches: 'payouts',
   payout_batch_approvals: 'payouts',
@@ -424,7 +425,8 @@ const tableReads: Record<string, { [table: string]: string }> = {
     partners:
       'fixes the remittance text of payments when they join their batch, names the partners of a batch, and goes through recent transfers by partner',
     withdrawal_intents: 'writes the accounts of a batch of 100,000 payments page by page',
-    withdrawals: 'writes the accounts of a batch of 100,000 payments page by page',
+    withdrawals:
+      'writes the accounts of a batch of 100,000 payments page by page, and finds the payment of a withdrawal by its id',
   },
   'pay-runs': {
     ledger_balances: 'decides under the members’ locks how pay is split between available and owed',

@@ -468,7 +468,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'payout batches',
-    rule: 'a batch counts and sums its payments, and each of them is of the net amount of its withdrawal, which was not held back or cancelled',
+    rule: 'a batch counts and sums its payments, and each of them is of the net amount of its withdrawal, which was not held back or cancelled; the reference of a payment finds its partner',
     broken: sql<Disagreement>`
       with summed as (
         select b.id, b.payment_count, b.control_total, count(p.reference) as payments, coalesce(sum(p.amount), 0) as total
@@ -484,6 +484,10 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
         from payouts p join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
        where p.batch_id is not null
          and ((p.amount, p.currency::text) <> (w.net, w.currency::text) or w.status in ('held', 'cancelled'))
+       union all
+      select p.partner_id, p.reference, p.partner_id, coalesce(f.partner_id, 'no partner')
+        from payouts p left join payout_references f on f.reference = p.reference
+       where f.partner_id is distinct from p.partner_id
        order by 1, 2 limit 1`,
   },
   {

@@ -152,6 +152,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'ruleId',
     ],
   },
+  payoutReferences: { insert: true },
   payoutRules: { insert: true, update: ['status', 'confirmedBy', 'confirmedAt', 'endedAt'] },
   payoutProposals: {
     insert: true,

@@ -59,6 +59,7 @@ const readable = {
   payoutProposals:
     'subject decision note person login proposedAt confirmedBy confirmedLogin confirmedIn endedAt endedBecause',
   payoutRailHolds: 'sequence rail heldAt heldBy releasedAt releasedBy',
+  payoutReferences: 'reference partnerId',
   payoutRules: 'id rail text note status proposedBy proposedAt confirmedBy confirmedAt endedAt',
   payouts:
     'partnerId withdrawalId reference rail amount currency createdAt batchId expectedAt outcome reasonCode reason removedAt restriction sentAt transferId transferSequence requestOpenAt refusedTransfers retryAt remittanceText',

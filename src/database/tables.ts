@@ -520,6 +520,10 @@ export type DB = {
     releasedAt: Date | null
     releasedBy: string | null
   }
+  payoutReferences: {
+    reference: string
+    partnerId: string
+  }
   payoutRules: {
     id: string
     rail: string

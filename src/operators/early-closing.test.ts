@@ -221,8 +221,12 @@ test('a batch that payments join at that moment is closed with them', async () =
   const commit = Promise.withResolvers<void>()
   const { id: withdrawalId } = await scene.withdraw(6_000)
   await harness.pool.query(
-    `insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at)
-     select partner_id, id, 'MMAAAAAAAAAAAAAA', $2, net, currency, created_at from withdrawals where id = $1`,
+    `with created as (
+       insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at)
+       select partner_id, id, 'MMAAAAAAAAAAAAAA', $2, net, currency, created_at from withdrawals where id = $1
+       returning reference, partner_id
+     )
+     insert into payout_references select * from created`,
     [withdrawalId, settings.name],
   )
   const joined = scene.inTx(async tx => {

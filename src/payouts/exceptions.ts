@@ -5,6 +5,7 @@ import type { Currency, Money } from '../money.ts'
 import { inScope, type Scope } from '../tasks.ts'
 import type { Day } from '../time.ts'
 import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
+import { referencedPayouts } from './by-reference.ts'
 
 /** Why an answer of a bank did not fit. */
 export type ExceptionKind =
@@ -244,7 +245,7 @@ async function select(db: Reader, rest: ReturnType<typeof sql>): Promise<Excepti
            (select o.person from payout_proposals o
              where o.subject = e.id and o.confirmed_in is null and o.ended_at is null) as proposed_by,
            coalesce((select id from payout_batches where message_id = e.reference and rail = e.rail),
-                    (select batch_id from payouts where reference = e.reference and rail = e.rail)) as batch_id
+                    (select p.batch_id from ${referencedPayouts} where f.reference = e.reference and p.rail = e.rail)) as batch_id
       from payout_exceptions e left join bank_files f on f.id = e.bank_file_id ${rest}`.execute(db)
   return rows
 }

@@ -2,6 +2,7 @@ import { type Reader, sql } from '../database/database.ts'
 import { problem } from '../errors.ts'
 import type { Currency } from '../money.ts'
 import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
+import { isNamedBy } from './by-reference.ts'
 import * as exceptions from './exceptions.ts'
 import { listProposals, type Proposal } from './proposals.ts'
 import * as batches from './rails/file/batches.ts'
@@ -62,7 +63,7 @@ export async function readHistory(db: Reader, wanted: string): Promise<PaymentHi
   const { rows } = await sql<Payment & { batchId: string | null }>`
     select reference, rail, partner_id, withdrawal_id, amount, currency, created_at, expected_at, outcome, reason_code, reason,
            removed_at, batch_id
-      from payouts where reference = ${wanted} or withdrawal_id = ${wanted}`.execute(db)
+      from payouts where ${isNamedBy(wanted)}`.execute(db)
   const [row] = rows
   if (row === undefined) throw problem('NotFound', `There is no payment ${wanted}`)
   const { batchId, ...payment } = row

@@ -10,6 +10,7 @@ import type { TaskContext } from '../tasks.ts'
 import { addDays } from '../time.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import * as exceptions from './exceptions.ts'
+import { findByReference } from './payouts.ts'
 import type { Rail, Report } from './rail.ts'
 import { simulatedBank } from './simulated-bank.ts'
 import { payoutTasks } from './tasks.ts'
@@ -144,6 +145,38 @@ describe('the payment reference', () => {
     const change = harness.ownerDb.updateTable('payouts').where('withdrawalId', '=', id)
     await expect(change.set({ amount: 1n }).execute()).rejects.toThrow('keeps its reference')
     await expect(change.set({ reference: 'MMAAAAAAAAAAAAAA' }).execute()).rejects.toThrow('keeps its reference')
+  })
+
+  test('is unique over all partners, and finds the payment without naming its partner', async () => {
+    const { id } = await withdraw(5_000)
+    afterHold()
+    await run('submit-withdrawals')
+    const reference = (await referenceOf(id)) ?? ''
+    const partnerId = harness.partner.id
+    expect(await findByReference(harness.db, reference)).toEqual({ partnerId, withdrawalId: id })
+    expect(await findByReference(harness.db, 'MMAAAAAAAAAAAAAA')).toBeUndefined()
+    const other = { reference, partnerId: 'par_other' }
+    await expect(harness.db.insertInto('payoutReferences').values(other).execute()).rejects.toMatchObject({
+      constraint: 'one_payment_per_reference',
+    })
+  })
+
+  test('that finds another partner than its payment’s is noticed by ledger verify', async () => {
+    const { id } = await withdraw(5_000)
+    afterHold()
+    await run('submit-withdrawals')
+    const reference = (await referenceOf(id)) ?? ''
+    const disagreement = async (partnerId: string) => {
+      await harness.ownerDb
+        .updateTable('payoutReferences')
+        .set({ partnerId })
+        .where('reference', '=', reference)
+        .execute()
+      const checks = await verify(harness.db)
+      return checks.find(({ name }) => name === 'payout batches')?.disagreement
+    }
+    expect(await disagreement('par_other')).toMatchObject({ subject: reference, found: 'par_other' })
+    expect(await disagreement(harness.partner.id)).toBeNull()
   })
 })
 

@@ -1,5 +1,6 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import type { Money } from '../money.ts'
+import { hasReference } from './by-reference.ts'
 import { newReference } from './reference.ts'
 
 /**
@@ -16,12 +17,16 @@ export async function create(
 ): Promise<Map<string, string>> {
   const references = new Map(claimed.map(({ withdrawalId }) => [withdrawalId, newReference()]))
   await sql`
-    insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at)
-    select partner_id, withdrawal_id, reference, ${rail}, amount, currency, ${now}
-      from unnest(${claimed.map(({ partnerId }) => partnerId)}::text[], ${[...references.keys()]}::text[],
-                  ${[...references.values()]}::text[], ${claimed.map(({ netAmount }) => netAmount.amount)}::bigint[],
-                  ${claimed.map(({ netAmount }) => netAmount.currency)}::text[])
-        as c (partner_id, withdrawal_id, reference, amount, currency)`.execute(tx)
+    with created as (
+      insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at)
+      select partner_id, withdrawal_id, reference, ${rail}, amount, currency, ${now}
+        from unnest(${claimed.map(({ partnerId }) => partnerId)}::text[], ${[...references.keys()]}::text[],
+                    ${[...references.values()]}::text[], ${claimed.map(({ netAmount }) => netAmount.amount)}::bigint[],
+                    ${claimed.map(({ netAmount }) => netAmount.currency)}::text[])
+          as c (partner_id, withdrawal_id, reference, amount, currency)
+      returning reference, partner_id
+    )
+    insert into payout_references (reference, partner_id) select reference, partner_id from created`.execute(tx)
   return references
 }
 
@@ -30,12 +35,9 @@ export async function findByReference(
   db: Reader,
   reference: string,
 ): Promise<{ partnerId: string; withdrawalId: string } | undefined> {
-  // The one query that cannot name its partner: a bank report holds our reference only.
-  return await db
-    .selectFrom('payouts')
-    .select(['partnerId', 'withdrawalId'])
-    .where('reference', '=', reference)
-    .executeTakeFirst()
+  const { rows } = await sql<{ partnerId: string; withdrawalId: string }>`
+    select partner_id, withdrawal_id from payouts where ${hasReference(reference)}`.execute(db)
+  return rows[0]
 }
 
 /** How far the reports of a rail have been read; null before the first. */

@@ -1,5 +1,6 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { problem } from '../errors.ts'
+import { referencedPayouts } from './by-reference.ts'
 import { type Decider, hasDecided, refuseUnlessAnother } from './two-people.ts'
 
 /** A decision that takes two people, as the first has made it. */
@@ -132,7 +133,7 @@ export async function listOpenProposals(
            coalesce(e.rail, p.rail) as rail
       from payout_proposals o
       left join payout_exceptions e on e.id = o.subject
-      left join payouts p on p.reference = o.subject
+      left join (${referencedPayouts}) on f.reference = o.subject
      where o.confirmed_in is null and o.ended_at is null and (e.id is not null or p.reference is not null)
        and ${after === undefined ? sql`true` : sql`o.subject > ${after}`}
      order by o.subject limit ${take}`.execute(db)

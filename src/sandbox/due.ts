@@ -78,7 +78,7 @@ export async function readDue(
        where j.partner_id = ${partnerId} and j.ended_at is null and j.status = 'AwaitingReview'
     ), passing (kind, at) as (
       select 'bank_report', r.reported_at + ${feedDelayMs} * interval '1 ms'
-        from simulated_bank_reports r left join payouts p on p.reference = r.reference
+        from simulated_bank_reports r left join payouts p on p.partner_id = r.partner_id and p.reference = r.reference
              left join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
        where r.partner_id = ${partnerId} and r.reported_at > ${after}::timestamptz - ${feedDelayMs} * interval '1 ms'
          and r.outcome is distinct from w.status

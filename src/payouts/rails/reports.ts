@@ -2,6 +2,7 @@ import { type Reader, sql, type Tx } from '../../database/database.ts'
 import type { Restriction } from '../../members/restrictions.ts'
 import type { Day } from '../../time.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
+import { hasReference, referencedPayouts } from '../by-reference.ts'
 import { type Report, type StoredReport, toReport } from '../rail.ts'
 
 /** Reads what a rail with own books has recorded, as `Rail.reports` does. The cursor is the sequence of the last record. */
@@ -14,7 +15,7 @@ export async function readRecords(
            (select x.recovery_id from bank_records x
              where x.rail = r.rail and x.reference = r.reference and x.recovery_id is not null and x.sequence <= r.sequence
              order by x.sequence desc limit 1) as recovery_id
-      from bank_records r left join payouts p on p.reference = r.reference and p.outcome = r.outcome
+      from bank_records r left join (${referencedPayouts}) on f.reference = r.reference and p.outcome = r.outcome
      where r.rail = ${rail} and r.outcome is not null and r.sequence > ${after ?? '0'}::bigint
      order by r.sequence limit ${countMax}`.execute(db)
   return { reports: rows.map(toReport), cursor: rows.at(-1)?.sequence.toString() ?? after }
@@ -44,7 +45,7 @@ export async function recordOutcome(tx: Tx, ended: EndedPayment): Promise<void> 
   await sql`
     update payouts
        set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}, restriction = ${restriction}
-     where reference = ${reference}`.execute(tx)
+     where ${hasReference(reference)}`.execute(tx)
   await addRecord(tx, ended)
 }
 

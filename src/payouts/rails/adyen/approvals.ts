@@ -1,5 +1,6 @@
 import { type Db, sql, type Tx } from '../../../database/database.ts'
 import * as withdrawals from '../../../withdrawals/withdrawals.ts'
+import { hasReference } from '../../by-reference.ts'
 import * as railHolds from '../../rail-holds.ts'
 import * as batches from '../file/batches.ts'
 import { lockRail } from '../file/rail-lock.ts'
@@ -27,12 +28,10 @@ export async function admit(
   // In the order of the operator's decisions: batches, then payments.
   await sql`
     select from payout_batches
-     where id in (select batch_id from payouts where reference = any(${references}::text[])) order by id for update`.execute(
-    tx,
-  )
+     where id in (select batch_id from payouts where ${hasReference(references)}) order by id for update`.execute(tx)
   const { rows } = await sql<Unsent>`
     select reference, amount, batch_id, sent_at from payouts
-     where rail = ${name} and reference = any(${references}::text[]) and outcome is null and transfer_id is null
+     where rail = ${name} and ${hasReference(references)} and outcome is null and transfer_id is null
      order by reference for update`.execute(tx)
   const joining = rows.filter(({ batchId, sentAt }) => batchId === null && sentAt === null)
   const isLarge = ({ amount }: Unsent) => automatic !== null && amount > automatic.paymentMax
@@ -43,11 +42,11 @@ export async function admit(
   if (await railHolds.isHeld(tx, name)) return new Set()
   const { rows: placed } = await sql<{ batchId: string }>`
     select distinct batch_id from payouts
-     where reference = any(${references}::text[]) and batch_id is not null and outcome is null`.execute(tx)
+     where ${hasReference(references)} and batch_id is not null and outcome is null`.execute(tx)
   await batches.claimForRequests(tx, { batchIds: placed.map(({ batchId }) => batchId), now })
   const admitted = await sql<{ reference: string }>`
     select p.reference from payouts p left join payout_batches b on b.id = p.batch_id
-     where p.rail = ${name} and p.reference = any(${references}::text[]) and p.outcome is null
+     where p.rail = ${name} and ${hasReference(references, { of: 'p' })} and p.outcome is null
        and (b.id is null or b.sent_at is not null)`.execute(tx)
   return new Set(admitted.rows.map(({ reference }) => reference))
 }

@@ -3,6 +3,7 @@ import type { Restriction } from '../../../members/restrictions.ts'
 import type { Currency } from '../../../money.ts'
 import { asSentence } from '../../../text.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import { hasReference } from '../../by-reference.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { PaymentState } from '../bank-files.ts'
 import { match } from '../file/matching.ts'
@@ -39,7 +40,7 @@ export async function findPayments(db: Reader, rail: string, references: readonl
            p.refused_transfers, p.retry_at,
            coalesce(p.sent_at is null and (b.status = 'building' or (b.status = 'approved' and b.held)), false) as is_waiting
       from payouts p left join payout_batches b on b.id = p.batch_id
-     where p.rail = ${rail} and p.reference = any(${[...references]}::text[])`.execute(db)
+     where p.rail = ${rail} and ${hasReference(references, { of: 'p' })}`.execute(db)
   return rows
 }
 
@@ -67,9 +68,9 @@ export async function openRequest(
     update payouts p
        set sent_at = coalesce(p.sent_at, ${now}),
            request_open_at = greatest(${now}, p.request_open_at + interval '1 millisecond')
-      from (select reference, request_open_at from payouts
-             where rail = ${rail} and reference = ${reference} for update) before
-     where p.reference = before.reference and p.outcome is null and p.transfer_id is null
+      from (select partner_id, reference, request_open_at from payouts
+             where rail = ${rail} and ${hasReference(reference)} for update) before
+     where p.partner_id = before.partner_id and p.reference = before.reference and p.outcome is null and p.transfer_id is null
        and (p.sent_at is not null or p.retry_at is null or p.retry_at <= ${now})
     returning p.reference, cardinality(p.refused_transfers) as refused_count, p.request_open_at as open_at, before.request_open_at as earlier_open_at`.execute(
     db,
@@ -81,7 +82,7 @@ export async function openRequest(
 export async function closeRequest(db: Db, { reference, openAt, earlierOpenAt }: OpenRequest): Promise<void> {
   await sql`
     update payouts set request_open_at = ${earlierOpenAt}
-     where reference = ${reference} and request_open_at = ${openAt}`.execute(db)
+     where ${hasReference(reference)} and request_open_at = ${openAt}`.execute(db)
 }
 
 /** Records that the bank does not have a payment, so requests that were sent until then had no effect. */
@@ -91,7 +92,7 @@ export async function closeRequestsUntil(
 ): Promise<void> {
   await sql`
     update payouts set request_open_at = null
-     where rail = ${rail} and reference = ${reference} and request_open_at <= ${until}`.execute(db)
+     where rail = ${rail} and ${hasReference(reference)} and request_open_at <= ${until}`.execute(db)
 }
 
 /**
@@ -157,7 +158,7 @@ async function recordTransfer(
   if (isRefusedBefore) {
     await sql`
       update payouts set refused_transfers = array_remove(refused_transfers, ${id}), sent_at = ${now}, retry_at = null
-       where reference = ${reference}`.execute(tx)
+       where ${hasReference(reference)}`.execute(tx)
     await recordTransfer(tx, { rail, transfer, now })
     return
   }
@@ -173,14 +174,14 @@ async function recordTransfer(
   // Only `refused` is certain to be the end of the transfer.
   const isShort = matched.result === 'exception' && matched.kind === 'float' && transfer.status === 'refused'
   if (isShort && payout.outcome === null && payout.refusedTransfers.length < retries.waitsMs.length) {
-    await retryLater(tx, { rail, payout, transfer, now })
+    await retryLater(tx, { rail, payout, reference, transfer, now })
     return
   }
   if (matched.result === 'exception') {
     await openException(matched.kind, matched.reason)
     // A transfer of another amount is not the one that we asked for, but it is the answer: the operator decides.
     if (matched.kind === 'amount') {
-      await sql`update payouts set request_open_at = null where reference = ${reference}`.execute(tx)
+      await sql`update payouts set request_open_at = null where ${hasReference(reference)}`.execute(tx)
       return
     }
   }
@@ -188,7 +189,7 @@ async function recordTransfer(
   await sql`
     update payouts
        set transfer_id = ${id}, transfer_sequence = coalesce(${sequence}::int, transfer_sequence, 0), request_open_at = null
-     where reference = ${reference}`.execute(tx)
+     where ${hasReference(reference)}`.execute(tx)
   if (matched.result !== 'changed') return
   const { outcome } = matched
   if (outcome === 'paid') await exceptions.closeShort(tx, { rail, now })
@@ -211,15 +212,20 @@ const retries = {
 /** Requests a payment again later, as another transfer, since the paying account lacked the money. The operator is told once. */
 async function retryLater(
   tx: Tx,
-  { rail, payout, transfer, now }: { rail: string; payout: Payout; transfer: Transfer; now: Date },
+  {
+    rail,
+    payout,
+    reference,
+    transfer: { id, reasonCode },
+    now,
+  }: { rail: string; payout: Payout; reference: string; transfer: Transfer; now: Date },
 ): Promise<void> {
-  const { id, reference, reasonCode } = transfer
   const waitMs = retries.waitsMs[payout.refusedTransfers.length] ?? 0
   await sql`
     update payouts
        set refused_transfers = array_append(refused_transfers, ${id}), retry_at = ${new Date(now.getTime() + waitMs)}, sent_at = null,
            request_open_at = null, transfer_id = null, transfer_sequence = null
-     where reference = ${reference}`.execute(tx)
+     where ${hasReference(reference)}`.execute(tx)
   await exceptions.openShort(tx, { rail, reasonCode, now })
 }
 
@@ -247,7 +253,7 @@ async function lockPayout(
   const { rows } = await sql<Payout>`
     select partner_id, withdrawal_id, amount, currency, outcome, sent_at is not null as is_sent,
            removed_at is not null as is_removed, request_open_at, refused_transfers, transfer_id, transfer_sequence
-      from payouts where rail = ${rail} and reference = ${reference} for update`.execute(tx)
+      from payouts where rail = ${rail} and ${hasReference(reference)} for update`.execute(tx)
   return rows[0]
 }
 

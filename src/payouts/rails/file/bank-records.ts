@@ -2,6 +2,7 @@ import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import type { Day } from '../../../time.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import { hasReference } from '../../by-reference.ts'
 import type { BankFileHead } from '../bank-files.ts'
 import { reasonInWords } from '../reasons.ts'
 import type { Booked } from './bookings.ts'
@@ -33,7 +34,7 @@ export async function endUnanswered(tx: Tx, ending: Ending): Promise<void> {
   const { rows } = await sql`select from payout_batch_endings where batch_id = ${batchId}`.execute(tx)
   if (rows.length > 0) throw problem('Conflict', 'The payments of the batch are being ended; try again in a minute')
   const unanswered = sql`
-    select reference from payouts where batch_id = ${batchId} and outcome is null
+    select partner_id, reference from payouts where batch_id = ${batchId} and outcome is null
      order by partner_id, reference limit ${endedAtOnce}`
   if ((await endSome(tx, ending, unanswered)) < endedAtOnce) return
   await sql`
@@ -66,7 +67,7 @@ export async function endMore(tx: Tx, rail: string): Promise<{ batchId: string; 
   const { batchId, messageId, keyPrefix, bankFileId, line, decidedAt: now } = ending
   const file = bankFileId === null || line === null ? {} : { file: { id: bankFileId, line } }
   const ofOnePartner = sql`
-    select reference from payouts
+    select partner_id, reference from payouts
      where batch_id = ${batchId} and outcome is null
        and partner_id = (select partner_id from payouts where batch_id = ${batchId} and outcome is null order by partner_id limit 1)
      order by reference limit ${endedAtOnce}`
@@ -79,13 +80,13 @@ export async function endMore(tx: Tx, rail: string): Promise<{ batchId: string; 
 async function endSome(
   tx: Tx,
   { source: { rail, messageId, keyPrefix, file }, outcome, reasonCode = null, now }: Ending,
-  references: ReturnType<typeof sql>,
+  payments: ReturnType<typeof sql>,
 ): Promise<number> {
   const reason = reasonInWords(reasonCode)
   const { numAffectedRows } = await sql`
     with ended as (
       update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}
-       where reference = any(array(${references}))
+       where (partner_id, reference) in (${payments})
       returning reference
     )
     insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, created_at)
@@ -119,7 +120,7 @@ export async function recoverPayments(
   const { rows } = await sql<{ reference: string }>`
     with recovered as (
       update payouts set outcome = 'paid', reason_code = null, reason = null, restriction = null
-       where rail = ${rail} and reference = any(${[...references]}::text[]) and outcome in ('failed', 'returned')
+       where rail = ${rail} and ${hasReference(references)} and outcome in ('failed', 'returned')
          and removed_at is null
       returning reference, amount
     )

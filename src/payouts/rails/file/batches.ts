@@ -6,6 +6,7 @@ import { newId } from '../../../ids.ts'
 import type { Currency } from '../../../money.ts'
 import { addDays, type Day, dayIn, instantAt, startOfDay } from '../../../time.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import { hasReference } from '../../by-reference.ts'
 import * as exceptions from '../../exceptions.ts'
 import { endProposals } from '../../proposals.ts'
 import * as railHolds from '../../rail-holds.ts'
@@ -89,7 +90,10 @@ export async function join(
       await sql`
         update payouts p set batch_id = ${batchId}, expected_at = ${endOf(rail, expectedOn)},
                remittance_text = (select o.remittance_text from partners o where o.id = p.partner_id)
-         where reference = any(${some.map(({ reference }) => reference)}::text[])`.execute(tx)
+         where ${hasReference(
+           some.map(({ reference }) => reference),
+           { of: 'p' },
+         )}`.execute(tx)
     }
   }
 }
@@ -170,7 +174,7 @@ export async function addClosed(
             ${now}, 'building', ${payments.length}, ${total}, ${now}, ${now})`.execute(tx)
   await sql`
     update payouts set batch_id = ${batchId}
-     where reference = any(${payments.map(({ reference }) => reference)}::text[])`.execute(tx)
+     where ${hasReference(payments.map(({ reference }) => reference))}`.execute(tx)
 }
 
 /** Fixes the approved batches among some whose payments are about to be requested one by one: none can be taken out any longer. */

@@ -4,6 +4,7 @@ import type { Restriction } from '../../../members/restrictions.ts'
 import type { Currency } from '../../../money.ts'
 import type { Day } from '../../../time.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import { isNamedBy } from '../../by-reference.ts'
 import { reasonInWords } from '../reasons.ts'
 import { recordOutcome } from '../reports.ts'
 import * as batches from './batches.ts'
@@ -38,9 +39,7 @@ export async function findPayout(tx: Tx, payment: string, { lock: locks = false 
   const { rows } = await sql<DecidedPayment>`
     select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome,
            sent_at is not null as is_sent_alone, request_open_at, transfer_id, expected_at
-      from payouts where reference = ${payment} or withdrawal_id = ${payment} ${locks ? sql`for update` : sql``}`.execute(
-    tx,
-  )
+      from payouts where ${isNamedBy(payment)} ${locks ? sql`for update` : sql``}`.execute(tx)
   const [payout] = rows
   if (payout === undefined) throw problem('NotFound', `There is no payment ${payment}`)
   return payout

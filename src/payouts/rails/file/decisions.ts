@@ -1,6 +1,7 @@
 import { sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import { inWords } from '../../../money.ts'
+import { hasReference } from '../../by-reference.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { restrictionOf } from '../reasons.ts'
 import { attach } from './attachments.ts'
@@ -156,7 +157,7 @@ async function giveBack(
     throw problem('Conflict', 'Money that arrived or left is closed with book or ignore: no payment failed')
   if (reference === null) throw problem('Conflict', 'The exception names neither a payment nor a batch')
   const { rows } = await sql<{ batchId: string | null }>`
-    select null as batch_id from payouts where rail = ${rail} and reference = ${reference}
+    select null as batch_id from payouts where rail = ${rail} and ${hasReference(reference)}
     union all
     select id from payout_batches b
      where rail = ${rail} and message_id = ${reference}

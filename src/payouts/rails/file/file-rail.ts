@@ -3,6 +3,7 @@ import type { Restriction } from '../../../members/restrictions.ts'
 import { inWords } from '../../../money.ts'
 import type { PayoutSpeed } from '../../../tiers/rules.ts'
 import type { Clock } from '../../../time.ts'
+import { hasReference, referencedPayouts } from '../../by-reference.ts'
 import { type Outcome, type Payment, type Rail, type Report, type StoredReport, toReport } from '../../rail.ts'
 import { readRecords, recordOutcome } from '../reports.ts'
 import * as batches from './batches.ts'
@@ -48,7 +49,7 @@ export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: 
                     then 'pending'
                     else coalesce(p.outcome, case when p.batch_id is null then 'unknown' else 'pending' end) end as outcome
           from unnest(${references}::text[]) with ordinality as asked (reference, place)
-          left join payouts p on p.reference = asked.reference and p.rail = ${name}
+          left join (${referencedPayouts}) on f.reference = asked.reference and p.rail = ${name}
          order by asked.place`.execute(db)
       return rows.map(toReport)
     },
@@ -77,7 +78,7 @@ export async function submit(
 ): Promise<Report[]> {
   const { rows } = await sql<KnownPayment>`
     select reference, amount, currency, batch_id, outcome, reason, restriction from payouts
-     where rail = ${settings.name} and reference = any(${payments.map(({ reference }) => reference)}::text[])
+     where rail = ${settings.name} and ${hasReference(payments.map(({ reference }) => reference))}
      order by reference for update`.execute(tx)
   const known = new Map(rows.map(row => [row.reference, row]))
   const joining: batches.Joining[] = []

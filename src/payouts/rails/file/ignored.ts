@@ -1,5 +1,6 @@
 import { type Reader, sql } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
+import { hasReference } from '../../by-reference.ts'
 import * as exceptions from '../../exceptions.ts'
 import { debitOf } from './write-offs.ts'
 
@@ -18,7 +19,7 @@ export async function refuseIfOurs(db: Reader, exception: exceptions.Decided): P
   if (kind === 'refused') await refuseIfLagging(db, exception)
   if (amount === null || bookedOn === null || canBeIgnored.includes(kind)) return
   const { rows } = await sql<{ isBatch: boolean }>`
-    select false as is_batch from payouts where rail = ${rail} and reference = ${reference} and currency = ${currency}
+    select false as is_batch from payouts where rail = ${rail} and ${hasReference(reference ?? '')} and currency = ${currency}
     union all
     select true from payout_batches where rail = ${rail} and message_id = ${reference} and currency = ${currency}`.execute(
     db,

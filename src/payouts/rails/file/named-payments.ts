@@ -2,6 +2,7 @@ import { type Reader, sql } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import type { Currency } from '../../../money.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import { hasReference } from '../../by-reference.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { referencesIn } from '../../reference.ts'
 import { isUnpaid } from './bank-records.ts'
@@ -24,13 +25,14 @@ export async function listNamed(db: Reader, { rail, reference, bankText }: Words
   if (named.length === 0) return []
   const { rows } = await sql<NamedPayment>`
     select reference, partner_id, withdrawal_id, amount, currency, outcome from payouts
-     where rail = ${rail} and reference = any(${named}::text[]) and batch_id is not null order by reference`.execute(db)
+     where rail = ${rail} and ${hasReference(named)} and batch_id is not null order by reference`.execute(db)
   return rows
 }
 
 /** Whether the bank has booked a debit of a payment, alone or in the sum of its batch, other than those that are left to an operator. */
 export async function isDebited(db: Reader, reference: string): Promise<boolean> {
-  const { rows } = await sql`select from payouts p where p.reference = ${reference} and ${hasDebit}`.execute(db)
+  const { rows } =
+    await sql`select from payouts p where ${hasReference(reference, { of: 'p' })} and ${hasDebit}`.execute(db)
   return rows.length > 0
 }
 

@@ -184,7 +184,7 @@ function namedBy({ reference, bankText }: Entry): Named {
 async function readReferences(db: Reader, named: readonly Named[]): Promise<string[]> {
   const all = (kind: keyof Named) => [...new Set(named.flatMap(each => each[kind]))]
   const { rows } = await sql<{ reference: string }>`
-    select reference from payouts where reference = any(${all('payments')}::text[])
+    select reference from payout_references where reference = any(${all('payments')}::text[])
     union all
     select message_id from payout_batches where message_id = any(${all('batches')}::text[])`.execute(db)
   // In any currency.

@@ -1,5 +1,6 @@
 import { sql, type Tx } from '../../../database/database.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
+import { hasReference } from '../../by-reference.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord, PaymentState } from '../bank-files.ts'
 import { gravestOf, isAboutPayee, reasonInWords, restrictionOf } from '../reasons.ts'
@@ -37,7 +38,10 @@ export async function answerPayments(
            p.batch_id, case when b.sending_at is not null and b.answered_at is null then b.id end as first_answered,
            case when b.sending_at is not null and b.copy_taken_at is null then b.id end as untaken
       from payouts p left join payout_batches b on b.id = p.batch_id
-     where p.rail = ${rail.name} and p.reference = any(${records.map(({ reference }) => reference)}::text[])
+     where p.rail = ${rail.name} and ${hasReference(
+       records.map(({ reference }) => reference),
+       { of: 'p' },
+     )}
      order by p.reference for update of p`.execute(tx)
   const payouts = new Map(rows.map(row => [row.reference, row]))
   const firstAnswered = new Set(rows.map(row => row.firstAnswered).filter(id => id !== null))
@@ -99,7 +103,8 @@ export async function answerPayments(
                     ${changes.map(([, { code }]) => code)}::text[], ${changes.map(([, { reason }]) => reason)}::text[],
                     ${changes.map(([, { outcome, code }]) => (outcome === 'paid' ? null : restrictionOf(code)))}::text[])
           as c (reference, outcome, code, reason, restriction)
-       where p.reference = c.reference`.execute(tx)
+        join payout_references f on f.reference = c.reference
+       where p.partner_id = f.partner_id and p.reference = f.reference`.execute(tx)
   }
   await exceptions.open(tx, opened, now)
   await applyRules(tx, { rail: rail.name, fingerprints: opened.map(({ fingerprint }) => fingerprint), now })
@@ -182,7 +187,7 @@ async function countDuplicates(
     select p.reference, sum(case e.kind when 'money_out' then 1 else -1 end)::integer as count
       from payouts p left join payout_batches b on b.id = p.batch_id
       join payout_exceptions e on e.rail = p.rail and (e.reference = p.reference or (e.reference = b.message_id and e.kind = 'money_out'))
-     where p.rail = ${rail} and p.reference = any(${references}::text[]) and e.kind in ('money_out', 'money_in')
+     where p.rail = ${rail} and ${hasReference(references, { of: 'p' })} and e.kind in ('money_out', 'money_in')
        and e.decision is distinct from 'attach' and e.decision is distinct from 'applied'
      group by p.reference`.execute(tx)
   return new Map(rows.map(({ reference, count }) => [reference, count]))

@@ -1,6 +1,7 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import { type Currency, inWords } from '../../../money.ts'
+import { hasReference, referencedPayouts } from '../../by-reference.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { isUnpaid, listWrittenOff, recoverPayments } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
@@ -190,7 +191,7 @@ async function closeExplained(
   await sql`
     update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
      where id in (select distinct on (e.reference) e.id
-                    from payout_exceptions e join payouts p on p.rail = e.rail and p.reference = e.reference
+                    from payout_exceptions e join (${referencedPayouts}) on f.reference = e.reference and p.rail = e.rail
                     join payout_batches b on b.id = p.batch_id
                    where e.rail = ${rail} and e.closed_at is null and e.kind = 'paid_after_give_back'
                      and e.booked_on is not null and e.id <> ${id} and -e.amount = p.amount
@@ -204,7 +205,7 @@ async function closeExplained(
 
 async function batchOf(tx: Tx, references: readonly string[]): Promise<string | null> {
   const { rows } = await sql<{ batchId: string | null }>`
-    select batch_id from payouts where reference = any(${[...references]}::text[]) limit 1`.execute(tx)
+    select batch_id from payouts where ${hasReference(references)} limit 1`.execute(tx)
   return rows[0]?.batchId ?? null
 }
 

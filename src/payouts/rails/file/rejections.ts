@@ -1,4 +1,5 @@
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
+import { referencedPayouts } from '../../by-reference.ts'
 import * as exceptions from '../../exceptions.ts'
 import type { BankFileHead, BankRecord, BatchLevel } from '../bank-files.ts'
 import { gravestOf, isAboutPayee, namesDuplicate, reasonOf } from '../reasons.ts'
@@ -75,7 +76,7 @@ export class Rejections {
                       ${payments.map(([, { reason }]) => reason)}::integer[],
                       ${payments.map(([, each]) => each.isAboutPayee)}::boolean[])
                  as r (reference, line, reason, is_about_payee)
-          join payouts p on p.rail = ${rail} and p.reference = r.reference and p.removed_at is null
+          join (${referencedPayouts}) on f.reference = r.reference and p.rail = ${rail} and p.removed_at is null
          group by p.batch_id)
       select b.id, b.message_id, r.line, r.reasons
         from payout_batches b left join rejected r on r.batch_id = b.id

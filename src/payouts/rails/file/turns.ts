@@ -1,4 +1,5 @@
 import { type Reader, sql } from '../../../database/database.ts'
+import { hasReference } from '../../by-reference.ts'
 import { listSent } from './batches.ts'
 import { debitedBatchOf, otherMoneyOf } from './entries.ts'
 import { Explanations } from './float-movements.ts'
@@ -23,7 +24,7 @@ export async function listOwners(
   const references = said.flatMap(({ record }) => (record.type === 'payment' ? [record.reference] : []))
   const { rows } = await sql<{ reference: string; partnerId: string }>`
     select reference, partner_id from payouts
-     where rail = ${rail.name} and reference = any(${references}::text[])`.execute(db)
+     where rail = ${rail.name} and ${hasReference(references)}`.execute(db)
   const entries = said.flatMap(({ head, record }) => (record.type === 'entry' ? [{ head, record }] : []))
   const messageIds = entries.flatMap(({ record }) => debitedBatchOf(record))
   return {

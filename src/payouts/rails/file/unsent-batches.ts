@@ -1,5 +1,6 @@
 import { sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
+import { hasReference } from '../../by-reference.ts'
 import { recordOutcome } from '../reports.ts'
 import * as batches from './batches.ts'
 import { findPayout, lockPayout } from './decided-payments.ts'
@@ -35,7 +36,7 @@ export async function remove(
     throw problem('Conflict', `${reference} is not waiting in a batch, so it cannot be removed`)
   refuseSent(batch)
   await sql`
-    update payouts set removed_at = ${now}, outcome = 'failed' where reference = ${reference}`.execute(tx)
+    update payouts set removed_at = ${now}, outcome = 'failed' where ${hasReference(reference)}`.execute(tx)
   await sql`
     update payout_batches set payment_count = payment_count - 1, control_total = control_total - ${amount}
      where id = ${batchId}`.execute(tx)

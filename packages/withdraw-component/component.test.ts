@@ -62,6 +62,15 @@ describe('an amount', () => {
     expect(format({ amount: 1n, currency: 'UGX' }, 'en')).toMatch(/^UGX\s1$/)
   })
 
+  test('is written without its decimals where space is short, if it has none', () => {
+    const written = (amount: bigint, locale: string) =>
+      format({ amount, currency: 'GBP' }, locale, 'stripIfInteger').replace(/\s/g, ' ')
+    expect([written(2_000n, 'en-GB'), written(100_000n, 'en-GB'), written(2_050n, 'en-GB')]).toEqual([
+      ...['£20', '£1,000', '£20.50'],
+    ])
+    expect(written(2_000n, 'de-DE')).toBe('20 £')
+  })
+
   test('is written without losing a digit, and read back from the field as it was', () => {
     const amount = 9_007_199_254_740_993n
     expect(format({ amount, currency: 'GBP' }, 'en-GB')).toBe('£90,071,992,547,409.93')

@@ -217,7 +217,8 @@ class MidmonthWithdraw extends HTMLElement {
       input.setAttribute('aria-invalid', String(words !== ''))
     }
     const chips = suggested.map((amount, index) => {
-      const written = format({ amount, currency }, locale)
+      // All of them fit one line of a phone.
+      const written = format({ amount, currency }, locale, 'stripIfInteger')
       const isAll = index === suggested.length - 1 && amount === available.amount
       const chip = button('', isAll ? fill(texts.all, { amount: written }) : written, () => {
         input.value = formatForInput({ amount, currency }, locale)

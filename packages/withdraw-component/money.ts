@@ -30,13 +30,16 @@ function toDecimal({ amount, currency }: Money): string {
   return `${amount < 0n ? '-' : ''}${digits.slice(0, -places)}.${digits.slice(-places)}`
 }
 
-/** As a reader of this locale writes it: `£12.50`, `12,50 €`. */
-export function format(money: Money, locale: string): string {
+/**
+ * As a reader of this locale writes it: `£12.50`, `12,50 €`.
+ * @param trailingZeroDisplay `stripIfInteger` for `£20` where space is short
+ */
+export function format(money: Money, locale: string, trailingZeroDisplay: 'auto' | 'stripIfInteger' = 'auto'): string {
   const places = decimals(money.currency)
   const style = { style: 'currency', currency: money.currency, minimumFractionDigits: places } as const
   // Given as text, so that no digit is lost.
   const decimal = toDecimal(money) as `${number}`
-  return new Intl.NumberFormat(locale, { ...style, maximumFractionDigits: places }).format(decimal)
+  return new Intl.NumberFormat(locale, { ...style, maximumFractionDigits: places, trailingZeroDisplay }).format(decimal)
 }
 
 /** As it is typed into the field: without currency and grouping. */

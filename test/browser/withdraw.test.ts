@@ -99,7 +99,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
       expect(await fitsItsWidth(page)).toBe(true)
       await picture(page, `form-${colorScheme}`)
 
-      await page.getByRole('button', { name: '£50.00' }).click()
+      await page.getByRole('button', { name: '£50', exact: true }).click()
       expect(await page.getByRole('textbox', { name: 'Amount' }).inputValue()).toBe('50.00')
       await page.getByRole('button', { name: 'Continue' }).click()
       await page.getByRole('heading', { name: 'Check your withdrawal' }).waitFor()

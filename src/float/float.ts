@@ -155,6 +155,17 @@ export async function bearCost(
   return { movementId }
 }
 
+/** Funds a float with what is left of a transfer whose other parts are booked under the same movement. */
+export async function fundRest(
+  tx: Tx,
+  { partnerId, amount: money, movementId, now }: { partnerId: string; amount: Money; movementId: string; now: Date },
+): Promise<void> {
+  await lockPartner(tx, partnerId)
+  const transfers = [{ debit: 'float' as const, credit: 'funding' as const, ...money }]
+  await ledger.post(tx, { partnerId, movementId, reason: 'float.funded', transfers, now })
+  await updateLowAlert(tx, { partnerId, currency: money.currency, now })
+}
+
 /** Books a charge of the bank that the partner bears. */
 export async function chargePartner(
   tx: Tx,

@@ -112,6 +112,7 @@ export async function listNamed(
  * Books money that arrived for a settlement from the receivable to the float, and collects the fees that it pays; a negative
  * amount was paid to the employer.
  * @param isByHand an operator says so, without an entry of the bank
+ * @param movementId that of a transfer of which this is a part
  * @throws Error with a message for the operator if it is more than is due, or of the other sign
  */
 export async function receive(
@@ -122,7 +123,8 @@ export async function receive(
     amount: money,
     isByHand,
     now,
-  }: { partnerId: string; payCycleId: string; amount: Money; isByHand: boolean; now: Date },
+    movementId = newId('floatMovement', now),
+  }: { partnerId: string; payCycleId: string; amount: Money; isByHand: boolean; now: Date; movementId?: string },
 ): Promise<{ movementId: string }> {
   const { amount, currency } = money
   const { rows } = await sql<{ due: bigint }>`
@@ -138,7 +140,6 @@ export async function receive(
         : `For the settlement of ${payCycleId}, ${inWords({ amount: due, currency })} is due, so ${inWords(money)} does not fit`,
     )
   }
-  const movementId = newId('floatMovement', now)
   const [debit, credit] =
     amount > 0n ? (['float', 'payroll_receivable'] as const) : (['payroll_receivable', 'float'] as const)
   const transfers = [{ debit, credit, amount: amount > 0n ? amount : -amount, currency, payCycleId }]
@@ -149,5 +150,23 @@ export async function receive(
            received_at = case when received + ${amount} = amount then ${now}::timestamptz end
      where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId} and currency = ${currency}`.execute(tx)
   await fees.collect(tx, { partnerId, payCycleId, currency, movementId, now })
+  return { movementId }
+}
+
+/** What one transfer pays of a settlement, in minor units. */
+export type Part = { payCycleId: string; amount: bigint }
+
+/**
+ * Books one transfer as the money of several settlements of a partner.
+ * @throws Error as `receive`
+ */
+export async function receiveParts(
+  tx: Tx,
+  { partnerId, currency, parts, now }: { partnerId: string; currency: Currency; parts: Part[]; now: Date },
+): Promise<{ movementId: string }> {
+  const movementId = newId('floatMovement', now)
+  // In one order, because each locks what is due.
+  for (const { payCycleId, amount } of parts.toSorted((a, b) => (a.payCycleId < b.payCycleId ? -1 : 1)))
+    await receive(tx, { partnerId, payCycleId, amount: { amount, currency }, isByHand: false, movementId, now })
   return { movementId }
 }

@@ -108,7 +108,7 @@ async function book(
     now: Date
   },
 ): Promise<void> {
-  const { id, rail, kind, reference: ofEntry, amount, currency, bookedOn } = exception
+  const { id, rail, kind, reference: ofEntry, amount, currency, bookedOn, bankText } = exception
   const isLate = await isLateReturn(tx, exception)
   // Money that came back for a payment, which no decision about the payment explains.
   const isCredit = bookedOn !== null && debitOf(exception) === null && (kind === 'amount' || kind === 'contradiction')
@@ -128,7 +128,7 @@ async function book(
     now,
   }
   if (payCycleId === undefined) await bookMovement(tx, booking, reference)
-  else await bookSettlement(tx, { ...booking, payCycleId })
+  else await bookSettlement(tx, { ...booking, payCycleId, texts: [ofEntry, bankText].filter(text => text !== null) })
 }
 
 /** Whether money of a payment came back that the member has already: what the bank debited of it is borne, or was ignored. */

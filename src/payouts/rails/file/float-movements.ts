@@ -73,20 +73,29 @@ export class Explanations {
     const named = this.#settlementsOf(entry)
     const [first] = named
     if (first === undefined) return undefined
-    const { partnerId, payCycleId, isSettled, due, receivedByHand } = first
-    const settlement = `the settlement of ${payCycleId}`
+    const { partnerId } = first
+    const { currency } = amount
+    const cycles = named.map(({ payCycleId }) => payCycleId).join(', ')
+    const settlement = `the settlement${named.length > 1 ? 's' : ''} of ${cycles}`
     const refusal = (reason: string) => ({ partnerId, reason })
-    if (named.length > 1)
-      return refusal('It names several settlements; book each with float receive, and ignore this exception')
-    if (!isSettled) return refusal(`It names ${settlement}, which payroll has not reported yet`)
-    if (due === null) return refusal(`It names ${settlement}, whose money is in the float since then`)
-    if (due === 0n) return refusal(`It names ${settlement}, whose money has arrived before`)
+    if (named.some(each => each.partnerId !== partnerId))
+      return refusal(
+        'It names settlements of several partners; book each with float receive, and ignore this exception',
+      )
+    if (named.some(({ isSettled }) => !isSettled))
+      return refusal(`It names ${settlement}, which payroll has not reported yet`)
+    if (named.every(({ due }) => due === null))
+      return refusal(`It names ${settlement}, whose money is in the float since then`)
+    const due = sum(named.map(each => each.due ?? 0n))
+    if (named.every(each => (each.due ?? 0n) === 0n))
+      return refusal(`It names ${settlement}, whose money has arrived before`)
     if (due !== amount.amount) {
-      const expected = inWords({ amount: due, currency: amount.currency })
+      const expected = inWords({ amount: due, currency })
       return refusal(`It names ${settlement}, but is ${inWords(amount)} instead of ${expected}`)
     }
+    const receivedByHand = sum(named.map(each => each.receivedByHand))
     if (receivedByHand !== 0n) {
-      const recorded = inWords({ amount: receivedByHand, currency: amount.currency })
+      const recorded = inWords({ amount: receivedByHand, currency })
       return refusal(
         `It names ${settlement}, for which ${recorded} was recorded by hand; book it if it is other money, otherwise ignore this exception`,
       )
@@ -95,8 +104,11 @@ export class Explanations {
       return refusal(
         `It names ${settlement}, but another message has reported an equal amount of the same day; book it if it is other money, otherwise ignore this exception`,
       )
-    first.due = 0n
-    return await dues.receive(tx, { partnerId, payCycleId, amount, isByHand: false, now })
+    const parts = named.flatMap(({ payCycleId, due }) =>
+      due === null || due === 0n ? [] : [{ payCycleId, amount: due }],
+    )
+    for (const each of named) each.due = 0n
+    return await dues.receiveParts(tx, { partnerId, currency, parts, now })
   }
 
   /** Oldest first. */
@@ -155,15 +167,48 @@ export async function bookMovement(
 }
 
 /**
- * Books the money of an exception as received for a settlement, in part or in whole.
+ * Books the money of an exception as received for a settlement, in part or in whole. What exceeds it pays the other settlements of
+ * the partner that the entry names, and what exceeds these funds the float: it is in one account with the rest.
+ * @param booking.texts what the bank says about the entry
  * @throws Error as `dues.receive`
  */
 export async function bookSettlement(
   tx: Tx,
-  { id, rail, amount, partnerId, payCycleId, now }: Omit<Booking, 'reference'> & { payCycleId: string },
+  {
+    id,
+    rail,
+    amount: money,
+    partnerId,
+    payCycleId,
+    texts,
+    now,
+  }: Omit<Booking, 'reference'> & { payCycleId: string; texts: readonly string[] },
 ): Promise<void> {
-  const { movementId } = await dues.receive(tx, { partnerId, payCycleId, amount, isByHand: false, now })
-  await recordMovement(tx, { rail, key: id, reference: dues.referenceOf(payCycleId), movementId, now })
+  const { amount, currency } = money
+  const reference = dues.referenceOf(payCycleId)
+  const named = await dues.listNamed(tx, { references: dues.referencesIn([reference, ...texts]), currency })
+  const isChosen = (each: dues.Named) => each.payCycleId === payCycleId
+  const due = named.filter(each => each.partnerId === partnerId && (each.due ?? 0n) > 0n)
+  const ordered = [...due.filter(isChosen), ...due.filter(each => !isChosen(each))]
+  const parts: dues.Part[] = []
+  let left = amount
+  for (const { payCycleId, due } of ordered) {
+    const part = due === null || left < due ? left : due
+    if (part > 0n) parts.push({ payCycleId, amount: part })
+    left -= part
+  }
+  // Money that was paid out, or for which nothing is due, is refused in words. So is more than is due if a part was recorded by hand:
+  // the transfer may be that money.
+  const isDue = amount > 0n && due.some(isChosen) && (left === 0n || due.every(each => each.receivedByHand === 0n))
+  const { movementId } = isDue
+    ? await dues.receiveParts(tx, { partnerId, currency, parts, now })
+    : await dues.receive(tx, { partnerId, payCycleId, amount: money, isByHand: false, now })
+  if (isDue && left > 0n) await float.fundRest(tx, { partnerId, amount: { amount: left, currency }, movementId, now })
+  await recordMovement(tx, { rail, key: id, reference, movementId, now })
+}
+
+function sum(amounts: bigint[]): bigint {
+  return amounts.reduce((all, amount) => all + amount, 0n)
 }
 
 /** Those of some movements that explain no entry yet. */

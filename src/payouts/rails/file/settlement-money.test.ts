@@ -180,6 +180,64 @@ test('a transfer in parts is booked part by part, never more than is due', async
   await expect(more).rejects.toThrow('Nothing is due')
 })
 
+test('a transfer of more than is due is booked to the settlement, and the rest funds the float', async () => {
+  const mine = await settledCycle(6_000)
+  await answer('head;G1', entry(6_777, mine.reference))
+  const [more] = await openExceptions()
+  expect(more?.reason).toContain('but is 67.77 EUR instead of 60.00 EUR')
+  const common = { exceptionId: more?.id ?? '', person: 'Ada', note: 'paid too much', now: harness.clock.now() }
+  const decided = { decision: 'book', partnerId: mine.partner.id, payCycleId: mine.payCycle.id } as const
+  await inTx(tx => closeException(tx, { ...common, ...decided }))
+  expect(await floatOf(mine)).toBe(6_777n)
+  expect(await dues.listOpen(harness.db, mine.partner.id)).toEqual([])
+  const booked = await harness.db
+    .selectFrom('ledgerTransfers')
+    .select(['movementId', 'credit', 'amount'])
+    .where('partnerId', '=', mine.partner.id)
+    .where('debit', '=', 'float')
+    .orderBy('id')
+    .execute()
+  expect(booked).toMatchObject([
+    { credit: 'payroll_receivable', amount: 6_000n },
+    { credit: 'funding', amount: 777n },
+  ])
+  // One entry of the bank is one movement.
+  expect(new Set(booked.map(({ movementId }) => movementId)).size).toBe(1)
+  expect(await disagreements()).toEqual([])
+})
+
+test('one transfer for two settlements is booked to both, without a decision if it is what is due', async () => {
+  const settledTwice = async () => {
+    const mine = await settledCycle(4_000)
+    const memberId = mine.memberIds[0] ?? ''
+    const open = await harness.call('GET', '/v1/pay/cycles?statuses=Open', { key: mine.key })
+    harness.clock.set(new Date('2026-05-04T10:00:00.000Z'))
+    await inTx(tx => closeIfOver(tx, { partnerId: mine.partner.id, now: harness.clock.now() }))
+    // Payroll took 25.00 without a deduction.
+    const body = { deductions: [{ memberId, taken: eur(2_500) }] }
+    const next = open.body.payCycles[0].id
+    const settled = await harness.call('POST', `/v1/pay/cycles/${next}/settlement`, { key: mine.key, body })
+    expect(settled.status).toBe(201)
+    return { ...mine, text: `${mine.reference} and ${settled.body.paymentReference}` }
+  }
+  const exact = await settledTwice()
+  await answer('head;T1', entry(6_500, 'payroll', { text: exact.text }))
+  expect(await openExceptions()).toEqual([])
+  expect(await floatOf(exact)).toBe(6_500n)
+  expect(await dues.listOpen(harness.db, exact.partner.id)).toEqual([])
+
+  const more = await settledTwice()
+  await answer('head;T2', entry(6_600, 'payroll', { bank: 'T2', text: more.text }))
+  const [open] = await openExceptions()
+  expect(open?.reason).toContain('but is 66.00 EUR instead of 65.00 EUR')
+  const common = { exceptionId: open?.id ?? '', person: 'Ada', note: 'both', now: harness.clock.now() }
+  const decided = { decision: 'book', partnerId: more.partner.id, payCycleId: more.payCycle.id } as const
+  await inTx(tx => closeException(tx, { ...common, ...decided }))
+  expect(await floatOf(more)).toBe(6_600n)
+  expect(await dues.listOpen(harness.db, more.partner.id)).toEqual([])
+  expect(await disagreements()).toEqual([])
+})
+
 describe('money that may have been booked before is left to the operator:', () => {
   const common = () => ({ person: 'Ada', note: 'checked', now: harness.clock.now() })
   const newestException = async () => (await openExceptions()).at(-1)
@@ -229,6 +287,17 @@ describe('money that may have been booked before is left to the operator:', () =
     expect(await floatOf(mine)).toBe(3_000n)
     await book(mine)
     expect(await floatOf(mine)).toBe(6_000n)
+  })
+
+  test('more than is due for a settlement of which a part was recorded by hand', async () => {
+    const mine = await settledCycle(6_000)
+    const { id: partnerId } = mine.partner
+    const recorded = { partnerId, payCycleId: mine.payCycle.id, isByHand: true, now: harness.clock.now() }
+    await inTx(tx => dues.receive(tx, { ...recorded, amount: { amount: 2_000n, currency: 'EUR' } }))
+    await answer('head;J1', entry(6_000, mine.reference))
+    await expect(book(mine)).rejects.toThrow('40.00 EUR is due, so 60.00 EUR does not fit')
+    expect(await floatOf(mine)).toBe(2_000n)
+    await ignoreAll()
   })
 
   test('an entry that was reported before payroll reported the settlement', async () => {

@@ -767,6 +767,8 @@ create index withdrawals_by_reference on withdrawals (id);
 create index withdrawals_newest on withdrawals (partner_id, created_at desc, id desc);
 create index withdrawals_by_member on withdrawals (partner_id, member_id, created_at desc, id desc);
 create index withdrawals_by_cycle on withdrawals (partner_id, pay_cycle_id, created_at desc, id desc);
+-- Most partners' members pay the fees, so that there is nothing to bill and no withdrawal to read for it.
+create index withdrawals_of_employers on withdrawals (partner_id, created_at) where employer_fee > 0;
 -- Nearly all withdrawals end as paid; a list of the others would read them all.
 create index withdrawals_given_back on withdrawals (partner_id, created_at desc, id desc)
   where status in ('failed', 'returned', 'cancelled');

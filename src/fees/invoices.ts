@@ -67,10 +67,11 @@ export async function issue(
   const [first] = lines
   if (first === undefined) throw problem('Conflict', `No fees in ${currency} are left to bill until ${lastDay}`)
   if (sum <= 0n) {
-    const credit = inWords({ amount: -sum, currency })
     throw problem(
       'Conflict',
-      `Until ${lastDay}, the fees given back exceed the others by ${credit}; the next invoice sets this off`,
+      sum === 0n
+        ? `Until ${lastDay}, the fees given back equal the others, so nothing is left to bill`
+        : `Until ${lastDay}, the fees given back exceed the others by ${inWords({ amount: -sum, currency })}; the next invoice sets this off`,
     )
   }
   const { rows } = await sql<{ number: number }>`
@@ -101,7 +102,7 @@ async function listUnbilled(
              where partner_id = ${partnerId} and currency = ${currency} and status <> 'void') as through,
            -- Withdrawals of a seeded sandbox are older than the partner.
            (select (min(created_at) at time zone ${timeZone})::date::text from withdrawals
-             where partner_id = ${partnerId}) as begins`.execute(tx)
+             where partner_id = ${partnerId} and employer_fee > 0) as begins`.execute(tx)
   const { through = null, begins = null } = rows[0] ?? {}
   if (begins === null) return []
   const firstDay = addDays(through ?? begins, -daysLate)

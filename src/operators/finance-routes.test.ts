@@ -133,6 +133,7 @@ describe('an invoice', () => {
     expect(problemOf(await issue({}))).toEqual([409, 'Conflict', undefined])
     harness.clock.set(new Date('2026-03-31T22:30:00.000Z'))
     await withdraw(mine, employed, 2_500)
+    expect((await issue({})).body.issues[0].message).toContain('the fees given back equal the others')
     await withdraw(mine, employed, 2_600)
     harness.clock.set(april)
     await close(mine)

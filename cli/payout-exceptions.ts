@@ -105,7 +105,7 @@ payoutExceptionsCommand
   )
   .option(
     '--payments <reference...>',
-    'with give-back, if the bank has debited the batch with too little: the references of the payments that it did not make; with recover and write-off of a batch, and with recover of money that left without a reference: those that it made',
+    'with give-back, if the bank has debited the batch with too little: the references of the payments that it did not make; with recover and write-off of a batch, and with recover of money that left without a reference: those that it made; with attach of money that the bank names only in words: several payments that add up to it',
   )
   .option(
     '--charge <minorUnits>',
@@ -215,9 +215,8 @@ function decisionOf({
     throw new Error('--charge belongs to attach and give-back')
   if (units !== undefined && currency === null) throw new Error('The answer gives no amount, so that it has no charge')
   const charge = units === undefined || currency === null ? undefined : { amount: { amount: units, currency }, borneBy }
-  const namesPayments = decision === 'give-back' || decision === 'recover' || decision === 'write-off'
-  if (payments !== undefined && !namesPayments)
-    throw new Error('--payments belongs to give-back, recover and write-off')
+  if (payments !== undefined && (decision === 'ignore' || decision === 'book'))
+    throw new Error('--payments belongs to attach, give-back, recover and write-off')
   if (decision === 'give-back') return { decision: 'give_back', references: payments, charge }
   if (decision === 'recover') return { decision, references: payments }
   if (decision === 'write-off') return { decision: 'write_off', references: payments, partnerId: partner }
@@ -228,7 +227,13 @@ function decisionOf({
       throw new Error('Money of a settlement has the reference of its pay cycle; leave --reference out')
     return { decision, partnerId: partner, reference, payCycleId: cycle }
   }
-  if (reference === undefined) throw new Error('To attach an answer, name the payment with --reference')
+  if (payments !== undefined) {
+    if (reference !== undefined || charge !== undefined)
+      throw new Error('--reference and --charge do not go with --payments; leave them out')
+    return { decision, references: payments }
+  }
+  if (reference === undefined)
+    throw new Error('To attach an answer, name the payment with --reference, or several with --payments')
   return { decision, reference, charge }
 }
 

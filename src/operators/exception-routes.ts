@@ -89,7 +89,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Close a bank answer that did not fit',
         description:
-          '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.',
+          '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or those of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.',
         params: ofException,
         body: Closing,
         success: { status: 200, description: 'The closed exception.', schema: Exception },
@@ -157,7 +157,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
 
 const fieldsOf: Record<Static<typeof Closing>['decision'], readonly string[]> = {
   ignore: [],
-  attach: ['reference', 'charge'],
+  attach: ['reference', 'references', 'charge'],
   give_back: ['references', 'charge'],
   book: ['reference', 'partnerId', 'payCycleId'],
   recover: ['references'],
@@ -182,6 +182,12 @@ function decisionOf({
     return value
   }
   const charge = rest.charge && { ...rest.charge, amount: fromWire(rest.charge.amount) }
+  if (decision === 'attach' && references !== undefined) {
+    for (const [path, value] of Object.entries({ reference, charge }))
+      if (value !== undefined)
+        throw problem('BodyValidation', `${path} does not go with references; leave it out`, { path })
+    return { decision, references }
+  }
   if (decision === 'attach') return { decision, reference: required('reference', reference), charge }
   if (decision === 'give_back') return { decision, references, charge }
   if (decision === 'recover') return { decision, references }

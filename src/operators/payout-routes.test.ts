@@ -305,6 +305,13 @@ test('an exception is listed, shown and closed by a decision with its fields, an
   expect(problemOf(await close({ decision: 'book' }))).toEqual([400, 'BodyValidation', 'partnerId'])
   expect(problemOf(await close({ decision: 'ignore', reference: 'x' }))).toEqual([400, 'BodyValidation', 'reference'])
   expect(problemOf(await close({ decision: 'attach' }))).toEqual([400, 'BodyValidation', 'reference'])
+  for (const extra of [
+    { reference: 'x' },
+    { charge: { amount: { amount: 1, currency: 'EUR' }, borneBy: 'partner' } },
+  ]) {
+    const several = { decision: 'attach', references: ['MMAAAAAAAAAAAAAA', 'MMBBBBBBBBBBBBBB'], ...extra }
+    expect(problemOf(await close(several))).toEqual([400, 'BodyValidation', Object.keys(extra)[0]])
+  }
   const named = { decision: 'ignore', references: ['MMAAAAAAAAAAAAAA'] }
   expect(problemOf(await close(named))).toEqual([400, 'BodyValidation', 'references'])
   expect(problemOf(await close({ decision: 'give_back' }))).toEqual([409, 'Conflict', undefined])

@@ -511,7 +511,7 @@ export const Closing = Type.Object(
         maxItems: 100,
         uniqueItems: true,
         description:
-          'With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back. With `recover` of money that left without a reference: the payments that it made, which add up to it.',
+          'With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back. With `recover` of money that left without a reference: the payments that it made, which add up to it. With `attach` of money that the bank names only in words, in place of `reference`: several payments, which add up to it.',
       }),
     ),
   },

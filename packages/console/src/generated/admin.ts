@@ -178,7 +178,7 @@ export type ExceptionClosing = {
   /** With `book`: the pay cycle whose settlement the money pays. */
   payCycleId?: PayCycleId | undefined
   charge?: BankCharge | undefined
-  /** With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back. With `recover` of money that left without a reference: the payments that it made, which add up to it. */
+  /** With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back. With `recover` of money that left without a reference: the payments that it made, which add up to it. With `attach` of money that the bank names only in words, in place of `reference`: several payments, which add up to it. */
   references?: string[] | undefined
 }
 
@@ -1772,7 +1772,7 @@ export interface AdminOperations {
   /**
    * Close a bank answer that did not fit.
    *
-   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.
+   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or those of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.
    *
    * `POST /admin/v1/payout-exceptions/{exceptionId}/close` (closePayoutException)
    */

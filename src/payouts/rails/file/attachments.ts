@@ -26,7 +26,7 @@ export async function attach(
     now,
   }: { exception: exceptions.Decided; reference: string; charge?: Charge | undefined; now: Date },
 ): Promise<void> {
-  const { amount, rail, id, reasonCode, bookedOn } = exception
+  const { rail, id, amount } = exception
   if (exception.kind === 'amount' && reference === exception.reference) {
     const batch = await findBatch(tx, { rail, messageId: reference })
     if (batch !== undefined) return await attachToBatch(tx, { exception, batchId: batch.id, charge, now })
@@ -34,7 +34,67 @@ export async function attach(
   const outcome = outcomeOf(exception)
   if (outcome === null)
     throw problem('Conflict', 'The answer does not say that a payment was made, failed or was returned')
-  const payout = await lockPayout(tx, reference)
+  await attachToPayment(tx, {
+    exception,
+    payout: await lockPayout(tx, reference),
+    outcome,
+    amount,
+    key: id,
+    charge,
+    now,
+  })
+}
+
+/**
+ * Takes money that the bank booked as one sum, and names only in words, as several payments.
+ * @throws Problem `Conflict` if one of them cannot be it, or they do not add up to it
+ */
+export async function attachToAll(
+  tx: Tx,
+  { exception, references, now }: { exception: exceptions.Decided; references: readonly string[]; now: Date },
+): Promise<void> {
+  const { id, amount, currency, bookedOn } = exception
+  const outcome = outcomeOf(exception)
+  if (amount === null || currency === null || bookedOn === null || (outcome !== 'paid' && outcome !== 'returned'))
+    throw problem('Conflict', 'Only money that arrived or left is attached to several payments')
+  const payouts: DecidedPayment[] = []
+  // In order, as all that lock several payments of a batch.
+  for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
+  const total = payouts.reduce((sum, payout) => sum + payout.amount, 0n)
+  const moved = amount < 0n ? -amount : amount
+  if (total !== moved || payouts.some(payout => payout.currency !== currency)) {
+    const words = (units: bigint) => inWords({ amount: units, currency })
+    throw problem('Conflict', `The payments add up to ${words(total)}, but the bank booked ${words(moved)}`)
+  }
+  for (const payout of payouts) {
+    const part = { amount: outcome === 'returned' ? payout.amount : -payout.amount, key: `${id} ${payout.reference}` }
+    await attachToPayment(tx, { exception, payout, outcome, ...part, charge: undefined, now })
+  }
+}
+
+/** @param options.amount what of the money is this payment's, and its charge */
+async function attachToPayment(
+  tx: Tx,
+  {
+    exception,
+    payout,
+    outcome,
+    amount,
+    key,
+    charge,
+    now,
+  }: {
+    exception: exceptions.Decided
+    payout: DecidedPayment
+    outcome: FinalOutcome
+    amount: bigint | null
+    key: string
+    charge: Charge | undefined
+    now: Date
+  },
+): Promise<void> {
+  const { id, rail, reasonCode, bookedOn } = exception
+  const { reference } = payout
   if (payout.rail !== rail || (payout.batchId === null && !payout.isSentAlone))
     throw problem('Conflict', `${reference} was not sent through ${rail}`)
   requireCharge({ payout, outcome, amount, charge })
@@ -45,7 +105,7 @@ export async function attach(
   if (
     payout.outcome === outcome &&
     entry !== undefined &&
-    (await explainOutcome(tx, { id, payout, booked: entry, now }))
+    (await explainOutcome(tx, { key, payout, booked: entry, now }))
   )
     return
   // A status has said so, and this is the entry that moved the money.
@@ -60,11 +120,11 @@ export async function attach(
     await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, isDeducted, now })
   }
   if (explains) {
-    await addRecord(tx, { rail, reference, messageId: 'operator', entryKey: id, outcome: null, booked, now })
+    await addRecord(tx, { rail, reference, messageId: 'operator', entryKey: key, outcome: null, booked, now })
     return
   }
   const restriction = outcome === 'paid' ? null : restrictionOf(reasonCode)
-  await end(tx, { payout, key: id, outcome, reasonCode, restriction, booked, now })
+  await end(tx, { payout, key, outcome, reasonCode, restriction, booked, now })
 }
 
 /** Takes the debit of a batch, which is its payments and a charge, as its payment. */
@@ -120,15 +180,15 @@ function outcomeOf({ outcome, kind, amount, bookedOn }: exceptions.Decided): Fin
 async function explainOutcome(
   tx: Tx,
   {
-    id,
+    key,
     payout: { rail, reference },
     booked,
     now,
-  }: { id: string; payout: DecidedPayment; booked: { day: string; amount: bigint }; now: Date },
+  }: { key: string; payout: DecidedPayment; booked: { day: string; amount: bigint }; now: Date },
 ): Promise<boolean> {
   const { rows } = await sql`
     insert into bank_records (rail, message_id, entry_key, reference, created_at)
-    select rail, 'operator', ${id} || ' explains ' || entry_key, reference, ${now} from bank_records said
+    select rail, 'operator', ${key} || ' explains ' || entry_key, reference, ${now} from bank_records said
      where rail = ${rail} and reference = ${reference} and message_id = 'operator' and starts_with(entry_key, ${byHandPrefix})
        and booked_on = ${booked.day}::date and amount = ${booked.amount}
        and not exists (select from bank_records r

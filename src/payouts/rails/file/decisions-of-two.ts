@@ -119,7 +119,8 @@ async function takesTwo(
   if (decided.decision === 'ignore' || decided.decision === 'book') return false
   if (decided.decision === 'write_off') return true
   if ('charge' in decided && decided.charge?.borneBy === 'operator' && decided.charge.amount.amount > 0n) return true
-  if (decided.decision === 'attach') return await wasApprovedByTwo(db, [decided.reference])
+  if (decided.decision === 'attach')
+    return await wasApprovedByTwo(db, 'references' in decided ? decided.references : [decided.reference])
   const batch = await db
     .selectFrom('payoutBatches')
     .select('approvedAutomatically')

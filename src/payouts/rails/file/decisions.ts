@@ -4,7 +4,7 @@ import { inWords } from '../../../money.ts'
 import { hasReference } from '../../by-reference.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { restrictionOf } from '../reasons.ts'
-import { attach } from './attachments.ts'
+import { attach, attachToAll } from './attachments.ts'
 import { endUnanswered, isUnpaid, listWrittenOff } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
@@ -27,6 +27,8 @@ export type Decision =
    * return, or took beside a debit.
    */
   | { decision: 'attach'; reference: string; charge?: Charge | undefined }
+  /** Money that the bank names only in words is that of these payments, which add up to it. */
+  | { decision: 'attach'; references: readonly string[] }
   /**
    * The payment, or every unanswered payment of the batch, was not made: the members have the money back. If the bank has debited
    * the batch with too little, `references` names the payments that it did not make. `charge` is what it kept of a return.
@@ -61,7 +63,10 @@ export async function closeException(
   const exception = await lockException(tx, exceptionId)
   if (exception.closedAt !== null) throw problem('Conflict', 'The exception is closed already')
   if (decided.decision === 'ignore') await refuseIfOurs(tx, exception)
-  if (decided.decision === 'attach') await attach(tx, { exception, ...decided, now })
+  if (decided.decision === 'attach') {
+    if ('references' in decided) await attachToAll(tx, { exception, ...decided, now })
+    else await attach(tx, { exception, ...decided, now })
+  }
   if (decided.decision === 'give_back') await giveBack(tx, { exception, ...decided, now })
   if (decided.decision === 'recover') await recover(tx, { exception, references: decided.references, now })
   if (decided.decision === 'write_off') {

@@ -82,30 +82,43 @@ export async function refuseIfNamed(
   const isUnnamed = kind === 'money_in' || kind === 'money_out' || kind === 'unmatched'
   if (!isUnnamed || amount === null || bookedOn === null) return
   const moved = amount < 0n ? -amount : amount
-  const candidates = (await listNamed(db, { rail, reference, bankText })).filter(payment => {
+  const named = await listNamed(db, { rail, reference, bankText })
+  const isDebit = amount < 0n
+  const whose = isDebit ? 'debit' : 'credit'
+  if (named.length > 1 && named.reduce((sum, payment) => sum + payment.amount, 0n) === moved) {
+    const all = await Promise.all(named.map(payment => fitting(db, { payment, isDebit, decision })))
+    const references = named.map(payment => payment.reference).join(' and ')
+    if (named.every((payment, index) => all[index] === attachTo(payment)))
+      throw problem(
+        'Conflict',
+        `The ${whose} names the payments ${references}, which would be in the books twice; attach it to them`,
+      )
+  }
+  const candidates = named.filter(payment => {
     const difference = moved - payment.amount
     // More than the payment arrives for no single payment; a charge is less than its payment.
     return amount > 0n ? difference <= 0n : difference < payment.amount && -difference < payment.amount
   })
   const [payment, ...others] = candidates
   if (payment === undefined || others.length > 0) return
-  const fits = await fitting(db, { payment, isDebit: amount < 0n, decision })
+  const fits = await fitting(db, { payment, isDebit, decision })
   if (fits === null) return
   throw problem(
     'Conflict',
-    `The ${amount < 0n ? 'debit' : 'credit'} names the payment ${payment.reference}, which would be in the books twice; ${fits}`,
+    `The ${whose} names the payment ${payment.reference}, which would be in the books twice; ${fits}`,
   )
+}
+
+function attachTo({ reference }: NamedPayment): string {
+  return `attach it to ${reference}`
 }
 
 async function fitting(
   db: Reader,
-  {
-    payment: { reference, outcome },
-    isDebit,
-    decision,
-  }: { payment: NamedPayment; isDebit: boolean; decision: 'book' | 'write_off' },
+  { payment, isDebit, decision }: { payment: NamedPayment; isDebit: boolean; decision: 'book' | 'write_off' },
 ): Promise<string | null> {
-  const attach = `attach it to ${reference}`
+  const { reference, outcome } = payment
+  const attach = attachTo(payment)
   if (outcome === null) return attach
   if (!isDebit) return outcome === 'paid' ? attach : null
   if (outcome === 'paid') return (await isDebited(db, reference)) ? null : attach

@@ -44,6 +44,42 @@ const proposalsOf = async () => {
 }
 
 describe('Money that the bank names only in words', () => {
+  test('is attached to all payments that it names, if they add up to it, when it left and when it came back', async () => {
+    const float = async () => (await scene.books()).float ?? 0
+    const before = await float()
+    const { payments } = await scene.sent(5_000, 6_000, 7_000)
+    const [first = '', second = '', third = ''] = payments.map(({ reference }) => reference)
+    await scene.answer(message(), `entry;-11000EUR;;E1;2026-02-11;SAMMLER ${first} ${second.toLowerCase()}`)
+    expect((await proposalsOf()).proposals.map(({ reference }) => reference)).toEqual([first, second].sort())
+    const { id: partnerId } = scene.harness.partner
+    for (const decision of ['book', 'write_off'] as const)
+      await expect(decide({ decision, partnerId })).rejects.toThrow(/names the payments .*; attach it to them/)
+    const references = [second, first]
+    await expect(decide({ decision: 'attach', references: [first, third] })).rejects.toThrow(
+      'The payments add up to 120.00 EUR, but the bank booked 110.00 EUR',
+    )
+    await decide({ decision: 'attach', references })
+    expect(await scene.statusesOf(payments)).toEqual(['paid', 'paid', 'submitted'])
+    expect(await float()).toBe(before - 11_000)
+    // The statement that names each in the usual way repeats it.
+    for (const [index, reference] of [first, second].entries())
+      await scene.answer(message(), `paid;${reference};${5_000 + index * 1_000}EUR;;S${index};2026-02-11`)
+    expect(await scene.open()).toEqual([])
+
+    await scene.answer(message(), `entry;11000EUR;;E2;2026-02-12;RETURNED ${first} ${second}`)
+    await expect(decide({ decision: 'book', partnerId })).rejects.toThrow(/The credit names the payments/)
+    const operator = await scene.harness.addOperator()
+    const [credit] = await scene.open()
+    const body = { decision: 'attach', references, note: 'returned as one sum' }
+    expect((await operator.call('POST', `/payout-exceptions/${credit?.id}/close`, { body })).status).toBe(200)
+    await scene.run('read-rail-reports')
+    expect(await scene.statusesOf(payments)).toEqual(['returned', 'returned', 'submitted'])
+    expect(await float()).toBe(before)
+
+    await scene.answer(message(), `entry;-11000EUR;;E3;2026-02-13;SAMMLER ${first} ${second}`)
+    await expect(decide({ decision: 'attach', references })).rejects.toThrow('is returned already')
+  })
+
   test('is proposed for the payment whose reference its text holds, in any letter case, and attached by a decision only', async () => {
     const { payments } = await scene.sent(5_000)
     const { reference = '', memberId = '' } = payments[0] ?? {}

@@ -140,10 +140,14 @@ const isOfBatch = ({ batchId, withdrawalId }: PayoutException) => batchId !== nu
 
 function bodyOf(given: Record<string, string>, { amount }: PayoutException): ExceptionClosing {
   const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
-  const { decision = '', note = '', references, charge, borneBy, ...others } = fields
+  const { decision = '', note = '', charge, borneBy, ...others } = fields
+  // Money in words can be that of several payments.
+  const isOfSeveral = decision === 'attach' && (others.reference ?? '').trim().split(/[\s,;]+/).length > 1
+  const { reference, references = isOfSeveral ? reference : undefined, ...rest } = others
   const currency = amount?.currency
   return {
-    ...others,
+    ...rest,
+    ...(reference === undefined || isOfSeveral ? {} : { reference }),
     // The server says which field is missing or wrong.
     ...{ decision: decision as ExceptionClosing['decision'], note },
     ...(references === undefined ? {} : { references: references.split(/[\s,;]+/).filter(Boolean) }),
@@ -156,6 +160,13 @@ function bodyOf(given: Record<string, string>, { amount }: PayoutException): Exc
           },
         }),
   }
+}
+
+/** The one payment that the words name, or those that add up to the money. */
+function proposed({ proposals, amount }: PayoutExceptionDetails): string {
+  const sum = proposals.reduce((total, payment) => total + payment.amount.amount, 0)
+  const isExact = amount !== null && sum === Math.abs(amount.amount)
+  return proposals.length === 1 || isExact ? proposals.map(({ reference }) => reference).join(' ') : ''
 }
 
 function Decide({ exception }: { exception: PayoutExceptionDetails }) {
@@ -194,9 +205,9 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
               <Field
                 label="Reference of the payment or batch"
                 name="reference"
-                problem={problemOf('reference')}
-                note="MM… or the withdrawal’s id"
-                value={exception.proposals.length === 1 ? (exception.proposals[0]?.reference ?? '') : ''}
+                problem={problemOf('reference') ?? problemOf('references')}
+                note="MM… or the withdrawal’s id; several payments, separated by spaces, if they add up to the money"
+                value={proposed(exception)}
                 isRequired
               />
             )}

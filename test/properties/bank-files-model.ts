@@ -751,7 +751,12 @@ export class BankFilesModel {
   }
 
   /** What the bank has booked for a payment or batch of ours must not be left out of the books. */
-  #refuseIfOurs({ rail, kind, about, isBooked }: Exception): void {
+  #refuseIfOurs({ rail, kind, about, isBooked, outcome, amount }: Exception): void {
+    const payment = this.withdrawals.get(about ?? '')
+    // ARUCS gives no day.
+    const isAdvised = kind === 'amount' && outcome === 'returned' && amount !== null && payment !== undefined
+    if (isAdvised && amount < payment.net && (payment.outcome === null || payment.outcome === 'paid'))
+      throw new Refused()
     if (!isBooked || kind === 'money_in' || kind === 'money_out' || kind === 'unmatched') return
     const ours = this.withdrawals.get(about ?? '') ?? this.batches.get(about ?? '')
     if (ours?.rail === rail) throw new Refused()

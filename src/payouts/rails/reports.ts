@@ -21,6 +21,17 @@ export async function readRecords(
   return { reports: rows.map(toReport), cursor: rows.at(-1)?.sequence.toString() ?? after }
 }
 
+/** @property exceptionId which reported the entry: if by the payment's reference, another entry of the day is told apart from it */
+export type BookedByDecision = { day: Day; amount: bigint; exceptionId?: string }
+
+/** SQL: the bank's reference of the entry of a payment that an exception reports. What names a payment in words is told again by name. */
+export function bankReferenceOf(exceptionId: string | undefined) {
+  return sql<string | null>`(
+    select r.bank_reference from payout_exceptions e
+      join bank_records r on r.rail = e.rail and e.fingerprint = r.message_id || ' ' || r.entry_key
+     where e.id = ${exceptionId ?? null} and r.reference = e.reference)`
+}
+
 /** What became of a payment, and where that is known from. */
 export type EndedPayment = {
   rail: string
@@ -35,7 +46,7 @@ export type EndedPayment = {
   reason?: string | null
   restriction?: Restriction | null
   /** The entry of the account that moved the money, if a person says so; negative if it left. */
-  booked?: { day: Day; amount: bigint } | undefined
+  booked?: BookedByDecision | undefined
   now: Date
 }
 
@@ -64,8 +75,7 @@ export async function addRecord(
   }: Omit<EndedPayment, 'outcome' | 'reasonCode' | 'restriction'> & { outcome: FinalOutcome | null },
 ): Promise<void> {
   await sql`
-    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, booked_on, amount, created_at)
-    values (${rail}, ${messageId}, ${entryKey}, ${reference}, ${outcome}, ${reason}, ${booked?.day}::date, ${booked?.amount}, ${now})`.execute(
-    tx,
-  )
+    insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, booked_on, amount, bank_reference, created_at)
+    values (${rail}, ${messageId}, ${entryKey}, ${reference}, ${outcome}, ${reason}, ${booked?.day}::date, ${booked?.amount},
+            ${bankReferenceOf(booked?.exceptionId)}, ${now})`.execute(tx)
 }

@@ -9,7 +9,7 @@ import { endUnanswered, isUnpaid } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { byHandPrefix, type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
-import { isDebited, listNamed, type NamedPayment } from './named-payments.ts'
+import { lacksDebit, listNamed, type NamedPayment } from './named-payments.ts'
 import { findBatch } from './recoveries.ts'
 
 /**
@@ -99,7 +99,9 @@ async function attachToPayment(
     throw problem('Conflict', `${reference} was not sent through ${rail}`)
   requireCharge({ payout, outcome, amount, charge })
   const booked =
-    bookedOn === null ? undefined : { day: bookedOn, amount: outcome === 'returned' ? payout.amount : -payout.amount }
+    bookedOn === null
+      ? undefined
+      : { day: bookedOn, amount: outcome === 'returned' ? payout.amount : -payout.amount, exceptionId: id }
   // What a person said before needs no second outcome.
   const entry = bookedOn === null || amount === null ? undefined : { day: bookedOn, amount }
   if (
@@ -108,9 +110,8 @@ async function attachToPayment(
     (await explainOutcome(tx, { key, payout, booked: entry, now }))
   )
     return
-  // A status has said so, and this is the entry that moved the money.
-  const isItsDebit = payout.outcome === 'paid' && outcome === 'paid' && booked !== undefined
-  const explains = isItsDebit && !(await isDebited(tx, reference))
+  // A status or the return has shown it, and this is the entry that moved the money.
+  const explains = outcome === 'paid' && booked !== undefined && (await lacksDebit(tx, payout.reference))
   const isPossible = explains || payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
   if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is ${payout.outcome} already`)
   if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)

@@ -133,14 +133,14 @@ export async function recoverPayments(
 }
 
 /**
- * SQL: the payment `p` has failed, or was given back after a status had called it paid, without a booking: a debit of its batch does not
+ * SQL: the payment `p` has failed, or was given back after a status had called it paid, without a credit: a debit of its batch does not
  * hold it.
  */
 export const isUnpaid = sql<boolean>`(
   p.outcome is not null
   and (p.outcome = 'failed'
        or (p.outcome = 'returned' and not exists (select from bank_records r
-                                                   where r.rail = p.rail and r.reference = p.reference and r.booked_on is not null))))`
+                                                   where r.rail = p.rail and r.reference = p.reference and r.booked_on is not null and r.amount > 0))))`
 
 /** Keeps which payments the operator bears, so that the same money is not recovered by an answer that only told of it. */
 export async function keepWrittenOff(

@@ -118,6 +118,70 @@ describe('A debit is written off only if it cannot be the payment’s', () => {
   })
 })
 
+describe('A second booking is told apart from the one that was decided', () => {
+  test('The debit of a batch after one that was attached with a charge', async () => {
+    const { messageId } = await two()
+    await scene.answer(message(), `entry;-11020EUR;${messageId};E1;2026-03-11`)
+    await decide({ decision: 'attach', reference: messageId, charge: charge(20n) })
+    await scene.answer(message(), `entry;-11000EUR;${messageId};E2;2026-03-11`)
+    expect(await scene.open()).toMatchObject([{ kind: 'money_out', amount: -11_000n }])
+    expect(await moved()).toBe(-11_020)
+  })
+
+  test('The debit of a payment after one that was attached with a charge', async () => {
+    const { one } = await two()
+    await scene.answer(message(), `paid;${one};5020EUR;;E1;2026-03-11`)
+    await decide({ decision: 'attach', reference: one, charge: charge(20n) })
+    for (const _ of [1, 2]) await scene.answer(message(), `paid;${one};5000EUR;;E2;2026-03-11`)
+    expect(await scene.open()).toMatchObject([{ kind: 'money_out', amount: -5_000n }])
+  })
+
+  test('The credit of a payment after one that was given back with a charge', async () => {
+    const { one } = await two()
+    await scene.answer(message(), `paid;${one};5000EUR;;E1;2026-03-11`)
+    await scene.answer(message(), `returned;${one};4500EUR;AC04;E2;2026-03-12`)
+    await decide({ decision: 'give_back', charge: charge(500n) })
+    await scene.answer(message(), `returned;${one};5000EUR;AC04;E3;2026-03-12`)
+    expect(await scene.open()).toMatchObject([{ kind: 'money_in', amount: 5_000n }])
+    expect(await moved()).toBe(-500)
+  })
+
+  test('The debit in words of a payment that has come back is its own, and a second one is recovered', async () => {
+    const { one } = await two()
+    await scene.answer(message(), `returned;${one};5000EUR;AC04;E2;2026-03-12`)
+    await scene.answer(message(), `entry;-5000EUR;;W1;2026-03-11;PAYMENT ${one}`)
+    await expect(decide({ decision: 'recover', references: [one] })).rejects.toThrow(
+      'may be the payment before its return',
+    )
+    await expect(decide({ decision: 'write_off', partnerId: scene.harness.partner.id })).rejects.toThrow('attach it to')
+    await decide({ decision: 'attach', reference: one })
+    expect(await moved()).toBe(0)
+    await scene.answer(message(), `entry;-5000EUR;;W3;2026-03-13;PAYMENT ${one}`)
+    await decide({ decision: 'recover', references: [one] })
+    expect(await moved()).toBe(-5_000)
+  })
+
+  test('A debit in words that is written off is not recovered by a status', async () => {
+    const { one } = await two()
+    await scene.answer(message(), `failed;${one};5000EUR;AC04`)
+    await scene.answer(message(), `entry;-5000EUR;;W5;2026-03-12;PAYMENT ${one}`)
+    await decide({ decision: 'write_off', partnerId: scene.harness.partner.id })
+    await scene.answer(message(), `paid;${one};5000EUR`)
+    await expect(decide({ decision: 'recover' })).rejects.toThrow('is written off, so it cannot be recovered')
+  })
+
+  test('The credit of a payment that was given back, and whose debit the operator bears', async () => {
+    const { one } = await two()
+    await scene.answer(message(), `paid;${one};5000EUR`)
+    await scene.answer(message(), `failed;${one};5000EUR;AC04`)
+    await decide({ decision: 'give_back' })
+    await scene.answer(message(), `paid;${one};5000EUR;;E1;2026-03-11`)
+    await decide({ decision: 'write_off' })
+    await scene.answer(message(), `returned;${one};5000EUR;AC04;E2;2026-03-12`)
+    expect(await scene.open()).toMatchObject([{ kind: 'money_in', amount: 5_000n }])
+  })
+})
+
 describe('A payment that the bank calls paid and then rejected', () => {
   test('is not given back because its copy is a duplicate', async () => {
     const { one, payments } = await two()
@@ -171,6 +235,15 @@ describe('A payment that the bank calls paid and then rejected', () => {
       atStart = (await scene.books()).float ?? 0
     }
   })
+})
+
+test('An advice that less than the payment came back is given back, not ignored', async () => {
+  const { one, messageId } = await two()
+  await scene.answer(message(), `entry;-11000EUR;${messageId};E1;2026-03-11`)
+  await scene.answer(message(), `returned;${one};4500EUR;AC04;E2`)
+  await expect(decide({ decision: 'ignore' })).rejects.toThrow('give it back with the charge')
+  await decide({ decision: 'give_back', charge: charge(500n) })
+  expect(await moved()).toBe(-6_500)
 })
 
 test('A report that could not be recorded cannot be ignored before its withdrawal has it', async () => {

@@ -2,11 +2,10 @@ import { sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import type { Currency } from '../../../money.ts'
-import type { Day } from '../../../time.ts'
 import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import { isNamedBy } from '../../by-reference.ts'
 import { reasonInWords } from '../reasons.ts'
-import { recordOutcome } from '../reports.ts'
+import { type BookedByDecision, recordOutcome } from '../reports.ts'
 import * as batches from './batches.ts'
 
 /** A payment, as far as a decision about it needs it. */
@@ -65,7 +64,7 @@ export async function end(
     outcome: FinalOutcome
     reasonCode: string | null
     restriction: Restriction | null
-    booked?: { day: Day; amount: bigint } | undefined
+    booked?: BookedByDecision | undefined
     now: Date
   },
 ): Promise<void> {

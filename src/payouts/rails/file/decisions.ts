@@ -197,7 +197,8 @@ async function giveBack(
   const restriction = kind === 'blocked' ? null : restrictionOf(reasonCode)
   const { partnerId } = payout
   if (charge !== undefined && isMoneyBack) await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, now })
-  const booked = bookedOn === null || outcome === 'failed' ? undefined : { day: bookedOn, amount: payout.amount }
+  const booked =
+    bookedOn === null || outcome === 'failed' ? undefined : { day: bookedOn, amount: payout.amount, exceptionId: id }
   await end(tx, { payout, key: `${id} ${reference}`, outcome, reasonCode, restriction, booked, now })
 }
 

@@ -9,6 +9,7 @@ import { debitedTwice } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { AlikeBookings, type Booked, isReportedAgain, listBooked } from './bookings.ts'
 import { Explanations, type OtherMoney } from './float-movements.ts'
+import { isBatchDebited } from './named-payments.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
 import { applyRules } from './rules.ts'
 
@@ -51,6 +52,7 @@ async function bookBatch(
     each => each.amount === booked.amount,
   )
   const isRepeated = isReportedAgain(booked, earlier)
+  const isDebited = await isBatchDebited(tx, { rail: rail.name, messageId: reference })
   await keepRecords(tx, context, { head, kept: [{ record, reference, booked }] })
   await batches.recordSignOfCopy(tx, { batchIds: [batch.id], now })
   // What did not fit is matched again once the bank reports payments as failed, unless it was decided.
@@ -61,7 +63,7 @@ async function bookBatch(
       return await openException('paid_after_give_back', debitedAfterGiveBack(batch, debit))
     return await openException('amount', 'The bank booked a batch with another amount than its payments add up to')
   }
-  if (earlier.length > 0) return await openException('money_out', debitedTwice)
+  if (isDebited || earlier.length > 0) return await openException('money_out', debitedTwice)
   const file = { id: context.fileId, line: record.line }
   const source = { rail: rail.name, messageId: head.messageId, keyPrefix: record.key, file }
   await endUnanswered(tx, { source, batchId: batch.id, outcome: 'paid', now })

@@ -17,6 +17,7 @@ const canBeIgnored: readonly exceptions.ExceptionKind[] = [
 export async function refuseIfOurs(db: Reader, exception: exceptions.Decided): Promise<void> {
   const { rail, kind, reference, amount, currency, bookedOn } = exception
   if (kind === 'refused') await refuseIfLagging(db, exception)
+  if (kind === 'amount' && bookedOn === null) await refuseIfAdvised(db, exception)
   if (amount === null || bookedOn === null || canBeIgnored.includes(kind)) return
   const { rows } = await sql<{ isBatch: boolean }>`
     select false as is_batch from payouts where rail = ${rail} and ${hasReference(reference ?? '')} and currency = ${currency}
@@ -44,6 +45,19 @@ async function refuseIfLagging(db: Reader, { withdrawalId, reference, outcome }:
     throw problem(
       'Conflict',
       `The withdrawal of ${reference} is not ${outcome} yet, and its money would stay in no book; put right what the exception names, and the report is recorded with the next reading`,
+    )
+}
+
+/** Refuses to ignore an advice that money came back less a charge: ARUCS gives no day. */
+async function refuseIfAdvised(db: Reader, { rail, reference, outcome, amount }: exceptions.Decided): Promise<void> {
+  if (outcome !== 'returned' || amount === null) return
+  const { rows } = await sql`
+    select from payouts where rail = ${rail} and reference = ${reference} and amount > ${amount}
+       and (outcome is null or outcome = 'paid')`.execute(db)
+  if (rows.length > 0)
+    throw problem(
+      'Conflict',
+      `The bank has returned ${reference}, which is ours, and with ignore the money would be in no book; give it back with the charge that the bank kept`,
     )
 }
 

@@ -36,6 +36,16 @@ export async function isDebited(db: Reader, reference: string): Promise<boolean>
   return rows.length > 0
 }
 
+/** Whether the bank has made a payment, as a status or its return shows, and has booked no debit of it: the next debit is its own. */
+export async function lacksDebit(db: Reader, reference: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from payouts p
+     where ${hasReference(reference, { of: 'p' })} and p.outcome in ('paid', 'returned') and not ${isUnpaid} and not ${hasDebit}`.execute(
+    db,
+  )
+  return rows.length > 0
+}
+
 /**
  * Refuses to write a debit off that may be the only one of a payment, or of a batch: once the payment is paid, the books would have the
  * debit twice.
@@ -45,7 +55,7 @@ export async function refuseIfOnlyDebit(db: Reader, { rail, reference, bookedOn 
   if (bookedOn === null || reference === null) return
   const { rows } = await sql<{ isBatch: boolean }>`
     select p.reference <> ${reference} as is_batch from payouts p join payout_batches b on b.id = p.batch_id
-     where p.rail = ${rail} and (p.reference = ${reference} or b.message_id = ${reference}) and b.sending_at is not null
+     where p.rail = ${rail} and ${isOf({ rail, reference })} and b.sending_at is not null
        and p.removed_at is null and not ${isUnpaid} and not ${hasDebit} limit 1`.execute(db)
   const [ours] = rows
   if (ours === undefined) return
@@ -58,16 +68,41 @@ export async function refuseIfOnlyDebit(db: Reader, { rail, reference, bookedOn 
   )
 }
 
-// SQL: the bank has booked a debit of the payment `p`. A booking that is left to an operator, or was closed as other money, is none.
+/** SQL: whether the payment `p` has a reference, or is one of the batch whose message id it is. */
+export function isOf({ rail, reference }: { rail: string; reference: string }) {
+  return sql`(p.partner_id, p.reference) in (
+    select partner_id, reference from payout_references where reference = ${reference}
+    union all
+    select partner_id, reference from payouts
+     where batch_id = (select id from payout_batches where rail = ${rail} and message_id = ${reference}))`
+}
+
+/** Whether the bank has debited a batch as a whole, other than by bookings that are left to an operator. */
+export async function isBatchDebited(
+  db: Reader,
+  { rail, messageId }: { rail: string; messageId: string },
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from bank_records r
+     where r.rail = ${rail} and r.reference = ${messageId} and r.booked_on is not null and r.amount < 0 and not ${isLeft}
+     limit 1`.execute(db)
+  return rows.length > 0
+}
+
+// SQL: the booking `r` is left to an operator, or was closed as other money.
+const isLeft = sql`exists (
+  select from bank_records told
+    join payout_exceptions e on e.rail = told.rail and e.fingerprint = told.message_id || ' ' || told.entry_key
+   where told.rail = r.rail and told.reference = r.reference and told.amount = r.amount
+     and coalesce(told.bank_reference = r.bank_reference, told.booked_on = r.booked_on)
+     and (e.closed_at is null or e.decision in ('ignore', 'write_off', 'book')))`
+
+// SQL: the bank has booked a debit of the payment `p`.
 const hasDebit = sql`exists (
   select from bank_records r
    where r.rail = p.rail and r.booked_on is not null and r.amount < 0
      and r.reference in (p.reference, (select message_id from payout_batches where id = p.batch_id))
-     and not exists (select from bank_records told
-                       join payout_exceptions e on e.rail = told.rail and e.fingerprint = told.message_id || ' ' || told.entry_key
-                      where told.rail = r.rail and told.reference = r.reference and told.amount = r.amount
-                        and coalesce(told.bank_reference = r.bank_reference, told.booked_on = r.booked_on)
-                        and (e.closed_at is null or e.decision in ('ignore', 'write_off', 'book'))))`
+     and not ${isLeft})`
 
 /**
  * Refuses to take money as other money if its words name the payment that moved it. The books would miss the payment, and count
@@ -121,6 +156,7 @@ async function fitting(
   const attach = attachTo(payment)
   if (outcome === null) return attach
   if (!isDebit) return outcome === 'paid' ? attach : null
-  if (outcome === 'paid') return (await isDebited(db, reference)) ? null : attach
+  if (await lacksDebit(db, reference)) return attach
+  if (outcome === 'paid') return null
   return decision === 'book' ? `recover ${reference}, or write the debit off` : null
 }

@@ -168,12 +168,21 @@ function matchBooking(
     if (known.length === 0) return { result: 'exception', kind: 'paid_after_give_back', reason: debitedAfterGiveBack }
     if (isReversal || isAfterReturn(booked, known)) return paidAfterReturn(isReversal)
   }
+  // It comes back after it was given back, and the operator bears the debit.
+  const isCredited = known.some(({ amount }) => amount > 0n)
+  if (
+    payout?.outcome === 'returned' &&
+    booked.amount > 0n &&
+    !isCredited &&
+    (outstanding.get(booked.reference) ?? 0) > 0
+  )
+    return bookedTwice(booked)
   return isBookedAnew(booked, bookings) ? bookedTwice(booked) : found
 }
 
 /**
  * How many debits too many the bank has booked of some payments, or of their batches, that no credit has been left to an operator for:
- * the next credit may give such a debit back. A debit that was attached to another payment is none.
+ * the next credit may give such a debit back. So is one that the operator bears. A debit that was attached to another payment is none.
  */
 async function countDuplicates(
   tx: Tx,
@@ -184,10 +193,11 @@ async function countDuplicates(
   )
   if (references.length === 0) return new Map()
   const { rows } = await sql<{ reference: string; count: number }>`
-    select p.reference, sum(case e.kind when 'money_out' then 1 else -1 end)::integer as count
+    select p.reference, sum(case e.kind when 'money_in' then -1 else 1 end)::integer as count
       from payouts p left join payout_batches b on b.id = p.batch_id
-      join payout_exceptions e on e.rail = p.rail and (e.reference = p.reference or (e.reference = b.message_id and e.kind = 'money_out'))
-     where p.rail = ${rail} and ${hasReference(references, { of: 'p' })} and e.kind in ('money_out', 'money_in')
+      join payout_exceptions e on e.rail = p.rail and (e.reference = p.reference or (e.reference = b.message_id and e.kind <> 'money_in'))
+     where p.rail = ${rail} and ${hasReference(references, { of: 'p' })}
+       and (e.kind in ('money_out', 'money_in') or (e.kind = 'paid_after_give_back' and e.decision = 'write_off'))
        and e.decision is distinct from 'attach' and e.decision is distinct from 'applied'
      group by p.reference`.execute(tx)
   return new Map(rows.map(({ reference, count }) => [reference, count]))

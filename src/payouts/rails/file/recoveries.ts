@@ -7,6 +7,7 @@ import { isUnpaid, listWrittenOff, recoverPayments } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { lockPayout } from './decided-payments.ts'
+import { lacksDebit } from './named-payments.ts'
 
 // The bank has paid what was given back: the members repay it, or the operator bears it.
 
@@ -64,6 +65,7 @@ export async function lockGivenBack(
         'Conflict',
         `The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`,
       )
+    if (debit !== null) await refuseIfOwnDebit(tx, reference)
     if (debit !== null && debit !== payment.amount)
       throw problem(
         'Conflict',
@@ -115,6 +117,7 @@ async function lockNamed(
         'Conflict',
         `The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`,
       )
+    await refuseIfOwnDebit(tx, payment.reference)
     payments.push(payment)
   }
   const debit = -(amount ?? 0n)
@@ -126,6 +129,15 @@ async function lockNamed(
     )
   }
   return payments
+}
+
+/** Refuses the debit of a payment before its return, which the payee does not have. */
+async function refuseIfOwnDebit(db: Reader, reference: string): Promise<void> {
+  if (await lacksDebit(db, reference))
+    throw problem(
+      'Conflict',
+      `No other debit of ${reference} is booked, so this one may be the payment before its return; attach it to ${reference}`,
+    )
 }
 
 /** Refuses what an acceptance or status says of payments whose debit the operator bears: it tells of the same money. */

@@ -5,7 +5,7 @@ import { inWords } from '../../../money.ts'
 import type * as exceptions from '../../exceptions.ts'
 import { keepWrittenOff, recordMovement } from './bank-records.ts'
 import { lockPayout } from './decided-payments.ts'
-import { refuseIfNamed, refuseIfOnlyDebit } from './named-payments.ts'
+import { isOf, listNamed, refuseIfNamed, refuseIfOnlyDebit } from './named-payments.ts'
 import { lockGivenBack } from './recoveries.ts'
 
 /**
@@ -43,7 +43,7 @@ export async function writeOff(
     await refuseIfNamed(tx, exception, 'write_off')
     await refuseIfOnlyDebit(tx, exception)
     costs.set(whose, left)
-    writtenOff.push(...(await listGivenBack(tx, exception)))
+    writtenOff.push(...(await listGivenBack(tx, exception)), ...(await listNamedGivenBack(tx, exception)))
   } else {
     const { payments } = await lockGivenBack(tx, { exception, references })
     for (const payment of payments) {
@@ -88,10 +88,15 @@ async function listGivenBack(
   { rail, reference }: Pick<exceptions.Decided, 'rail' | 'reference'>,
 ): Promise<string[]> {
   const { rows } = await sql<{ reference: string }>`
-    select p.reference from payouts p left join payout_batches b on b.id = p.batch_id
-     where p.rail = ${rail} and (p.reference = ${reference} or b.message_id = ${reference})
+    select p.reference from payouts p where p.rail = ${rail} and ${isOf({ rail, reference: reference ?? '' })}
        and p.outcome in ('failed', 'returned') and p.removed_at is null`.execute(db)
   return rows.map(each => each.reference)
+}
+
+/** Those that only the words of an exception name. */
+async function listNamedGivenBack(db: Reader, exception: exceptions.Decided): Promise<string[]> {
+  const named = exception.reference === null ? await listNamed(db, exception) : []
+  return named.flatMap(({ reference, outcome }) => (outcome === 'failed' || outcome === 'returned' ? [reference] : []))
 }
 
 /** The partner of a batch; null if it has payments of several. */

@@ -1,10 +1,7 @@
-// So that the bars of a young programme are as slim as those of an old one.
-const placesMin = 12
-
 /** Some figures as small bars, the newest at the right. The figures themselves stand elsewhere on the page. */
 export function Spark({ values }: { values: number[] }) {
   const highest = Math.max(...values, 1)
-  const width = 100 / Math.max(values.length, placesMin)
+  const width = 100 / values.length
   return (
     <svg class="spark" viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
       {values.map((value, index) => {

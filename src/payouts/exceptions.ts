@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { newId } from '../ids.ts'
 import type { Restriction } from '../members/restrictions.ts'
@@ -134,10 +135,9 @@ export async function keepStanding(
     now,
   }: { rail: string; kinds: readonly ExceptionKind[]; found: readonly NewException[]; now: Date },
 ): Promise<void> {
-  await sql`
-    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
-     where rail = ${rail} and closed_at is null and kind = any(${[...kinds]}::text[])
-       and fingerprint <> all(${found.map(({ fingerprint }) => fingerprint)}::text[])`.execute(tx)
+  const known = found.map(({ fingerprint }) => fingerprint)
+  const isOver = sql`e.rail = ${rail} and e.kind = any(${[...kinds]}::text[]) and e.fingerprint <> all(${known}::text[])`
+  await closeAutomatically(tx, { which: isOver, now })
   for (const { fingerprint, reason, amount, bookedOn } of found)
     await sql`
       update payout_exceptions set reason = ${reason}, amount = ${amount?.amount ?? null}, booked_on = ${bookedOn ?? null}::date
@@ -291,11 +291,19 @@ export async function restate(
     update payout_exceptions set kind = ${kind}, reason = ${reason} where id = ${id} and closed_at is null`.execute(tx)
 }
 
+/** Closes open exceptions without a decision, because what they were about is explained. @param which SQL about the exception `e` */
+export async function closeAutomatically(
+  tx: Tx,
+  { which, now }: { which: RawBuilder<unknown>; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_exceptions e set closed_at = ${now}, closed_by = 'system', decision = 'applied'
+     where e.closed_at is null and ${which}`.execute(tx)
+}
+
 /** Closes an exception whose report has been recorded after all. */
 export async function closeApplied(tx: Tx, { id, now }: { id: string; now: Date }): Promise<void> {
-  await sql`
-    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
-     where id = ${id} and closed_at is null`.execute(tx)
+  await closeAutomatically(tx, { which: sql`e.id = ${id}`, now })
 }
 
 /** The reason code of a `blocked` exception that is about listing payments, not about making them. */
@@ -306,10 +314,10 @@ export async function closeBlocked(
   tx: Tx,
   { rail, reference, now }: { rail: string; reference: string; now: Date },
 ): Promise<void> {
-  await sql`
-    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
-     where closed_at is null and kind = 'blocked' and rail = ${rail}
-           and (reference = ${reference} or (reference is null and reason_code <> ${listingCode}))`.execute(tx)
+  const which = sql`
+    e.kind = 'blocked' and e.rail = ${rail}
+    and (e.reference = ${reference} or (e.reference is null and e.reason_code <> ${listingCode}))`
+  await closeAutomatically(tx, { which, now })
 }
 
 /** Opens an exception because the paying account lacks money and payments wait for it, unless there is one. */
@@ -328,16 +336,13 @@ export async function openShort(
 
 /** Closes what `openShort` opened, because a payment was made. */
 export async function closeShort(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
-  await sql`
-    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
-     where closed_at is null and kind = 'float' and rail = ${rail} and reference is null`.execute(tx)
+  await closeAutomatically(tx, { which: sql`e.kind = 'float' and e.rail = ${rail} and e.reference is null`, now })
 }
 
 /** Closes what kept the payments of a rail from being listed, because they could be listed again. */
 export async function closeListing(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
-  await sql`
-    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
-     where closed_at is null and kind = 'blocked' and rail = ${rail} and reason_code = ${listingCode}`.execute(tx)
+  const which = sql`e.kind = 'blocked' and e.rail = ${rail} and e.reason_code = ${listingCode}`
+  await closeAutomatically(tx, { which, now })
 }
 
 /** How many open exceptions of a kind a rail has, counted up to a maximum. */

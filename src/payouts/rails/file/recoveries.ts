@@ -2,7 +2,7 @@ import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { problem } from '../../../errors.ts'
 import { type Currency, inWords } from '../../../money.ts'
 import { hasReference, referencedPayouts } from '../../by-reference.ts'
-import type * as exceptions from '../../exceptions.ts'
+import * as exceptions from '../../exceptions.ts'
 import { isUnpaid, listWrittenOff, recoverPayments } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
@@ -200,9 +200,8 @@ async function closeExplained(
   if (bookedOn !== null) return
   const of = batchId ?? (await batchOf(tx, recovered))
   if (of !== null) await matchDebits(tx, { rail, recoveredBatchId: of, now })
-  await sql`
-    update payout_exceptions set closed_at = ${now}, closed_by = 'system', decision = 'applied'
-     where id in (select distinct on (e.reference) e.id
+  const which = sql`
+    e.id in (select distinct on (e.reference) e.id
                     from payout_exceptions e join (${referencedPayouts}) on f.reference = e.reference and p.rail = e.rail
                     join payout_batches b on b.id = p.batch_id
                    where e.rail = ${rail} and e.closed_at is null and e.kind = 'paid_after_give_back'
@@ -212,7 +211,8 @@ async function closeExplained(
                      and not exists (select from payout_exceptions whole
                                       where whole.rail = e.rail and whole.reference = b.message_id and whole.closed_at = ${now}
                                         and whole.decision = 'applied' and whole.booked_on is not null)
-                   order by e.reference, e.id)`.execute(tx)
+                   order by e.reference, e.id)`
+  await exceptions.closeAutomatically(tx, { which, now })
 }
 
 async function batchOf(tx: Tx, references: readonly string[]): Promise<string | null> {
@@ -230,17 +230,15 @@ async function closeAcceptances(
     now,
   }: { exception: exceptions.Decided; recovered: readonly string[]; now: Date },
 ): Promise<void> {
-  await sql`
-    update payout_exceptions e set closed_at = ${now}, closed_by = 'system', decision = 'applied'
-     where e.rail = ${rail} and e.closed_at is null and e.kind = 'paid_after_give_back' and e.booked_on is null and e.id <> ${id}
+  const which = sql`
+    e.rail = ${rail} and e.kind = 'paid_after_give_back' and e.booked_on is null and e.id <> ${id}
        and (e.reference = any(${[...recovered]}::text[])
             or exists (select from payout_batches b
                         where b.rail = e.rail and b.message_id = e.reference
                           and exists (select from payouts p where p.batch_id = b.id and p.reference = any(${[...recovered]}::text[]))
                           and not exists (select from payouts p
-                                           where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)))`.execute(
-    tx,
-  )
+                                           where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)))`
+  await exceptions.closeAutomatically(tx, { which, now })
 }
 
 /** Debits that are left of payments, or a batch, of which nothing is given back any longer: either told twice, or money that left twice. */

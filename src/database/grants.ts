@@ -1,7 +1,7 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { type Reader, sql } from './database.ts'
-import { readColumns } from './read-columns.ts'
+import { readableQueueColumns, readColumns } from './read-columns.ts'
 import type { DB } from './tables.ts'
 
 // The rights of each database role. The owner role runs migrations and nothing else, the app role runs the program, and the
@@ -384,7 +384,8 @@ function readGrants(session: Session): string[] {
   const role = pg.escapeIdentifier(readRoleOf(session))
   return [
     ...baseGrants(role, session, 'connect'),
-    `grant select on ${['public.kysely_migration', ...session.queueTables].join(', ')} to ${role}`,
+    `grant select on public.kysely_migration to ${role}`,
+    `grant select (${readableQueueColumns.join(', ')}) on graphile_worker.jobs to ${role}`,
     ...readColumns.map(
       ([table, columns]) =>
         `grant select (${columns.map(snakeCase).join(', ')}) on public.${snakeCase(table)} to ${role}`,

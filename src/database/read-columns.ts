@@ -131,6 +131,9 @@ const withheld = {
   webhookSecrets: 'secret',
 } as const satisfies { readonly [Table in keyof DB]?: string }
 
+/** The columns of the queue’s view that show its health. Payloads, keys and errors name members and partners. */
+export const readableQueueColumns = ['task_identifier', 'run_at', 'attempts', 'max_attempts', 'locked_at']
+
 type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text
 type Withheld<Table> = Table extends keyof typeof withheld ? Words<(typeof withheld)[Table]> : never
 type Unlisted = {

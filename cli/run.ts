@@ -91,6 +91,11 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
       load: async () => (await import('./audit.ts')).auditCommand,
     },
     {
+      name: 'backup',
+      description: 'Record backups, so that a missing one is noticed.',
+      load: async () => (await import('./backup.ts')).backupCommand,
+    },
+    {
       name: 'ledger',
       description: 'Check the ledger, and export its journal.',
       load: async () => (await import('./ledger.ts')).ledgerCommand,

@@ -54,7 +54,8 @@ async function readStatus(settings: Settings): Promise<Status> {
     await checkMode(db, settings.MIDMONTH_MODE)
     const now = systemClock()
     const { files, adyen } = await readAllRails(settings)
-    return await readStatusIn(db, { mode: settings.MIDMONTH_MODE, rails: [...files, ...adyen], now })
+    const { MIDMONTH_MODE: mode, MIDMONTH_AUDIT_ADDRESS_DAYS: auditAddressDays } = settings
+    return await readStatusIn(db, { mode, rails: [...files, ...adyen], auditAddressDays, now })
   } finally {
     await database.close()
   }
@@ -72,6 +73,7 @@ function textOf(status: Status): string {
     workers,
     queue,
     payouts,
+    lastBackupAt,
     lowFloats,
     partners,
     stopped,
@@ -92,6 +94,7 @@ function textOf(status: Status): string {
       'batches to approve': batchesToApprove,
       'payout exceptions': openExceptions,
       'bank files importing': importing.length,
+      'last backup': lastBackupAt === null ? 'none recorded' : ago(lastBackupAt, now),
       'low floats': lowFloats.length,
       partners: `${partners}, ${stopped.filter(each => each.paused !== null).length} paused, ${suspended.length} suspended`,
     }),

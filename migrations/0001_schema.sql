@@ -2079,6 +2079,8 @@ create table installation_audit_log (
   constraint installation_details_are_small check (octet_length(details::text) <= 65536)
 );
 create index installation_audit_log_of_resource on installation_audit_log (resource_id, id);
+-- The resource of a recorded backup is the instant of its data.
+create index installation_audit_log_backups on installation_audit_log (resource_id) where action = 'backup.record';
 create index installation_audit_log_addresses on installation_audit_log (at) where address is not null;
 
 -- An address identifies a person's connection and is needed only while an incident can be followed up. It is the only thing that

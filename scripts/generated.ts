@@ -68,7 +68,7 @@ async function commandOutlines(): Promise<string> {
   const commands = operatorCommands.entries.map(async ({ name, description, load }) =>
     outlineOf((await load([name], async () => new Command())).description(description)),
   )
-  return `${JSON.stringify(await Promise.all(commands))}\n`
+  return `${JSON.stringify(await Promise.all(commands), null, 1)}\n`
 }
 
 const retryWords = {

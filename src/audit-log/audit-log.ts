@@ -74,6 +74,7 @@ export const actions = [
   'operator_key.create',
   'operator_key.revoke',
   'ledger.verify',
+  'backup.record',
   'user.create',
   'user.sign_in',
   'user.sign_in_failed',
@@ -261,4 +262,12 @@ export async function readOldestAddress(db: Reader): Promise<Date | null> {
     select least((select min(at) from audit_log where address is not null),
                  (select min(at) from installation_audit_log where address is not null)) as at`.execute(db)
   return rows[0]?.at ?? null
+}
+
+/** The instant of the data of the latest backup that was recorded; null if none was. */
+export async function readLastBackup(db: Reader): Promise<Date | null> {
+  const { rows } = await sql<{ at: string | null }>`
+    select max(resource_id) as at from installation_audit_log where action = 'backup.record'`.execute(db)
+  const at = rows[0]?.at
+  return at == null ? null : new Date(at)
 }

@@ -1,5 +1,4 @@
 import * as verifications from '../audit/verifications.ts'
-import { readOldestAddress } from '../audit-log/audit-log.ts'
 import type { Reader } from '../database/database.ts'
 import { readArchiving } from '../database/durability.ts'
 import { describeExcess } from '../database/grants.ts'
@@ -15,6 +14,7 @@ import { listInstant } from '../tiers/tiers.ts'
 import { countOperators } from '../users/users.ts'
 import * as webhooks from '../webhooks/webhooks.ts'
 import { listWorkers } from '../workers/heartbeats.ts'
+import { readOverdue } from './overdue.ts'
 
 const limits = {
   differencesMax: 20,
@@ -48,7 +48,7 @@ export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Da
     openExceptions: await exceptions.countOpen(db),
     importing: await listBegun(db),
     differences: await exceptions.listDifferences(db, { take: limits.differencesMax }),
-    oldestAuditAddressAt: await readOldestAddress(db),
+    ...(await readOverdue(db)),
     verification: await verifications.findLastEnded(db),
   }
 }

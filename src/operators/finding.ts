@@ -12,6 +12,7 @@ import type { FileRailSettings } from '../payouts/rails/file/format.ts'
 import type { BegunImport } from '../payouts/rails/file/import.ts'
 import type { listInstant } from '../tiers/tiers.ts'
 import type { listHealth } from '../webhooks/webhooks.ts'
+import type { Overdue } from './overdue.ts'
 
 /** `missing`: live mode cannot pay, or not every partner's members, until it is done. `hint`: what this program cannot see. */
 type Level = 'missing' | 'warning' | 'hint' | 'ok'
@@ -63,11 +64,9 @@ export type DatabaseFacts = {
   importing: readonly BegunImport[]
   /** What the bank’s statements do not add up to. */
   differences: readonly Difference[]
-  /** When the oldest entry of the audit log that still has an address was written. */
-  oldestAuditAddressAt: Date | null
   /** The last verification of the books by the worker that has ended. */
   verification: Verification | undefined
-}
+} & Overdue
 
 /** Why the database cannot be looked at, and what to do. */
 export type DatabaseFault = Pick<Finding, 'sentence' | 'command'>

@@ -29,6 +29,7 @@ const database: DatabaseFacts = {
   openExceptions: 0,
   importing: [],
   differences: [],
+  lastBackupAt: now,
   oldestAuditAddressAt: null,
   verification: undefined,
 }
@@ -98,6 +99,18 @@ test('addresses in the audit log that are overdue', () => {
   )
 })
 
+test('a live installation without a backup of the last 26 hours', () => {
+  const hoursAgo = (hours: number) => new Date(now.getTime() - hours * 3_600_000)
+  expect(said('backups', { lastBackupAt: hoursAgo(26) })).toEqual([
+    'ok: The last backup is of 2026-11-19T08:00:00.000Z',
+  ])
+  expect(said('backups', { lastBackupAt: hoursAgo(26.01) })[0]).toMatch(
+    /^warning: The last recorded backup is of 2026-11-19T07/,
+  )
+  expect(said('backups', { lastBackupAt: null })).toEqual(['warning: No backup has been recorded'])
+  expect(said('backups', { mode: 'sandbox', lastBackupAt: null })).toEqual([])
+})
+
 test('a rail that cannot read returns is a warning', () => {
   const rail = euroRail()
   const bacs = { ...rail, name: 'bacs', format: { ...rail.format, readsReturns: false } }
@@ -114,7 +127,7 @@ test('archiving is fine while it works, a warning when it fails, and a hint when
     { isOn: true, archivedAt: earlier, failedAt: now },
     { isOn: true, archivedAt: null, failedAt: null },
     { isOn: false, archivedAt: null, failedAt: null },
-  ].map(archiving => said('backups', { archiving })[0]?.split(':')[0])
+  ].map(archiving => said('archiving', { archiving })[0]?.split(':')[0])
   expect(levels).toEqual(['ok', 'warning', 'warning', 'hint'])
 })
 

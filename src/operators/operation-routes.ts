@@ -113,7 +113,10 @@ export function operationRoutes(
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const rails = [...fileRails, ...adyenRails]
-        return { status: 200, body: statusBody(await readStatus(reader, { mode, rails, now: request.receivedAt })) }
+        return {
+          status: 200,
+          body: statusBody(await readStatus(reader, { mode, rails, auditAddressDays, now: request.receivedAt })),
+        }
       }),
   )
 

@@ -52,6 +52,7 @@ export const Status = Type.Object(
     ),
     batchesToApprove: count,
     openExceptions: count,
+    lastBackupAt: Type.Union([Instant, Type.Null()], { description: 'Of the last backup that was recorded.' }),
     importing: Type.Array(ImportingFile, { description: 'Bank files of which a part is imported.' }),
     differences: AccountDifferences,
     payouts: Type.Object({ held: Unfinished, submitted: Unfinished }, { title: 'StatusPayouts', ...strict }),

@@ -1,5 +1,6 @@
 import type { Archiving } from '../database/durability.ts'
 import { type Check, type Facts, type Found, hint, missing, warning } from './finding.ts'
+import { addressesOverdue, backupOverdue } from './overdue.ts'
 
 /** The database, its role and its backups. */
 export const serverChecks: readonly Check<Facts>[] = [
@@ -61,25 +62,31 @@ export const serverChecks: readonly Check<Facts>[] = [
   },
   {
     name: 'addresses',
-    find: ({ now, auditAddressDays, oldestAuditAddressAt }) => {
-      // The worker removes them within a minute. A day more means that no worker runs.
-      const keptSince = now.getTime() - (auditAddressDays + 1) * 86_400_000
-      if (oldestAuditAddressAt === null || oldestAuditAddressAt.getTime() >= keptSince) return []
-      const sentence = `The audit log still has addresses of ${oldestAuditAddressAt.toISOString()}, but MIDMONTH_AUDIT_ADDRESS_DAYS is ${auditAddressDays}; a worker removes them`
-      return [warning({ sentence, command: 'midmonth start --worker' })]
+    find: facts => {
+      const sentence = addressesOverdue(facts)
+      return sentence === undefined ? [] : [warning({ sentence, command: 'midmonth start --worker' })]
     },
     fine: ({ auditAddressDays }) => `The audit log keeps addresses for ${auditAddressDays} days`,
   },
-  { name: 'backups', find: ({ archiving }) => backupsOf(archiving), fine: backupsInWords },
+  {
+    name: 'backups',
+    find: facts => {
+      const sentence = backupOverdue(facts)
+      const command = 'pg_dump --format=custom --file=midmonth.dump "$DATABASE_OWNER_URL" && midmonth backup recorded'
+      return sentence === undefined ? [] : [warning({ sentence, command })]
+    },
+    fine: ({ lastBackupAt }) => (lastBackupAt === null ? '' : `The last backup is of ${lastBackupAt.toISOString()}`),
+  },
+  { name: 'archiving', find: ({ archiving }) => archivingOf(archiving), fine: archivingInWords },
 ]
 
-function backupsOf({ isOn, archivedAt, failedAt }: Archiving): Found[] {
+function archivingOf({ isOn, archivedAt, failedAt }: Archiving): Found[] {
   if (!isOn)
     return [
       hint({
         sentence:
-          'The server archives no WAL, and dumps cannot be seen from here; take one daily, and restore one before going live',
-        command: 'pg_dump --format=custom --file=midmonth.dump "$DATABASE_OWNER_URL"',
+          'The server archives no WAL, so a restore loses what was committed after the last backup; restore one before going live',
+        command: null,
       }),
     ]
   const isFailing = failedAt !== null && (archivedAt === null || failedAt > archivedAt)
@@ -94,6 +101,6 @@ function backupsOf({ isOn, archivedAt, failedAt }: Archiving): Found[] {
   ]
 }
 
-function backupsInWords({ archiving: { archivedAt } }: Facts): string {
-  return `The server archives its WAL, last at ${archivedAt?.toISOString()}; whether base backups are taken cannot be seen from here`
+function archivingInWords({ archiving: { archivedAt } }: Facts): string {
+  return `The server archives its WAL, last at ${archivedAt?.toISOString()}`
 }

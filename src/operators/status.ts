@@ -10,6 +10,7 @@ import { readQueue } from '../task-queue.ts'
 import { countOf } from '../text.ts'
 import * as inspection from '../withdrawals/inspection.ts'
 import { listWorkers } from '../workers/heartbeats.ts'
+import { addressesOverdue, backupOverdue, readOverdue } from './overdue.ts'
 import { readStops, type Stop, stopInWords } from './partner-view.ts'
 
 const limits = {
@@ -19,14 +20,19 @@ const limits = {
   differencesMax: 5,
 }
 
-type Asked = { mode: Mode; rails: readonly { name: string; currency: Currency }[]; now: Date }
+type Asked = {
+  mode: Mode
+  rails: readonly { name: string; currency: Currency }[]
+  auditAddressDays: number
+  now: Date
+}
 
 /** The health of the installation, and what needs attention. */
 export type Status = Awaited<ReturnType<typeof readStatus>>
 
 export async function readStatus(db: Reader, asked: Asked) {
   const facts = await readFacts(db, asked)
-  return { ...facts, now: asked.now, attention: attentionOf(facts, asked.now) }
+  return { ...facts, now: asked.now, attention: attentionOf(facts, asked) }
 }
 
 async function readFacts(db: Reader, { mode, rails, now }: Asked) {
@@ -52,6 +58,7 @@ async function readFacts(db: Reader, { mode, rails, now }: Asked) {
     uncovered: await float.listUncovered(db),
     partners: partners.length,
     stopped,
+    ...(await readOverdue(db)),
   }
 }
 
@@ -71,13 +78,16 @@ function attentionOf(
     lowFloats,
     uncovered,
     stopped,
+    ...overdue
   }: Awaited<ReturnType<typeof readFacts>>,
-  now: Date,
+  { auditAddressDays, now }: Asked,
 ): string[] {
   const hasNoWorker = !workers.some(({ isAlive }) => isAlive)
   const lastBeatAt = workers[0]?.beatAt
   const { oldestDueAt, givenUp } = queue
   const isLate = oldestDueAt !== null && now.getTime() - oldestDueAt.getTime() > limits.queueAgeMsMax
+  const backup = backupOverdue({ ...overdue, mode, now })
+  const addresses = addressesOverdue({ ...overdue, auditAddressDays, now })
   const stuck = payouts.held.stuck + payouts.submitted.stuck
   return [
     ...(mode === 'sandbox' || rails.length > 0
@@ -120,10 +130,12 @@ function attentionOf(
         ? []
         : [`${name} (${id}) has been paused ${stopInWords(paused)}; resume it with midmonth partner resume`],
     ),
+    ...(backup === undefined ? [] : [`${backup}; let what takes backups run midmonth backup recorded`]),
+    ...(addresses === undefined ? [] : [addresses]),
   ]
 }
 
-/** The status with its amounts as Money objects. Brakes and costs to cover are among what needs attention. */
+/** The status with its amounts as Money objects. Brakes, costs to cover and overdue addresses are among what needs attention. */
 export function statusOnWire({
   now,
   postgres,
@@ -134,6 +146,7 @@ export function statusOnWire({
   lowFloats,
   brakes: _brakes,
   uncovered: _uncovered,
+  oldestAuditAddressAt: _oldestAuditAddressAt,
   ...status
 }: Status) {
   return {

@@ -1,9 +1,21 @@
+import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Finding } from '../../src/operators/finding.ts'
-import { type Environment, midmonth, newDatabase, newDataDir, serve, tamper, tidyUp } from './program.ts'
+import { keySettings } from '../installation-key.ts'
+import {
+  type Environment,
+  midmonth,
+  newDatabase,
+  newDataDir,
+  runCommandsHere,
+  serve,
+  tamper,
+  tidyUp,
+} from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000 })
 
@@ -139,6 +151,26 @@ test('each missing thing is named with its command, and is fine once it is done'
        values ('usr_${name}', '${name}@example.com', '${name}', true, now())`,
     )
 
+  expect(await said('backups', settings)).toEqual(['warning: No backup has been recorded'])
+  const backup = async (at: Date) => await json(['backup', 'recorded', '--at', at.toISOString()], settings)
+  await backup(new Date(Date.now() - 27 * 3_600_000))
+  expect(await said('backups', settings)).toEqual([
+    expect.stringMatching(/^warning: The last recorded backup is of 20/),
+  ])
+  const status = async () => (await midmonth(['status'], settings)).stdout
+  expect(await status()).toMatch(
+    /^last backup +27 h ago$[\s\S]*^! The last recorded backup .*midmonth backup recorded$/m,
+  )
+  const { at } = await json(['backup', 'recorded'], settings)
+  expect(await said('backups', settings)).toEqual([`ok: The last backup is of ${at}`])
+  expect(await status()).not.toContain('recorded backup')
+  expect((await json(['audit', '--action', 'backup.record'], settings)).entries[0]).toMatchObject({
+    resourceId: at,
+    action: 'backup.record',
+  })
+  expect((await midmonth(['backup', 'recorded', '--at', '2999-01-01T00:00:00Z'], settings)).code).toBe(2)
+  expect((await midmonth(['backup', 'recorded', '--at', 'yesterday'], settings)).code).toBe(2)
+
   const done = await midmonth(['doctor'], settings)
   expect(done).toMatchObject({
     code: 0,
@@ -146,12 +178,69 @@ test('each missing thing is named with its command, and is fine once it is done'
   })
   expect(done.stdout).not.toMatch(/^(missing|warning)/m)
   await service.stop()
+  await tamper(
+    database,
+    `insert into installation_audit_log (id, at, actor_kind, actor, action, resource_id, details, address)
+     values ('aud_01kah4pzc5e4r8v2m6t0x9y3bd', now() - interval '92 days', 'cli', 'a', 'user.sign_in', 'a', '{}', '192.0.2.1')`,
+  )
+  const overdue = /! The audit log still has addresses of 20.*; a worker removes them/
+  expect([await said('addresses', settings), await status()].join()).toMatch(overdue)
   const stopped = await midmonth(['doctor'], settings)
   expect(stopped.code).toBe(1)
   expect(stopped.stdout).toMatch(
     /^missing {2}workers {4}No worker is running, so nothing is paid\n {20}\$ midmonth start --worker$/m,
   )
   expect(stopped.stdout).toMatch(/^1 thing is missing before live mode can pay/m)
+})
+
+test('every remedy that is printed fixes its finding', async () => {
+  const empty = await newDatabase({ migrated: false })
+  const faulty = railsFile('remedied.json', { rails: [{ ...sepa, cutOff: '25:00' }] })
+  const fixedFile = railsFile('fixed.json', { rails: [{ ...sepa }] })
+  const here = await runCommandsHere()
+  let settings: Environment = { ...keySettings, ...(await newDatabase()), DATABASE_OWNER_URL: empty.DATABASE_OWNER_URL }
+  const filled: [RegExp, string][] = [
+    [/postgres:\/\/midmonth_app:PASSWORD@HOST\/(NEW_DATABASE|midmonth)/, `'${empty.DATABASE_URL}'`],
+    [/\/etc\/midmonth\/rails.json/, `'${faulty}'`],
+    [/https:\/\/HOST/, 'https://pay.example.com'],
+    [
+      /tier set (\S+) NAME --currency CURRENCY --fee AMOUNT --lower-limit AMOUNT --upper-limit AMOUNT/,
+      'tier set $1 Silver --currency EUR --fee 50 --lower-limit 1000 --upper-limit 20000 --yes',
+    ],
+    [/partner create NAME/, 'partner create "Acme Couriers"'],
+    [/AMOUNT --reference REFERENCE/, '50000 --reference opening'],
+    [/AMOUNT/, '20000'],
+    [/EMAIL/, 'ada@example.com'],
+  ]
+  const remedy = async ({ command }: Finding) => {
+    const ready = filled.reduce((text, [pattern, value]) => text.replace(pattern, value), command ?? '')
+    const script = `exec </dev/null\n${here.midmonth}\npg_dump() { :; }\nEDITOR='cp ${fixedFile}'\n${ready} >&2 || exit 1\nenv -0`
+    const { stdout } = await promisify(execFile)('bash', ['-c', script], {
+      env: { PATH: process.env.PATH, ...settings },
+    })
+    const lines = stdout.split('\0').filter(line => /^(MIDMONTH_|DATABASE_)/.test(line))
+    settings = Object.fromEntries(lines.map(line => [line.split('=', 1)[0], line.slice(line.indexOf('=') + 1)]))
+  }
+  const isOpen = ({ level, command }: Finding) => (level === 'missing' || level === 'warning') && command !== null
+  const fixedChecks: string[] = []
+  try {
+    // More turns than faults: a remedy that leads back to an earlier fault fails below.
+    for (let turn = 0; turn < 20; turn++) {
+      const found = (await diagnosis(settings)).findings.filter(isOpen)
+      // A worker runs until it is stopped, and people accept their invitations.
+      const next = found.find(({ check }) => check !== 'workers' && check !== 'operators')
+      if (next === undefined) break
+      await remedy(next)
+      const after = (await diagnosis(settings)).findings
+      expect(after.filter(isOpen), next.command ?? '').not.toContainEqual(next)
+      fixedChecks.push(next.check)
+    }
+    expect(new Set(fixedChecks)).toEqual(
+      new Set(['mode', 'TLS', 'rails', 'database', 'partners', 'float', 'keys', 'backups']),
+    )
+  } finally {
+    here.stop()
+  }
 })
 
 test('a faulty rails file is one finding, and everything else is still checked', async () => {

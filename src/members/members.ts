@@ -235,18 +235,19 @@ function matching(partnerId: string, { memberIds, statuses, emails, workerIds, s
     ...(metadata === undefined
       ? []
       : [hasMetadata(metadata, { partnerId, kind: 'member', resourceId: sql`members.id` })]),
-    ...(search === undefined ? [] : [sql<boolean>`id = any(array(${withText(partnerId, search)}))`]),
+    ...(search === undefined ? [] : [sql<boolean>`id = any(array(${withText(partnerId, search, statuses)}))`]),
   ]
   return conditions.length === 0 ? sql<boolean>`true` : sql.join<boolean>(conditions, sql` and `)
 }
 
 // Each part is a short range of an index.
-function withText(partnerId: string, text: string) {
+function withText(partnerId: string, text: string, statuses: MemberStatus[] | undefined) {
+  const ofStatuses = statuses === undefined ? sql`` : sql`and status = any(${statuses}::text[])`
   const start = sql`(${partnerId} || ' ' || lower(${text}))`
   const beginsWith = (name: ReturnType<typeof sql>) => sql`
     (select id from members
       where (partner_id || ' ' || ${name}) collate "C" >= ${start}
-        and (partner_id || ' ' || ${name}) collate "C" < ${start} || chr(1114111)
+        and (partner_id || ' ' || ${name}) collate "C" < ${start} || chr(1114111) ${ofStatuses}
       limit ${foundByNameMax})`
   return sql`
     select id from members where partner_id = ${partnerId} and (id = ${text} or worker_id = ${text})

@@ -33,6 +33,15 @@ test('one search finds members by id, e-mail, worker id, and how the whole name 
   expect(await search('ada@example.com')).toEqual([[first], 1])
 })
 
+test('members of another status do not use up the limit of names', async () => {
+  const invited = await invite({ email: 'first@example.com', firstName: 'Bea', lastName: 'Zzz' })
+  await sql`insert into members
+    select (jsonb_populate_record(m, jsonb_build_object('id', 'mem_' || lpad(number::text, 26, '0'),
+             'email', number || '@example.com', 'last_name', 'Aaa', 'status', 'invited'))).*
+      from members m, generate_series(1, 1000) number where id = ${invited}`.execute(harness.ownerDb)
+  expect(await search('bea', '&statuses=active')).toEqual([[invited], 1])
+})
+
 test('a search reads ranges of indexes, also of a million members', async () => {
   const { rows } = await harness.db.transaction().execute(async tx => {
     await sql`set local enable_seqscan = off`.execute(tx)

@@ -24,12 +24,12 @@ import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
-import { findPackage, prepareBinaries } from './binaries.ts'
+import { findPackage } from './binaries.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded.ts'
 import { names } from './names.fixture.ts'
 import { EmbeddedPostgresProblem } from './problem.ts'
 import { superuser } from './roles.ts'
-import { asUser, isRoot, run, serverUser } from './server-user.ts'
+import { asUser, isRoot, serverUser } from './server-user.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
@@ -108,48 +108,6 @@ test('the service, its migrations and read-only queries have separate roles, non
       owns_database: rolname === 'midmonth_owner',
     })),
   )
-})
-
-test('a database from before there were roles is given to the owner with everything in it, once', async () => {
-  const dataDir = temporaryFolder()
-  await makeFormerCluster(dataDir, [
-    'create schema graphile_worker',
-    'create table graphile_worker.jobs (id bigint primary key generated always as identity)',
-    'create domain currency as text',
-    `create type mood as enum ('good')`,
-    'create type pair as (one integer, two currency)',
-    'create table kept (id serial primary key, what currency)',
-    `insert into kept (what) values ('wages')`,
-    'create statistics kept_what on id, what from kept',
-    'create view seen as select * from kept',
-    'create sequence counter',
-    'create function refuse() returns trigger language plpgsql as $$ begin return new; end $$',
-    'create trigger kept_refused before update on kept for each row execute function refuse()',
-  ])
-  // Concurrently, as a service and a command would.
-  const [server] = await Promise.all([start(dataDir), start(dataDir), startProcess(dataDir)])
-  expect(
-    await query(
-      server,
-      `select objects.kind, objects.name from (
-         select 'relation', relname::text, relowner, relnamespace from pg_class
-         union all select 'type', typname, typowner, typnamespace from pg_type
-         union all select 'routine', proname, proowner, pronamespace from pg_proc
-         union all select 'statistics', stxname, stxowner, stxnamespace from pg_statistic_ext
-         union all select 'schema', nspname, nspowner, 'public'::regnamespace from pg_namespace
-                    where nspname = 'graphile_worker'
-         union all select 'database', datname, datdba, 'public'::regnamespace from pg_database
-                    where datname = current_database()
-       ) objects (kind, name, owner, namespace)
-        where namespace in ('public'::regnamespace, 'graphile_worker'::regnamespace)
-        group by kind, objects.name having bool_or(owner <> 'midmonth_owner'::regrole)`,
-      'midmonth',
-    ),
-  ).toEqual([])
-  expect(await query(server, 'update kept set what = what returning what', 'midmonth_owner')).toEqual([
-    { what: 'wages' },
-  ])
-  await expect(query(server, 'select * from kept', 'midmonth_app')).rejects.toThrow('permission denied')
 })
 
 test('committed data survives a restart, and no process is left between the two runs', async () => {
@@ -447,25 +405,6 @@ function temporaryFolder(): string {
   chmodSync(folder, 0o755)
   folders.push(folder)
   return folder
-}
-
-/** As earlier versions did, whose only role was the superuser midmonth. */
-async function makeFormerCluster(dataDir: string, commands: string[]): Promise<void> {
-  const pgdata = join(dataDir, pgdataName)
-  const user = serverUser(pgdata)
-  const binaries = await prepareBinaries(findPackage(), { dataDir, user })
-  mkdirSync(pgdata, { mode: 0o700 })
-  if (isRoot) chownSync(pgdata, user.uid, user.gid)
-  const initdb = ['-D', pgdata, '-U', 'midmonth', '--encoding=UTF8', '--locale=C', '--auth-local=trust']
-  expect(await run(join(binaries, 'bin/initdb'), initdb, user)).toMatchObject({ ok: true })
-  for (const [database, input] of [
-    ['template1', ['create database midmonth']],
-    ['midmonth', commands],
-  ] as const) {
-    const single = ['--single', '-D', pgdata, '-c', 'exit_on_error=on', database]
-    const made = await run(join(binaries, 'bin/postgres'), single, user, { input: `${input.join('\n')}\n` })
-    expect(made).toMatchObject({ ok: true })
-  }
 }
 
 function settledFolder(): string {

@@ -5,5 +5,4 @@ export const names: Names = {
   app: 'midmonth',
   database: 'midmonth',
   roles: { owner: 'midmonth_owner', app: 'midmonth_app', read: 'midmonth_read' },
-  formerSuperuser: 'midmonth',
 }

@@ -19,7 +19,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { type Cluster, ensureSocketDir } from './cluster.ts'
 import { EmbeddedPostgresProblem } from './problem.ts'
-import { introduceRoles, lacksRoles, type Names } from './roles.ts'
+import type { Names } from './roles.ts'
 import { asUser, isRoot } from './server-user.ts'
 
 // The server runs exactly as long as a process uses it. Each process that uses it holds a lease: it keeps a FIFO open for
@@ -200,7 +200,6 @@ async function connect(cluster: Cluster): Promise<pg.Client | Refusal> {
   } catch (error) {
     client.end().catch(() => undefined)
     const { code = '', message } = error as pg.DatabaseError
-    if (lacksRoles(error, cluster.names)) return await bringRoles(cluster)
     // 57P03: starting, recovering or shutting down; 53300: too many connections; 57P01: terminated by a shutdown.
     if (/^(57P03|53300|57P01)$/.test(code)) return { isBusy: true, message }
     // Waiting does not change any other SQLSTATE, such as that of a dropped database.
@@ -208,18 +207,6 @@ async function connect(cluster: Cluster): Promise<pg.Client | Refusal> {
       throw new EmbeddedPostgresProblem(`PostgreSQL in ${cluster.dataDir} refuses the connection: ${message}`)
     }
     return { isBusy: false, message }
-  }
-}
-
-async function bringRoles(cluster: Cluster): Promise<Refusal> {
-  try {
-    await introduceRoles(connectionTo(cluster, 'owner'), cluster.names)
-    return { isBusy: true, message: 'its roles have just been created' }
-  } catch (error) {
-    if (!(error instanceof pg.DatabaseError)) return { isBusy: false, message: String(error) }
-    throw new EmbeddedPostgresProblem(
-      `PostgreSQL in ${cluster.dataDir} has no role ${cluster.names.roles.app}, and it cannot be created: ${error.message}`,
-    )
   }
 }
 

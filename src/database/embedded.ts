@@ -11,7 +11,6 @@ export const names: Names = {
   app: 'midmonth',
   database: 'midmonth',
   roles: { owner: 'midmonth_owner', app: 'midmonth_app', read: 'midmonth_read' },
-  formerSuperuser: 'midmonth',
 }
 
 /**

@@ -95,12 +95,15 @@ export function transaction(of: {
   returned?: { reason?: string | undefined }
   /** What the payer was to read. */
   remittance?: string
+  /** Its part of an entry with several transactions. */
+  amount?: bigint
 }): string {
-  const { reference, returned, remittance } = of
+  const { reference, returned, remittance, amount } = of
+  const part = amount === undefined ? '' : `<Amt Ccy="EUR">${inDecimals(amount)}</Amt>`
   const named = reference === undefined ? '' : `<Refs><EndToEndId>${reference}</EndToEndId></Refs>`
   const text = remittance === undefined ? '' : `<RmtInf><Ustrd>${remittance}</Ustrd></RmtInf>`
   const why = returned === undefined ? '' : `<RtrInf>${codeOf(returned.reason)}</RtrInf>`
-  return `<TxDtls>${named}${text}${why}</TxDtls>`
+  return `<TxDtls>${named}${part}${text}${why}</TxDtls>`
 }
 
 /** What an entry has instead of transactions if a batch was booked as one sum. */

@@ -10,8 +10,10 @@ import { uk } from '../../src/payouts/rails/calendars/uk.ts'
 import { type Delivery, NotDelivered } from '../../src/payouts/rails/delivery/delivery.ts'
 import { approve } from '../../src/payouts/rails/file/approvals.ts'
 import type { Decision as ClosingDecision } from '../../src/payouts/rails/file/decisions.ts'
+import { decide, decideOutcomeOfTwo } from '../../src/payouts/rails/file/decisions-of-two.ts'
 import { fileRail } from '../../src/payouts/rails/file/file-rail.ts'
 import type { FileRailSettings } from '../../src/payouts/rails/file/format.ts'
+import type { OutcomeByHand } from '../../src/payouts/rails/file/outcomes.ts'
 import { remove, setHeld } from '../../src/payouts/rails/file/unsent-batches.ts'
 import { sepaFormat } from '../../src/payouts/rails/sepa/format.ts'
 import { stateWithoutAdvice } from '../../src/payouts/rails/standard18/entry-day.ts'
@@ -42,13 +44,19 @@ import {
   type Step,
   strangers,
 } from './bank-files-model.ts'
+import { installKiller, type Killer } from './killer.ts'
 import { type Snapshot, takeSnapshot } from './snapshot.ts'
 
+/** The accounts that the rail in pounds pays from. */
+export const ukAccounts = { default: '55779911', own: '11223344' }
 export const ibans = { default: ownIban, own: 'DE02120300000000202051', other: 'DE89370400440532013000' }
 const currencies = { euros: 'EUR', pounds: 'GBP' } as const
 // The tiers take a fee from the member.
 const fee = 50n
 export const floatAtStart = 1_000_000_000n
+
+/** What became of a decision of one person. */
+export type Decided = 'closed' | 'decided' | 'proposed' | 'repeated' | 'refused'
 
 type Known = {
   harness: Harness
@@ -56,6 +64,7 @@ type Known = {
   tasks: ReturnType<typeof payoutTasks>
   banks: Record<RailName, FileBank>
   setFault: (fault: SendFault) => void
+  killer: Killer
   /** Names of partners and members, and their ids. */
   ids: ReadonlyMap<string, string>
   keys: ReadonlyMap<string, string>
@@ -71,7 +80,7 @@ export class BankFilesProgram {
   /** When a bank made each of its messages: however often it sends one, the bytes are the same. */
   readonly #madeAt = new Map<string, Date>()
 
-  static async start(startAt: Date): Promise<BankFilesProgram> {
+  static async start(startAt: Date, { available = 100_000_000 } = {}): Promise<BankFilesProgram> {
     const harness = await startHarness({ bankOf: () => 'connected', startAt })
     const { db, clock } = harness
     const ids = new Map<string, string>()
@@ -90,7 +99,7 @@ export class BankFilesProgram {
         rail === 'euros'
           ? ({ tier: 'Silver EU', account: euAccount, currency: 'EUR' } as const)
           : ({ tier: 'Silver', account: goodAccount, currency: 'GBP' } as const)
-      ids.set(name, await harness.addMember({ available: 100_000_000, key: known(keys.get(partner)), ...terms }))
+      ids.set(name, await harness.addMember({ available, key: known(keys.get(partner)), ...terms }))
     }
     const banks = { euros: new FileBank(), pounds: new FileBank() }
     let fault: SendFault = 'none'
@@ -103,7 +112,8 @@ export class BankFilesProgram {
       fault = to
     }
     const snapshot = await takeSnapshot(harness)
-    return new BankFilesProgram({ harness, snapshot, tasks, banks, setFault, ids, keys })
+    const killer = await installKiller(harness)
+    return new BankFilesProgram({ harness, snapshot, tasks, banks, setFault, killer, ids, keys })
   }
 
   private constructor(of: Known) {
@@ -128,6 +138,7 @@ export class BankFilesProgram {
 
   async stop(): Promise<void> {
     await this.#of.snapshot.stop()
+    await this.#of.killer.stop()
     await this.#of.harness.stop()
   }
 
@@ -143,11 +154,31 @@ export class BankFilesProgram {
     return await this.#inTx(tx => approve(tx, { batchId, person, now }))
   }
 
-  /** Closes an exception for one or more people at once; those who come too late are refused. */
-  async decide(exceptionId: string, by: ClosingDecision, people: string[]): Promise<('ok' | 'refused')[]> {
+  /** Decides about an exception as people do: what takes two of them, the first only proposes. */
+  async decide(exceptionId: string, decided: ClosingDecision, person: string): Promise<Decided> {
     const now = this.#of.harness.clock.now()
-    const closing = { exceptionId, note: 'decided', now, ...by }
-    return await Promise.all(people.map(person => this.#inTx(tx => closeException(tx, { ...closing, person }))))
+    return await this.#ifAllowed(tx => decide(tx, { exceptionId, by: { person }, note: 'decided', now, ...decided }))
+  }
+
+  /** Says what became of a payment, as people do. */
+  async decideOutcome(payment: string, decided: OutcomeByHand, person: string): Promise<Decided> {
+    const now = this.#of.harness.clock.now()
+    return await this.#ifAllowed(tx =>
+      decideOutcomeOfTwo(tx, { payment, by: { person }, note: 'portal', now, ...decided }),
+    )
+  }
+
+  async #ifAllowed(work: (tx: Tx) => Promise<{ done: Exclude<Decided, 'refused'> }>): Promise<Decided> {
+    let done: Decided = 'refused'
+    await this.#inTx(async tx => {
+      done = (await work(tx)).done
+    })
+    return done
+  }
+
+  /** Creates an intent, and completes it while other work is done. */
+  async withdrawBeside(member: string, net: bigint, work: () => Promise<void>): Promise<'ok' | 'refused'> {
+    return await this.#withdraw({ member, net }, work)
   }
 
   /** The id of a batch of the model. */
@@ -230,17 +261,26 @@ export class BankFilesProgram {
     }
   }
 
-  async #withdraw({ member, net }: { member: string; net: bigint }): Promise<'ok' | 'refused'> {
+  async #withdraw(
+    { member, net }: { member: string; net: bigint },
+    beside = async () => {},
+  ): Promise<'ok' | 'refused'> {
     const { partner, rail } = ofMember(member)
     const key = known(this.#of.keys.get(partner))
     const amount = { amount: Number(net + fee), currency: currencies[rail] }
     const body = { memberId: this.idOf(member), amount }
     const intent = await this.#of.harness.call('POST', '/v1/pay/withdrawals/intent', { key, body })
-    if (intent.status !== 201) return 'refused'
+    if (intent.status !== 201) {
+      await beside()
+      return 'refused'
+    }
     const { withdrawalIntentId } = intent.body
-    const completed = await this.#of.harness.call('POST', '/v1/pay/withdrawals/complete', {
-      ...{ key, body: { withdrawalIntentId } },
-    })
+    const [completed] = await Promise.all([
+      this.#of.harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } }),
+      beside(),
+    ])
+    // What was available is taken by a recovery.
+    if (completed.status >= 400 && completed.status < 500) return 'refused'
     this.#name(`w${this.#withdrawals++}`, locatedId(completed))
     return 'ok'
   }
@@ -388,7 +428,7 @@ export class BankFilesProgram {
     return await this.importText(file.rail, this.#textOf(file))
   }
 
-  /** Imports a file of the bank of a rail. */
+  /** Imports a file of the bank of a rail, and those whose import was killed. */
   async importText(rail: RailName, text: string): Promise<'ok' | 'refused'> {
     const bank = this.#of.banks[rail]
     const name = `file-${++this.#files}`
@@ -396,6 +436,19 @@ export class BankFilesProgram {
     await this.#run('read-bank-files')
     assert.equal(bank.inbox.size, 0)
     return bank.rejected.has(name) ? 'refused' : 'ok'
+  }
+
+  /** Imports a file, but the process is killed before it has kept all records. @returns whether it was killed before the end */
+  async killImport(rail: RailName, text: string, { records }: { records: number }): Promise<boolean> {
+    const bank = this.#of.banks[rail]
+    bank.inbox.set(`file-${++this.#files}`, text)
+    await this.#of.killer.arm(records)
+    let isKilled = false
+    await this.#run('read-bank-files').catch(() => {
+      isKilled = true
+    })
+    await this.#of.killer.disarm()
+    return isKilled
   }
 
   /** The files that a bank has received, by name. */
@@ -492,7 +545,7 @@ function settingsOf({
         { scheme: 'bacs', serviceUserNumber: '123456' },
         { format: 'csv', columns: { reference: 'Reference', amount: 'Amount', reasonCode: 'Code' } },
       ),
-      debtors: { default: ofPounds('Acme', '55779911'), [ownDebtor]: ofPounds('Own', '11223344') },
+      debtors: { default: ofPounds('Acme', ukAccounts.default), [ownDebtor]: ofPounds('Own', ukAccounts.own) },
       ...{ timeZone, calendar: uk },
       schedule: now => cutOffOf({ now, cutOff: '15:00', timeZone, calendar: uk, ...leadTimes.bacs }),
       countsAsPaid: (valueDate, today) => stateWithoutAdvice('bacs', valueDate, { today, calendar: uk }) === 'paid',
@@ -518,13 +571,10 @@ function withFault(bank: FileBank, faultOf: () => SendFault): Delivery {
   }
 }
 
-/** The credits of a file of Standard 18: the amount in columns 36 to 46, the reference in 65 to 82. */
-function readStandard18(text: string): { reference: string; amount: bigint }[] {
-  return [...text.matchAll(/^[0-9]{14}.{21}([0-9]{11}).{18}(MM[A-Z2-7]{14})/gm)].map(
-    ([, amount = '', reference = '']) => ({
-      reference,
-      amount: BigInt(amount),
-    }),
+/** The credits of a file of Standard 18: the paying account in columns 24 to 31, the amount in 36 to 46, the reference in 65 to 82. */
+export function readStandard18(text: string): { account: string; reference: string; amount: bigint }[] {
+  return [...text.matchAll(/^[0-9]{14}.{9}([0-9]{8}).{4}([0-9]{11}).{18}(MM[A-Z2-7]{14})/gm)].map(
+    ([, account = '', amount = '', reference = '']) => ({ account, reference, amount: BigInt(amount) }),
   )
 }
 

@@ -22,6 +22,8 @@ export type Booking = {
   parts: Part[]
   /** How the bank describes it. */
   entry: Pick<Entry, 'details' | 'text' | 'isReversal' | 'isReturn'>
+  /** Statements have it in the sum of its batch, with the others of this sum. */
+  sum?: { id: string; details: string } | undefined
   toldIn: Set<ReportKind>
 }
 export type ReportKind = 'camt.053' | 'camt.054'
@@ -34,13 +36,20 @@ export type Copy = {
   state: 'received' | 'rejected' | 'executed'
 }
 
-/** How the bank books what it executes. */
-export type Manner = 'sum' | 'payments' | 'words'
+/**
+ * How the bank books what it executes: as one sum, payment by payment, in one entry with all payments, or in words only. `both`: payment
+ * by payment in notices, and as one sum in statements.
+ */
+export type Manner = 'sum' | 'payments' | 'details' | 'words' | 'both'
 
-export type Rejection = { how: 'file' | 'each payment'; code: string | undefined; text: string | undefined }
+export type Rejection = {
+  how: 'file' | 'each payment' | 'two files'
+  code: string | undefined
+  text: string | undefined
+}
 
-/** How the bank names a payment whose money comes back. */
-export type ReturnWay = 'reference' | 'words' | 'remittance' | 'less charges'
+/** How the bank names a payment whose money comes back. `rejected`: it rejects the payment first. */
+export type ReturnWay = 'reference' | 'words' | 'remittance' | 'less charges' | 'rejected'
 
 /** Rejections that every copy of a file gets, because they follow from its contents. */
 export const alwaysRejected: readonly string[] = ['FF01', 'AM10', 'AC01']
@@ -55,6 +64,9 @@ const charge = 500n
 export class BankWithAccount {
   readonly copies: Copy[] = []
   readonly bookings: Booking[] = []
+  readonly #inWords = new Map<string, ReturnWay>()
+  /** Payments that it made, and then rejected. */
+  readonly rejectedAfterwards = new Set<string>()
   /** Files that it executed, by their message id. It books every copy of a file in the same manner. */
   readonly #manners = new Map<string, Manner>()
   /** Payments whose payees cannot be paid. */
@@ -88,23 +100,33 @@ export class BankWithAccount {
     this.copies.push({ ...copy, state: this.#neverExecuted.has(copy.messageId) ? 'rejected' : 'received' })
   }
 
-  /** Says that it has a copy. */
-  accept({ messageId }: Copy, status: string): string {
-    return statusReport(this.#message(), { messageId, status }, [])
+  /** Says that it has a copy, or each of its payments. */
+  accept({ messageId, orders }: Copy, { status, isEach }: { status: string; isEach: boolean }): string {
+    if (!isEach) return statusReport(this.#message(), { messageId, status }, [])
+    const statuses = orders.map(({ reference }) => ({ reference, status }))
+    return statusReport(this.#message(), { messageId }, statuses)
   }
 
-  reject(copy: Copy, { how, code, text }: Rejection): string {
+  /** Says that it has made the payments of a copy; undefined if it has made none. */
+  confirm({ messageId, orders }: Copy): string | undefined {
+    const paid = this.paid()
+    const statuses = orders.flatMap(({ reference }) =>
+      paid.includes(reference) ? [{ reference, status: 'ACSC' }] : [],
+    )
+    return statuses.length === 0 ? undefined : statusReport(this.#message(), { messageId }, statuses)
+  }
+
+  /** @returns its files that say so */
+  reject(copy: Copy, { how, code, text }: Rejection): string[] {
     const { messageId, orders } = copy
     const isAlways = code !== undefined && alwaysRejected.includes(code)
     if (isAlways) this.#neverExecuted.add(messageId)
     for (const each of isAlways ? this.#copiesOf(copy) : [copy]) each.state = 'rejected'
     const why = { status: 'RJCT', reason: code, text }
-    if (how === 'file') return statusReport(this.#message(), { messageId, ...why }, [])
-    return statusReport(
-      this.#message(),
-      { messageId },
-      orders.map(({ reference }) => ({ reference, ...why })),
-    )
+    if (how === 'file') return [statusReport(this.#message(), { messageId, ...why }, [])]
+    const statuses = orders.map(({ reference }) => ({ reference, ...why }))
+    const parts = how === 'two files' ? [statuses.slice(0, 1), statuses.slice(1)] : [statuses]
+    return parts.flatMap(part => (part.length === 0 ? [] : [statusReport(this.#message(), { messageId }, part)]))
   }
 
   #copiesOf({ messageId }: Copy): Copy[] {
@@ -117,24 +139,39 @@ export class BankWithAccount {
   }
 
   /**
-   * Books what a copy orders, as one sum or payment by payment.
+   * Books what a copy orders.
    * @param options.failing how many of the payments cannot be made
+   * @param options.charge what it takes beside the first debit or, negative, deducts from it
    * @returns its report of these, before or after which it books
    */
-  execute(copy: Copy, { as: wanted, failing }: { as: Manner; failing: number }): string | undefined {
+  execute(
+    copy: Copy,
+    { as: wanted, failing, charge: taken = 0n }: { as: Manner; failing: number; charge?: bigint },
+  ): string | undefined {
     const { messageId, iban, orders } = copy
     const as = this.#manners.get(messageId) ?? wanted
-    this.#manners.set(messageId, as)
+    // A batch that is booked as a sum and payment by payment is not told apart from two bookings.
+    this.#manners.set(messageId, as === 'both' ? 'sum' : as)
     copy.state = 'executed'
     // What cannot be paid does not become payable by a copy, nor the other way round.
     const isFirst = this.#copiesOf(copy).filter(({ state }) => state === 'executed').length === 1
     if (isFirst) for (const { reference } of orders.slice(0, failing)) this.#unpayable.add(reference)
     const paid = orders.filter(({ reference }) => !this.#unpayable.has(reference))
     const parts = paid.map(({ reference, amount }) => ({ reference, amount: -amount }))
-    if (as === 'sum') this.#book(iban, parts, { details: wholeBatch(messageId) })
-    else
-      for (const part of parts)
-        this.#book(iban, [part], namedBy(as === 'words' ? 'words' : 'reference', part.reference))
+    const [first, ...others] = parts
+    const extra = taken === 0n ? [] : [{ reference: null, amount: -taken }]
+    const sum = { id: `E${++this.#serial}`, details: wholeBatch(messageId) }
+    if (as === 'sum' && first !== undefined) this.#book(iban, [...parts, ...extra], { details: sum.details })
+    else if (as === 'details') {
+      const details = parts.map(({ reference, amount }) => transaction({ reference, amount: -amount })).join('')
+      this.#book(iban, parts, { details })
+    } else if (first !== undefined) {
+      const way = as === 'words' ? 'words' : 'reference'
+      const ofSum = as === 'both' ? sum : undefined
+      const charged = as === 'both' ? [] : extra
+      this.#book(iban, [first, ...charged], namedBy(way, first.reference), ofSum)
+      for (const part of others) this.#book(iban, [part], namedBy(way, part.reference), ofSum)
+    }
     const failed = orders.filter(({ reference }) => this.#unpayable.has(reference))
     if (failed.length === 0 || !isFirst) return undefined
     const statuses = failed.map(({ reference }) => ({ reference, status: 'RJCT', reason: 'AC04' }))
@@ -164,12 +201,18 @@ export class BankWithAccount {
     return moved
   }
 
-  /** The money of a payment comes back. */
-  return(reference: string, way: ReturnWay): void {
-    const { iban, amount } = this.#paymentOf(reference)
+  /** The money of a payment comes back. @returns its rejection, if it rejects the payment first */
+  return(reference: string, wanted: ReturnWay): string | undefined {
+    // A booking of the same day by name repeats what words have told.
+    const way = this.#inWords.get(reference) ?? wanted
+    if (way === 'words' || way === 'remittance') this.#inWords.set(reference, way)
+    const { iban, amount, messageId } = this.#paymentOf(reference)
     const parts: Part[] = [{ reference, amount }]
     if (way === 'less charges') parts.push({ reference: null, amount: -charge })
     this.#book(iban, parts, namedBy(way, reference, { reason: 'AC04' }))
+    if (way !== 'rejected') return undefined
+    this.rejectedAfterwards.add(reference)
+    return statusReport(this.#message(), { messageId }, [{ reference, status: 'RJCT', reason: 'AC04' }])
   }
 
   /** It was booked by mistake that a payment came back, or that it was made: the opposite is booked. */
@@ -179,10 +222,10 @@ export class BankWithAccount {
     this.#book(iban, [part], { details: transaction({ reference }), isReversal: true })
   }
 
-  #paymentOf(reference: string): { iban: string; amount: bigint } {
-    for (const { iban, orders } of this.copies) {
+  #paymentOf(reference: string): { iban: string; amount: bigint; messageId: string } {
+    for (const { iban, orders, messageId } of this.copies) {
       const order = orders.find(each => each.reference === reference)
-      if (order !== undefined) return { iban, amount: order.amount }
+      if (order !== undefined) return { iban, amount: order.amount, messageId }
     }
     assert.fail(`${reference} was never ordered`)
   }
@@ -194,11 +237,11 @@ export class BankWithAccount {
     })
   }
 
-  #book(iban: string, parts: Part[], entry: Booking['entry']): void {
+  #book(iban: string, parts: Part[], entry: Booking['entry'], sum?: Booking['sum']): void {
     const amount = parts.reduce((sum, each) => sum + each.amount, 0n)
     if (amount === 0n) return
     const id = `E${++this.#serial}`
-    this.bookings.push({ id, iban, amount, parts, entry, bookedOn: dayOf(this.now), toldIn: new Set() })
+    this.bookings.push({ id, iban, amount, parts, entry, sum, bookedOn: dayOf(this.now), toldIn: new Set() })
   }
 
   balanceOf(iban: string): bigint {
@@ -206,14 +249,23 @@ export class BankWithAccount {
     return booked.reduce((sum, { amount }) => sum + amount, this.#atStart.get(iban) ?? 0n)
   }
 
-  /** Tells of the bookings of an account that no report of this kind has told of; undefined if there are none. */
-  report(iban: string, kind: ReportKind): string | undefined {
+  /**
+   * Tells of the bookings of an account that no report of this kind has told of; undefined if there are none.
+   * @param options.isLater it gives them the day after
+   */
+  report(iban: string, kind: ReportKind, { isLater = false } = {}): string | undefined {
     const news = this.bookings.filter(each => each.iban === iban && !each.toldIn.has(kind))
     if (news.length === 0) return undefined
     for (const { toldIn } of news) toldIn.add(kind)
-    const entries = news.map(({ id, amount, bookedOn, entry }): Entry => {
+    const inSums = Map.groupBy(news, each => (kind === 'camt.053' && each.sum?.id) || each.id)
+    const entries = [...inSums].flatMap(([bank, alike]): Entry[] => {
+      const [first] = alike
+      if (first === undefined) return []
+      const amount = alike.reduce((total, each) => total + each.amount, 0n)
       const [units, direction] = amount < 0n ? ([-amount, 'DBIT'] as const) : ([amount, 'CRDT'] as const)
-      return { bank: id, amount: units, direction, bookedOn, ...entry }
+      const entry = first.sum?.id === bank ? { details: first.sum.details } : first.entry
+      const bookedOn = isLater ? dayOf(new Date(Date.parse(first.bookedOn) + 86_400_000)) : first.bookedOn
+      return [{ bank, amount: units, direction, bookedOn, ...entry }]
     })
     if (kind === 'camt.054') return accountReport(this.#message(), { kind, iban, entries })
     const before = this.#statements.get(iban) ?? { number: 0, closing: this.#atStart.get(iban) ?? 0n }
@@ -236,6 +288,7 @@ function namedBy(
   const isReturn = returned !== undefined
   switch (way) {
     case 'reference':
+    case 'rejected':
     case 'less charges':
       return { details: transaction({ reference, ...(isReturn ? { returned } : {}) }) }
     case 'words':

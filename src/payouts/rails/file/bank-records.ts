@@ -34,7 +34,7 @@ export async function endUnanswered(tx: Tx, ending: Ending): Promise<void> {
   const { rows } = await sql`select from payout_batch_endings where batch_id = ${batchId}`.execute(tx)
   if (rows.length > 0) throw problem('Conflict', 'The payments of the batch are being ended; try again in a minute')
   const unanswered = sql`
-    select partner_id, reference from payouts where batch_id = ${batchId} and outcome is null
+    select reference from payouts where batch_id = ${batchId} and outcome is null
      order by partner_id, reference limit ${endedAtOnce}`
   if ((await endSome(tx, ending, unanswered)) < endedAtOnce) return
   await sql`
@@ -67,7 +67,7 @@ export async function endMore(tx: Tx, rail: string): Promise<{ batchId: string; 
   const { batchId, messageId, keyPrefix, bankFileId, line, decidedAt: now } = ending
   const file = bankFileId === null || line === null ? {} : { file: { id: bankFileId, line } }
   const ofOnePartner = sql`
-    select partner_id, reference from payouts
+    select reference from payouts
      where batch_id = ${batchId} and outcome is null
        and partner_id = (select partner_id from payouts where batch_id = ${batchId} and outcome is null order by partner_id limit 1)
      order by reference limit ${endedAtOnce}`
@@ -79,14 +79,14 @@ export async function endMore(tx: Tx, rail: string): Promise<{ batchId: string; 
 /** @returns how many payments have ended */
 async function endSome(
   tx: Tx,
-  { source: { rail, messageId, keyPrefix, file }, outcome, reasonCode = null, now }: Ending,
-  payments: ReturnType<typeof sql>,
+  { batchId, source: { rail, messageId, keyPrefix, file }, outcome, reasonCode = null, now }: Ending,
+  references: ReturnType<typeof sql>,
 ): Promise<number> {
   const reason = reasonInWords(reasonCode)
   const { numAffectedRows } = await sql`
     with ended as (
       update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}
-       where (partner_id, reference) in (${payments})
+       where batch_id = ${batchId} and reference = any(array(${references}))
       returning reference
     )
     insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, created_at)

@@ -1,8 +1,8 @@
 import { InvalidArgumentError } from 'commander'
-import { exampleId, type IdKind, isIdOf } from '../src/ids.ts'
-import { amountMax, type Currency, currencies } from '../src/money.ts'
+import { exampleId, type IdKind, isIdOf } from '../src/kernel/ids.ts'
+import { amountMax, type Currency, currencies } from '../src/kernel/money.ts'
+import type { Day } from '../src/kernel/time.ts'
 import { isDay } from '../src/partners/settings.ts'
-import type { Day } from '../src/time.ts'
 
 export { whole } from './whole.ts'
 

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
 import * as auditLog from '../src/audit-log/audit-log.ts'
-import { inWords as moneyInWords, type WireMoney } from '../src/money.ts'
+import { inWords as moneyInWords, type WireMoney } from '../src/kernel/money.ts'
 import { findState } from '../src/partners/partners.ts'
 import { examples } from './help.ts'
 import { addPaging, type Paging, pageOf } from './paging.ts'

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Operation as Call } from '../packages/sdk/src/client.ts'
 import { operations } from '../packages/sdk/src/generated/operations.ts'
+import { withPartsInPlace } from '../src/http/shared-parts.ts'
 import {
   type Document,
   exampleOf,
@@ -8,9 +9,8 @@ import {
   type Parameter,
   resolve,
   type Schema,
-} from '../src/http/docs/openapi.ts'
-import { sdkNames } from '../src/http/docs/sdk-names.ts'
-import { withPartsInPlace } from '../src/http/shared-parts.ts'
+} from '../src/site/docs/openapi.ts'
+import { sdkNames } from '../src/site/docs/sdk-names.ts'
 
 /** An operation under its name in the SDK, with what the SDK needs to call it. */
 export type Method = { name: string; operationId: string; summary: string; call: Call }

@@ -5,7 +5,7 @@ import { openDatabase, readAllRails, reasonOf, systemClock } from '../src/main.t
 import { readBooks } from '../src/operators/books.ts'
 import type { DatabaseFacts, DatabaseFault, Finding, SettingsFacts } from '../src/operators/finding.ts'
 import { diagnose } from '../src/operators/findings.ts'
-import { faultsOfSecrets } from '../src/payouts/rails/adyen/secrets.ts'
+import { faultsOfSecrets } from '../src/payouts/channels/adyen/secrets.ts'
 import { openSealer } from '../src/sealing/installation-keys.ts'
 import { placeOf } from '../src/sealing/key-providers.ts'
 import { examples } from './help.ts'

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import type { Action } from '../src/audit-log/audit-log.ts'
 import * as invoices from '../src/fees/invoices.ts'
-import { type Currency, inWords } from '../src/money.ts'
+import { type Currency, inWords } from '../src/kernel/money.ts'
 import { invoiceOnWire, invoiceSummaryOnWire } from '../src/operators/finance-schema.ts'
 import { currency, day, month, name, whole } from './arguments.ts'
 import { examples } from './help.ts'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { IdKind } from '../src/ids.ts'
+import type { IdKind } from '../src/kernel/ids.ts'
 import { id, whole } from './arguments.ts'
 
 /** Which page of a list to show. */

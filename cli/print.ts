@@ -1,6 +1,6 @@
 import { terminal, writeLine } from './terminal.ts'
 
-export { countOf } from '../src/text.ts'
+export { countOf } from '../src/kernel/text.ts'
 
 export type Row = Record<string, string | number | boolean | null>
 

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import type { Db } from '../src/database/database.ts'
+import { type Currency, inWords } from '../src/kernel/money.ts'
 import * as members from '../src/members/members.ts'
-import { type Currency, inWords } from '../src/money.ts'
 import { findState } from '../src/partners/partners.ts'
 import { changesOf } from '../src/tiers/audit.ts'
 import {

@@ -6,11 +6,11 @@ import { operatorCommands } from '../cli/run.ts'
 import { buildApp } from '../src/app.ts'
 import { Settings } from '../src/config.ts'
 import type { Databases } from '../src/database/connect.ts'
-import { type ProblemName, problems } from '../src/errors.ts'
 import { catalogue, type EventData, type EventType, eventTypes } from '../src/events/catalogue.ts'
 import { documentText } from '../src/http/document-text.ts'
 import { exampleIssue } from '../src/http/operation.ts'
-import { exampleId } from '../src/ids.ts'
+import { type ProblemName, problems } from '../src/kernel/errors.ts'
+import { exampleId } from '../src/kernel/ids.ts'
 import { systemClock } from '../src/main.ts'
 import { fixtures, provokeHeader, rows } from '../src/sandbox/test-values.ts'
 import { Sealer } from '../src/sealing/sealer.ts'
@@ -39,7 +39,7 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
     'openapi-admin.json': operatorOpenapi,
     ...sdkFiles(JSON.parse(representation)),
     'packages/console/src/generated/admin.ts': operatorClient(JSON.parse(operatorOpenapi)),
-    'src/http/member-page/midmonth-withdraw.js': await withdrawComponent(),
+    'src/site/member-page/midmonth-withdraw.js': await withdrawComponent(),
     'docs/reference/errors.md': errorTable(),
     'docs/reference/events.md': eventList(),
     'docs/reference/settings.md': settingsTable(),
@@ -85,7 +85,7 @@ function errorTable(): string {
   })
   return `# Errors
 
-Generated from src/errors.ts by \`npm run generate\`. Do not edit. \`GET /v1/errors\` returns the same table.
+Generated from src/kernel/errors.ts by \`npm run generate\`. Do not edit. \`GET /v1/errors\` returns the same table.
 
 Every error response is a JSON object:
 

@@ -7,7 +7,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { crc32 } from 'node:zlib'
-import { packagesFolder } from '../src/http/packages/routes.ts'
+import { packagesFolder } from '../src/site/packages/routes.ts'
 
 // Builds the packages that the service serves at /sdk. `npm install` runs it.
 
@@ -61,7 +61,7 @@ async function withdrawComponent() {
   const manifest = published(manifestOf('packages/withdraw-component'))
   const file = 'midmonth-withdraw.js'
   const files = {
-    [file]: read(`src/http/member-page/${file}`),
+    [file]: read(`src/site/member-page/${file}`),
     'README.md': read('packages/withdraw-component/README.md'),
   }
   return { manifest: { ...manifest, exports: `./${file}` }, files }

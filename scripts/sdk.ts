@@ -1,6 +1,6 @@
-import { sdkNames } from '../src/http/docs/sdk-names.ts'
-import { decimalsOf } from '../src/money.ts'
+import { decimalsOf } from '../src/kernel/money.ts'
 import { defaultSettings } from '../src/partners/partners.ts'
+import { sdkNames } from '../src/site/docs/sdk-names.ts'
 
 type Schema = {
   $ref?: string
@@ -248,7 +248,7 @@ type Names = string | { json: string; file: string }
 function nameOf({ operationId }: Operation): Names {
   const names = sdkNames[operationId]
   if (names === undefined)
-    throw new Error(`${operationId} has no name in the SDK; add it to src/http/docs/sdk-names.ts`)
+    throw new Error(`${operationId} has no name in the SDK; add it to src/site/docs/sdk-names.ts`)
   return names
 }
 
@@ -549,7 +549,7 @@ function decimals(): string {
     .filter(([count]) => count !== 2)
     .map(([count, found]) => `  ${count}: '${found.map(([currency]) => currency).join(' ')}',`)
   return [
-    '// Generated from src/money.ts by `npm run generate`. Do not edit.',
+    '// Generated from src/kernel/money.ts by `npm run generate`. Do not edit.',
     '',
     '/** Currencies by the number of decimals of their minor unit, as in ISO 4217. The others have two. */',
     'export const currenciesByDecimals: Record<number, string> = {',

@@ -1,7 +1,7 @@
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { openDocs } from '../src/http/docs/site.ts'
 import { template } from '../src/members/file.ts'
+import { openDocs } from '../src/site/docs/site.ts'
 
 // A web server of files cannot redirect.
 const start =

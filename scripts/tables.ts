@@ -20,7 +20,7 @@ export async function describeTables(pool: pg.Pool): Promise<string> {
   return [
     '// Generated from the migrations by `npm run generate`. Do not edit.',
     "import type { Generated } from 'kysely'",
-    "import type { Currency } from '../money.ts'",
+    "import type { Currency } from '../kernel/money.ts'",
     '',
     'export type DB = {',
     ...tables.flatMap(([table, columns = []]) => [`  ${camel(table)}: {`, ...columns.map(lineOf), '  }']),

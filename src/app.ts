@@ -1,8 +1,5 @@
 import { eventRoutes } from './events/routes.ts'
-import { consoleFiles } from './http/console/routes.ts'
 import { sheetRoutes } from './http/console/sheet-routes.ts'
-import { createServer } from './http/create-server.ts'
-import { docsRoutes } from './http/docs/routes.ts'
 import {
   documentation,
   operatorDocument,
@@ -10,11 +7,10 @@ import {
   representationDocument,
   serveDocument,
 } from './http/documentation.ts'
-import { healthRoutes } from './http/health.ts'
-import { memberPageFiles } from './http/member-page/routes.ts'
-import { packageFiles } from './http/packages/routes.ts'
 import { serviceRoutes } from './http/routes.ts'
-import type { ApiContext, App } from './http/server.ts'
+import { createServer } from './http/server/create-server.ts'
+import { healthRoutes } from './http/server/health.ts'
+import type { ApiContext, App } from './http/server/server.ts'
 import { userRoutes } from './http/users/routes.ts'
 import { memberJobRoutes } from './member-imports/routes.ts'
 import { memberConsoleRoutes } from './members/console-routes.ts'
@@ -33,19 +29,23 @@ import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunFileRoutes } from './pay-runs/file-routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { payRunSummaryRoutes } from './pay-runs/summary-routes.ts'
+import type { FileRailSettings } from './payouts/formats/format.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
 import type { NotificationReceiver } from './payouts/notifications.ts'
 import type { Rail } from './payouts/rail.ts'
-import type { FileRailSettings } from './payouts/rails/file/format.ts'
 import { requestRoutes } from './requests/routes.ts'
 import { settlementRoutes } from './settlements/routes.ts'
+import { consoleFiles } from './site/console/routes.ts'
+import { docsRoutes } from './site/docs/routes.ts'
+import { memberPageFiles } from './site/member-page/routes.ts'
+import { packageFiles } from './site/packages/routes.ts'
 import { statementRoutes } from './statements/routes.ts'
-import type { Tasks } from './tasks.ts'
 import { tierRoutes } from './tiers/routes.ts'
 import type { Fence } from './webhooks/fence.ts'
 import { webhooksSection } from './webhooks/openapi.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 import { withdrawalRoutes } from './withdrawals/routes.ts'
+import type { Tasks } from './worker/task.ts'
 
 /**
  * Builds the API, ready to listen or to be called without a socket.
@@ -145,7 +145,7 @@ export async function buildApp(
 
 /** What the worker does, for operations of the sandbox that do it at once. */
 async function sandboxTasks({ db, now }: ApiContext, rails: Rail[] | undefined): Promise<Partial<Tasks>> {
-  const { internalTasks, payoutTasks } = await import('./registered-tasks.ts')
-  const { simulatedBank } = await import('./payouts/simulated-bank.ts')
+  const { internalTasks, payoutTasks } = await import('./tasks.ts')
+  const { simulatedBank } = await import('./payouts/channels/simulated/simulated-bank.ts')
   return { ...internalTasks, ...payoutTasks(rails ?? [simulatedBank({ db, now })]) }
 }

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { ajv } from './json-schema.ts'
-import type { Lanes } from './lanes.ts'
+import { ajv } from './kernel/json-schema.ts'
+import type { Lanes } from './kernel/lanes.ts'
 
 /** The port for a worker's health probes, unless one is set. */
 export const defaultHealthPort = 8081

@@ -12,19 +12,19 @@ import { startEmbeddedPostgres } from './database/embedded.ts'
 import { type AppRole, describeExcess } from './database/grants.ts'
 import { migrate } from './database/migrate.ts'
 import { describeNewerSchema, readSchemaState } from './database/migrations.ts'
-import { type Listening, ListenProblem, listen } from './http/listening.ts'
-import type { ApiContext, App } from './http/server.ts'
-import { currencies } from './money.ts'
+import { type Listening, ListenProblem, listen } from './http/server/listening.ts'
+import type { ApiContext, App } from './http/server/server.ts'
+import { currencies } from './kernel/money.ts'
+import type { Clock } from './kernel/time.ts'
+import type { AdyenSettings } from './payouts/channels/adyen/settings.ts'
+import { simulatedBank } from './payouts/channels/simulated/simulated-bank.ts'
+import type { FileRailSettings } from './payouts/formats/format.ts'
 import type { NotificationReceiver } from './payouts/notifications.ts'
 import type { Rail } from './payouts/rail.ts'
-import type { AdyenSettings } from './payouts/rails/adyen/settings.ts'
-import type { FileRailSettings } from './payouts/rails/file/format.ts'
-import { simulatedBank } from './payouts/simulated-bank.ts'
 import { RequestLog } from './requests/recorder.ts'
 import { ensureInstallationKey, openSealer } from './sealing/installation-keys.ts'
 import { type KeySource, keySourceOf, placeOf } from './sealing/key-providers.ts'
 import type { Sealer } from './sealing/sealer.ts'
-import type { Clock } from './time.ts'
 import { Fence } from './webhooks/fence.ts'
 import type { Worker } from './worker.ts'
 
@@ -252,7 +252,7 @@ export async function run(
             notifications: await receiversOf(configured.adyen, { db, log, now }),
           },
         )
-      : await (await import('./http/health.ts')).buildHealthApp(context, {
+      : await (await import('./http/server/health.ts')).buildHealthApp(context, {
           isWorking: () => worker?.isWorking() ?? false,
         })
     listening = roles.api
@@ -260,7 +260,7 @@ export async function run(
       : await listenForProbes(app, { host, port: healthPort, log })
     // Best effort: cleanup must not block startup.
     if (roles.api) {
-      void import('./http/uploaded-file.ts')
+      void import('./http/bodies/uploaded-file.ts')
         .then(({ removeLeftBehind }) => removeLeftBehind())
         .catch(error => log.warn({ err: error }, 'could not delete the upload files of an earlier process'))
     }
@@ -355,8 +355,8 @@ export async function readAllRails(
   const file = railsFileOf(settings)
   if (file === '') return { files: [], adyen: [] }
   // Loaded late: every command loads this module.
-  const { files, adyen } = (await import('./payouts/rails/config.ts')).readRails(file)
-  const { toAdyenSettings } = await import('./payouts/rails/adyen/settings.ts')
+  const { files, adyen } = (await import('./payouts/channels/config.ts')).readRails(file)
+  const { toAdyenSettings } = await import('./payouts/channels/adyen/settings.ts')
   return { files, adyen: adyen.map(rail => toAdyenSettings(rail, settings.MIDMONTH_MODE)) }
 }
 
@@ -366,7 +366,7 @@ export async function readAllRails(
  */
 export async function readFileRails(settings: RailSettings): Promise<FileRailSettings[]> {
   const file = railsFileOf(settings)
-  return file === '' ? [] : (await import('./payouts/rails/config.ts')).readRails(file).files
+  return file === '' ? [] : (await import('./payouts/channels/config.ts')).readRails(file).files
 }
 
 async function railsOf(
@@ -392,7 +392,7 @@ async function railsOf(
 
 async function fileRailsOf(configured: FileRailSettings[], { db, now }: { db: Db; now: Clock }): Promise<Rail[]> {
   if (configured.length === 0) return []
-  const { fileRail } = await import('./payouts/rails/file/file-rail.ts')
+  const { fileRail } = await import('./payouts/channels/files/file-rail.ts')
   return configured.map(settings => fileRail({ db, now, settings }))
 }
 
@@ -401,7 +401,7 @@ async function adyenRailsOf(
   { db, now }: { db: Db; now: Clock },
 ): Promise<Rail[]> {
   if (configured.length === 0) return []
-  const { adyenRail } = await import('./payouts/rails/adyen/adyen-rail.ts')
+  const { adyenRail } = await import('./payouts/channels/adyen/adyen-rail.ts')
   return configured.map(settings => adyenRail({ db, now, settings }))
 }
 
@@ -410,7 +410,7 @@ async function receiversOf(
   context: { db: Db; log: Logger; now: Clock },
 ): Promise<NotificationReceiver[]> {
   if (adyen.length === 0) return []
-  const { adyenNotifications } = await import('./payouts/rails/adyen/notifications.ts')
+  const { adyenNotifications } = await import('./payouts/channels/adyen/notifications.ts')
   return adyen.flatMap(settings => {
     const { notifications } = settings
     return notifications === null ? [] : [adyenNotifications({ ...context, settings, notifications })]

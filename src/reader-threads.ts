@@ -1,6 +1,6 @@
 import { on } from 'node:events'
 import { parentPort, type Transferable, Worker } from 'node:worker_threads'
-import { problem } from './errors.ts'
+import { problem } from './kernel/errors.ts'
 
 type Limits = {
   /** Tasks that are read at once; each has its own heap. */

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { startHarness } from '../test/harness.ts'
 import { sql } from './database/database.ts'
 import { createClock, raiseOffset } from './partners/clocks.ts'
-import { scheduleTask } from './tasks.ts'
 import { Fence } from './webhooks/fence.ts'
 import { Sender } from './webhooks/send.ts'
+import { scheduleTask } from './worker/task.ts'
 import { startWorker } from './worker.ts'
 
 const wait = { timeout: 30_000, interval: 50 }

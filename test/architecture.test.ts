@@ -30,7 +30,6 @@ const folderOf = (file: string) => {
 
 const books = ['ledger', 'events', 'audit-log', 'idempotency', 'metadata', 'tabular']
 const slices = [
-  'audit',
   'bank-accounts',
   'closing',
   'fees',
@@ -49,14 +48,14 @@ const slices = [
   'statements',
   'tiers',
   'users',
+  'verification',
   'webhooks',
   'withdrawals',
-  'workers',
 ]
 /** They register the routes and tasks of all slices. */
-const programs = ['src/app.ts', 'src/worker.ts', 'src/registered-tasks.ts']
+const programs = ['src/app.ts', 'src/worker.ts', 'src/tasks.ts']
 const isHttp = (file: string) =>
-  file.startsWith('src/http/') || /^src\/.+\/(([a-z-]+-)?routes|operation)\.ts$/.test(file)
+  /^src\/(http|site)\//.test(file) || /^src\/.+\/(([a-z-]+-)?routes|operation)\.ts$/.test(file)
 const isTasks = (file: string) => /^src\/.+\/tasks\.ts$/.test(file)
 
 /** The layer of a module. Imports go to the same layer or a lower one. */
@@ -66,8 +65,6 @@ function levelOf(file: string): number {
   if (file === 'src/main.ts') return 5
   if (programs.includes(file)) return 4
   if (isHttp(file) || isTasks(file)) return 3
-  // Tells the operator and the readiness probe which workers are alive; it knows no other slice.
-  if (folderOf(file) === 'workers') return 1
   if (slices.includes(folderOf(file))) return 2
   if (books.includes(folderOf(file))) return 1
   return 0
@@ -79,7 +76,7 @@ test('the checks see the whole program', () => {
   for (const { imports } of modules)
     for (const each of imports) expect(/\.(json|css)$/.test(each) || files.includes(each), each).toBe(true)
   const folders = new Set(files.filter(file => file.startsWith('src/')).map(folderOf))
-  const known = [...slices, ...books, 'database', 'http', 'sealing']
+  const known = [...slices, ...books, 'batch', 'database', 'http', 'kernel', 'sealing', 'site', 'worker']
   expect([...folders].filter(folder => !folder.endsWith('.ts') && !known.includes(folder))).toEqual([])
 })
 
@@ -142,13 +139,13 @@ test('neither files nor folders import each other in a circle, types included', 
  * registered by app.ts and worker.ts alone.
  */
 const sideDoors: Record<string, string[]> = {
-  'audit/verify': ['cli'],
-  'audit/verifications': ['operators', 'cli'],
+  'verification/verify': ['cli'],
+  'verification/verifications': ['operators', 'cli'],
   'events/catalogue': ['webhooks'],
-  'audit/journal': ['operators', 'cli'],
+  'verification/journal': ['operators', 'cli'],
   'fees/invoices': ['operators', 'sandbox', 'cli'],
   'fees/revenue': ['float', 'operators', 'sandbox', 'cli'],
-  'fees/statement': ['audit', 'operators', 'sandbox', 'cli'],
+  'fees/statement': ['verification', 'operators', 'sandbox', 'cli'],
   'operators/finance-schema': ['cli'],
   'bank-accounts/rules': ['member-imports', 'members', 'payouts', 'sandbox', 'withdrawals', 'cli'],
   'bank-accounts/schema': ['http', 'members', 'withdrawals'],
@@ -184,38 +181,38 @@ const sideDoors: Record<string, string[]> = {
   'payouts/history': ['operators'],
   'payouts/proposals': ['operators', 'cli'],
   'payouts/rail-holds': ['operators', 'cli'],
-  'payouts/rails/adyen/adyen-rail': ['src/main.ts'],
-  'payouts/rails/adyen/notifications': ['src/main.ts'],
-  'payouts/rails/adyen/secrets': ['operators', 'cli'],
-  'payouts/rails/adyen/settings': ['src/main.ts', 'operators'],
-  'payouts/rails/answers': ['sandbox'],
-  'payouts/rails/bank-files': ['sandbox'],
-  'payouts/rails/calendars/calendar': ['operators'],
-  'payouts/rails/delivery/files': ['sandbox'],
-  'payouts/rails/file/approvals': ['sandbox', 'operators', 'cli'],
-  'payouts/rails/file/attachments': ['operators', 'cli'],
-  'payouts/rails/file/balances': ['operators', 'cli'],
-  'payouts/rails/file/batches': ['sandbox', 'operators', 'cli'],
-  'payouts/rails/file/brakes': ['operators', 'cli'],
-  'payouts/rails/file/copies': ['operators', 'cli'],
-  'payouts/rails/file/early-closing': ['operators', 'cli'],
-  'payouts/rails/file/decided-payments': ['operators', 'cli'],
-  'payouts/rails/file/decisions': ['cli'],
-  'payouts/rails/file/decisions-of-two': ['operators', 'cli'],
-  'payouts/rails/file/export': ['operators', 'cli'],
-  'payouts/rails/file/file-rail': ['src/main.ts', 'sandbox'],
-  'payouts/rails/file/format': ['sandbox', 'src/app.ts', 'src/main.ts', 'operators', 'cli'],
-  'payouts/rails/file/import': ['sandbox', 'operators', 'cli'],
-  'payouts/rails/file/not-ours': ['operators', 'cli'],
-  'payouts/rails/file/outcomes': ['operators', 'cli'],
-  'payouts/rails/file/partner-batches': ['sandbox'],
-  'payouts/rails/file/rules': ['operators', 'cli'],
-  'payouts/rails/file/unsent-batches': ['operators', 'cli'],
-  'payouts/rails/config': ['src/main.ts'],
-  'payouts/rails/reasons': ['sandbox'],
+  'payouts/channels/adyen/adyen-rail': ['src/main.ts'],
+  'payouts/channels/adyen/notifications': ['src/main.ts'],
+  'payouts/channels/adyen/secrets': ['operators', 'cli'],
+  'payouts/channels/adyen/settings': ['src/main.ts', 'operators'],
+  'payouts/formats/answers': ['sandbox'],
+  'payouts/formats/bank-files': ['sandbox'],
+  'payouts/calendars/calendar': ['operators'],
+  'payouts/delivery/files': ['sandbox'],
+  'payouts/books/approvals': ['sandbox', 'operators', 'cli'],
+  'payouts/books/attachments': ['operators', 'cli'],
+  'payouts/books/balances': ['operators', 'cli'],
+  'payouts/books/batches': ['sandbox', 'operators', 'cli'],
+  'payouts/books/brakes': ['operators', 'cli'],
+  'payouts/books/copies': ['operators', 'cli'],
+  'payouts/books/early-closing': ['operators', 'cli'],
+  'payouts/books/decided-payments': ['operators', 'cli'],
+  'payouts/books/decisions': ['cli'],
+  'payouts/books/decisions-of-two': ['operators', 'cli'],
+  'payouts/channels/files/export': ['operators', 'cli'],
+  'payouts/channels/files/file-rail': ['src/main.ts', 'sandbox'],
+  'payouts/formats/format': ['sandbox', 'src/app.ts', 'src/main.ts', 'operators', 'cli'],
+  'payouts/books/import': ['sandbox', 'operators', 'cli'],
+  'payouts/books/not-ours': ['operators', 'cli'],
+  'payouts/books/outcomes': ['operators', 'cli'],
+  'payouts/books/partner-batches': ['sandbox'],
+  'payouts/books/rules': ['operators', 'cli'],
+  'payouts/books/unsent-batches': ['operators', 'cli'],
+  'payouts/channels/config': ['src/main.ts'],
+  'payouts/books/reasons': ['sandbox'],
   'payouts/reference': ['sandbox', 'operators'],
   'payouts/rules': ['sandbox'],
-  'payouts/simulated-bank': ['sandbox', 'src/app.ts', 'src/main.ts'],
+  'payouts/channels/simulated/simulated-bank': ['sandbox', 'src/app.ts', 'src/main.ts'],
   'requests/recorder': ['src/main.ts'],
   'sandbox/demo': ['cli'],
   'settlements/dues': ['payouts', 'operators', 'cli'],
@@ -246,7 +243,6 @@ const sideDoors: Record<string, string[]> = {
   'withdrawals/intents': ['sandbox', 'operators', 'cli'],
   'withdrawals/lifecycle': ['payouts'],
   'withdrawals/schema': ['sandbox'],
-  'workers/heartbeats': ['http', 'src/worker.ts', 'operators'],
 }
 
 test('a live installation does not load the sandbox', () => {
@@ -324,7 +320,7 @@ const owners: Record<string, string> = {
   simulated_bank_reports: 'payouts',
   simulated_bank_instructions: 'payouts',
   simulated_bank_faults: 'payouts',
-  ledger_verifications: 'audit',
+  ledger_verifications: 'verification',
   ledger_transfers: 'ledger',
   ledger_balances: 'ledger',
   ledger_float_totals: 'ledger',
@@ -336,7 +332,7 @@ const owners: Record<string, string> = {
   audit_log: 'audit-log',
   idempotency_keys: 'idempotency',
   request_log: 'requests',
-  worker_heartbeats: 'workers',
+  worker_heartbeats: 'worker',
   users: 'users',
   user_roles: 'users',
   user_sessions: 'users',
@@ -452,7 +448,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
     partners: 'reads the shortfall policy',
     pay_cycles: 'finds the cycle that a transfer names, with what is due for it, in one statement',
   },
-  'src/tasks.ts': { sandbox_clocks: 'queues work by real time, which a partner’s clock may be ahead of' },
+  worker: { sandbox_clocks: 'queues work by real time, which a partner’s clock may be ahead of' },
   statements: {
     ledger_balances: 'a statement is computed from the books in one statement',
     ledger_transfers: 'a statement is computed from the books in one statement',
@@ -479,7 +475,7 @@ const tableReads: Record<string, { [table: string]: string }> = {
 test('a table of another slice is read only where the list says so', () => {
   const found = new Set(
     modules
-      .filter(({ file }) => file.startsWith('src/') && folderOf(file) !== 'audit')
+      .filter(({ file }) => file.startsWith('src/') && folderOf(file) !== 'verification')
       .flatMap(({ file, code }) =>
         [...code.matchAll(/(?:\b(?:from|join)\s+([a-z]+(?:_[a-z]+)*)\b|(?:selectFrom|[jJ]oin)\(\s*'([A-Za-z]+))/g)]
           .map(match => (match[1] ?? match[2] ?? '').replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`))
@@ -512,15 +508,17 @@ test('the commands that call the API load none of the program but what has no de
     .filter(({ file }) => file.startsWith('cli/client/') || /^cli\/(contract|program)\.ts$/.test(file))
     .flatMap(({ imports }) => imports)
     .filter(each => each.startsWith('src/'))
-  const allowed = ['openapi', 'samples', 'sdk-names'].map(name => `src/http/docs/${name}.ts`)
-  expect([...new Set(found)].sort()).toEqual([
-    ...allowed,
-    'src/http/file-kinds.ts',
-    'src/http/shared-parts.ts',
-    // Read by the command that writes results beside the rows of a file.
-    'src/tabular/tabular.ts',
-    'src/text.ts',
-  ])
+  const allowed = ['openapi', 'samples', 'sdk-names'].map(name => `src/site/docs/${name}.ts`)
+  expect([...new Set(found)].sort()).toEqual(
+    [
+      ...allowed,
+      'src/http/bodies/file-kinds.ts',
+      'src/http/shared-parts.ts',
+      // Read by the command that writes results beside the rows of a file.
+      'src/tabular/tabular.ts',
+      'src/kernel/text.ts',
+    ].sort(),
+  )
 })
 
 test('only webhooks, the rails of payouts and OpenID Connect have clients for outgoing connections', () => {
@@ -529,7 +527,7 @@ test('only webhooks, the rails of payouts and OpenID Connect have clients for ou
     .flatMap(({ file, packages }) =>
       packages.filter(name => ['undici', 'ssh2', 'openid-client'].includes(name)).map(() => file),
     )
-  const allowed = /^src\/(webhooks|payouts\/rails)\/|^src\/users\/oidc\.ts$/
+  const allowed = /^src\/(webhooks|payouts\/(channels|delivery))\/|^src\/users\/oidc\.ts$/
   expect(clients.filter(file => !allowed.test(file))).toEqual([])
   expect(clients.length).toBeGreaterThan(1)
 })
@@ -541,7 +539,9 @@ test('no file has a name that says nothing', () => {
 
 test('money is never a float', () => {
   const suspicious = modules
-    .filter(({ file, code }) => file !== 'src/money.ts' && /parseFloat|toFixed\(|Math\.round\([^)]*amount/i.test(code))
+    .filter(
+      ({ file, code }) => file !== 'src/kernel/money.ts' && /parseFloat|toFixed\(|Math\.round\([^)]*amount/i.test(code),
+    )
     .map(({ file }) => file)
   expect(suspicious).toEqual([])
 })

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildConsole } from '../packages/console/build.ts'
 import { writePackages } from '../scripts/packages.ts'
-import { packagesFolder } from '../src/http/packages/routes.ts'
+import { packagesFolder } from '../src/site/packages/routes.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 

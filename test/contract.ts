@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
-import { hasVisible, visibleFormat } from '../src/text.ts'
+import { hasVisible, visibleFormat } from '../src/kernel/text.ts'
 import type { Answer } from './harness.ts'
 
 type Declared = {

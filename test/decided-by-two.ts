@@ -1,6 +1,6 @@
 import { sql, type Tx } from '../src/database/database.ts'
-import { closeException as close } from '../src/payouts/rails/file/decisions.ts'
-import { decideOutcome as say } from '../src/payouts/rails/file/outcomes.ts'
+import { closeException as close } from '../src/payouts/books/decisions.ts'
+import { decideOutcome as say } from '../src/payouts/books/outcomes.ts'
 
 // For tests of what follows from a decision: each is confirmed by a second person, which the database requires of some.
 

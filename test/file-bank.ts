@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { text as textOf } from 'node:stream/consumers'
 import type { BankAccount } from '../src/bank-accounts/rules.ts'
-import type { Currency, Money } from '../src/money.ts'
+import type { Currency, Money } from '../src/kernel/money.ts'
+import { atOnce, cutOffOf, leadTimes } from '../src/payouts/calendars/cut-off.ts'
+import { target } from '../src/payouts/calendars/target.ts'
+import type { Delivery } from '../src/payouts/delivery/delivery.ts'
 import {
   BankFileProblem,
   type BankMessage,
@@ -10,11 +13,8 @@ import {
   type PaymentState,
   type ReadBankFile,
   type WriteBatch,
-} from '../src/payouts/rails/bank-files.ts'
-import { atOnce, cutOffOf, leadTimes } from '../src/payouts/rails/calendars/cut-off.ts'
-import { target } from '../src/payouts/rails/calendars/target.ts'
-import type { Delivery } from '../src/payouts/rails/delivery/delivery.ts'
-import type { FileFormat, FileRailSettings } from '../src/payouts/rails/file/format.ts'
+} from '../src/payouts/formats/bank-files.ts'
+import type { FileFormat, FileRailSettings } from '../src/payouts/formats/format.ts'
 
 /** The account that the bank of the tests pays from. */
 export const ownIban = 'DE75512108001245126199'

@@ -1,10 +1,10 @@
 import pino from 'pino'
-import { verify } from '../src/audit/verify.ts'
 import type { Tx } from '../src/database/database.ts'
+import { fileRail } from '../src/payouts/channels/files/file-rail.ts'
 import * as exceptions from '../src/payouts/exceptions.ts'
-import { fileRail } from '../src/payouts/rails/file/file-rail.ts'
-import type { FileRailSettings } from '../src/payouts/rails/file/format.ts'
+import type { FileRailSettings } from '../src/payouts/formats/format.ts'
 import { payoutTasks } from '../src/payouts/tasks.ts'
+import { verify } from '../src/verification/verify.ts'
 import { euroRail, FileBank } from './file-bank.ts'
 import { euAccount, type Harness, startHarness } from './harness.ts'
 

@@ -53,8 +53,8 @@ test('this test covers every generated file', () => {
     'packages/sdk/src/generated/operations.ts',
     'packages/sdk/src/generated/schemas.ts',
     'src/database/tables.ts',
-    'src/http/member-page/midmonth-withdraw.js',
     'src/members/template.xlsx',
+    'src/site/member-page/midmonth-withdraw.js',
   ])
 })
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
-import { problem } from '../../src/errors.ts'
+import { problem } from '../../src/kernel/errors.ts'
 
 /** What an operation answers with; `resourceId` is what it made. */
 export type Answer = { status: number; body: unknown; headers: Record<string, string>; resourceId: string }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import Fastify, { LogController } from 'fastify'
 import pg from 'pg'
 import pino from 'pino'
-import { issue, Problem, problem } from '../../src/errors.ts'
+import { issue, Problem, problem } from '../../src/kernel/errors.ts'
 import { withIdempotency } from './idempotency.ts'
 import { completeIntent, createIntent, readBalance } from './withdrawals.ts'
 

@@ -1,12 +1,12 @@
 import type pg from 'pg'
 import { type AccountColumns, fromColumns, lastFour, toColumns } from '../../src/bank-accounts/rules.ts'
-import { Problem, problem } from '../../src/errors.ts'
-import { newId } from '../../src/ids.ts'
+import { Problem, problem } from '../../src/kernel/errors.ts'
+import { newId } from '../../src/kernel/ids.ts'
+import { type Currency, toWire } from '../../src/kernel/money.ts'
+import { addMinutes } from '../../src/kernel/time.ts'
 import { memberNotFound } from '../../src/members/rules.ts'
-import { type Currency, toWire } from '../../src/money.ts'
 import { noOpenCycle } from '../../src/pay-cycles/rules.ts'
 import { lowestAmount, type Tier } from '../../src/tiers/rules.ts'
-import { addMinutes } from '../../src/time.ts'
 import { transfersOnEntering } from '../../src/withdrawals/bookings.ts'
 import {
   decideIntent,

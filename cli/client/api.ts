@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { List } from '../../packages/sdk/src/call.ts'
 import { Client, type Settings } from '../../packages/sdk/src/client.ts'
-import { cliSampleOf } from '../../src/http/docs/samples.ts'
+import { cliSampleOf } from '../../src/site/docs/samples.ts'
 import { detailsOf, type Method, methods, type QueryParameter } from '../contract.ts'
 import { writeErrorLine, writeLine } from '../terminal.ts'
 import { type Address, addConnectionOptions, settingsOf } from './connection.ts'

@@ -7,7 +7,7 @@ import type {
   MemberJobPreview,
 } from '../../packages/sdk/src/generated/schemas.ts'
 import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
-import { asSentence } from '../../src/text.ts'
+import { asSentence } from '../../src/kernel/text.ts'
 import { ask, isInteractive } from '../ask.ts'
 import { countOf, table } from '../print.ts'
 import { Progress } from '../progress.ts'

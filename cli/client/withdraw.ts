@@ -9,7 +9,7 @@ import type {
   WithdrawalIntentId,
 } from '../../packages/sdk/src/generated/schemas.ts'
 import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
-import { asSentence } from '../../src/text.ts'
+import { asSentence } from '../../src/kernel/text.ts'
 import { ask, isInteractive } from '../ask.ts'
 import { examples } from '../help.ts'
 import { sheet } from '../print.ts'

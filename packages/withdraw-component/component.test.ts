@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { currencies, decimalsOf } from '../../src/money.ts'
+import { currencies, decimalsOf } from '../../src/kernel/money.ts'
 import { choices, decimals, format, formatForInput, parse } from './money.ts'
 import { fill, languages, type Texts, textsFor } from './texts.ts'
 
-const script = readFileSync(new URL('../../src/http/member-page/midmonth-withdraw.js', import.meta.url))
+const script = readFileSync(new URL('../../src/site/member-page/midmonth-withdraw.js', import.meta.url))
 
 test('the script is at most 12 kB of gzip and needs nothing else', () => {
   expect(gzipSync(script).length).toBeLessThanOrEqual(12_000)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { firstId, newId } from '../ids.ts'
+import { firstId, newId } from '../kernel/ids.ts'
 
 /**
  * The recorded actions, as resource and verb. Movements of money are not recorded here: events, the ledger and idempotency

@@ -1,4 +1,4 @@
-import type { Tasks } from '../tasks.ts'
+import type { Tasks } from '../worker/task.ts'
 import { forgetAddresses } from './audit-log.ts'
 
 // A chunk holds its locks for some tens of milliseconds, and nothing waits for them.

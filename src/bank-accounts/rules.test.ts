@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv'
 import { describe, expect, test } from 'vitest'
-import { hasVisible, visibleFormat } from '../text.ts'
+import { hasVisible, visibleFormat } from '../kernel/text.ts'
 import { check, fromColumns, isSame, lastFour, normalised, toColumns } from './rules.ts'
 import { AccountDetails } from './schema.ts'
 

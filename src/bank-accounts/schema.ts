@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { visibleFormat } from '../text.ts'
+import { visibleFormat } from '../kernel/text.ts'
 
 /** Single-line text: letters of any language, no line breaks or control characters, not only whitespace. */
 export const oneLine = '^(?=.*\\S)[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*$'

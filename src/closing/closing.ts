@@ -1,7 +1,7 @@
 import { sql, type Tx } from '../database/database.ts'
+import type { Currency } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { lockMembers } from '../members/locks.ts'
-import type { Currency } from '../money.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { cycleAfter } from '../pay-cycles/rules.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'

@@ -1,7 +1,7 @@
 import { outageOutcome } from '../database/errors.ts'
 import { lockByNameIfFree } from '../database/named-locks.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
-import { partnerOf, type Tasks } from '../tasks.ts'
+import { partnerOf, type Tasks } from '../worker/task.ts'
 import * as closing from './closing.ts'
 
 // Per run of the task. High, because the months of many partners end at the same midnight.

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from 'pino'
-import type { Lanes } from '../lanes.ts'
+import type { Lanes } from '../kernel/lanes.ts'
 import { copying, type WithCopying } from './copy.ts'
 import { type BatchDb, type Db, openKysely } from './database.ts'
 import { isNotReady } from './errors.ts'

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import type { Lanes } from '../lanes.ts'
+import type { Lanes } from '../kernel/lanes.ts'
 import { type Db, openKysely } from './database.ts'
 import { forKysely, lease } from './lease.ts'
 

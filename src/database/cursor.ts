@@ -1,4 +1,4 @@
-import { type Problem, problem } from '../errors.ts'
+import { type Problem, problem } from '../kernel/errors.ts'
 import { type Reader, sql } from './database.ts'
 
 /** Where a page begins in a list that is newest first: older entries come after the one with this id, newer ones before it. */

@@ -13,7 +13,7 @@ import {
   type Transaction,
   type UnknownRow,
 } from 'kysely'
-import type { Lanes } from '../lanes.ts'
+import type { Lanes } from '../kernel/lanes.ts'
 import type { DB } from './tables.ts'
 
 export { sql }

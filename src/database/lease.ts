@@ -2,7 +2,7 @@ import { Duplex } from 'node:stream'
 import type { PostgresPool } from 'kysely'
 import pg from 'pg'
 import type { Logger } from 'pino'
-import { Deadline } from '../deadline.ts'
+import { Deadline } from '../kernel/deadline.ts'
 import { Unavailable } from './errors.ts'
 import { parameterOf } from './parameters.ts'
 

@@ -1,6 +1,6 @@
 // Generated from the migrations by `npm run generate`. Do not edit.
 import type { Generated } from 'kysely'
-import type { Currency } from '../money.ts'
+import type { Currency } from '../kernel/money.ts'
 
 export type DB = {
   apiKeys: {

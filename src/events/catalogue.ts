@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox'
-import { Id } from '../ids.ts'
+import { Id } from '../kernel/ids.ts'
+import { SignedMoney, WireMoney } from '../kernel/money.ts'
 import { Metadata } from '../metadata/schema.ts'
-import { SignedMoney, WireMoney } from '../money.ts'
 
 const strict = { additionalProperties: false }
 const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })

@@ -2,8 +2,8 @@ import type { RawBuilder } from 'kysely'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
-import { problem } from '../errors.ts'
-import { firstId, newId } from '../ids.ts'
+import { problem } from '../kernel/errors.ts'
+import { firstId, newId } from '../kernel/ids.ts'
 import type { EventData, EventType } from './catalogue.ts'
 
 /**

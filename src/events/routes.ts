@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
 import type { Db } from '../database/database.ts'
-import { problem } from '../errors.ts'
 import { operation } from '../http/operation.ts'
-import type { ApiContext, App } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server/server.ts'
 import { read } from '../http/with-idempotency.ts'
-import { Id } from '../ids.ts'
+import { problem } from '../kernel/errors.ts'
+import { Id } from '../kernel/ids.ts'
 import { catalogue, EventSequence, EventType, eventTypes } from './catalogue.ts'
 import * as events from './events.ts'
 

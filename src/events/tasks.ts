@@ -1,5 +1,5 @@
 import { isLockTimeout } from '../database/errors.ts'
-import type { Tasks } from '../tasks.ts'
+import type { Tasks } from '../worker/task.ts'
 import * as events from './events.ts'
 
 // A transaction of this many updates takes some hundred milliseconds.

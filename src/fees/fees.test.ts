@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { claimingAt } from '../../test/claims.ts'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
-import { verify } from '../audit/verify.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql, type Tx } from '../database/database.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import * as dues from '../settlements/dues.ts'
 import * as settlements from '../settlements/settlements.ts'
+import { verify } from '../verification/verify.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 
 let harness: Harness

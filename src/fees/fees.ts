@@ -1,6 +1,6 @@
 import { sql, type Tx } from '../database/database.ts'
+import type { Currency } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
-import type { Currency } from '../money.ts'
 import { collectable } from './rules.ts'
 
 // Fees that members pay, from their settlement to revenue (docs/internals/ledger.md).

@@ -1,9 +1,9 @@
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
-import { newId } from '../ids.ts'
+import { problem } from '../kernel/errors.ts'
+import { newId } from '../kernel/ids.ts'
+import { type Currency, inWords } from '../kernel/money.ts'
+import { addDays, type Day, dayIn } from '../kernel/time.ts'
 import * as ledger from '../ledger/ledger.ts'
-import { type Currency, inWords } from '../money.ts'
-import { addDays, type Day, dayIn } from '../time.ts'
 import { daysOf, instantsOf, listLines } from './statement.ts'
 
 // Employers' fees: a receivable of the partner, which an invoice bills and the operator marks as paid. Its money is not part of the

@@ -1,5 +1,5 @@
 import { type Reader, sql } from '../database/database.ts'
-import type { Currency } from '../money.ts'
+import type { Currency } from '../kernel/money.ts'
 
 /** The fees of a partner in one currency, in minor units, and what of them is the operator's income. */
 export type Revenue = {

@@ -1,8 +1,8 @@
 import type { RawBuilder } from 'kysely'
 import { type Reader, sql } from '../database/database.ts'
-import { firstId } from '../ids.ts'
-import type { Currency } from '../money.ts'
-import { addDays, type Day, startOfDay } from '../time.ts'
+import { firstId } from '../kernel/ids.ts'
+import type { Currency } from '../kernel/money.ts'
+import { addDays, type Day, startOfDay } from '../kernel/time.ts'
 
 /** Fees of the withdrawals of a day and tier, in minor units: charged on that day, and given back on it. */
 export type FeeLine = {

@@ -1,11 +1,11 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
 import { inFloatOf } from '../fees/revenue.ts'
-import { newId } from '../ids.ts'
+import { problem } from '../kernel/errors.ts'
+import { newId } from '../kernel/ids.ts'
+import { amountMax, type Currency, inWords, type Money, toWire } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
-import { amountMax, type Currency, inWords, type Money, toWire } from '../money.ts'
-import { inScope, type Scope } from '../tasks.ts'
+import { inScope, type Scope } from '../worker/task.ts'
 
 /** The money that funds a partner's withdrawals in one currency, in minor units. */
 export type Float = {

@@ -4,10 +4,10 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness.ts'
 import { type Reader, sql } from '../database/database.ts'
-import { createServer } from './create-server.ts'
-import { sendCsv } from './csv.ts'
+import { sendCsv } from './bodies/csv.ts'
 import { exampleIssue } from './operation.ts'
-import type { App } from './server.ts'
+import { createServer } from './server/create-server.ts'
+import type { App } from './server/server.ts'
 import { withIdempotency as withKey } from './with-idempotency.ts'
 
 let harness: Harness

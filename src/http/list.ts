@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
 import type { Cursor } from '../database/cursor.ts'
 import type { Page } from '../database/database.ts'
-import { problem } from '../errors.ts'
-import { Id, type IdKind } from '../ids.ts'
+import { problem } from '../kernel/errors.ts'
+import { Id, type IdKind } from '../kernel/ids.ts'
 
 /** The page of a list: how many entries to skip and to return. The answer echoes both. */
 export const pageQuery = {

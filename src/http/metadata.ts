@@ -1,11 +1,11 @@
 import type { FastifyContextConfig } from 'fastify'
 import { type Static, type TObject, Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
-import type { ProblemName } from '../errors.ts'
+import type { ProblemName } from '../kernel/errors.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { Metadata } from '../metadata/schema.ts'
 import { operation } from './operation.ts'
-import type { ApiContext, App } from './server.ts'
+import type { ApiContext, App } from './server/server.ts'
 import { read, withIdempotency } from './with-idempotency.ts'
 
 const ObjectMetadata = Type.Object({ metadata: Metadata }, { title: 'ObjectMetadata', additionalProperties: false })

@@ -3,7 +3,7 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import type { Reader, Tx } from '../database/database.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
 import type { Operator } from '../partners/operator-keys.ts'
-import { actorOf } from './actor.ts'
+import { actorOf } from './admission/actor.ts'
 
 /** The operator of a request to a route that is for operators. */
 export function operatorOf({ operator }: FastifyRequest): Operator {

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isGeneratedId } from '../ids.ts'
+import { isGeneratedId } from '../kernel/ids.ts'
 import type { RequestRecord } from '../request-record.ts'
-import { requestIdOf } from './request-headers.ts'
+import { requestIdOf } from './server/request-headers.ts'
 
 // More than any route has. A hostile path has thousands.
 const segmentsMax = 12

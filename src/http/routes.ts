@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
-import { partnerProblems, problem, problems } from '../errors.ts'
+import { partnerProblems, problem, problems } from '../kernel/errors.ts'
 import { idempotencyKeyPattern, operation } from './operation.ts'
-import type { ApiContext, App } from './server.ts'
+import type { ApiContext, App } from './server/server.ts'
 import { read } from './with-idempotency.ts'
 
 const tag = 'Service'

@@ -1,8 +1,8 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
-import { createServer } from './create-server.ts'
-import type { App } from './server.ts'
+import { createServer } from './server/create-server.ts'
+import type { App } from './server/server.ts'
 
 // test/contract.ts requires the header on every error of the whole suite; here are the cases in which it decides.
 

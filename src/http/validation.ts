@@ -1,13 +1,13 @@
 import type { ErrorObject } from 'ajv'
 import type { FastifySchema } from 'fastify'
 import { Type } from 'typebox'
-import { type Issue, issue, type ProblemName, problemOf } from '../errors.ts'
-import { ajv } from '../json-schema.ts'
-import { visibleFormat } from '../text.ts'
-import { mediaTypes } from './file-kinds.ts'
-import { LargeJson } from './large-json.ts'
-import { type Fault, faultsMax, textFault } from './strict-json.ts'
-import { UploadedFile } from './uploaded-file.ts'
+import { type Issue, issue, type ProblemName, problemOf } from '../kernel/errors.ts'
+import { ajv } from '../kernel/json-schema.ts'
+import { visibleFormat } from '../kernel/text.ts'
+import { mediaTypes } from './bodies/file-kinds.ts'
+import { LargeJson } from './bodies/large-json.ts'
+import { type Fault, faultsMax, textFault } from './bodies/strict-json.ts'
+import { UploadedFile } from './bodies/uploaded-file.ts'
 
 // The most issues in one answer: more help no developer, and a hostile body could cause a hundred thousand.
 const issuesMax = faultsMax - 1

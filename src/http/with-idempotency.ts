@@ -4,7 +4,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import stringify from 'safe-stable-stringify'
 import * as auditLog from '../audit-log/audit-log.ts'
 import type { BatchDb, Db, Reader, Tx } from '../database/database.ts'
-import { Problem } from '../errors.ts'
 import {
   type BatchClaim,
   type Claim,
@@ -17,7 +16,8 @@ import {
   type Answer as Stored,
   stillRunning,
 } from '../idempotency/idempotency.ts'
-import { actorOf } from './actor.ts'
+import { Problem } from '../kernel/errors.ts'
+import { actorOf } from './admission/actor.ts'
 
 /**
  * The answer of an operation. `body` is sent as JSON, unless the headers set another `content-type`; it is then sent as text.

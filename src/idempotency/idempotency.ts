@@ -3,9 +3,9 @@ import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isLockTimeout } from '../database/errors.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { onOnePartner } from '../database/one-partner.ts'
-import { Problem, problem } from '../errors.ts'
+import { Problem, problem } from '../kernel/errors.ts'
 import type { Sealer } from '../sealing/sealer.ts'
-import { inScope, type Scope } from '../tasks.ts'
+import { inScope, type Scope } from '../worker/task.ts'
 
 /** A request with an idempotency key, and the fingerprint that identifies it. `partnerId` may also be the id of an operator. */
 export type Claim = {

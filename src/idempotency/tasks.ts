@@ -1,4 +1,4 @@
-import type { Tasks } from '../tasks.ts'
+import type { Tasks } from '../worker/task.ts'
 import { forgetExpired } from './idempotency.ts'
 
 // A chunk holds its locks for a few milliseconds, so that no request waits.

@@ -2,8 +2,8 @@ import type { RawBuilder } from 'kysely'
 import { cachedSql } from '../database/cached-sql.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
-import { firstId, newId } from '../ids.ts'
-import type { Currency } from '../money.ts'
+import { firstId, newId } from '../kernel/ids.ts'
+import type { Currency } from '../kernel/money.ts'
 
 /**
  * The accounts of the books (docs/internals/ledger.md). `earned_pay` is one per pay cycle and member; `member_available`,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { sql, type Tx } from '../database/database.ts'
-import { Problem } from '../errors.ts'
 import * as events from '../events/events.ts'
+import { Problem } from '../kernel/errors.ts'
 import {
   type Decision,
   decideAll,

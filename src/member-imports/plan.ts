@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { issuesMax, Problem } from '../errors.ts'
+import { issuesMax, Problem } from '../kernel/errors.ts'
 import { decideAll, type MemberCommand, type PartnerRules } from '../members/changes.ts'
 import { type Column, columnSpecs } from '../members/fields.ts'
 import { profileColumns } from '../members/rows.ts'

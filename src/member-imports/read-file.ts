@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
+import type { Currency } from '../kernel/money.ts'
+import type { Day } from '../kernel/time.ts'
 import type { Column } from '../members/fields.ts'
-import type { Currency } from '../money.ts'
 import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import type { TableKind } from '../tabular/tabular.ts'
-import type { Day } from '../time.ts'
 
 /** What is wrong with a row of a file; the header is row 1. */
 export type Fault = { row: number; messages: string[] }

@@ -1,5 +1,5 @@
-import { issuesMax } from '../errors.ts'
-import { newId } from '../ids.ts'
+import { issuesMax } from '../kernel/errors.ts'
+import { newId } from '../kernel/ids.ts'
 import { byColumn, type Column } from '../members/fields.ts'
 import { cellsOf } from '../members/rows.ts'
 import { normaliseNew, type ProfileFacts } from '../members/rules.ts'

@@ -1,9 +1,9 @@
 import { Ajv } from 'ajv'
 import formats from 'ajv-formats'
+import { hasVisible, visibleFormat } from '../kernel/text.ts'
 import { byColumn, type Column, columnSpecs, columns } from '../members/fields.ts'
 import type { NewMember } from '../members/schema.ts'
 import { type Cell, readHeader as readNames } from '../tabular/tabular.ts'
-import { hasVisible, visibleFormat } from '../text.ts'
 
 // `phone` is required, since a list without it would remove every phone number.
 const required: Column[] = [

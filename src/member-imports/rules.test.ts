@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { issue, Problem, problem } from '../errors.ts'
+import { issue, Problem, problem } from '../kernel/errors.ts'
 import {
   actionOf,
   countSteps,

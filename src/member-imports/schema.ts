@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { pageFields, pageQuery, totalField } from '../http/list.ts'
-import { Id } from '../ids.ts'
+import { Id } from '../kernel/ids.ts'
 import { MemberUpdate, NewMember } from '../members/schema.ts'
 
 const strict = { additionalProperties: false }

@@ -1,5 +1,5 @@
 import { isUniqueViolation, outageOutcome } from '../database/errors.ts'
-import { partnerOf, scheduleTask, type Tasks } from '../tasks.ts'
+import { partnerOf, scheduleTask, type Tasks } from '../worker/task.ts'
 import * as memberImports from './member-imports.ts'
 
 // A large job is applied in turns, so that it neither starves other tasks nor delays a shutdown.

@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { BankAccountEU, BankAccountUK, oneLine } from '../bank-accounts/schema.ts'
-import { visibleFormat } from '../text.ts'
+import { visibleFormat } from '../kernel/text.ts'
 
 /**
  * The pattern is the one that existing clients validate responses with: an e-mail that it rejects would make whole pages of the

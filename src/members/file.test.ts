@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
 import { euAccount, goodAccount, type Harness, startHarness } from '../../test/harness.ts'
 import { sql } from '../database/database.ts'
-import { newId } from '../ids.ts'
+import { newId } from '../kernel/ids.ts'
 import { columns } from './fields.ts'
 
 let harness: Harness

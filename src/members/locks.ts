@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import type { Currency } from '../money.ts'
+import type { Currency } from '../kernel/money.ts'
 
 /** `instructedAt`: when the partner gave the instruction behind the latest change. */
 export type LockedMember = {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { badAccount, euAccount, goodAccount, type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
-import { newId } from '../ids.ts'
+import { newId } from '../kernel/ids.ts'
 
 let harness: Harness
 /** A partner whose members stay invited until they are activated; the harness's own activates at once. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Problem } from '../errors.ts'
+import { Problem } from '../kernel/errors.ts'
 import {
   decideActivation,
   decideInvitation,

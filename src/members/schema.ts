@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { afterQuery, pageFields, pageQuery, totalField } from '../http/list.ts'
-import { Id } from '../ids.ts'
+import { Id } from '../kernel/ids.ts'
 import { Metadata, metadataQuery } from '../metadata/schema.ts'
 import { Email, schemasOf, WorkerId } from './fields.ts'
 

@@ -4,7 +4,7 @@ import { type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { onOnePartner } from '../database/one-partner.ts'
-import { problem } from '../errors.ts'
+import { problem } from '../kernel/errors.ts'
 import type { Metadata } from './schema.ts'
 
 /** The objects that have metadata. A withdrawal has that of its intent. */

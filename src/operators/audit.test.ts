@@ -5,12 +5,12 @@ import { type ConsoleUser, signIn } from '../../test/console.ts'
 import { confirm } from '../../test/decided-by-two.ts'
 import { euroRail, ownIban } from '../../test/file-bank.ts'
 import { type Answer, type Call, type Harness, startHarness } from '../../test/harness.ts'
-import { auditTasks } from '../audit/tasks.ts'
 import { type Action, list } from '../audit-log/audit-log.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import * as float from '../float/float.ts'
-import { fileRail } from '../payouts/rails/file/file-rail.ts'
+import { fileRail } from '../payouts/channels/files/file-rail.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
+import { auditTasks } from '../verification/tasks.ts'
 
 /** The recorded action of each writing operation for operators, and of a download, or why there is none. */
 const recorded: Record<string, Action | { because: string }> = {

@@ -7,11 +7,11 @@ import type { Answer, Harness } from '../../test/harness.ts'
 import { midmonthHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
-import { closeDue, join } from '../payouts/rails/file/batches.ts'
-import { closeEarly } from '../payouts/rails/file/early-closing.ts'
-import { fileRail } from '../payouts/rails/file/file-rail.ts'
+import { instantAt } from '../kernel/time.ts'
+import { closeDue, join } from '../payouts/books/batches.ts'
+import { closeEarly } from '../payouts/books/early-closing.ts'
+import { fileRail } from '../payouts/channels/files/file-rail.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
-import { instantAt } from '../time.ts'
 
 // Of payments of more than 100.00 two people approve the batch.
 const limits = { paymentMax: 10_000n, batchMax: 100_000n, dayMax: 1_000_000n }

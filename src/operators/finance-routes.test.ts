@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
-import { verify } from '../audit/verify.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { closeIfOver } from '../closing/closing.ts'
+import { verify } from '../verification/verify.ts'
 
 let harness: Harness
 let operator: Awaited<ReturnType<Harness['addOperator']>>

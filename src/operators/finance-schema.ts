@@ -2,10 +2,10 @@ import { type Static, Type } from 'typebox'
 import * as invoices from '../fees/invoices.ts'
 import type { Revenue } from '../fees/revenue.ts'
 import type { FeeLine, FeeStatement, FeeSums } from '../fees/statement.ts'
-import { Id } from '../ids.ts'
-import { type Currency, CurrencyCode, inDecimals, SignedMoney, toWire } from '../money.ts'
+import { Id } from '../kernel/ids.ts'
+import { type Currency, CurrencyCode, inDecimals, SignedMoney, toWire } from '../kernel/money.ts'
+import { Instant } from '../kernel/time.ts'
 import { csvLines } from '../tabular/tabular.ts'
-import { Instant } from '../time.ts'
 
 const strict = { additionalProperties: false }
 export const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })

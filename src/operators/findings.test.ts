@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { euroRail, FileBank } from '../../test/file-bank.ts'
-import { target } from '../payouts/rails/calendars/target.ts'
-import { uk } from '../payouts/rails/calendars/uk.ts'
-import type { Batch } from '../payouts/rails/file/batches.ts'
+import type { Batch } from '../payouts/books/batches.ts'
+import { target } from '../payouts/calendars/target.ts'
+import { uk } from '../payouts/calendars/uk.ts'
 import type { DatabaseFacts, SettingsFacts } from './finding.ts'
 import { diagnose } from './findings.ts'
 

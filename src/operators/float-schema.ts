@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
 import type * as float from '../float/float.ts'
-import { Id } from '../ids.ts'
-import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../money.ts'
+import { Id } from '../kernel/ids.ts'
+import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
+import { Instant } from '../kernel/time.ts'
+import type { AccountDay } from '../payouts/books/balances.ts'
 import * as exceptions from '../payouts/exceptions.ts'
-import type { AccountDay } from '../payouts/rails/file/balances.ts'
 import * as dues from '../settlements/dues.ts'
-import { Instant } from '../time.ts'
 
 const strict = { additionalProperties: false }
 const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })

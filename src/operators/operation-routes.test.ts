@@ -4,10 +4,10 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Browser, signIn } from '../../test/console.ts'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
 import { midmonthHere } from '../../test/program/program.ts'
-import { auditTasks } from '../audit/tasks.ts'
 import { record } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import { lockByNameIfFree } from '../database/named-locks.ts'
+import { auditTasks } from '../verification/tasks.ts'
 
 let harness: Harness
 let operator: Awaited<ReturnType<Harness['addOperator']>>

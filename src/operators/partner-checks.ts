@@ -1,5 +1,5 @@
-import { inWords } from '../money.ts'
-import { countOf } from '../text.ts'
+import { inWords } from '../kernel/money.ts'
+import { countOf } from '../kernel/text.ts'
 import {
   type Check,
   edit,

@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
-import { Id } from '../ids.ts'
+import { Id } from '../kernel/ids.ts'
+import { visibleFormat } from '../kernel/text.ts'
+import { Instant } from '../kernel/time.ts'
 import { scopes } from '../partners/api-keys.ts'
 import { Settings, SomeSettings } from '../partners/settings.ts'
-import { visibleFormat } from '../text.ts'
-import { Instant } from '../time.ts'
 import { Float } from './float-schema.ts'
 
 const strict = { additionalProperties: false }

@@ -7,9 +7,9 @@ import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
 import { midmonthHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
+import { approve as approveBatch } from '../payouts/books/approvals.ts'
+import { fileRail } from '../payouts/channels/files/file-rail.ts'
 import * as railHolds from '../payouts/rail-holds.ts'
-import { approve as approveBatch } from '../payouts/rails/file/approvals.ts'
-import { fileRail } from '../payouts/rails/file/file-rail.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
 
 // No batch is approved automatically, and the files are carried by hand.

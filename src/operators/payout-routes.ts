@@ -1,4 +1,4 @@
-import type { ApiContext, App } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server/server.ts'
 import { bankFileRoutes } from './bank-file-routes.ts'
 import { batchRoutes } from './batch-routes.ts'
 import { exceptionRoutes } from './exception-routes.ts'

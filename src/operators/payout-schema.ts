@@ -1,13 +1,13 @@
 import { type Static, Type } from 'typebox'
-import { Id } from '../ids.ts'
-import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../money.ts'
+import { Id } from '../kernel/ids.ts'
+import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
+import { Instant } from '../kernel/time.ts'
+import * as batches from '../payouts/books/batches.ts'
+import { outcomesByHand } from '../payouts/books/outcomes.ts'
 import type * as exceptions from '../payouts/exceptions.ts'
 import { answerSources, type PaymentHistory } from '../payouts/history.ts'
 import type { OpenProposal, Proposal } from '../payouts/proposals.ts'
-import * as batches from '../payouts/rails/file/batches.ts'
-import { outcomesByHand } from '../payouts/rails/file/outcomes.ts'
 import { referencePattern } from '../payouts/reference.ts'
-import { Instant } from '../time.ts'
 import { line } from './partner-schema.ts'
 
 const strict = { additionalProperties: false }

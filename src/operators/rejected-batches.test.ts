@@ -4,13 +4,13 @@ import { accountReport, type Entry, type Status, statusReport, wholeBatch } from
 import { closeException } from '../../test/decided-by-two.ts'
 import { euroRail, ownIban } from '../../test/file-bank.ts'
 import { type Harness, startHarness } from '../../test/harness.ts'
-import { verify } from '../audit/verify.ts'
-import * as approvals from '../payouts/rails/file/approvals.ts'
-import { hasSignOfCopy } from '../payouts/rails/file/batches.ts'
-import { fileRail } from '../payouts/rails/file/file-rail.ts'
-import { sepaFormat } from '../payouts/rails/sepa/format.ts'
+import * as approvals from '../payouts/books/approvals.ts'
+import { hasSignOfCopy } from '../payouts/books/batches.ts'
+import { fileRail } from '../payouts/channels/files/file-rail.ts'
+import { sepaFormat } from '../payouts/formats/sepa/format.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
-import type { TaskContext } from '../tasks.ts'
+import { verify } from '../verification/verify.ts'
+import type { TaskContext } from '../worker/task.ts'
 
 // A bank that gets the file of a batch twice pays the first copy and rejects the second. Everything goes through the operators' API.
 

@@ -1,10 +1,10 @@
-import type { Verification } from '../audit/verifications.ts'
-import { inWords } from '../money.ts'
-import type { Batch } from '../payouts/rails/file/batches.ts'
-import { brakeInWords } from '../payouts/rails/file/brakes.ts'
-import { progressInWords } from '../payouts/rails/file/import.ts'
-import { countOf } from '../text.ts'
-import { addDays, dayIn } from '../time.ts'
+import { inWords } from '../kernel/money.ts'
+import { countOf } from '../kernel/text.ts'
+import { addDays, dayIn } from '../kernel/time.ts'
+import type { Batch } from '../payouts/books/batches.ts'
+import { brakeInWords } from '../payouts/books/brakes.ts'
+import { progressInWords } from '../payouts/books/import.ts'
+import type { Verification } from '../verification/verifications.ts'
 import { type Check, type Facts, type Found, hint, missing, railsOf, type SettingsFacts, warning } from './finding.ts'
 
 const limits = {

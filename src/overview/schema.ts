@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
-import { Id } from '../ids.ts'
-import { type Currency, CurrencyCode, SignedMoney, sumToWire, WireMoney } from '../money.ts'
-import { Instant } from '../time.ts'
+import { Id } from '../kernel/ids.ts'
+import { type Currency, CurrencyCode, SignedMoney, sumToWire, WireMoney } from '../kernel/money.ts'
+import { Instant } from '../kernel/time.ts'
 import type { Overview, Point } from './overview.ts'
 import type { Totals } from './totals.ts'
 

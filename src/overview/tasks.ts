@@ -1,4 +1,4 @@
-import type { Tasks } from '../tasks.ts'
+import type { Tasks } from '../worker/task.ts'
 import { addUpAll } from './totals.ts'
 
 export const overviewTasks = {

@@ -1,8 +1,8 @@
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isReadOnly } from '../database/errors.ts'
 import * as events from '../events/events.ts'
-import type { Currency } from '../money.ts'
-import type { Day } from '../time.ts'
+import type { Currency } from '../kernel/money.ts'
+import type { Day } from '../kernel/time.ts'
 
 const limits = {
   // Some tens of milliseconds of a request. The worker does the rest within a minute.

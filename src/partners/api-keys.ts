@@ -1,8 +1,8 @@
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isReadOnly } from '../database/errors.ts'
-import { problem } from '../errors.ts'
-import { newId } from '../ids.ts'
-import { generateSecret, hasChecksum, hashOf, secretPattern } from '../secrets.ts'
+import { problem } from '../kernel/errors.ts'
+import { newId } from '../kernel/ids.ts'
+import { generateSecret, hasChecksum, hashOf, secretPattern } from '../kernel/secrets.ts'
 import type { Mode, Partner } from './partners.ts'
 
 /** The permissions of an API key. Without the scope of an operation, a request is answered `Forbidden`. */

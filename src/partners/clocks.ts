@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import type { Scope } from '../tasks.ts'
+import type { Scope } from '../worker/task.ts'
 
 // On a sandbox each partner has a clock: real time plus an offset that only grows, until a reset. In a live installation the
 // table of clocks is empty.

@@ -1,5 +1,5 @@
 import type { Reader, Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
+import { problem } from '../kernel/errors.ts'
 
 /** Of a partner, on the hosted page of its members. */
 export type Logo = { mediaType: MediaType; bytes: Buffer }

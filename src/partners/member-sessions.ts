@@ -1,6 +1,6 @@
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
-import { newId } from '../ids.ts'
-import { generateSecret, hasChecksum, hashOf, secretPattern } from '../secrets.ts'
+import { newId } from '../kernel/ids.ts'
+import { generateSecret, hasChecksum, hashOf, secretPattern } from '../kernel/secrets.ts'
 import type { Mode, Partner } from './partners.ts'
 
 export const sessionLimits = {

@@ -1,7 +1,7 @@
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { isReadOnly } from '../database/errors.ts'
-import { newId } from '../ids.ts'
-import { generateSecret, hasChecksum, hashOf, secretPattern } from '../secrets.ts'
+import { newId } from '../kernel/ids.ts'
+import { generateSecret, hasChecksum, hashOf, secretPattern } from '../kernel/secrets.ts'
 
 /**
  * Who calls an operation for operators. `person` is what a decision about payments is recorded under. Only users approve.

@@ -3,9 +3,9 @@ import { type Cursor, unknownCursor } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import type { DB } from '../database/tables.ts'
-import { type Problem, problem } from '../errors.ts'
-import { newId } from '../ids.ts'
-import type { Day } from '../time.ts'
+import { type Problem, problem } from '../kernel/errors.ts'
+import { newId } from '../kernel/ids.ts'
+import type { Day } from '../kernel/time.ts'
 
 /** A server, its database and its API keys all belong to one mode. */
 export type Mode = 'sandbox' | 'live'

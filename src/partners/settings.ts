@@ -1,6 +1,6 @@
 import { isSupportedCountry } from 'libphonenumber-js'
 import { type Static, Type } from 'typebox'
-import { beginsWithDay } from '../time.ts'
+import { beginsWithDay } from '../kernel/time.ts'
 import { cycleSchedules, shortfallPolicies } from './partners.ts'
 
 // What operators may set, by command and by request.

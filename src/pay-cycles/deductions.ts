@@ -1,6 +1,6 @@
 import { type Cursor, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql } from '../database/database.ts'
-import type { Currency } from '../money.ts'
+import type { Currency } from '../kernel/money.ts'
 import type { PayCycle } from './pay-cycles.ts'
 
 /**

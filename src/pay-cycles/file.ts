@@ -1,4 +1,4 @@
-import { inDecimals } from '../money.ts'
+import { inDecimals } from '../kernel/money.ts'
 import { csvLines } from '../tabular/tabular.ts'
 import type { DeductionWithWorker } from './deductions.ts'
 

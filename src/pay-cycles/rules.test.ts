@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { addDays, dayIn, daysBetween, startOfDay } from '../time.ts'
+import { addDays, dayIn, daysBetween, startOfDay } from '../kernel/time.ts'
 import { cycleAfter, cycleOf, type Schedule } from './rules.ts'
 
 describe('the cycle of a day', () => {

@@ -1,6 +1,6 @@
-import { type Problem, problem } from '../errors.ts'
+import { type Problem, problem } from '../kernel/errors.ts'
+import { addDays, type Day, daysBetween } from '../kernel/time.ts'
 import type { CycleSchedule } from '../partners/partners.ts'
-import { addDays, type Day, daysBetween } from '../time.ts'
 
 /** The schedule of a partner's pay cycles. */
 export type Schedule = {

@@ -1,5 +1,5 @@
-import { isIdOf } from '../ids.ts'
-import type { Currency } from '../money.ts'
+import { isIdOf } from '../kernel/ids.ts'
+import type { Currency } from '../kernel/money.ts'
 import { type AmountCells, type Cell, readAmount, readHeader } from '../tabular/tabular.ts'
 
 const references = ['member_id', 'worker_id', 'email'] as const

@@ -1,6 +1,6 @@
-import { firstIssues, type Issue, issue, Problem } from '../errors.ts'
+import { firstIssues, type Issue, issue, Problem } from '../kernel/errors.ts'
+import { amountMax, type Currency } from '../kernel/money.ts'
 import type { Transfer } from '../ledger/ledger.ts'
-import { amountMax, type Currency } from '../money.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 
 /** Lines of one pay run. The largest partners pay this many members at once; more take several pay runs. */

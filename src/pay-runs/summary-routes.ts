@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
-import type { ApiContext, App } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server/server.ts'
 import { hiddenOperation } from '../http/users/hidden-operation.ts'
-import { Id } from '../ids.ts'
-import { toWire } from '../money.ts'
+import { Id } from '../kernel/ids.ts'
+import { toWire } from '../kernel/money.ts'
 import { listAuthors } from '../users/users.ts'
 import * as payRuns from './pay-runs.ts'
 

@@ -1,5 +1,5 @@
 import { outageOutcome } from '../database/errors.ts'
-import type { Tasks } from '../tasks.ts'
+import type { Tasks } from '../worker/task.ts'
 import * as payRuns from './pay-runs.ts'
 
 // Per run of the task; the rest follows in the next run.

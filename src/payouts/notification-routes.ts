@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { problem } from '../errors.ts'
-import { readBody } from '../http/bodies.ts'
-import type { App } from '../http/server.ts'
+import { readBody } from '../http/bodies/bodies.ts'
+import type { App } from '../http/server/server.ts'
+import { problem } from '../kernel/errors.ts'
 import type { NotificationReceiver } from './notifications.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import type { Money } from '../money.ts'
+import type { Money } from '../kernel/money.ts'
 import { hasReference } from './by-reference.ts'
 import { newReference } from './reference.ts'
 

@@ -1,9 +1,9 @@
 import type { BankAccount } from '../bank-accounts/rules.ts'
+import type { Currency, Money } from '../kernel/money.ts'
 import type { Restriction } from '../members/restrictions.ts'
-import type { Currency, Money } from '../money.ts'
-import type { TaskContext } from '../tasks.ts'
 import type { PayoutSpeed } from '../tiers/rules.ts'
 import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
+import type { TaskContext } from '../worker/task.ts'
 
 /**
  * A way for money to reach members: a bank, a payment scheme, a file exchange. Every rail passes the same conformance

@@ -2,8 +2,8 @@ import { pipeline } from 'node:stream/promises'
 import type { Logger } from 'pino'
 import type { WithCopying } from '../database/copy.ts'
 import { sql } from '../database/database.ts'
-import { Deadline } from '../deadline.ts'
-import { newId } from '../ids.ts'
+import { Deadline } from '../kernel/deadline.ts'
+import { newId } from '../kernel/ids.ts'
 import type { RecordRequest, RequestRecord } from '../request-record.ts'
 
 const limits = {

@@ -1,8 +1,8 @@
 import { type Cursor, isBeyondId, newestFirst, readingOrder, requireKnown } from '../database/cursor.ts'
 import { type Db, type Reader, sql } from '../database/database.ts'
 import type { DB } from '../database/tables.ts'
-import { problem } from '../errors.ts'
-import { firstId } from '../ids.ts'
+import { problem } from '../kernel/errors.ts'
+import { firstId } from '../kernel/ids.ts'
 
 /** As long as an idempotency key is valid. */
 const keptMs = 7 * 86_400_000

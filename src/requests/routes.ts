@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox'
 import { cursorOf, cutPage, pageOf } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
-import type { ApiContext, App } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server/server.ts'
 import { read } from '../http/with-idempotency.ts'
-import { Id } from '../ids.ts'
-import { GivenDayOrInstant, parseInstant } from '../time.ts'
+import { Id } from '../kernel/ids.ts'
+import { GivenDayOrInstant, parseInstant } from '../kernel/time.ts'
 import * as requests from './requests.ts'
 import { LoggedRequest, LoggedRequests, RequestErrors, RequestQuery } from './schema.ts'
 

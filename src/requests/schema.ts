@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
-import { partnerProblems, problems } from '../errors.ts'
 import { cursorQuery, pageFields, pageQuery } from '../http/list.ts'
-import { CallerId, Id } from '../ids.ts'
-import { GivenDayOrInstant, Instant } from '../time.ts'
+import { partnerProblems, problems } from '../kernel/errors.ts'
+import { CallerId, Id } from '../kernel/ids.ts'
+import { GivenDayOrInstant, Instant } from '../kernel/time.ts'
 
 const strict = { additionalProperties: false }
 

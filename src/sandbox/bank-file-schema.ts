@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox'
-import { Id } from '../ids.ts'
-import { WireMoney } from '../money.ts'
-import { type AnswerFormat, answerFormats } from '../payouts/rails/answers.ts'
-import { batchLevels } from '../payouts/rails/bank-files.ts'
-import { batchStatuses } from '../payouts/rails/file/batches.ts'
+import { Id } from '../kernel/ids.ts'
+import { WireMoney } from '../kernel/money.ts'
+import { Instant } from '../kernel/time.ts'
+import { batchStatuses } from '../payouts/books/batches.ts'
+import { type AnswerFormat, answerFormats } from '../payouts/formats/answers.ts'
+import { batchLevels } from '../payouts/formats/bank-files.ts'
 import { referencePattern } from '../payouts/reference.ts'
-import { Instant } from '../time.ts'
 
 const strict = { additionalProperties: false }
 

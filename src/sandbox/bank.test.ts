@@ -2,7 +2,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, locatedId, startHarness } from '../../test/harness.ts'
 import { sql } from '../database/database.ts'
-import type { Fault } from '../payouts/simulated-bank.ts'
+import type { Fault } from '../payouts/channels/simulated/simulated-bank.ts'
 
 type Line = { msg: string; call?: string; err?: { message: string } }
 

@@ -1,8 +1,8 @@
 import type { Db, Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
-import type { Currency } from '../money.ts'
-import { restrictionOf } from '../payouts/rails/reasons.ts'
-import { type InstructedOutcome, instruct } from '../payouts/simulated-bank.ts'
+import { problem } from '../kernel/errors.ts'
+import type { Currency } from '../kernel/money.ts'
+import { restrictionOf } from '../payouts/books/reasons.ts'
+import { type InstructedOutcome, instruct } from '../payouts/channels/simulated/simulated-bank.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 
 // ISO 20022, external codes of return reasons: those that credit transfers to people come back with.

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { Deadline } from '../deadline.ts'
+import { Deadline } from '../kernel/deadline.ts'
 import { advance, type MoveContext } from './moves.ts'
 
 /** Moves clocks for requests that wait, beyond the end of the request if need be. */

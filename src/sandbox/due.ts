@@ -1,10 +1,10 @@
 import { type Reader, sql } from '../database/database.ts'
+import { addDays, dayIn, daysBetween, startOfDay } from '../kernel/time.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
-import { feedDelayMs } from '../payouts/simulated-bank.ts'
-import type { TaskName } from '../tasks.ts'
-import { addDays, dayIn, daysBetween, startOfDay } from '../time.ts'
+import { feedDelayMs } from '../payouts/channels/simulated/simulated-bank.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
+import type { TaskName } from '../worker/task.ts'
 
 /** What can fall due as a partner's clock moves, and the tasks that act on it. */
 export const dueKinds = {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
 import * as idempotency from '../idempotency/idempotency.ts'
+import { problem } from '../kernel/errors.ts'
 import * as members from '../members/members.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'

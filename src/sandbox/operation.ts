@@ -1,8 +1,8 @@
 import type { TSchema } from 'typebox'
-import type { ProblemName } from '../errors.ts'
 import { operation } from '../http/operation.ts'
-import type { ApiContext } from '../http/server.ts'
-import type { Tasks } from '../tasks.ts'
+import type { ApiContext } from '../http/server/server.ts'
+import type { ProblemName } from '../kernel/errors.ts'
+import type { Tasks } from '../worker/task.ts'
 
 /** The dependencies of the sandbox's routes, with the worker's tasks, which some of them run at once. */
 export type SandboxContext = ApiContext & { tasks: Partial<Tasks> }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql, type Tx } from '../database/database.ts'
 import { brokenConstraint, isDeadlock, isLockTimeout } from '../database/errors.ts'
-import { problem } from '../errors.ts'
+import { problem } from '../kernel/errors.ts'
 import { resetOffset } from '../partners/clocks.ts'
 import * as partners from '../partners/partners.ts'
 import * as webhooks from '../webhooks/webhooks.ts'

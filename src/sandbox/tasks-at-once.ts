@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { Deadline } from '../deadline.ts'
+import { Deadline } from '../kernel/deadline.ts'
 import { scopesOf } from '../partners/clocks.ts'
-import type { Scope, TaskName } from '../tasks.ts'
+import type { Scope, TaskName } from '../worker/task.ts'
 import type { MoveContext } from './moves.ts'
 
 const limits = {

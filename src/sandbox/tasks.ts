@@ -1,4 +1,4 @@
-import type { Tasks } from '../tasks.ts'
+import type { Tasks } from '../worker/task.ts'
 import * as moves from './moves.ts'
 
 // A long move is made in turns, so that it neither starves other tasks nor delays a shutdown.

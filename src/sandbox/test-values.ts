@@ -1,4 +1,4 @@
-import type { ProblemName } from '../errors.ts'
+import type { ProblemName } from '../kernel/errors.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
 import { type JobTransition, jobTransitions } from './job-transitions.ts'
 

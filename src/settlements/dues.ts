@@ -1,9 +1,9 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
 import * as fees from '../fees/fees.ts'
-import { newId } from '../ids.ts'
+import { problem } from '../kernel/errors.ts'
+import { newId } from '../kernel/ids.ts'
+import { type Currency, inWords, type Money } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
-import { type Currency, inWords, type Money } from '../money.ts'
 
 // Where the bank reports what arrives on the float's account, the money of a settlement is a receivable until then: money that
 // is still with the employer must not fund withdrawals.

@@ -1,6 +1,6 @@
-import { issuesMax } from '../errors.ts'
-import { isIdOf } from '../ids.ts'
-import { type Currency, decimalsOf } from '../money.ts'
+import { issuesMax } from '../kernel/errors.ts'
+import { isIdOf } from '../kernel/ids.ts'
+import { type Currency, decimalsOf } from '../kernel/money.ts'
 import { type Cell, FileFault, type Row, readAmount, readHeader } from '../tabular/tabular.ts'
 import type { Fault, Taken } from './rules.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Currency } from '../money.ts'
+import type { Currency } from '../kernel/money.ts'
 import { type Deduction, type Line, lineCheck, settle, type Taken, transfersOf } from './rules.ts'
 
 const deduction = (memberId: string, amount: bigint, currency: Currency = 'GBP'): Deduction => ({

@@ -1,5 +1,5 @@
+import { amountMax, type Currency, type Money } from '../kernel/money.ts'
 import type { Transfer } from '../ledger/ledger.ts'
-import { amountMax, type Currency, type Money } from '../money.ts'
 import type { ShortfallPolicy } from '../partners/partners.ts'
 
 /** The amount that payroll reports to have taken from a member. `at` is the index in the body, or the row of the file. */

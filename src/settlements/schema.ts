@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { pageFields, totalField } from '../http/list.ts'
-import { exampleId, Id } from '../ids.ts'
-import { SignedMoney } from '../money.ts'
+import { exampleId, Id } from '../kernel/ids.ts'
+import { SignedMoney } from '../kernel/money.ts'
 import { referenceOf } from './dues.ts'
 import { linesMax } from './file.ts'
 

@@ -2,10 +2,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
 import { extent } from '../../test/long.ts'
-import { verify } from '../audit/verify.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql } from '../database/database.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
+import { verify } from '../verification/verify.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -1,12 +1,12 @@
 import { Type } from 'typebox'
 import { cursorOf, cursorQuery, pageFields, pageOf, pageQuery } from '../http/list.ts'
 import { operation } from '../http/operation.ts'
-import type { ApiContext, App } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server/server.ts'
 import { read } from '../http/with-idempotency.ts'
-import { Id } from '../ids.ts'
+import { Id } from '../kernel/ids.ts'
+import { type Currency, CurrencyCode, SignedMoney, toWire } from '../kernel/money.ts'
+import { GivenInstant, Instant, parseInstant } from '../kernel/time.ts'
 import * as members from '../members/members.ts'
-import { type Currency, CurrencyCode, SignedMoney, toWire } from '../money.ts'
-import { GivenInstant, Instant, parseInstant } from '../time.ts'
 import { type MemberBalance, readStatement, type StatementLine } from './statement.ts'
 
 const strict = { additionalProperties: false }

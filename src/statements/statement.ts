@@ -1,6 +1,6 @@
 import { type Cursor, newestFirst, readingOrder, unknownCursor } from '../database/cursor.ts'
 import { type Page, type Reader, sql } from '../database/database.ts'
-import type { Currency } from '../money.ts'
+import type { Currency } from '../kernel/money.ts'
 
 /** What a member can withdraw, and what a correction took beyond that; in minor units. */
 export type MemberBalance = { available: bigint; owed: bigint }

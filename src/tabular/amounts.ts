@@ -1,4 +1,4 @@
-import { amountMax, type Currency, decimalsOf, fromDecimals } from '../money.ts'
+import { amountMax, type Currency, decimalsOf, fromDecimals } from '../kernel/money.ts'
 
 /** The texts of a row's amount, by the columns that the file has. Where a file has both columns, they must agree. */
 export type AmountCells = { decimal?: { column: string; text: string }; minor?: string }

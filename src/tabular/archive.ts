@@ -1,7 +1,7 @@
 import { read } from 'node:fs'
 import { promisify } from 'node:util'
 import type { Entry } from 'yauzl'
-import { Zip, type ZipFault } from '../zip.ts'
+import { Zip, type ZipFault } from '../kernel/zip.ts'
 import { FileFault } from './fault.ts'
 import { limits } from './limits.ts'
 

@@ -1,6 +1,6 @@
 import { operation } from '../http/operation.ts'
 import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
-import type { ApiContext, App } from '../http/server.ts'
+import type { ApiContext, App } from '../http/server/server.ts'
 import { read } from '../http/with-idempotency.ts'
 import { termsToWire } from './rules.ts'
 import { Tiers, TiersWithTerms } from './schema.ts'

@@ -1,4 +1,4 @@
-import { type Currency, shareRoundedDown, toWire } from '../money.ts'
+import { type Currency, shareRoundedDown, toWire } from '../kernel/money.ts'
 
 /** The payer of the withdrawal fee: deducted from the member's pay, or charged to the employer. */
 type FeePayer = 'member' | 'employer'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { CurrencyCode, WireMoney } from '../money.ts'
+import { CurrencyCode, WireMoney } from '../kernel/money.ts'
 import { payoutSpeeds } from './rules.ts'
 
 const strict = { additionalProperties: false }

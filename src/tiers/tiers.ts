@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
-import type { Currency } from '../money.ts'
+import { problem } from '../kernel/errors.ts'
+import type { Currency } from '../kernel/money.ts'
 import { type Tier, type TierTerms, termsFault } from './rules.ts'
 
 /** Lists the names of a partner's tiers, in alphabetical order. */

@@ -1,7 +1,7 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
-import { type Problem, problem } from '../errors.ts'
+import { type Problem, problem } from '../kernel/errors.ts'
 import { endPowers, requireStillAllowed } from './rights.ts'
 import type { Role } from './roles.ts'
 import { endSessions } from './sessions.ts'

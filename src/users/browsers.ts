@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { hashOf } from '../secrets.ts'
+import { hashOf } from '../kernel/secrets.ts'
 
 // A person has a handful of browsers.
 const browsersMax = 20

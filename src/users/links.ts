@@ -1,6 +1,6 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { generateSecret, hasChecksum, hashOf } from '../secrets.ts'
+import { generateSecret, hasChecksum, hashOf } from '../kernel/secrets.ts'
 
 /** What a one-time link is for. */
 export type LinkPurpose = 'sign_in' | 'password' | 'set_up'

@@ -1,6 +1,6 @@
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { problem } from '../errors.ts'
+import { problem } from '../kernel/errors.ts'
 import type { User } from './users.ts'
 
 // Source: OWASP "Password Storage Cheat Sheet", Argon2id: m=19456 (19 MiB), t=2, p=1.

@@ -1,6 +1,6 @@
 import type * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
+import { problem } from '../kernel/errors.ts'
 import { endSessions } from './sessions.ts'
 import { findUser, rolesWith } from './users.ts'
 

@@ -1,8 +1,8 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { isReadOnly } from '../database/errors.ts'
-import { newId } from '../ids.ts'
+import { newId } from '../kernel/ids.ts'
+import { generateSecret, hasChecksum, hashOf, secretPattern } from '../kernel/secrets.ts'
 import type { Mode } from '../partners/partners.ts'
-import { generateSecret, hasChecksum, hashOf, secretPattern } from '../secrets.ts'
 import type { User } from './users.ts'
 
 export const sessionLimits = {

@@ -1,6 +1,6 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
+import { problem } from '../kernel/errors.ts'
 import type { Mode } from '../partners/partners.ts'
 import type { Sealer } from '../sealing/sealer.ts'
 import { isBrowserOf, rememberBrowser } from './browsers.ts'

@@ -1,5 +1,5 @@
 import type { Db } from '../database/database.ts'
-import type { Tasks } from '../tasks.ts'
+import type { Tasks } from '../worker/task.ts'
 import { forgetBrowsers } from './browsers.ts'
 import { forgetInvitations } from './invitations.ts'
 import { forgetLinks } from './links.ts'

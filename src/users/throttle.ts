@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Db, type Reader, sql } from '../database/database.ts'
-import { problem } from '../errors.ts'
+import { problem } from '../kernel/errors.ts'
 
 /**
  * How failures delay the next attempt: not at first, then by a second that doubles with each, up to a maximum. A failure counts

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
+import { problem } from '../kernel/errors.ts'
+import { hashOf } from '../kernel/secrets.ts'
 import type { Sealer } from '../sealing/sealer.ts'
-import { hashOf } from '../secrets.ts'
 import type { User } from './users.ts'
 
 const periodMs = 30_000

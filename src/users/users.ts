@@ -1,6 +1,6 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { newId } from '../ids.ts'
+import { newId } from '../kernel/ids.ts'
 import type { Role } from './roles.ts'
 
 /** A person who signs in to the console. */

@@ -1,9 +1,9 @@
 import { type Cursor, unknownCursor } from '../database/cursor.ts'
 import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
 import type { EventType } from '../events/catalogue.ts'
 import * as events from '../events/events.ts'
-import { firstId, newId } from '../ids.ts'
+import { problem } from '../kernel/errors.ts'
+import { firstId, newId } from '../kernel/ids.ts'
 import { fanOut, takes } from './fan-out.ts'
 import { lock } from './webhooks.ts'
 

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { catalogue, EventSequence, type EventType, eventTypes } from '../events/catalogue.ts'
-import { Id } from '../ids.ts'
-import { Instant } from '../time.ts'
+import { Id } from '../kernel/ids.ts'
+import { Instant } from '../kernel/time.ts'
 
 const parameters = [
   {

@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox'
 import { EventType, eventTypes } from '../events/catalogue.ts'
 import { pageFields, totalField } from '../http/list.ts'
-import { Id } from '../ids.ts'
+import { Id } from '../kernel/ids.ts'
+import { GivenInstant, Instant } from '../kernel/time.ts'
 import { Metadata } from '../metadata/schema.ts'
-import { GivenInstant, Instant } from '../time.ts'
 import { limits as deliveryLimits, deliveryStates } from './deliveries.ts'
 import { attemptErrors } from './send.ts'
 

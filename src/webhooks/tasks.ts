@@ -1,4 +1,4 @@
-import type { Tasks } from '../tasks.ts'
+import type { Tasks } from '../worker/task.ts'
 import { forget } from './deliveries.ts'
 
 // A chunk of some hundred milliseconds.

@@ -5,7 +5,7 @@ import { deliveryOf, type Receiver, startReceiver, verify } from '../../test/rec
 import { sql } from '../database/database.ts'
 import { catalogue, type EventType, eventTypes } from '../events/catalogue.ts'
 import * as events from '../events/events.ts'
-import { ajv } from '../json-schema.ts'
+import { ajv } from '../kernel/json-schema.ts'
 import { claim, record } from './attempts.ts'
 import { forget } from './deliveries.ts'
 import type { Delivery } from './delivery.ts'

@@ -1,8 +1,8 @@
 import { type Cursor, isBeyondId, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../errors.ts'
 import * as events from '../events/events.ts'
-import { newId } from '../ids.ts'
+import { problem } from '../kernel/errors.ts'
+import { newId } from '../kernel/ids.ts'
 import { hasMetadata, type Metadata, metadataOf } from '../metadata/metadata.ts'
 import type { Sealer } from '../sealing/sealer.ts'
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
-import { verify } from '../audit/verify.ts'
 import { sql } from '../database/database.ts'
+import { verify } from '../verification/verify.ts'
 
 let harness: Harness
 let second: Awaited<ReturnType<Harness['startSecond']>>

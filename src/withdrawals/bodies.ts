@@ -1,5 +1,5 @@
 import { lastFour } from '../bank-accounts/rules.ts'
-import { type Currency, toWire } from '../money.ts'
+import { type Currency, toWire } from '../kernel/money.ts'
 import { lowestAmount } from '../tiers/rules.ts'
 import type { Balance } from './balance.ts'
 import { expectedAt } from './lifecycle.ts'

@@ -1,5 +1,5 @@
+import type { Currency } from '../kernel/money.ts'
 import type { Transfer } from '../ledger/ledger.ts'
-import type { Currency } from '../money.ts'
 import type { WithdrawalStatus } from './lifecycle.ts'
 
 type Booked = {

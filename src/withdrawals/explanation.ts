@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Reader } from '../database/database.ts'
-import { inWords } from '../money.ts'
+import { inWords } from '../kernel/money.ts'
 import { type FeeSteps, feeSteps, lowestAmount, type Tier } from '../tiers/rules.ts'
 import * as tiers from '../tiers/tiers.ts'
 import * as intents from './intents.ts'

@@ -1,6 +1,6 @@
 import { type Reader, sql } from '../database/database.ts'
-import { Problem } from '../errors.ts'
-import type { Currency } from '../money.ts'
+import { Problem } from '../kernel/errors.ts'
+import type { Currency } from '../kernel/money.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
 import { type Banks, readFacts } from './facts.ts'
 import { type UnfinishedStatus, unfinishedStatuses, type WithdrawalStatus } from './lifecycle.ts'

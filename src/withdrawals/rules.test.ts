@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { badAccount, bronze, euAccount, gold, goodAccount } from '../../test/harness.ts'
-import { Problem } from '../errors.ts'
+import { Problem } from '../kernel/errors.ts'
 import type { Tier } from '../tiers/rules.ts'
 import {
   decideCompletions,

@@ -1,10 +1,10 @@
 import { type BankAccount, check, isSame } from '../bank-accounts/rules.ts'
-import { type Problem, problem } from '../errors.ts'
+import { type Problem, problem } from '../kernel/errors.ts'
+import { type Currency, inWords, type Money, toWire } from '../kernel/money.ts'
+import { countOf } from '../kernel/text.ts'
 import type { Restrictions } from '../members/restrictions.ts'
 import { memberNotFound } from '../members/rules.ts'
-import { type Currency, inWords, type Money, toWire } from '../money.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
-import { countOf } from '../text.ts'
 import { feeOf, lowestAmount, memberFeeOf, type Tier } from '../tiers/rules.ts'
 import type { IntentStatus } from './lifecycle.ts'
 

@@ -1,5 +1,5 @@
 import type { Tx } from '../database/database.ts'
-import { scheduleTask } from '../tasks.ts'
+import { scheduleTask } from '../worker/task.ts'
 
 /** Withdrawals with the same hold; when the first and the last of them are due. */
 type Due = { holdSeconds: number; first: Date; last: Date }

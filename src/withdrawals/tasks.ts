@@ -1,4 +1,4 @@
-import type { Tasks } from '../tasks.ts'
+import type { Tasks } from '../worker/task.ts'
 import * as intents from './intents.ts'
 
 // Few enough for a short transaction; the task repeats until none are left.

@@ -11,7 +11,7 @@ const documents = path.resolve(process.argv[2] ?? fileURLToPath(new URL('../../.
 const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-adyen-counts-'))
 const counts = path.join(folder, 'counts.txt')
 try {
-  const { status } = spawnSync('npx', ['vitest', 'run', '--no-file-parallelism', 'src/payouts/rails/adyen'], {
+  const { status } = spawnSync('npx', ['vitest', 'run', '--no-file-parallelism', 'src/payouts/channels/adyen'], {
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
     env: { ...process.env, ADYEN_DOCUMENTS: documents, ADYEN_COUNTS: counts },
     stdio: 'inherit',

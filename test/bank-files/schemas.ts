@@ -3,8 +3,8 @@ import { createReadStream, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { validateXML } from 'xmllint-wasm'
-import type { Answer } from '../../src/payouts/rails/answers.ts'
-import { batchLevels } from '../../src/payouts/rails/bank-files.ts'
+import type { Answer } from '../../src/payouts/formats/answers.ts'
+import { batchLevels } from '../../src/payouts/formats/bank-files.ts'
 import {
   answersOf,
   batchOf,
@@ -12,10 +12,10 @@ import {
   someUkOrder,
   textOf,
   ukBatchOf,
-} from '../../src/payouts/rails/sepa/files.fixture.ts'
-import { readBankFile } from '../../src/payouts/rails/sepa/read-bank-file.ts'
-import { writeNotification, writeStatusReport } from '../../src/payouts/rails/sepa/write-answers.ts'
-import { writeSepaCreditTransfer, writeUkCreditTransfer } from '../../src/payouts/rails/sepa/write-credit-transfer.ts'
+} from '../../src/payouts/formats/sepa/files.fixture.ts'
+import { readBankFile } from '../../src/payouts/formats/sepa/read-bank-file.ts'
+import { writeNotification, writeStatusReport } from '../../src/payouts/formats/sepa/write-answers.ts'
+import { writeSepaCreditTransfer, writeUkCreditTransfer } from '../../src/payouts/formats/sepa/write-credit-transfer.ts'
 
 // Validates every kind of file that is written against the ISO 20022 schemas, and reads two files of a real bank. The schemas
 // and files are not part of this repository: the first argument is their folder.

@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { auditTasks } from '../../src/audit/tasks.ts'
 import { sql } from '../../src/database/database.ts'
+import { auditTasks } from '../../src/verification/tasks.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
 import { type ConsolePages, phone, startConsole, withdraw } from './console-pages.ts'
 

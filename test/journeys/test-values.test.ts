@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sql } from '../../src/database/database.ts'
-import { type ProblemName, partnerProblems, problems } from '../../src/errors.ts'
 import { exampleIssue } from '../../src/http/operation.ts'
+import { type ProblemName, partnerProblems, problems } from '../../src/kernel/errors.ts'
 import { provocable, rows as testValues } from '../../src/sandbox/test-values.ts'
 import { type Harness, startHarness } from '../harness.ts'
 
@@ -143,7 +143,7 @@ test('what the header provokes has the message that the cause has', async () => 
   }
   for (const [name, body] of Object.entries(causes))
     expect(body, name).toEqual({ issues: [exampleIssue(name as ProblemName)] })
-  // These three take time, an outage and a bug (src/http/body-timeouts.test.ts, deadline.test.ts, should-retry.test.ts).
+  // These three take time, an outage and a bug (src/http/bodies/body-timeouts.test.ts, deadline.test.ts, should-retry.test.ts).
   const others = ['RequestTimeout', 'ServiceUnavailable', 'InternalServerError']
   expect(provocable.filter(name => !(name in causes))).toEqual(others)
 })

@@ -1,12 +1,12 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { verify } from '../../src/audit/verify.ts'
 import { closingTasks } from '../../src/closing/tasks.ts'
 import { sql } from '../../src/database/database.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'
-import { simulatedBank } from '../../src/payouts/simulated-bank.ts'
+import { simulatedBank } from '../../src/payouts/channels/simulated/simulated-bank.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
-import type { Tasks } from '../../src/tasks.ts'
+import { verify } from '../../src/verification/verify.ts'
+import type { Tasks } from '../../src/worker/task.ts'
 import { goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
 
 let harness: Harness

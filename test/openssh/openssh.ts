@@ -2,8 +2,8 @@ import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import path from 'node:path'
-import { SftpDelivery } from '../../src/payouts/rails/delivery/sftp.ts'
-import { newKeyPair } from '../../src/payouts/rails/delivery/sftp-server.fixture.ts'
+import { SftpDelivery } from '../../src/payouts/delivery/sftp.ts'
+import { newKeyPair } from '../../src/payouts/delivery/sftp-server.fixture.ts'
 import { freePort } from '../free-port.ts'
 
 // Bank files against a real OpenSSH server: `npm run openssh`. The tests of `npm test` run against a server in process.

@@ -1,12 +1,12 @@
 import pino from 'pino'
 import { afterEach, expect, test, vi } from 'vitest'
-import { verify } from '../../src/audit/verify.ts'
 import { connect } from '../../src/database/connect.ts'
 import { type Db, sql } from '../../src/database/database.ts'
 import * as float from '../../src/float/float.ts'
 import { readAllRails, readDemoRail } from '../../src/main.ts'
 import { listPartners } from '../../src/partners/partners.ts'
 import { seedDemo } from '../../src/sandbox/demo.ts'
+import { verify } from '../../src/verification/verify.ts'
 import { extent } from '../long.ts'
 import { newDatabase, serve, tidyUp } from './program.ts'
 

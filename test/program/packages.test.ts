@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { writePackages } from '../../scripts/packages.ts'
-import { packagesFolder } from '../../src/http/packages/routes.ts'
+import { packagesFolder } from '../../src/site/packages/routes.ts'
 import { newDatabase, type Served, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000 })

@@ -10,11 +10,11 @@ import { expect, test } from 'vitest'
 import { connect } from '../../src/database/connect.ts'
 import { startEmbeddedPostgres } from '../../src/database/embedded.ts'
 import { migrate } from '../../src/database/migrate.ts'
-import { simulatedBank } from '../../src/payouts/simulated-bank.ts'
+import { simulatedBank } from '../../src/payouts/channels/simulated/simulated-bank.ts'
 import { Sealer } from '../../src/sealing/sealer.ts'
-import { scheduleTask } from '../../src/tasks.ts'
 import { Fence } from '../../src/webhooks/fence.ts'
 import { Sender } from '../../src/webhooks/send.ts'
+import { scheduleTask } from '../../src/worker/task.ts'
 import { startWorker } from '../../src/worker.ts'
 
 const wait = { timeout: 45_000, interval: 50 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { currencies, decimalsOf, inDecimals } from '../../../src/money.ts'
+import { currencies, decimalsOf, inDecimals } from '../../../src/kernel/money.ts'
 import { type Currency, eur, format, gbp, id, money, toDecimal } from '../src/index.ts'
 
 const amounts = fc.integer({ min: -Number.MAX_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Document, operationsOf } from '../../../scripts/sdk.ts'
-import { sdkNames } from '../../../src/http/docs/sdk-names.ts'
+import { sdkNames } from '../../../src/site/docs/sdk-names.ts'
 import { type Harness, startHarness } from '../../../test/harness.ts'
 import { ApiError, type Call, Midmonth } from '../src/index.ts'
 

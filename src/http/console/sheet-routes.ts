@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
 import { readSheet } from '../../tabular/reading.ts'
 import { type Cell, FileFault, type Row } from '../../tabular/tabular.ts'
-import { disconnectSignal } from '../body-timeouts.ts'
-import type { App } from '../server.ts'
-import { acceptUploads } from '../upload.ts'
-import type { UploadedFile } from '../uploaded-file.ts'
+import { disconnectSignal } from '../bodies/body-timeouts.ts'
+import { acceptUploads } from '../bodies/upload.ts'
+import type { UploadedFile } from '../bodies/uploaded-file.ts'
+import type { App } from '../server/server.ts'
 import { hiddenOperation } from '../users/hidden-operation.ts'
 
 const limits = {

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { listAuthors } from '../../users/users.ts'
-import type { ApiContext, App } from '../server.ts'
+import type { ApiContext, App } from '../server/server.ts'
 import { hiddenOperation } from './hidden-operation.ts'
 
 const actions = ['pay_cycle.settle', 'withdrawal.cancel', 'pay_run.revert'] as const

@@ -1,10 +1,10 @@
 import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { problem } from '../../errors.ts'
+import { problem } from '../../kernel/errors.ts'
 import { browserLifeMs } from '../../users/browsers.ts'
 import type { NewSession, Origin } from '../../users/sign-in.ts'
-import { browserCookie, isSecure, readCookie, sessionCookie, setCookie } from '../cookies.ts'
-import { networkOf } from '../rate-limit.ts'
+import { browserCookie, isSecure, readCookie, sessionCookie, setCookie } from '../admission/cookies.ts'
+import { networkOf } from '../server/rate-limit.ts'
 
 /** Where a request of the console comes from. */
 export function originOf(request: FastifyRequest, publicUrl: string | undefined): Origin {

@@ -2,9 +2,9 @@ import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import * as auditLog from '../../audit-log/audit-log.ts'
 import { findLogo, type Logo, logoBytesMax, removeLogo, saveLogo } from '../../partners/logos.ts'
-import { actorOf } from '../actor.ts'
-import type { ApiContext, App } from '../server.ts'
-import { requireRole } from '../user-admission.ts'
+import { actorOf } from '../admission/actor.ts'
+import { requireRole } from '../admission/user-admission.ts'
+import type { ApiContext, App } from '../server/server.ts'
 import { hiddenOperation } from './hidden-operation.ts'
 
 // Up to twice the limit is refused by its size, with a sentence that names it.

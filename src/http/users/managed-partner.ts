@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Db } from '../../database/database.ts'
-import { problem } from '../../errors.ts'
-import { requireRole } from '../user-admission.ts'
+import { problem } from '../../kernel/errors.ts'
+import { requireRole } from '../admission/user-admission.ts'
 import { userOf } from './hidden-operation.ts'
 
 /**

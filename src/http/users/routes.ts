@@ -1,4 +1,4 @@
-import type { ApiContext, App } from '../server.ts'
+import type { ApiContext, App } from '../server/server.ts'
 import { accountRoutes } from './account-routes.ts'
 import { authorRoutes } from './author-routes.ts'
 import { invitationRoutes } from './invitation-routes.ts'

@@ -1,4 +1,4 @@
-// Generated from src/money.ts by `npm run generate`. Do not edit.
+// Generated from src/kernel/money.ts by `npm run generate`. Do not edit.
 
 /** Currencies by the number of decimals of their minor unit, as in ISO 4217. The others have two. */
 export const currenciesByDecimals: Record<number, string> = {

@@ -1,0 +1,261 @@
+import { isLockTimeout, isUniqueViolation, outageOutcome, Unavailable } from '../database/errors.ts'
+import { Deadline } from '../kernel/deadline.ts'
+import { Problem, problem } from '../kernel/errors.ts'
+import type { Lanes } from '../kernel/lanes.ts'
+
+/** The outcome of a command whose rows are locked by another transaction. It is retried in its partner's own lane. */
+export const busy = Symbol('busy')
+
+/** The outcome of one command of a batch. A refusal is a value, so it does not roll back its neighbours. */
+export type Outcome<Result> = Result | Problem | typeof busy
+
+/**
+ * Decides the commands of a batch, in order, and writes them together.
+ * @param waits whether to wait for locks; if not, the outcome of a command that would have to wait is `busy`
+ * @returns one outcome per command, in order
+ * @throws if the batch was rolled back
+ */
+export type RunBatch<Command, Result> = (commands: Command[], context: { waits: boolean }) => Promise<Outcome<Result>[]>
+
+const limits = {
+  // Beyond this, longer statements cost more than the saved round trips.
+  batchMax: 128,
+  // Per lane: while PostgreSQL works on one batch, the next one is decided.
+  inFlightMax: 2,
+  // Over all lanes. Every batch holds a connection; see batchLimits in database/connect.ts.
+  inFlightOfAllMax: 8,
+  // A fifth of a second of work on two cores. Beyond this a command is refused at once, while its client can still retry.
+  waitingMax: 1_024,
+  // Commands of one partner that wait for locks, so that one partner cannot fill the queue.
+  waitingOfOneMax: 128,
+  // Commands that wait for a lock at the same time, each with a connection: at the end of a month many pay cycles close.
+  lockWaitsMax: 5,
+  // The lock time-out of an ordinary operation, and as long again in the queue.
+  waitMsMax: 4_000,
+  // A batch that takes longer hangs, and its connection is destroyed. Shorter than the deadline of a request, so that its
+  // commands are answered with a definite outcome.
+  runMsMax: 4_000,
+}
+
+type Entry<Command, Result> = {
+  partnerId: string
+  command: Command
+  since: number
+  isSecondTry: boolean
+  /** Sent to the database, which may execute it even if its answer is lost. */
+  isRunning: boolean
+  /** Its deadline has passed and it was answered; it must not run. */
+  isGivenUp: boolean
+  resolve(result: Result): void
+  reject(reason: unknown): void
+}
+
+type Lane<Command, Result> = { waiting: Entry<Command, Result>[]; inFlight: number }
+
+/**
+ * Coalesces concurrent commands into batches: the commands that are waiting when a batch returns are the next batch. There
+ * is no timer, and a command that comes alone is a batch of one on the same code path.
+ *
+ * A lane has two batches in flight and never waits for a lock. A command that would have to wait moves to a queue of its
+ * partner, so that it delays no other partner. There the commands that need not wait still run together, and only the
+ * oldest of the others waits for its lock, alone.
+ *
+ * A batch that fails is bisected until the failing command is alone, so it never fails its neighbours.
+ */
+export class Batches<Command, Result> {
+  readonly #run: RunBatch<Command, Result>
+  readonly #lanesAre: Lanes
+  readonly #lanes = new Map<string, Lane<Command, Result>>()
+  readonly #held = new Map<string, Entry<Command, Result>[]>()
+  readonly #batches = new Semaphore(limits.inFlightOfAllMax)
+  readonly #lockWaits = new Semaphore(limits.lockWaitsMax)
+  #count = 0
+
+  constructor(run: RunBatch<Command, Result>, { lanes = 'shared' }: { lanes?: Lanes } = {}) {
+    this.#run = run
+    this.#lanesAre = lanes
+  }
+
+  /**
+   * @returns the command's result, once it is durable
+   * @throws the command's refusal; Problem `ServiceUnavailable` if too many commands are waiting; Unavailable if the deadline
+   * of the request passes first; otherwise the error of the database
+   */
+  async submit(partnerId: string, command: Command): Promise<Result> {
+    if (this.#count >= limits.waitingMax) throw tooBusy()
+    this.#count += 1
+    let timer: NodeJS.Timeout | undefined
+    try {
+      return await new Promise<Result>((resolve, reject) => {
+        const entry: Entry<Command, Result> = {
+          partnerId,
+          command,
+          since: performance.now(),
+          isSecondTry: false,
+          isRunning: false,
+          isGivenUp: false,
+          resolve,
+          reject,
+        }
+        const deadline = Deadline.current
+        timer = deadline && setTimeout(() => giveUp(entry), deadline.leftMs)
+        this.#enqueue(entry)
+      })
+    } finally {
+      clearTimeout(timer)
+      this.#count -= 1
+    }
+  }
+
+  #enqueue(entry: Entry<Command, Result>): void {
+    const name = this.#lanesAre === 'shared' ? 'all partners' : entry.partnerId
+    const lane = this.#lanes.get(name) ?? { waiting: [], inFlight: 0 }
+    this.#lanes.set(name, lane)
+    lane.waiting.push(entry)
+    if (lane.inFlight === limits.inFlightMax) return
+    lane.inFlight += 1
+    // In the next turn of the event loop, so that the other commands of this turn are in the same batch.
+    setImmediate(() => void this.#drain(name, lane))
+  }
+
+  async #drain(name: string, lane: Lane<Command, Result>): Promise<void> {
+    while (lane.waiting.length > 0) {
+      const held = await this.#batches.run(() => this.#attempt(take(lane.waiting), { waits: false }))
+      for (const entry of held) this.#hold(entry)
+    }
+    lane.inFlight -= 1
+    if (lane.inFlight === 0) this.#lanes.delete(name)
+  }
+
+  #hold(entry: Entry<Command, Result>): void {
+    const { partnerId } = entry
+    const lane = this.#held.get(partnerId)
+    if (lane === undefined) {
+      const newLane = [entry]
+      this.#held.set(partnerId, newLane)
+      void this.#drainHeld(partnerId, newLane)
+    } else if (lane.length < limits.waitingOfOneMax) {
+      lane.push(entry)
+    } else {
+      entry.reject(tooBusy())
+    }
+  }
+
+  async #drainHeld(partnerId: string, lane: Entry<Command, Result>[]): Promise<void> {
+    while (lane.length > 0) {
+      const [oldest, ...others] = await this.#attempt(take(lane), { waits: false })
+      lane.unshift(...others)
+      if (oldest !== undefined)
+        await this.#lockWaits.run(() => this.#attempt(oldest.isGivenUp ? [] : [oldest], { waits: true }))
+    }
+    this.#held.delete(partnerId)
+  }
+
+  /**
+   * Runs a batch and answers its commands, except those that would have to wait for a lock. Never throws.
+   * @returns those commands, in order
+   */
+  async #attempt(batch: Entry<Command, Result>[], context: { waits: boolean }): Promise<Entry<Command, Result>[]> {
+    if (batch.length === 0) return []
+    for (const entry of batch) entry.isRunning = true
+    try {
+      const commands = batch.map(({ command }) => command)
+      // The batch has its own deadline, not that of the request that happened to come first.
+      const deadline = new Deadline({ ms: limits.runMsMax, isSheddable: false })
+      const outcomes = await deadline.run(() => this.#run(commands, context))
+      return batch.filter((entry, index) => !conclude(entry, outcomes[index]))
+    } catch (error) {
+      return await this.#attemptAfter(error, batch, context)
+    }
+  }
+
+  async #attemptAfter(
+    error: unknown,
+    batch: Entry<Command, Result>[],
+    context: { waits: boolean },
+  ): Promise<Entry<Command, Result>[]> {
+    const [first] = batch
+    if (concernsAll(error)) {
+      for (const entry of batch) entry.reject(error)
+      return []
+    }
+    if (batch.length > 1) {
+      const half = Math.ceil(batch.length / 2)
+      const held = await this.#attempt(batch.slice(0, half), context)
+      return [...held, ...(await this.#attempt(batch.slice(half), context))]
+    }
+    if (isLockTimeout(error) && !context.waits) {
+      for (const entry of batch) entry.isRunning = false
+      return batch
+    }
+    if (first !== undefined && isUniqueViolation(error) && !first.isSecondTry) {
+      // Another process was faster with the same idempotency key or intent. Its result is visible now.
+      first.isSecondTry = true
+      return await this.#attempt(batch, context)
+    }
+    first?.reject(error)
+    return []
+  }
+}
+
+// Refuses the commands that have waited too long.
+function take<Command, Result>(lane: Entry<Command, Result>[]): Entry<Command, Result>[] {
+  const oldest = performance.now() - limits.waitMsMax
+  const taken = lane.splice(0, limits.batchMax)
+  for (const entry of taken) if (entry.since < oldest) entry.reject(tooBusy())
+  return taken.filter(entry => entry.since >= oldest && !entry.isGivenUp)
+}
+
+function giveUp<Command, Result>(entry: Entry<Command, Result>): void {
+  entry.isGivenUp = true
+  entry.reject(new Unavailable('the batch did not end in time', entry.isRunning ? 'unknown' : 'nothing-done'))
+}
+
+/** @returns false if the command has no answer yet, because it must wait for a lock */
+function conclude<Command, Result>(entry: Entry<Command, Result>, outcome: Outcome<Result> | undefined): boolean {
+  if (outcome === busy) {
+    entry.isRunning = false
+    return false
+  }
+  if (outcome instanceof Problem) entry.reject(outcome)
+  else if (outcome === undefined) entry.reject(new Error('A batch returned no outcome for a command'))
+  else entry.resolve(outcome)
+  return true
+}
+
+// The database is down, full or overloaded, so bisecting would only add load. Deadlocks and lock time-outs concern single
+// rows.
+function concernsAll(error: unknown): boolean {
+  return outageOutcome(error) !== undefined && !isContention(error)
+}
+
+function isContention(error: unknown): boolean {
+  return isLockTimeout(error) || /^40/.test((error as { code?: string }).code ?? '')
+}
+
+function tooBusy(): Problem {
+  return problem('ServiceUnavailable', 'The service is busy; nothing was done, try again', {}, { 'retry-after': '1' })
+}
+
+/** Limits how many pieces of work run at once; the others wait in order. */
+class Semaphore {
+  #free: number
+  readonly #waiting: (() => void)[] = []
+
+  constructor(max: number) {
+    this.#free = max
+  }
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1
+    else await new Promise<void>(resolve => this.#waiting.push(resolve))
+    try {
+      return await work()
+    } finally {
+      // The place goes straight to the next in line, so that no newcomer can take it.
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#free += 1
+      else next()
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Db } from '../../database/database.ts'
+import { problem } from '../../kernel/errors.ts'
+import type { Clock } from '../../kernel/time.ts'
+import type { KeyHolder, Scope } from '../../partners/api-keys.ts'
+import type { Mode } from '../../partners/partners.ts'
+import { RateLimiter, rateLimitHeaders, requireAllowed } from '../server/rate-limit.ts'
+import { authenticator } from './auth.ts'
+
+export type Admit = (request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined) => Promise<void>
+
+/**
+ * Admits a request: identifies the partner by the API key, then checks the rate limit, then the permission.
+ * @throws Problem `ApiKeyRefused`, `RateLimitExceeded`, `Forbidden`
+ */
+export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock }): {
+  admit: Admit
+  forgetKeys(partnerId: string): void
+} {
+  const { authenticate, forget } = authenticator(db, { mode, now })
+  const rateLimiter = new RateLimiter()
+  const admit: Admit = async (request, reply, scope) => {
+    const holder = await authenticate(request.headers['x-api-key'], () => request.ip)
+    const { partner, clockOffsetMs } = holder
+    request.partner = partner
+    request.keyId = holder.keyId
+    const limit = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
+    const decision = rateLimiter.take(partner.id, limit, request.now)
+    reply.headers(rateLimitHeaders(limit, decision.remaining))
+    requireAllowed(decision, `More than ${limit.perSecond} requests a second; slow down`)
+    requirePermission(holder, scope)
+    followClock(request, clockOffsetMs)
+  }
+  return { admit, forgetKeys: forget }
+}
+
+/** From here on the partner's clock counts for the request. Rate limits keep real time. */
+export function followClock(request: FastifyRequest, clockOffsetMs: number): void {
+  if (clockOffsetMs === 0) return
+  request.clockOffsetMs = clockOffsetMs
+  request.now = new Date(request.now.getTime() + clockOffsetMs)
+}
+
+function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | 'any' | undefined): void {
+  if (partner.suspendedAt !== null)
+    throw problem('Forbidden', 'The partner is suspended; contact the operator of this service')
+  if (scope !== undefined && scope !== 'any' && !scopes.has(scope))
+    throw problem('Forbidden', `The API key lacks the scope ${scope}`)
+}
+
+/** Whether the request needs a key: its route does, or it is a 404 below a version, which must not reveal what exists. */
+export function needsKey(request: FastifyRequest, scope: Scope | 'any' | undefined): boolean {
+  return scope !== undefined || (request.is404 && isVersioned(request.url))
+}
+
+export function isVersioned(url: string): boolean {
+  return /^\/v[0-9]+(\/|\?|$)/.test(url)
+}

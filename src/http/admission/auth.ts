@@ -1,0 +1,138 @@
+import type { Db } from '../../database/database.ts'
+import { type Problem, problem } from '../../kernel/errors.ts'
+import type { Clock } from '../../kernel/time.ts'
+import { findHolder, type KeyHolder, modeOf } from '../../partners/api-keys.ts'
+import { readOffsetMs } from '../../partners/clocks.ts'
+import type { Mode } from '../../partners/partners.ts'
+import { networkOf, RateLimiter, requireAllowed } from '../server/rate-limit.ts'
+
+/** For how long a process may use what it has read with a key. */
+export const keyCacheMs = 500
+
+const limits = {
+  // A revoked key, a suspended partner and a changed setting take effect within a second.
+  cacheMs: keyCacheMs,
+  // Keys in use at once; beyond this the cache is emptied instead of growing.
+  cachedMax: 10_000,
+  // Unknown keys that are refused again without a lookup. A flood of them must not evict the keys in use.
+  refusedMax: 1_000,
+  // Lookups of unknown keys from one address. A client with a wrong key repeats that key, which is looked up twice a second;
+  // only a client that guesses keys reaches this limit. The remaining burst also limits the concurrent lookups of uncached keys
+  // from one address. Further ones wait, so that many connections cannot guess faster than one.
+  unknownKeys: { perSecond: 5, burst: 20 },
+}
+
+type Entry = { holder: Promise<KeyHolder | undefined>; partnerId?: string; readAtMs: number }
+
+/** The running lookups of one address, of keys that are not cached; `ended` resolves when the next one ends. */
+type Running = { count: number; ended: PromiseWithResolvers<void> }
+
+/**
+ * Identifies the partner by the `x-api-key` header, with a short-lived cache. An address that sends too many unknown keys is
+ * refused without a query.
+ *
+ * The offset of a partner's clock is not cached once it has moved: every process sees the next move at the next request. Until
+ * its first move a partner costs no query; the operation that moves it waits until all caches are out of date.
+ * @param mode of this server; keys of the other mode are refused
+ */
+export function authenticator(
+  db: Db,
+  { mode, now }: { mode: Mode; now: Clock },
+): {
+  authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder>
+  forget(partnerId: string): void
+} {
+  const cache = new Map<string, Entry>()
+  const refusedAtMs = new Map<string, number>()
+  const limiter = new RateLimiter()
+  const runningOf = new Map<string, Running>()
+
+  return { authenticate, forget }
+
+  async function authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder> {
+    if (typeof secret !== 'string' || secret === '') throw refused('The x-api-key header is missing')
+    const keyMode = modeOf(secret)
+    if (keyMode === undefined)
+      throw refused('The x-api-key header holds no valid API key; check that it was copied whole')
+    if (keyMode !== mode)
+      throw refused(`This is a ${keyMode} key and this is the ${mode} server; use a ${mode} key here`)
+    const found = await read(secret, addressOf)
+    const holder = found?.hasClock ? { ...found, clockOffsetMs: await readOffsetMs(db, found.partner.id) } : found
+    if (holder === undefined || isExpired(holder, now())) {
+      throw refused('The API key is unknown, revoked or expired; use a current one')
+    }
+    return holder
+  }
+
+  function forget(partnerId: string): void {
+    for (const [secret, { partnerId: of }] of cache) if (of === partnerId) cache.delete(secret)
+  }
+
+  async function read(secret: string, addressOf: () => string): Promise<KeyHolder | undefined> {
+    const readAtMs = now().getTime()
+    const isRecent = (ms: number) => Math.abs(readAtMs - ms) < limits.cacheMs
+    const cached = cache.get(secret)
+    if (cached !== undefined && isRecent(cached.readAtMs)) return await cached.holder
+    const refusedBefore = refusedAtMs.get(secret)
+    if (refusedBefore !== undefined && isRecent(refusedBefore)) return undefined
+    // A key in use is accepted whatever else its address sends: the address may be that of a proxy.
+    if (cached !== undefined) return await lookUp(secret, { readAtMs, cached, addressOf })
+    const network = networkOf(addressOf())
+    const left = unknownKeysLeft(network)
+    const running = runningOf.get(network) ?? { count: 0, ended: Promise.withResolvers() }
+    if (running.count >= left) {
+      await running.ended.promise
+      return await read(secret, addressOf)
+    }
+    running.count += 1
+    runningOf.set(network, running)
+    try {
+      return await lookUp(secret, { readAtMs, addressOf })
+    } finally {
+      running.count -= 1
+      if (running.count === 0) runningOf.delete(network)
+      running.ended.resolve()
+      running.ended = Promise.withResolvers()
+    }
+  }
+
+  async function lookUp(
+    secret: string,
+    { readAtMs, cached, addressOf }: { readAtMs: number; cached?: Entry; addressOf: () => string },
+  ): Promise<KeyHolder | undefined> {
+    if (cache.size >= limits.cachedMax) cache.clear()
+    const lookup: Entry = { holder: findHolder(db, { secret, mode, now: now() }), readAtMs }
+    cache.set(secret, lookup)
+    try {
+      const holder = await lookup.holder
+      if (holder !== undefined) lookup.partnerId = holder.partner.id
+      if (holder === undefined) {
+        cache.delete(secret)
+        if (refusedAtMs.size >= limits.refusedMax) refusedAtMs.clear()
+        refusedAtMs.set(secret, readAtMs)
+        limiter.take(networkOf(addressOf()), limits.unknownKeys, now())
+      }
+      return holder
+    } catch (error) {
+      // A failed lookup must not be cached.
+      if (cached === undefined) cache.delete(secret)
+      else cache.set(secret, cached)
+      throw error
+    }
+  }
+
+  /** @throws Problem `RateLimitExceeded` if none is left */
+  function unknownKeysLeft(network: string): number {
+    const decision = limiter.peek(network, limits.unknownKeys, now())
+    requireAllowed(decision, 'Too many unknown API keys from this address; wait and try again')
+    return decision.remaining
+  }
+}
+
+function isExpired({ expiresAt, clockOffsetMs }: KeyHolder, now: Date): boolean {
+  return expiresAt !== null && expiresAt.getTime() <= now.getTime() + clockOffsetMs
+}
+
+function refused(message: string): Problem {
+  return problem('ApiKeyRefused', message, { path: 'x-api-key' })
+}

@@ -1,0 +1,248 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Db } from '../../database/database.ts'
+import { type Problem, problem } from '../../kernel/errors.ts'
+import { hashOf } from '../../kernel/secrets.ts'
+import type { Scope } from '../../partners/api-keys.ts'
+import { readOffsetMs } from '../../partners/clocks.ts'
+import { findPartner, type Mode, type Partner } from '../../partners/partners.ts'
+import { hasOperator } from '../../users/accounts.ts'
+import { isBrowserOfAnyone, isBrowserToken } from '../../users/browsers.ts'
+import { accessOfPartners, mayCall, type Role, type Standing } from '../../users/roles.ts'
+import { findSession, type SignedIn } from '../../users/sessions.ts'
+import { rolesWith } from '../../users/users.ts'
+import { networkOf, RateLimiter, rateLimitHeaders, requireAllowed } from '../server/rate-limit.ts'
+import { followClock } from './admission.ts'
+import { browserCookie, readCookie, sessionCookie } from './cookies.ts'
+import { ownOrigin } from './session-admission.ts'
+
+const limits = {
+  // A page of the console sends a dozen requests when it opens, and a person opens a few in a second.
+  perSession: { perSecond: 20, burst: 200 },
+  // Lookups of unknown tokens from one network. A whole office may share it, and each of its expired sessions asks once or twice.
+  unknownTokens: { perSecond: 5, burst: 50 },
+  // Requests without a session from one network: an office whose people all sign in at nine.
+  strangers: { perSecond: 5, burst: 100 },
+  // The same from one browser in which a user has signed in before. A sign-in through a provider takes two.
+  perKnownBrowser: { perSecond: 1, burst: 30 },
+  // Sessions that were in use lately, of all users.
+  knownMax: 10_000,
+}
+
+/**
+ * Admits requests of the console: checks that they are from a page of this server, identifies the user by the cookie, then
+ * checks the rate limit and what the user may do.
+ */
+export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; publicUrl: string | undefined }): {
+  /** @throws Problem `Forbidden`, `SessionRefused`, `RateLimitExceeded` */
+  admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void>
+  /**
+   * Admits the request to the partner API, for the partner that the header `midmonth-partner` names.
+   * @throws also Problem `NotFound` if the user has no role with that partner
+   */
+  admitUserTo(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void>
+  /**
+   * Admits the request of a user who is an operator to the operators' API, or of one whose role for the partner in the path the
+   * route allows.
+   * @throws like `admitUser`, and Problem `NotFound` if the user has no role with that partner
+   */
+  admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
+  /**
+   * Admits a request to sign in, or with a one-time link. A `visitor` navigates here from another site, so that the route checks itself
+   * that the browser has asked for it. The limit is that of the network, but a known browser has its own first: others in its network
+   * must not lock it out.
+   * @throws Problem `Forbidden`, `RateLimitExceeded`, `ServiceUnavailable`
+   */
+  admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void>
+  /** Whether the request was made with the cookie of a user instead of an API key. */
+  hasUserSession(request: FastifyRequest): boolean
+} {
+  const rateLimiter = new RateLimiter()
+  // Hashes of tokens, in the order of their use. They admit no request: they only spare a signed-in user the limit that others in
+  // their network, or behind the same proxy, have used up.
+  const known = new Set<string>()
+  let isClaimed = false
+  return {
+    admitUser,
+    admitUserTo,
+    admitUserAsOperator,
+    admitStranger,
+    hasUserSession: request =>
+      request.headers['x-api-key'] === undefined && readCookie(request, sessionCookie, publicUrl) !== undefined,
+  }
+
+  async function admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void> {
+    requireOwnPage(request, publicUrl)
+    const network = `unknown tokens of ${networkOf(request.ip)}`
+    const token = readCookie(request, sessionCookie, publicUrl)
+    const name = token === undefined ? '' : hashOf(token).toString('hex')
+    if (!known.has(name) && !(await isAdmittedAsBrowser(request)))
+      requireAllowed(rateLimiter.peek(network, limits.unknownTokens, request.receivedAt))
+    const found = await findUserOfRequest(db, request, { mode, publicUrl })
+    known.delete(name)
+    if (found === undefined) {
+      if (token !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
+      throw refused()
+    }
+    known.add(name)
+    for (const oldest of known) {
+      if (known.size <= limits.knownMax) break
+      known.delete(oldest)
+    }
+    const decision = rateLimiter.take(found.session.id, limits.perSession, request.receivedAt)
+    reply.headers(rateLimitHeaders(limits.perSession, decision.remaining, 'session'))
+    requireAllowed(decision)
+    if (who === 'operator' && !found.user.isOperator)
+      throw problem('Forbidden', 'Only an operator of this installation may do this')
+    request.user = found
+  }
+
+  async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const { operationId = '' } = (request.routeOptions.schema ?? {}) as { operationId?: string }
+    const partnerRoles = accessOfPartners[operationId]
+    await admitUser(request, reply, partnerRoles === undefined ? 'operator' : 'user')
+    const { user } = request
+    if (user === undefined) throw refused()
+    const { id, isOperator } = user.user
+    if (!isOperator) {
+      const { partnerId } = request.params as { partnerId: string }
+      requireOneOf(partnerRoles ?? [], await standingOf(db, user, partnerId))
+    }
+    request.operator = { kind: 'user', id, person: id, ...(isOperator ? {} : { isOfPartner: true }) }
+  }
+
+  async function admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void> {
+    if (who !== 'visitor') requireOwnPage(request, publicUrl)
+    const network = `strangers of ${networkOf(request.ip)}`
+    if (!(await isAdmittedAsBrowser(request)))
+      requireAllowed(rateLimiter.take(network, limits.strangers, request.receivedAt))
+    if (who === 'stranger') await requireClaimed()
+  }
+
+  /**
+   * Whether the request is from a known browser that is within its own limit. A forged token costs no lookup, and a genuine one at most
+   * as many as the limit allows, known or not. The limit is per network too, so that a thief elsewhere does not use the owner's up.
+   */
+  async function isAdmittedAsBrowser(request: FastifyRequest): Promise<boolean> {
+    const token = readCookie(request, browserCookie, publicUrl)
+    if (token === undefined) return false
+    if (!isBrowserToken(token, request.server.sealer.browserKey)) return false
+    const name = `browser ${hashOf(token).toString('hex')} of ${networkOf(request.ip)}`
+    const { allowed } = rateLimiter.take(name, limits.perKnownBrowser, request.receivedAt)
+    return allowed && (await isBrowserOfAnyone(db, { token, now: request.receivedAt }))
+  }
+
+  /** @throws Problem `ServiceUnavailable` on a live installation without an operator */
+  async function requireClaimed(): Promise<void> {
+    isClaimed ||= mode === 'sandbox' || (await hasOperator(db))
+    if (!isClaimed)
+      throw problem(
+        'ServiceUnavailable',
+        'The console has no operator yet: open the set-up link in the log of the service, or run midmonth admin create',
+      )
+  }
+
+  async function admitUserTo(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    scope: Scope | 'any' | undefined,
+  ): Promise<void> {
+    await admitUser(request, reply, 'user')
+    const { user } = request
+    if (user === undefined) throw refused()
+    const partnerId = partnerIdOf(request)
+    const [standing, clockOffsetMs] = await Promise.all([standingOf(db, user, partnerId), readOffsetMs(db, partnerId)])
+    const { partner, isOperator } = standing
+    // All users of a partner together get as much as its servers, without using up the quota of these.
+    const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
+    requireAllowed(rateLimiter.take(`users of ${partner.id}`, shared, request.receivedAt))
+    request.partner = partner
+    if (!isOperator) requireServed(partner)
+    followClock(request, clockOffsetMs)
+    // An unknown path has no scope, and is answered as such.
+    const { operationId } = (request.routeOptions.schema ?? {}) as { operationId?: string }
+    if (scope !== undefined && !mayCall(operationId, standing, mode)) throw notAllowed()
+  }
+}
+
+/**
+ * Refuses requests that another site caused. A browser sends the cookie with them neither way, because it is `SameSite=Strict`;
+ * this holds for another port of this machine too, which counts as the same site.
+ * Sources: W3C Fetch Metadata; OWASP "Cross-Site Request Forgery Prevention", "Verifying Origin With Standard Headers"
+ * @throws Problem `Forbidden`
+ */
+function requireOwnPage(request: FastifyRequest, publicUrl: string | undefined): void {
+  const { origin, 'sec-fetch-site': site } = request.headers
+  const isOwn =
+    (site === undefined || site === 'same-origin') && (origin === undefined || origin === ownOrigin(request, publicUrl))
+  if (isOwn && (request.method === 'GET' || origin !== undefined)) return
+  throw problem(
+    'Forbidden',
+    'The request is not from a page of this server; set MIDMONTH_PUBLIC_URL if it is behind a proxy',
+  )
+}
+
+/**
+ * The partner of a request to one of the console's own operations.
+ * @throws Problem `NotFound` if the user has no role with the partner; `Forbidden` if it has none of these
+ */
+export async function requireRole(db: Db, request: FastifyRequest, allowed: readonly Role[]): Promise<string> {
+  const { user } = request
+  if (user === undefined) throw refused()
+  const partnerId = partnerIdOf(request)
+  requireOneOf(allowed, await standingOf(db, user, partnerId))
+  return partnerId
+}
+
+/** What a user is to a partner. @throws Problem `NotFound` if the user is not an operator and has no role with the partner */
+async function standingOf(
+  db: Db,
+  { user: { id: userId, isOperator } }: SignedIn,
+  partnerId: string,
+): Promise<Standing & { partner: Partner }> {
+  const [partner, roles] = await Promise.all([findPartner(db, partnerId), rolesWith(db, { userId, partnerId })])
+  // The same for a partner that does not exist, and for one with which the user has no role.
+  if (partner === undefined || (!isOperator && roles.length === 0))
+    throw problem('NotFound', 'There is no such partner, or you have no role with it')
+  return { partner, isOperator, roles }
+}
+
+/** @throws Problem `Forbidden` if the user is not an operator, and has none of these roles or the partner is suspended */
+function requireOneOf(allowed: readonly Role[], { partner, isOperator, roles }: Standing & { partner: Partner }): void {
+  if (isOperator) return
+  requireServed(partner)
+  if (!roles.some(role => allowed.includes(role))) throw notAllowed()
+}
+
+/** @throws Problem `HeaderValidation` */
+function partnerIdOf({ headers }: FastifyRequest): string {
+  const partnerId = headers['midmonth-partner']
+  if (typeof partnerId === 'string' && /^par_[0-9a-z]{1,100}$/.test(partnerId)) return partnerId
+  throw problem('HeaderValidation', 'The midmonth-partner header must hold the id of a partner', {
+    path: 'midmonth-partner',
+  })
+}
+
+/** The user whose session the request was made with; undefined if there is none. */
+export async function findUserOfRequest(
+  db: Db,
+  request: FastifyRequest,
+  { mode, publicUrl }: { mode: Mode; publicUrl: string | undefined },
+): Promise<SignedIn | undefined> {
+  const token = readCookie(request, sessionCookie, publicUrl)
+  return token === undefined ? undefined : await findSession(db, { token, mode, now: request.receivedAt })
+}
+
+/** @throws Problem `Forbidden` if the partner is suspended */
+function requireServed({ suspendedAt }: Partner): void {
+  if (suspendedAt !== null) throw problem('Forbidden', 'The partner is suspended; contact the operator of this service')
+}
+
+function notAllowed(): Problem {
+  return problem('Forbidden', 'Your roles with this partner do not allow this')
+}
+
+function refused(): Problem {
+  return problem('SessionRefused', 'You are not signed in, or your session has ended; sign in again', {
+    path: 'cookie',
+  })
+}

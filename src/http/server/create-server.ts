@@ -1,0 +1,329 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import Fastify, { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import { Deadline } from '../../kernel/deadline.ts'
+import { type Problem, problem } from '../../kernel/errors.ts'
+import { newId } from '../../kernel/ids.ts'
+import { admission, isVersioned, needsKey } from '../admission/admission.ts'
+import { isOperatorPath, operatorAdmission } from '../admission/operator-admission.ts'
+import { answerPreflight, sessionAdmission } from '../admission/session-admission.ts'
+import { userAdmission } from '../admission/user-admission.ts'
+import { limits as bodyLimits, drainUnread, expectBody, readBody } from '../bodies/bodies.ts'
+import { BodyTimeouts, disconnectSignal } from '../bodies/body-timeouts.ts'
+import { requireUtf8 } from '../bodies/csv.ts'
+import { LargeJson } from '../bodies/large-json.ts'
+import { parseStrictJson, refusalOf } from '../bodies/strict-json.ts'
+import { maskAccountsIn } from '../masked-accounts.ts'
+import { RequestRecords } from '../request-record.ts'
+import { compileValidation } from '../validation.ts'
+import { fingerprintStart } from '../with-idempotency.ts'
+import { Connections } from './connections.ts'
+import { answerError } from './error-answers.ts'
+import { MethodTable } from './method-table.ts'
+import { RawReplies } from './raw-replies.ts'
+import {
+  commonHeaders,
+  readIdempotencyKey,
+  requestIdOf,
+  requireHost,
+  requirePlainEncoding,
+  setDeprecation,
+} from './request-headers.ts'
+import type { ApiContext, App } from './server.ts'
+import { UnavailabilityLog } from './unavailability-log.ts'
+
+const limits = {
+  // A member with every field set is a few kilobytes. Operations that take lists set their own limits.
+  bodyBytesMax: bodyLimits.smallBytesMax,
+  headerBytesMax: 16 * 1024,
+  // 2 MB arrive in this time even at 1 Mbit/s.
+  arrivalMsMax: 15_000,
+  // Nearly all answers take a hundredth of it. Clients retry after that, so waiting longer would only build up a backlog.
+  answerMsMax: 5_000,
+  // More than any route allows its body: applies only to what never becomes a request.
+  requestMsMax: 11 * 60_000,
+  headersMsMax: 10_000,
+  // A stop may take nine seconds; the rest is for the requests whose bodies have arrived.
+  closingArrivalMsMax: 4_000,
+  // How often slow bodies and connections are looked for.
+  checkEveryMs: 1_000,
+  idleConnectionMsMax: 60_000,
+  keepAliveMsMax: 72_000,
+  // Each is a file descriptor, some 20 KB, and up to one unread answer.
+  connectionsMax: 4_096,
+  // Enough to answer the excess clients of one second with the reason and a retry-after.
+  refusedConnectionsMax: 512,
+  // A large list is 0.5 MB, which arrives in this time at 17 KB/s.
+  unsentMsMax: 30_000,
+}
+
+type Overrides = Partial<
+  Pick<
+    typeof limits,
+    'arrivalMsMax' | 'closingArrivalMsMax' | 'checkEveryMs' | 'connectionsMax' | 'refusedConnectionsMax' | 'unsentMsMax'
+  >
+>
+
+/**
+ * Assembles the HTTP server without its operations: authentication, rate limit, strict reading and validation of requests,
+ * and one shape for all errors.
+ */
+export function createServer(
+  {
+    db,
+    sealer,
+    log,
+    now,
+    mode,
+    trustedProxies = '',
+    publicUrl,
+    recordRequest,
+  }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'bankOf'>,
+  overrides: Overrides = {},
+): App {
+  const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {
+    ...limits,
+    ...overrides,
+  }
+  const app: App = Fastify({
+    loggerInstance: log,
+    // `onResponse` below writes one line per request, without the query.
+    logController: new LogController({ disableRequestLogging: true }),
+    // Our lines name their request themselves; a child logger per request would cost as much as its line.
+    childLoggerFactory: logger => logger,
+    // While the server closes, requests on open connections are still answered; Fastify's 503 does not have the contract's shape.
+    return503OnClosing: false,
+    bodyLimit: limits.bodyBytesMax,
+    requestTimeout: limits.requestMsMax,
+    connectionTimeout: limits.idleConnectionMsMax,
+    keepAliveTimeout: limits.keepAliveMsMax,
+    exposeHeadRoutes: false,
+    trustProxy: trustedProxies === '' ? false : trustedProxies,
+    // The schema validates path parameters of any length that fits into the request line.
+    routerOptions: { maxParamLength: limits.headerBytesMax, ignoreTrailingSlash: false },
+    genReqId: request => requestIdOf(request.headers['x-request-id']) ?? newId('request', now()),
+    clientErrorHandler: (error, socket) => rawReplies.refuse(socket, error),
+    frameworkErrors: (error, request, reply) => {
+      void refuseUrl(error, request as FastifyRequest, reply as FastifyReply)
+    },
+    http: {
+      maxHeaderSize: limits.headerBytesMax,
+      headersTimeout: limits.headersMsMax,
+      connectionsCheckingInterval: checkEveryMs,
+      // Node would answer a missing Host with an empty body; `requireHost` answers in our shape.
+      requireHostHeader: false,
+    },
+  }).withTypeProvider<TypeBoxTypeProvider>()
+
+  const { admit, forgetKeys } = admission({ db, mode, now })
+  const admitSession = sessionAdmission({ db, mode, now, publicUrl })
+  const users = userAdmission({ db, mode, publicUrl })
+  const { admitUser, admitUserTo, admitUserAsOperator, admitStranger, hasUserSession } = users
+  const admitOperator = operatorAdmission({ db, now })
+  const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
+  const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
+  const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
+  const unavailabilityLog = new UnavailabilityLog(log)
+  const methodTable = new MethodTable()
+  const requestRecords = new RequestRecords()
+
+  // Fastify would stop at the first of path, query and body; `validate` reports all issues. Answers are plain JSON.
+  app.setValidatorCompiler(() => () => true)
+  app.setSerializerCompiler(() => JSON.stringify)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', readJson)
+
+  app.server.on('connect', (_request, socket) => rawReplies.refuseConnect(socket as Socket))
+  // Node would answer an unknown `Expect` with an empty 417. Like any other unknown header, it is ignored.
+  app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    app.server.emit('request', request, response)
+  })
+
+  app.decorate('isDraining', false)
+  app.decorate('forgetKeys', forgetKeys)
+  app.decorate('sealer', sealer)
+  app.decorateRequest('now')
+  app.decorateRequest('clockOffsetMs', 0)
+  app.decorateRequest('receivedAt')
+  app.decorateRequest('deadline')
+  app.decorateRequest('partner')
+  app.decorateRequest('keyId')
+  app.decorateRequest('operator')
+  app.decorateRequest('memberSession')
+  app.decorateRequest('user')
+  app.decorateRequest('idempotencyKey')
+  app.decorateRequest('bodyFaults')
+  app.decorateRequest('fingerprint')
+  app.decorateRequest('resourceId', null)
+  app.decorateRequest('refusal')
+
+  const sweeping = setInterval(() => {
+    bodyTimeouts.sweep()
+    const count = connections.sweep()
+    if (count > 0) log.info({ count }, 'connections closed: their clients did not read the answer')
+  }, checkEveryMs).unref()
+  app.addHook('preClose', async () => bodyTimeouts.closeWithin(closingArrivalMsMax))
+  app.addHook('onClose', () => {
+    clearInterval(sweeping)
+    unavailabilityLog.close()
+  })
+
+  app.addHook('onRoute', route => {
+    if (route.schema?.operationId !== undefined)
+      route.config = { ...route.config, validate: compileValidation(route.schema) }
+    methodTable.add(route)
+    requestRecords.addRoute(route.url)
+    if (route.config?.session !== undefined) answerPreflight(app, route.url, String(route.method))
+  })
+
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { answerMsMax: ms = limits.answerMsMax, isNeverShed = false } = request.routeOptions.config
+    request.deadline = new Deadline({ ms, isSheddable: !isNeverShed })
+    request.deadline.run(done)
+  })
+
+  app.addHook('onRequest', async (request, reply) => {
+    bodyTimeouts.expect(request, reply)
+    expectBody(request, reply)
+    request.receivedAt = now()
+    request.now = request.receivedAt
+    request.bodyFaults = []
+    reply.headers(commonHeaders(request.id))
+    if (app.isDraining) reply.header('connection', 'close')
+    if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
+    // Read once: Fastify builds the object on each access.
+    const { deprecated, scope, session, console: who, isForOperators } = request.routeOptions.config
+    if (deprecated !== undefined) setDeprecation(reply, deprecated)
+    if (session !== undefined) await admitSession(request, reply, session)
+    else if (who === 'stranger' || who === 'founder' || who === 'visitor') await admitStranger(request, who)
+    else if (who !== undefined) await admitUser(request, reply, who)
+    else if (isForOperators || (request.is404 && isOperatorPath(request.url))) {
+      if (hasUserSession(request)) await admitUserAsOperator(request, reply)
+      else await admitOperator(request, reply)
+    } else if (needsKey(request, scope)) {
+      if (hasUserSession(request)) await admitUserTo(request, reply, scope)
+      else await admit(request, reply, scope)
+    }
+    requireHost(request)
+    // Before the body is read, which would be wasted.
+    if (request.is404) throw methodTable.refusalOf(request)
+    requirePlainEncoding(request)
+  })
+
+  // The deadline pauses while the body arrives: that time is the caller's. The body's events come from the socket, outside
+  // the deadline's async context, so that it is entered again below.
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
+    request.deadline.pause()
+    done(rawReplies.bodyRefusalOf(request.raw))
+  })
+  app.addHook('preValidation', (request, _reply, done) => request.deadline.run(done))
+
+  app.addHook('preValidation', async (request, reply) => {
+    bodyTimeouts.arrived(request)
+    request.idempotencyKey = readIdempotencyKey(request)
+    const { params, query, body, bodyFaults } = request
+    const { validate } = request.routeOptions.config
+    if (validate === undefined) return
+    const start = (query: unknown) => fingerprintStart(request, query)
+    const validated = await validate({
+      params,
+      query,
+      body,
+      bodyFaults,
+      disconnectSignal: () => disconnectSignal(reply),
+      fingerprintStart: request.idempotencyKey === undefined ? undefined : start,
+    })
+    request.query = validated.query
+    request.body = validated.body
+    request.fingerprint = validated.fingerprint
+  })
+
+  app.addHook('onSend', async (request, reply, payload) => {
+    const { console: users, showsAccounts } = request.routeOptions.config
+    const isMasked = request.user !== undefined && users === undefined && !showsAccounts
+    const isJson = /^application\/json/.test(String(reply.getHeader('content-type')))
+    return isMasked && isJson && typeof payload === 'string' ? maskAccountsIn(payload) : payload
+  })
+
+  // Never reached, since `onRequest` refuses first; without it Fastify would register its own handler.
+  app.setNotFoundHandler(async request => {
+    throw methodTable.refusalOf(request)
+  })
+
+  app.setErrorHandler(async (error, request, reply) => {
+    await drainUnread(request, reply)
+    return answerError(error, request, reply, unavailabilityLog)
+  })
+
+  app.addHook('onResponse', async (request, reply) => {
+    log.info(
+      {
+        requestId: request.id,
+        method: request.method,
+        // The pattern, not the path: queries hold e-mail addresses.
+        route: request.routeOptions.url ?? 'unknown',
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+        partnerId: request.partner?.id,
+        operatorId: request.operator?.id,
+        // Lets an operator find and block the sender of forged keys.
+        address:
+          (request.partner ?? request.operator) === undefined && [401, 429].includes(reply.statusCode)
+            ? request.ip
+            : undefined,
+      },
+      'request',
+    )
+    recordAnswered(request, reply)
+  })
+
+  return app
+
+  // The router refuses a malformed URL before any hook has run. The API key is checked first even so.
+  async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    request.receivedAt = now()
+    request.now = request.receivedAt
+    bodyTimeouts.expect(request, reply)
+    let refusal = error
+    const isForOperators = isOperatorPath(request.url)
+    if (isForOperators || isVersioned(request.url)) {
+      const deadline = new Deadline({ ms: limits.answerMsMax })
+      try {
+        await deadline.run(() => (isForOperators ? admitOperator(request, reply) : admit(request, reply, undefined)))
+      } catch (refused) {
+        refusal = refused
+      }
+    }
+    // Fastify runs no hooks for it.
+    reply.raw.once('finish', () => recordAnswered(request, reply))
+    answerError(refusal, request, reply, unavailabilityLog)
+  }
+
+  function recordAnswered(request: FastifyRequest, reply: FastifyReply): void {
+    if (recordRequest === undefined) return
+    const record = requestRecords.recordOf(request, reply)
+    if (record !== undefined) recordRequest(record)
+  }
+}
+
+function tooManyConnections(): Problem {
+  const headers = { 'retry-after': '1', connection: 'close' }
+  return problem('ServiceUnavailable', 'Too many connections are open; nothing was done, try again', {}, headers)
+}
+
+async function readJson(request: FastifyRequest, payload: Readable): Promise<unknown> {
+  requireUtf8(request)
+  const bytes = await readBody(request, payload)
+  // A request without a body may still name its media type. Whether a body is required is for the schema.
+  if (bytes.length === 0) return undefined
+  if (bytes.length > bodyLimits.smallBytesMax) return new LargeJson(bytes)
+  try {
+    const { value, faults } = parseStrictJson(bytes)
+    request.bodyFaults = faults
+    return value
+  } catch (error) {
+    throw problem('BadRequest', refusalOf(error))
+  }
+}

@@ -1,0 +1,228 @@
+import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { problem } from '../../kernel/errors.ts'
+import type { Day } from '../../kernel/time.ts'
+import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
+import { hasReference } from '../by-reference.ts'
+import type { BankFileHead } from '../formats/bank-files.ts'
+import type { Booked } from './bookings.ts'
+import { reasonInWords } from './reasons.ts'
+import type { Context, Keyed } from './record-keys.ts'
+
+// The records of a rail of files are its feed: it reports those that have an outcome. Their writers hold the lock of the rail
+// for records.
+
+// Payments that end in one transaction: so many hold the lock of the rail for a few tenths of a second.
+const endedAtOnce = 1_000
+
+/** A decision that every unanswered payment of a batch has ended. The reason is about the batch, so nothing follows for the members. */
+type Ending = {
+  batchId: string
+  outcome: FinalOutcome
+  reasonCode?: string | null
+  /** `keyPrefix` and a reference are unique within the message. */
+  source: { rail: string; messageId: string; keyPrefix: string; file?: { id: string; line: number } }
+  now: Date
+}
+
+/**
+ * Ends every payment of a batch that has not been answered one by one, and adds each to what the rail reports. Of a large batch, only
+ * the first payments end now, and `endRest` ends the others.
+ * @throws Problem `Conflict` if they are being ended already
+ */
+export async function endUnanswered(tx: Tx, ending: Ending): Promise<void> {
+  const { batchId, outcome, reasonCode = null, source, now } = ending
+  const { rows } = await sql`select from payout_batch_endings where batch_id = ${batchId}`.execute(tx)
+  if (rows.length > 0) throw problem('Conflict', 'The payments of the batch are being ended; try again in a minute')
+  const unanswered = sql`
+    select reference from payouts where batch_id = ${batchId} and outcome is null
+     order by partner_id, reference limit ${endedAtOnce}`
+  if ((await endSome(tx, ending, unanswered)) < endedAtOnce) return
+  await sql`
+    insert into payout_batch_endings (batch_id, rail, outcome, reason_code, message_id, key_prefix, bank_file_id, line, decided_at)
+    values (${batchId}, ${source.rail}, ${outcome}, ${reasonCode}, ${source.messageId}, ${source.keyPrefix}, ${source.file?.id},
+            ${source.file?.line}, ${now})`.execute(tx)
+}
+
+type EndingRow = Pick<Ending, 'batchId' | 'outcome'> & {
+  reasonCode: string | null
+  rail: string
+  messageId: string
+  keyPrefix: string
+  bankFileId: string | null
+  line: number | null
+  decidedAt: Date
+}
+
+/**
+ * Ends more payments of a batch of which `endUnanswered` has left some: payments of one partner. The caller holds the lock of the
+ * records.
+ * @returns the batch; undefined if none has any left
+ */
+export async function endMore(tx: Tx, rail: string): Promise<{ batchId: string; isDone: boolean } | undefined> {
+  const { rows } = await sql<EndingRow>`
+    select batch_id, outcome, reason_code, rail, message_id, key_prefix, bank_file_id, line, decided_at
+      from payout_batch_endings where rail = ${rail} order by batch_id limit 1`.execute(tx)
+  const [ending] = rows
+  if (ending === undefined) return undefined
+  const { batchId, messageId, keyPrefix, bankFileId, line, decidedAt: now } = ending
+  const file = bankFileId === null || line === null ? {} : { file: { id: bankFileId, line } }
+  const ofOnePartner = sql`
+    select reference from payouts
+     where batch_id = ${batchId} and outcome is null
+       and partner_id = (select partner_id from payouts where batch_id = ${batchId} and outcome is null order by partner_id limit 1)
+     order by reference limit ${endedAtOnce}`
+  const ended = await endSome(tx, { ...ending, source: { rail, messageId, keyPrefix, ...file }, now }, ofOnePartner)
+  if (ended === 0) await sql`delete from payout_batch_endings where batch_id = ${batchId}`.execute(tx)
+  return { batchId, isDone: ended === 0 }
+}
+
+/** @returns how many payments have ended */
+async function endSome(
+  tx: Tx,
+  { batchId, source: { rail, messageId, keyPrefix, file }, outcome, reasonCode = null, now }: Ending,
+  references: ReturnType<typeof sql>,
+): Promise<number> {
+  const reason = reasonInWords(reasonCode)
+  const { numAffectedRows } = await sql`
+    with ended as (
+      update payouts set outcome = ${outcome}, reason_code = ${reasonCode}, reason = ${reason}
+       where batch_id = ${batchId} and reference = any(array(${references}))
+      returning reference
+    )
+    insert into bank_records (rail, bank_file_id, message_id, entry_key, line, reference, outcome, reason, created_at)
+    select ${rail}, ${file?.id ?? null}, ${messageId}, ${keyPrefix} || ' ' || reference, ${file?.line ?? null}, reference,
+           ${outcome}, ${reason}, ${now}
+      from ended order by reference`.execute(tx)
+  return Number(numAffectedRows ?? 0n)
+}
+
+// Of a batch of 100,000 payments, recovered beside other work, which takes longer than ordinary statements may.
+const statementTimeout = '10min'
+
+/**
+ * Makes payments that were given back paid, and adds each to what the rail reports: the withdrawals follow, and take the money from
+ * the members again.
+ * @param exceptionId the exception that decides it
+ * @param bookedOn when the bank debited them; null if a record of a file says so
+ * @returns the references of those that had been given back
+ */
+export async function recoverPayments(
+  tx: Tx,
+  {
+    rail,
+    exceptionId,
+    references,
+    bookedOn,
+    now,
+  }: { rail: string; exceptionId: string; references: readonly string[]; bookedOn: Day | null; now: Date },
+): Promise<string[]> {
+  await sql`select set_config('statement_timeout', ${statementTimeout}, true)`.execute(tx)
+  const { rows } = await sql<{ reference: string }>`
+    with recovered as (
+      update payouts set outcome = 'paid', reason_code = null, reason = null, restriction = null
+       where rail = ${rail} and ${hasReference(references)} and outcome in ('failed', 'returned')
+         and removed_at is null
+      returning reference, amount
+    )
+    insert into bank_records (rail, message_id, entry_key, reference, outcome, recovery_id, reason, booked_on, amount, created_at)
+    select ${rail}, 'operator', ${exceptionId} || ' ' || reference, reference, 'paid', ${exceptionId},
+           'The bank has paid after all', ${bookedOn}::date, case when ${bookedOn}::date is not null then -amount end, ${now}
+      from recovered order by reference
+    returning reference`.execute(tx)
+  return rows.map(({ reference }) => reference)
+}
+
+/**
+ * SQL: the payment `p` has failed, or was given back after a status had called it paid, without a credit: a debit of its batch does not
+ * hold it.
+ */
+export const isUnpaid = sql<boolean>`(
+  p.outcome is not null
+  and (p.outcome = 'failed'
+       or (p.outcome = 'returned' and not exists (select from bank_records r
+                                                   where r.rail = p.rail and r.reference = p.reference and r.booked_on is not null and r.amount > 0))))`
+
+/** Keeps which payments the operator bears, so that the same money is not recovered by an answer that only told of it. */
+export async function keepWrittenOff(
+  tx: Tx,
+  {
+    rail,
+    exceptionId,
+    references,
+    now,
+  }: { rail: string; exceptionId: string; references: readonly string[]; now: Date },
+): Promise<void> {
+  await sql`
+    insert into bank_records (rail, message_id, entry_key, reference, reason, created_at)
+    select ${rail}, 'operator', 'written off ' || ${exceptionId} || ' ' || reference, reference, 'The operator bears it', ${now}
+      from unnest(${[...references]}::text[]) as w (reference)`.execute(tx)
+}
+
+/** Those of some payments that the operator bears, in order. */
+export async function listWrittenOff(
+  db: Reader,
+  { rail, references }: { rail: string; references: readonly string[] },
+): Promise<string[]> {
+  const { rows } = await sql<{ reference: string }>`
+    select distinct reference from bank_records
+     where rail = ${rail} and reference = any(${[...references]}::text[]) and message_id = 'operator'
+       and entry_key like 'written off %'
+     order by reference`.execute(db)
+  return rows.map(({ reference }) => reference)
+}
+
+/**
+ * Records that an operator's decision explains money of the bank by a movement.
+ * @param key unique over all decisions
+ * @param reference of the payment, batch or entry; empty if there is none
+ */
+export async function recordMovement(
+  tx: Tx,
+  {
+    rail,
+    key,
+    reference,
+    movementId,
+    now,
+  }: { rail: string; key: string; reference: string; movementId: string; now: Date },
+): Promise<void> {
+  await sql`
+    insert into bank_records (rail, message_id, entry_key, reference, movement_id, created_at)
+    values (${rail}, 'operator', ${key}, ${reference}, ${movementId}, ${now})`.execute(tx)
+}
+
+/** A record that is kept, so that it counts once. With an outcome, it is reported. */
+export type Kept = {
+  record: Keyed
+  reference: string
+  outcome?: FinalOutcome | null
+  reason?: string | null
+  /** What it books, if it moves money. */
+  booked?: Booked | null
+  /** The movement of a float that explains it. */
+  movementId?: string | null
+}
+
+/** Keeps records of one message, in order. */
+export async function keepRecords(
+  tx: Tx,
+  { rail, fileId, now }: Context,
+  { head, kept }: { head: BankFileHead; kept: Kept[] },
+): Promise<void> {
+  if (kept.length === 0) return
+  await sql`
+    insert into bank_records (rail, bank_file_id, message, message_id, entry_key, line, reference, outcome, reason, movement_id,
+                              account, booked_on, amount, bank_reference, created_at)
+    select ${rail.name}, ${fileId}, ${head.message}, ${head.messageId}, entry_key, line, reference, outcome, reason, movement_id,
+           case when booked_on is not null then ${head.account} end, booked_on, amount, bank_reference, ${now}
+      from unnest(${kept.map(({ record }) => record.key)}::text[], ${kept.map(({ record }) => record.line)}::integer[],
+                  ${kept.map(({ reference }) => reference)}::text[], ${kept.map(({ outcome }) => outcome ?? null)}::text[],
+                  ${kept.map(({ reason }) => reason ?? null)}::text[],
+                  ${kept.map(({ movementId }) => movementId ?? null)}::text[],
+                  ${kept.map(({ booked }) => booked?.day ?? null)}::date[],
+                  ${kept.map(({ booked }) => booked?.amount ?? null)}::bigint[],
+                  ${kept.map(({ booked }) => booked?.bankReference ?? null)}::text[])
+             with ordinality
+        as r (entry_key, line, reference, outcome, reason, movement_id, booked_on, amount, bank_reference, place)
+     order by place`.execute(tx)
+}

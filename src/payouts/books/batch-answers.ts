@@ -1,0 +1,107 @@
+import { sql, type Tx } from '../../database/database.ts'
+import type { Currency } from '../../kernel/money.ts'
+import * as exceptions from '../exceptions.ts'
+import type { BankFileHead, BankRecord } from '../formats/bank-files.ts'
+import { isUnpaid, keepRecords } from './bank-records.ts'
+import * as batches from './batches.ts'
+import { gravestOf } from './reasons.ts'
+import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
+
+export type BatchRow = {
+  id: string
+  status: string
+  controlTotal: bigint
+  currency: Currency
+  unpaid: bigint
+  paidCount: number
+  unansweredCount: number
+}
+
+/** Locks the batch that the bank answers by its message id; undefined if it is not ours, or was not sent. */
+export async function lockAnswered(tx: Tx, { rail, now }: Context, messageId: string): Promise<BatchRow | undefined> {
+  const { rows } = await sql<BatchRow>`
+    select b.id, b.status, b.control_total, b.currency,
+           (select coalesce(sum(p.amount), 0) from payouts p where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)::bigint as unpaid,
+           (select count(*) from payouts where batch_id = b.id and outcome in ('paid', 'returned'))::integer as paid_count,
+           (select count(*) from payouts where batch_id = b.id and outcome is null)::integer as unanswered_count
+      from payout_batches b
+     where b.rail = ${rail.name} and b.message_id = ${messageId} and b.sending_at is not null
+       for update of b`.execute(tx)
+  await batches.recordAnswered(tx, { batchIds: rows.map(({ id }) => id), now })
+  return rows[0]
+}
+
+/** Applies what a message says about a whole batch. If it is rejected, that is decided after all of its payments. */
+export async function answerBatch(
+  tx: Tx,
+  context: Context,
+  { head, record }: { head: BankFileHead; record: Keyed<Extract<BankRecord, { type: 'batch' }>> },
+): Promise<void> {
+  const { rail, fileId, now } = context
+  const { messageId, state, line } = record
+  await keepRecords(tx, context, { head, kept: [{ record, reference: messageId }] })
+  const batch = await lockAnswered(tx, context, messageId)
+  if (batch === undefined) {
+    const [fingerprint, reason] = [fingerprintOf(head, record), 'The bank answers a batch that we did not send']
+    const about = { reference: messageId, reasonCode: gravestOf(record.reasonCodes), file: { id: fileId, line } }
+    await exceptions.open(tx, [{ rail: rail.name, kind: 'unmatched', fingerprint, reason, ...about }], now)
+  } else if (state !== 'rejected') {
+    await batches.recordSignOfCopy(tx, { batchIds: [batch.id], now })
+    const isAccepted = state === 'acknowledged' || state === 'partly'
+    if (isAccepted && isGivenBack(batch)) return await openAccepted(tx, context, record)
+    await markBatch(tx, { batchId: batch.id, as: 'acknowledged', now })
+  }
+}
+
+/** Whether the money of every payment of a batch was given back. */
+export function isGivenBack({ paidCount, unansweredCount, unpaid }: BatchRow): boolean {
+  return paidCount === 0 && unansweredCount === 0 && unpaid > 0n
+}
+
+/** Banks accept a batch in several messages, which are one exception. */
+async function openAccepted(
+  tx: Tx,
+  { rail, fileId, now }: Context,
+  { messageId, line }: Keyed<Extract<BankRecord, { type: 'batch' }>>,
+): Promise<void> {
+  const accepted: exceptions.NewException = {
+    ...{ rail: rail.name, kind: 'paid_after_give_back', reference: messageId, file: { id: fileId, line } },
+    fingerprint: `given back ${messageId} accepted`,
+    reason:
+      'The bank accepts the batch, but the money of its payments was given back to the members; find out whether the bank pays it, ' +
+      'and hold the rail until you know',
+  }
+  await exceptions.open(tx, [accepted], now)
+}
+
+/** Marks a batch that is at the bank. If its delivery is not recorded yet, because the sender was killed, it is marked then. */
+export async function markBatch(
+  tx: Tx,
+  { batchId, as: status, now }: { batchId: string; as: 'acknowledged' | 'rejected'; now: Date },
+): Promise<void> {
+  const from: batches.BatchStatus[] = status === 'acknowledged' ? ['sent'] : ['sent', 'acknowledged']
+  const at = status === 'acknowledged' ? { acknowledgedAt: now } : { endedAt: now }
+  const batch = tx.updateTable('payoutBatches').where('id', '=', batchId)
+  await batch.set(at).where('status', '=', 'approved').execute()
+  await batch
+    .set({ ...at, status })
+    .where('status', 'in', from)
+    .execute()
+}
+
+// Results of a check of a payee's name, the best first. RVCM and RVNC are about a whole message.
+const nameChecks = ['RCVC', 'RVNA', 'RVNC', 'RVMC', 'RVCM', 'RVNM']
+
+/** A check of a name says nothing about the payment. The worst one is kept with the batch. */
+export async function checkName(
+  tx: Tx,
+  { rail }: Context,
+  { messageId, code }: Extract<BankRecord, { type: 'name-check' }>,
+): Promise<void> {
+  // A code that is not known is worse than a match only.
+  const better = nameChecks.slice(0, Math.max(1, nameChecks.indexOf(code)))
+  await sql`
+    update payout_batches set name_check = ${code.slice(0, 35)}
+     where rail = ${rail.name} and message_id = ${messageId}
+       and (name_check is null or name_check = any(${better}::text[]))`.execute(tx)
+}

@@ -1,0 +1,46 @@
+import { sql, type Tx } from '../../database/database.ts'
+import * as exceptions from '../exceptions.ts'
+import { endUnanswered, isUnpaid } from './bank-records.ts'
+
+/** For the operator, about the second debit of a batch. */
+export const debitedTwice = 'The bank debited the batch a second time; ask it to give that back'
+
+type Waiting = {
+  exceptionId: string
+  batchId: string
+  messageId: string
+  entryKey: string
+  bankFileId: string
+  line: number
+}
+
+/**
+ * Matches debits of whole batches again that did not fit when they came: a bank can book the net sum of a batch before it reports
+ * which of its payments failed. The caller holds the lock of the records.
+ * @param recoveredBatchId a batch of which the caller has recovered payments: a debit that came after they were given back may fit
+ */
+export async function matchDebits(
+  tx: Tx,
+  { rail, recoveredBatchId = null, now }: { rail: string; recoveredBatchId?: string | null; now: Date },
+): Promise<void> {
+  const { rows } = await sql<Waiting>`
+    select e.id as exception_id, b.id as batch_id, r.message_id, r.entry_key, r.bank_file_id, r.line
+      from payout_exceptions e
+      join payout_batches b on b.rail = e.rail and b.message_id = e.reference and b.sending_at is not null
+      join bank_records r on r.rail = e.rail and r.reference = e.reference and r.booked_on is not null
+       and e.fingerprint = r.message_id || ' ' || r.entry_key
+     where e.rail = ${rail} and e.closed_at is null and e.amount < 0
+       and (e.kind = 'amount' or (e.kind = 'paid_after_give_back' and b.id = ${recoveredBatchId}))
+       and -e.amount = b.control_total - (select coalesce(sum(p.amount), 0) from payouts p
+                                           where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)
+     order by r.sequence`.execute(tx)
+  for (const [batchId, [first, ...others]] of Map.groupBy(rows, row => row.batchId)) {
+    if (first === undefined) continue
+    const { exceptionId, messageId, entryKey, bankFileId, line } = first
+    const source = { rail, messageId, keyPrefix: entryKey, file: { id: bankFileId, line } }
+    await endUnanswered(tx, { source, batchId, outcome: 'paid', now })
+    await exceptions.closeApplied(tx, { id: exceptionId, now })
+    for (const { exceptionId: id } of others)
+      await exceptions.restate(tx, { id, kind: 'money_out', reason: debitedTwice })
+  }
+}

@@ -1,0 +1,660 @@
+import assert from 'node:assert/strict'
+import { type AccountColumns, fromColumns, lastFour } from '../../bank-accounts/rules.ts'
+import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { problem } from '../../kernel/errors.ts'
+import { newId } from '../../kernel/ids.ts'
+import type { Currency } from '../../kernel/money.ts'
+import { addDays, type Day, dayIn, instantAt, startOfDay } from '../../kernel/time.ts'
+import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
+import { hasReference } from '../by-reference.ts'
+import * as exceptions from '../exceptions.ts'
+import type { BatchToWrite, PaymentOrder } from '../formats/bank-files.ts'
+import type { FileRailSettings } from '../formats/format.ts'
+import { endProposals } from '../proposals.ts'
+import * as railHolds from '../rail-holds.ts'
+import { newBatchReference } from '../reference.ts'
+import { endMore, endUnanswered } from './bank-records.ts'
+import { matchDebits } from './batch-debits.ts'
+import { listBrakes, releaseBrakes } from './brakes.ts'
+import * as copies from './copies.ts'
+import { debtorOf } from './debtors.ts'
+import { lockRail } from './rail-lock.ts'
+
+// Payments that are read at once while a file is written.
+const pageSize = 5_000
+
+export const batchStatuses = [
+  'building',
+  'approved',
+  'sent',
+  'acknowledged',
+  'settled',
+  'rejected',
+  'cancelled',
+] as const
+export type BatchStatus = (typeof batchStatuses)[number]
+
+export type Batch = {
+  id: string
+  messageId: string
+  rail: string
+  currency: Currency
+  /** 'default', or the partner whose own account pays. */
+  debtor: string
+  valueDate: Day
+  isInstant: boolean
+  cutOffAt: Date
+  status: BatchStatus
+  held: boolean
+  paymentCount: number
+  /** Sum of its payments, in minor units. */
+  controlTotal: bigint
+  fileName: string | null
+  fileSha256: string | null
+  nameCheck: string | null
+  closedAt: Date | null
+  approvedAt: Date | null
+  approvedAutomatically: boolean
+  sendingAt: Date | null
+  sentAt: Date | null
+  acknowledgedAt: Date | null
+  /** When the bank rejected it, its last payment was answered, or it was cancelled. */
+  endedAt: Date | null
+}
+
+/** A payment that is to join a batch. */
+export type Joining = { partnerId: string; reference: string; amount: bigint; isInstant: boolean }
+
+/**
+ * Puts payments into the open batch of each paying account and speed, which is created if there is none. They must be locked, and in no
+ * batch yet.
+ * @throws CalendarEnded
+ */
+export async function join(
+  tx: Tx,
+  { rail, payments, now }: { rail: FileRailSettings; payments: Joining[]; now: Date },
+): Promise<void> {
+  // In order, so that concurrent submissions lock batches in the same order.
+  const groups = [...Map.groupBy(payments, each => `${debtorOf(rail, each.partnerId)} ${each.isInstant}`)].sort(
+    ([a], [b]) => (a < b ? -1 : 1),
+  )
+  for (const [, all] of groups) {
+    const [one] = all
+    assert(one !== undefined)
+    const { partnerId, isInstant } = one
+    const { cutOffAt, valueDate, expectedOn } = rail.schedule(now, isInstant)
+    const batch = { debtor: debtorOf(rail, partnerId), isInstant, cutOffAt, valueDate }
+    for (let first = 0; first < all.length; first += rail.format.paymentsMax) {
+      const some = all.slice(first, first + rail.format.paymentsMax)
+      const batchId = await addToOpenBatch(tx, { rail, ...batch, payments: some, now })
+      await sql`
+        update payouts p set batch_id = ${batchId}, expected_at = ${endOf(rail, expectedOn)},
+               remittance_text = (select o.remittance_text from partners o where o.id = p.partner_id)
+         where ${hasReference(
+           some.map(({ reference }) => reference),
+           { of: 'p' },
+         )}`.execute(tx)
+    }
+  }
+}
+
+/** The last millisecond of a day. */
+function endOf({ timeZone }: FileRailSettings, day: Day): Date {
+  return new Date(startOfDay(timeZone, addDays(day, 1)).getTime() - 1)
+}
+
+/** Adds to the sums of the open batch. If that is full, it is closed and a new one is opened. @returns the batch */
+async function addToOpenBatch(
+  tx: Tx,
+  {
+    rail,
+    debtor,
+    isInstant,
+    payments,
+    cutOffAt,
+    valueDate,
+    now,
+  }: {
+    rail: FileRailSettings
+    debtor: string
+    isInstant: boolean
+    payments: Joining[]
+    cutOffAt: Date
+    valueDate: Day
+    now: Date
+  },
+): Promise<string> {
+  const { name, currency, format } = rail
+  const total = payments.reduce((sum, { amount }) => sum + amount, 0n)
+  const add = async () => {
+    const { rows } = await sql<{ id: string }>`
+      insert into payout_batches as b (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
+                                       payment_count, control_total, created_at)
+      values (${newId('payoutBatch', now)}, ${newBatchReference()}, ${name}, ${currency}, ${debtor},
+              ${valueDate}::date, ${isInstant}, ${cutOffAt}, 'building', ${payments.length}, ${total}, ${now})
+          on conflict (rail, debtor, value_date, is_instant) where status = 'building' and closed_at is null
+          do update set payment_count = b.payment_count + excluded.payment_count,
+                        control_total = b.control_total + excluded.control_total,
+                        cut_off_at = least(b.cut_off_at, excluded.cut_off_at)
+           where b.payment_count + excluded.payment_count <= ${format.paymentsMax}
+             and b.control_total + excluded.control_total <= ${format.totalMax}
+      returning id`.execute(tx)
+    return rows[0]?.id
+  }
+  const joined = await add()
+  if (joined !== undefined) return joined
+  const full = await sql<{ id: string }>`
+    update payout_batches set closed_at = ${now}, is_full = true
+     where rail = ${name} and debtor = ${debtor} and value_date = ${valueDate}::date and is_instant = ${isInstant}
+       and status = 'building' and closed_at is null
+    returning id`.execute(tx)
+  await endProposals(tx, { subjects: idsOf(full.rows), because: 'The batch is full and closed', now })
+  const opened = await add()
+  assert(opened !== undefined)
+  return opened
+}
+
+/** Of a rail, as far as the approval of its batches needs it. */
+export type ApprovingRail = Pick<FileRailSettings, 'name' | 'currency' | 'automatic' | 'timeZone'>
+
+/**
+ * Puts payments that need no file into a new batch, to which no other is added. They must be locked, and in no batch yet.
+ */
+export async function addClosed(
+  tx: Tx,
+  { rail, payments, now }: { rail: ApprovingRail; payments: { reference: string; amount: bigint }[]; now: Date },
+): Promise<void> {
+  const { name, currency, timeZone } = rail
+  const batchId = newId('payoutBatch', now)
+  const total = payments.reduce((sum, { amount }) => sum + amount, 0n)
+  await sql`
+    insert into payout_batches (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
+                                payment_count, control_total, created_at, closed_at)
+    values (${batchId}, ${newBatchReference()}, ${name}, ${currency}, 'default', ${dayIn(timeZone, now)}::date, false,
+            ${now}, 'building', ${payments.length}, ${total}, ${now}, ${now})`.execute(tx)
+  await sql`
+    update payouts set batch_id = ${batchId}
+     where ${hasReference(payments.map(({ reference }) => reference))}`.execute(tx)
+}
+
+/** Fixes the approved batches among some whose payments are about to be requested one by one: none can be taken out any longer. */
+export async function claimForRequests(
+  tx: Tx,
+  { batchIds, now }: { batchIds: readonly string[]; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_batches set status = 'sent', sending_at = ${now}, sent_at = ${now}
+     where id = any(${[...batchIds]}::text[]) and status = 'approved' and not held and payment_count > 0`.execute(tx)
+}
+
+/**
+ * Closes the batches whose cut-off has come: no payment joins them any longer. Cancels the empty ones, and approves those that
+ * need no person: none while a brake holds.
+ */
+export async function closeDue(
+  tx: Tx,
+  { rail, now }: { rail: ApprovingRail | FileRailSettings; now: Date },
+): Promise<void> {
+  await lockRail(tx, { rail: rail.name, for: 'batches' })
+  if ('cutOff' in rail) await applyEarlierCutOff(tx, rail)
+  const due = await sql<{ id: string }>`
+    update payout_batches set closed_at = ${now}
+     where rail = ${rail.name} and status = 'building' and closed_at is null and cut_off_at <= ${now}
+    returning id`.execute(tx)
+  await endProposals(tx, { subjects: idsOf(due.rows), because: 'The batch was closed at its cut-off', now })
+  await admitClosed(tx, { rail, now })
+}
+
+/**
+ * Closes one open batch at once. The caller holds the lock of the rail's batches, and has recorded that a second person confirms it.
+ */
+export async function closeNow(
+  tx: Tx,
+  { rail, batchId, now }: { rail: FileRailSettings; batchId: string; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_batches set closed_at = ${now} where id = ${batchId}`.execute(tx)
+  await admitClosed(tx, { rail, now })
+}
+
+/**
+ * Closes open batches earlier if the settings have an earlier cut-off than when they were opened. A batch keeps its day, its value date
+ * and its payments. A later cut-off is that of the next batch.
+ */
+async function applyEarlierCutOff(tx: Tx, { name, timeZone, cutOff }: FileRailSettings): Promise<void> {
+  const { rows } = await sql<{ id: string; cutOffAt: Date }>`
+    select id, cut_off_at from payout_batches
+     where rail = ${name} and status = 'building' and closed_at is null and not is_instant order by id for update`.execute(
+    tx,
+  )
+  for (const { id, cutOffAt } of rows) {
+    const earlier = instantAt(timeZone, dayIn(timeZone, cutOffAt), cutOff)
+    if (earlier < cutOffAt)
+      await sql`
+        update payout_batches set cut_off_at = ${earlier} where id = ${id}`.execute(tx)
+  }
+}
+
+const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id)
+
+async function admitClosed(
+  tx: Tx,
+  { rail, now }: { rail: ApprovingRail | FileRailSettings; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_batches set status = 'cancelled', ended_at = ${now}
+     where rail = ${rail.name} and status in ('building', 'approved') and closed_at is not null and payment_count = 0`.execute(
+    tx,
+  )
+  const settings = 'format' in rail && rail.format.readsStatements ? rail : undefined
+  await releaseBrakes(tx, { rail: rail.name, settings, now })
+  if ((await listBrakes(tx, { rail: rail.name })).length === 0) await approveWithinLimits(tx, { rail, now })
+}
+
+async function approveWithinLimits(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<void> {
+  if (rail.automatic === null) return
+  const { paymentMax, batchMax, dayMax } = rail.automatic
+  const waiting = await sql<{ id: string; controlTotal: bigint; largest: bigint }>`
+    select b.id, b.control_total, (select max(amount) from payouts where batch_id = b.id and removed_at is null) as largest
+      from payout_batches b
+     where b.rail = ${rail.name} and b.status = 'building' and b.closed_at is not null
+     order by b.id for update`.execute(tx)
+  let approvedToday = await sumApprovedToday(tx, { rail, now })
+  for (const { id, controlTotal, largest } of waiting.rows) {
+    if (largest > paymentMax || controlTotal > batchMax || approvedToday + controlTotal > dayMax) continue
+    await sql`
+      update payout_batches set status = 'approved', approved_at = ${now}, approved_automatically = true
+       where id = ${id}`.execute(tx)
+    approvedToday += controlTotal
+  }
+}
+
+/**
+ * Settles the batches that wait for no further answer. If the bank confirms no payments, the unanswered ones of a batch count as
+ * paid once their payees must have the money, and each becomes a report of the rail; a later return still counts. A batch that
+ * was sent too late opens an exception instead. Also matches debits of whole batches, and settles batches whose last answer came
+ * before their delivery was recorded.
+ */
+export async function endDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+  await lockRail(tx, { rail: rail.name, for: 'records' })
+  await payUnanswered(tx, { rail, now })
+  await matchDebits(tx, { rail: rail.name, now })
+  await settleAnswered(tx, { rail: rail.name, now })
+}
+
+async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
+  const { countsAsPaid } = rail
+  if (countsAsPaid === null) return
+  const unanswered = await sql<SentBatch>`
+    select id, message_id, value_date, cut_off_at, sent_at, is_instant from payout_batches b
+     where rail = ${rail.name} and status in ('sent', 'acknowledged')
+       and exists (select from payouts p where p.batch_id = b.id and p.outcome is null)
+     order by id for update`.execute(tx)
+  const today = dayIn(rail.timeZone, now)
+  for (const batch of unanswered.rows) {
+    const { id, messageId } = batch
+    const valueDate = await executedOn(tx, { rail, batch, now })
+    if (valueDate === null || !countsAsPaid(valueDate, today)) continue
+    const source = { rail: rail.name, messageId, keyPrefix: 'unanswered' }
+    await endUnanswered(tx, { source, batchId: id, outcome: 'paid', now })
+  }
+}
+
+type SentBatch = { id: string; messageId: string; valueDate: Day; cutOffAt: Date; sentAt: Date; isInstant: boolean }
+
+/**
+ * The value date on which the bank executes a batch that it was sent. A file that came after the day of its cut-off may have been
+ * refused, and a bank that confirms no payment does not tell: null until an operator has asked the bank and closed the exception.
+ */
+async function executedOn(
+  tx: Tx,
+  {
+    rail,
+    batch: { messageId, valueDate, cutOffAt, sentAt, isInstant },
+    now,
+  }: { rail: FileRailSettings; batch: SentBatch; now: Date },
+): Promise<Day | null> {
+  const [sentOn, lastDay] = [dayIn(rail.timeZone, sentAt), dayIn(rail.timeZone, cutOffAt)]
+  if (sentOn <= lastDay) return valueDate
+  const fingerprint = `late ${messageId}`
+  const decision = await exceptions.decisionOn(tx, { rail: rail.name, fingerprint })
+  if (decision !== undefined) return decision === 'ignore' ? rail.schedule(sentAt, isInstant).valueDate : null
+  const reason =
+    `The file was recorded as sent on ${sentOn}, but its cut-off was on ${lastDay}; ask the bank, and give back if it refused ` +
+    'the file, or ignore this exception if it executes the file'
+  await exceptions.open(tx, [{ rail: rail.name, kind: 'blocked', fingerprint, reason, reference: messageId }], now)
+  return null
+}
+
+/**
+ * Ends the payments that are left of batches whose unanswered payments all end, in short transactions between which payouts can
+ * take the lock of the rail. Safe to run twice, also concurrently.
+ */
+export async function endRest(db: Reader, { rail, now }: { rail: string; now: Date }): Promise<void> {
+  const endSome = async (tx: Tx) => {
+    await lockRail(tx, { rail, for: 'records' })
+    const ending = await endMore(tx, rail)
+    if (ending?.isDone) await settleAnswered(tx, { rail, now })
+  }
+  const isAny = async () => {
+    const { rows } = await sql`select from payout_batch_endings where rail = ${rail} limit 1`.execute(db)
+    return rows.length > 0
+  }
+  while (await isAny()) await db.transaction().execute(endSome)
+}
+
+/** Ends the batches of a rail whose payments all have an answer. */
+export async function settleAnswered(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
+  await sql`
+    update payout_batches b set status = 'settled', ended_at = ${now}
+     where rail = ${rail} and status in ('sent', 'acknowledged')
+       and not exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
+}
+
+async function sumApprovedToday(tx: Tx, { rail, now }: { rail: ApprovingRail; now: Date }): Promise<bigint> {
+  const dayStart = startOfDay(rail.timeZone, dayIn(rail.timeZone, now))
+  const { rows } = await sql<{ sum: bigint }>`
+    select coalesce(sum(control_total), 0)::bigint as sum from payout_batches
+     where rail = ${rail.name} and approved_automatically and approved_at >= ${dayStart}`.execute(tx)
+  return rows[0]?.sum ?? 0n
+}
+
+/** The batches that wait to be delivered, oldest first; none while the rail is held. */
+export async function listSendable(db: Reader, rail: string): Promise<string[]> {
+  if (await railHolds.isHeld(db, rail)) return []
+  const rows = await db
+    .selectFrom('payoutBatches')
+    .select('id')
+    .where('rail', '=', rail)
+    .where('status', '=', 'approved')
+    .where('held', '=', false)
+    .orderBy('id')
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Fixes an approved batch, so that its file can be written: from here on it can neither be held nor changed. If the day of its
+ * cut-off is over, it takes the next possible value date, unless an earlier sender may have written its file.
+ * @param leaves how the file is about to leave, which is recorded as a copy; undefined if it does not
+ * @returns undefined if it is not approved, held, or sent already
+ * @throws CalendarEnded
+ */
+export async function claimForSending(
+  tx: Tx,
+  {
+    rail,
+    batchId,
+    leaves,
+    now,
+  }: {
+    rail: FileRailSettings
+    batchId: string
+    leaves?: { kind: copies.CopyKind; person: string | null } | undefined
+    now: Date
+  },
+): Promise<(Batch & { fileName: string; missed: Day | null; copy: number | null }) | undefined> {
+  const { rows } = await sql<{ fileName: string; isFixed: boolean }>`
+    update payout_batches b
+       set sending_at = coalesce(b.sending_at, ${now}),
+           file_name = coalesce(b.file_name, b.message_id || '.' || ${rail.format.extension})
+      from (select id, sending_at is not null as is_fixed from payout_batches where id = ${batchId} for update) before
+     where b.id = before.id and b.status = 'approved' and not b.held and b.payment_count > 0
+       and not exists (select from payout_rail_holds h where h.rail = b.rail and h.released_at is null)
+    returning b.file_name, before.is_fixed`.execute(tx)
+  const [claimed] = rows
+  const batch = claimed && (await find(tx, batchId))
+  if (claimed === undefined || batch === undefined) return undefined
+  const { fileName, isFixed } = claimed
+  const copy =
+    leaves === undefined ? null : await copies.record(tx, { batchId, ...leaves, timeZone: rail.timeZone, now })
+  const isLate = dayIn(rail.timeZone, now) > dayIn(rail.timeZone, batch.cutOffAt)
+  if (isFixed || !isLate) return { ...batch, fileName, missed: null, copy }
+  const { cutOffAt, valueDate, expectedOn } = rail.schedule(now, batch.isInstant)
+  await sql`
+    update payout_batches set cut_off_at = ${cutOffAt}, value_date = ${valueDate}::date where id = ${batchId}`.execute(
+    tx,
+  )
+  await sql`
+    update payouts set expected_at = ${endOf(rail, expectedOn)}
+     where batch_id = ${batchId} and removed_at is null`.execute(tx)
+  return { ...batch, cutOffAt, valueDate, fileName, missed: batch.valueDate, copy }
+}
+
+/** Releases a claim when its file did not leave. Without another copy, the batch can be changed again. */
+export async function unclaim(tx: Tx, { batchId, copy }: { batchId: string; copy: number | null }): Promise<void> {
+  const { rows } =
+    await sql`select from payout_batches where id = ${batchId} and status = 'approved' for update`.execute(tx)
+  if (rows.length === 0) return
+  if (copy !== null) await copies.forget(tx, { batchId, number: copy })
+  await sql`
+    update payout_batches set sending_at = null, answered_at = null, copy_taken_at = null
+     where id = ${batchId} and not exists (select from payout_batch_copies where batch_id = ${batchId})`.execute(tx)
+}
+
+/** Where an export by hand began to write the file of an approved batch, without being recorded as sent; null if none did. */
+export async function findBegunExport(db: Reader, batchId: string): Promise<string | null> {
+  const { rows } = await sql<{ exportedTo: string | null }>`
+    select exported_to from payout_batches
+     where id = ${batchId} and status = 'approved' and answered_at is null`.execute(db)
+  return rows[0]?.exportedTo ?? null
+}
+
+/** Records where an export by hand is about to write the file of a claimed batch; null if it wrote nothing. */
+export async function recordBegunExport(
+  tx: Tx,
+  { batchId, place }: { batchId: string; place: string | null },
+): Promise<void> {
+  await sql`
+    update payout_batches set exported_to = ${place} where id = ${batchId} and status = 'approved'`.execute(tx)
+}
+
+/** Records that the bank has answered batches, or payments of them: it has their files, even if no delivery is recorded. */
+export async function recordAnswered(
+  tx: Tx,
+  { batchIds, now }: { batchIds: readonly string[]; now: Date },
+): Promise<void> {
+  if (batchIds.length === 0) return
+  await sql`
+    update payout_batches set answered_at = ${now}
+     where id = any(${batchIds}::text[]) and sending_at is not null and answered_at is null`.execute(tx)
+}
+
+/** Those of some message ids that are of batches at the bank. */
+export async function listSent(
+  db: Reader,
+  { rail, messageIds }: { rail: string; messageIds: readonly string[] },
+): Promise<Set<string>> {
+  if (messageIds.length === 0) return new Set()
+  const { rows } = await sql<{ messageId: string }>`
+    select message_id from payout_batches
+     where rail = ${rail} and message_id = any(${messageIds}::text[]) and sending_at is not null`.execute(db)
+  return new Set(rows.map(({ messageId }) => messageId))
+}
+
+/** Records that the bank has shown that it took a copy of the files of batches: by any answer but a rejection, or by a booking. */
+export async function recordSignOfCopy(
+  tx: Tx,
+  { batchIds, now }: { batchIds: readonly string[]; now: Date },
+): Promise<void> {
+  if (batchIds.length === 0) return
+  await sql`
+    update payout_batches set copy_taken_at = ${now}
+     where id = any(${batchIds}::text[]) and sending_at is not null and copy_taken_at is null`.execute(tx)
+}
+
+/**
+ * Whether the bank has shown that it took a copy of a batch's file. It may pay that copy even if it rejects another, so two people
+ * decide whether the money is given back.
+ */
+export async function hasSignOfCopy(db: Reader, batchId: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from payout_batches b
+     where id = ${batchId}
+       and (copy_taken_at is not null or acknowledged_at is not null
+            or exists (select from payouts p where p.batch_id = b.id and p.outcome in ('paid', 'returned'))
+            or exists (select from bank_records r where r.rail = b.rail and r.reference = b.message_id and r.booked_on is not null))`.execute(
+    db,
+  )
+  return rows.length > 0
+}
+
+/** Records that all unanswered payments of a batch were given back, since the bank rejects it. */
+export async function recordGivenBack(tx: Tx, { batchId, now }: { batchId: string; now: Date }): Promise<void> {
+  await sql`
+    update payout_batches set given_back_at = ${now}
+     where id = ${batchId} and given_back_at is null`.execute(tx)
+}
+
+/** Whether the bank has answered a batch or one of its payments. Its file must not go to the bank again. */
+export async function isAnswered(db: Reader, batchId: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from payout_batches where id = ${batchId} and answered_at is not null`.execute(db)
+  return rows.length > 0
+}
+
+/**
+ * Records that a batch was delivered. Does nothing if it was recorded before. The bank may have answered it already, while its
+ * sender was down.
+ */
+export async function recordSent(
+  tx: Tx,
+  { batchId, sha256, now }: { batchId: string; sha256: string; now: Date },
+): Promise<void> {
+  await sql`
+    update payout_batches set status = 'sent', sent_at = ${now}, file_sha256 = ${sha256}
+     where id = ${batchId} and status = 'approved'`.execute(tx)
+  await sql`
+    update payout_batches set status = case when ended_at is null then 'acknowledged' else 'rejected' end
+     where id = ${batchId} and status = 'sent' and (acknowledged_at is not null or ended_at is not null)`.execute(tx)
+}
+
+/** A claimed batch as its format writes it. The same claim gives the same bytes, however often it is written. */
+export function toWrite(db: Reader, { rail, batch }: { rail: FileRailSettings; batch: Batch }): BatchToWrite {
+  const { messageId, valueDate, currency, paymentCount, controlTotal, isInstant, sendingAt } = batch
+  assert(sendingAt !== null)
+  const debtor = rail.debtors[batch.debtor]
+  if (debtor === undefined) throw new Error(`The rail ${rail.name} has no account of ${batch.debtor} any longer`)
+  const common = { messageId, valueDate, currency, paymentCount, controlTotal, isInstant, debtor }
+  return { ...common, createdAt: sendingAt, payments: ordersOf(db, batch.id) }
+}
+
+async function* ordersOf(db: Reader, batchId: string): AsyncGenerator<PaymentOrder> {
+  for (let after = ''; ; ) {
+    const { rows } = await sql<AccountColumns & { reference: string; amount: bigint; remittanceText: string }>`
+      select p.reference, p.amount, p.remittance_text, i.account_holder, i.sort_code, i.account_number, i.iban
+        from payouts p
+        join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+        join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+       where p.batch_id = ${batchId} and p.removed_at is null and p.reference > ${after}
+       order by p.reference limit ${pageSize}`.execute(db)
+    for (const { reference, amount, remittanceText, ...columns } of rows) {
+      const account = fromColumns(columns)
+      if (account === null) throw new Error(`${reference} has no account`)
+      yield { reference, amount, account, remittanceText: remittanceText || undefined }
+    }
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < pageSize) return
+    after = last.reference
+  }
+}
+
+async function find(db: Reader, batchId: string): Promise<Batch | undefined> {
+  const [batch] = await select(db, sql`id = ${batchId}`, 1)
+  return batch
+}
+
+/** Locks a batch. @throws Problem `NotFound` */
+export async function lock(tx: Tx, batchId: string): Promise<Batch> {
+  await sql`select from payout_batches where id = ${batchId} for update`.execute(tx)
+  return await get(tx, batchId)
+}
+
+/** @throws Problem `NotFound` */
+export async function get(db: Reader, batchId: string): Promise<Batch> {
+  const batch = await find(db, batchId)
+  if (batch === undefined) throw problem('NotFound', `There is no batch ${batchId}`)
+  return batch
+}
+
+/** Batches, newest first. @param before an id: only older ones */
+export async function list(
+  db: Reader,
+  {
+    rail,
+    statuses,
+    before,
+    take,
+  }: {
+    rail?: string | undefined
+    statuses?: readonly BatchStatus[] | undefined
+    before?: string | undefined
+    take: number
+  },
+): Promise<Batch[]> {
+  const conditions = [
+    ...(rail === undefined ? [] : [sql`rail = ${rail}`]),
+    ...(statuses === undefined ? [] : [sql`status = any(${[...statuses]}::text[])`]),
+    ...(before === undefined ? [] : [sql`id < ${before}`]),
+  ]
+  return await select(db, conditions.length === 0 ? sql`true` : sql.join(conditions, sql` and `), take)
+}
+
+/** One payment of a batch. `removedAt`: an operator took it out. */
+export type BatchPayment = {
+  reference: string
+  partnerId: string
+  partnerName: string
+  memberId: string
+  withdrawalId: string
+  /** Whose account is paid, and the end of its number. Null if it was erased. */
+  payee: { accountHolder: string; lastFour: string } | null
+  amount: bigint
+  outcome: FinalOutcome | null
+  reason: string | null
+  removedAt: Date | null
+}
+
+/** The payments of a batch in the order of its file. @param after a reference: only those after it */
+export async function listPayments(
+  db: Reader,
+  { batchId, after, take }: { batchId: string; after: string; take: number },
+): Promise<BatchPayment[]> {
+  const { rows } = await sql<Omit<BatchPayment, 'payee'> & AccountColumns>`
+    select p.reference, p.partner_id, o.name as partner_name, w.member_id, p.withdrawal_id, p.amount, p.outcome, p.reason,
+           p.removed_at, i.account_holder, i.sort_code, i.account_number, i.iban
+      from payouts p
+      join partners o on o.id = p.partner_id
+      join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+      join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
+     where p.batch_id = ${batchId} and p.reference > ${after} order by p.reference limit ${take}`.execute(db)
+  return rows.map(({ accountHolder, sortCode, accountNumber, iban, ...payment }) => {
+    const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })
+    return { ...payment, payee: account && { accountHolder: account.accountHolder, lastFour: lastFour(account) } }
+  })
+}
+
+/** The partners with payments in a batch. */
+export async function listPartners(db: Reader, batchId: string): Promise<string[]> {
+  const { rows } = await sql<{ partnerId: string }>`
+    select distinct partner_id from payouts where batch_id = ${batchId} order by partner_id`.execute(db)
+  return rows.map(({ partnerId }) => partnerId)
+}
+
+/** How many batches wait for people to approve them. */
+export async function countWaiting(db: Reader): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from payout_batches where status = 'building' and closed_at is not null`.execute(
+    db,
+  )
+  return rows[0]?.count ?? 0
+}
+
+async function select(db: Reader, where: ReturnType<typeof sql>, take: number): Promise<Batch[]> {
+  const { rows } = await sql<Batch>`
+    select id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status, held, payment_count,
+           control_total, file_name, file_sha256, name_check, closed_at, approved_at, approved_automatically, sending_at, sent_at,
+           acknowledged_at, ended_at
+      from payout_batches where ${where} order by id desc limit ${take}`.execute(db)
+  return rows
+}

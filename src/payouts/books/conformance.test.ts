@@ -1,0 +1,50 @@
+import pino from 'pino'
+import { euroRail, FileBank } from '../../../test/file-bank.ts'
+import { startHarness } from '../../../test/harness.ts'
+import { preparePayments } from '../../../test/prepared-payments.ts'
+import { type RailUnderTest, railConformance } from '../../../test/rail-conformance.ts'
+import { fileRail } from '../channels/files/file-rail.ts'
+
+type Outcome = Parameters<RailUnderTest['payment']>[0]
+
+railConformance('of files', async (): Promise<RailUnderTest> => {
+  const harness = await startHarness()
+  const { db, clock, stop } = harness
+  const bank = new FileBank()
+  const settings = euroRail({ delivery: async () => bank })
+  const rail = fileRail({ db, now: clock.now, settings })
+  const context = { db, log: pino({ level: 'silent' }), now: clock.now }
+  const prepared = await preparePayments(harness, { rail: settings.name, count: rail.paymentsMax + 50 })
+  const wanted = new Map<string, Outcome>()
+  const answered = new Set<string>()
+  return {
+    rail,
+    restriction: 'account_refused',
+    payment(outcome) {
+      const payment = prepared.pop()
+      if (payment === undefined) throw new Error('More payments are needed')
+      wanted.set(payment.reference, outcome)
+      return payment
+    },
+    async letTimeGoBy() {
+      // Further than any cut-off, also over Easter.
+      clock.advance({ days: 6 })
+      await rail.files?.send(context)
+      const lines = [...bank.payments().keys()]
+        .filter(reference => !answered.has(reference))
+        .flatMap(reference => {
+          answered.add(reference)
+          const outcome = wanted.get(reference)
+          if (outcome === 'failed') return [`failed;${reference};;AC04`]
+          return [`paid;${reference}`, ...(outcome === 'returned' ? [`returned;${reference};;MS03`] : [])]
+        })
+      bank.inbox.set('answers.txt', [`head;${clock.now().toISOString()}`, ...lines, 'end'].join('\n'))
+      await rail.files?.receive(context)
+    },
+    async executed(reference) {
+      // What the bank refuses is in a file, but it is not executed.
+      return wanted.get(reference) === 'failed' ? 0 : (bank.payments().get(reference)?.length ?? 0)
+    },
+    stop,
+  }
+})

@@ -1,0 +1,100 @@
+import { sql, type Tx } from '../../database/database.ts'
+import { problem } from '../../kernel/errors.ts'
+import type { Currency } from '../../kernel/money.ts'
+import type { Restriction } from '../../members/restrictions.ts'
+import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
+import { isNamedBy } from '../by-reference.ts'
+import * as batches from './batches.ts'
+import { reasonInWords } from './reasons.ts'
+import { type BookedByDecision, recordOutcome } from './reports.ts'
+
+/** A payment, as far as a decision about it needs it. */
+export type DecidedPayment = {
+  reference: string
+  rail: string
+  partnerId: string
+  withdrawalId: string
+  batchId: string | null
+  amount: bigint
+  currency: Currency
+  outcome: FinalOutcome | null
+  /** It was sent to the bank by a request, not in a file. */
+  isSentAlone: boolean
+  /** When the latest request was sent that may have made it. */
+  requestOpenAt: Date | null
+  /** The bank's id, if it has accepted a request. */
+  transferId: string | null
+  /** When the payee should have the money. */
+  expectedAt: Date | null
+}
+
+/** @param payment its reference, or the withdrawal's id. @throws Problem `NotFound` */
+export async function lockPayout(tx: Tx, payment: string): Promise<DecidedPayment> {
+  return await findPayout(tx, payment, { lock: true })
+}
+
+/** Like `lockPayout`, without the lock. */
+export async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {}): Promise<DecidedPayment> {
+  const { rows } = await sql<DecidedPayment>`
+    select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome,
+           sent_at is not null as is_sent_alone, request_open_at, transfer_id, expected_at
+      from payouts where ${isNamedBy(payment)} ${locks ? sql`for update` : sql``}`.execute(tx)
+  const [payout] = rows
+  if (payout === undefined) throw problem('NotFound', `There is no payment ${payment}`)
+  return payout
+}
+
+/** How the keys of records begin by which an operator says what became of a payment, without an answer of the bank. */
+export const byHandPrefix = 'by hand '
+
+/** Records what became of a payment by a decision. @throws Problem `Conflict` if it has not been sent */
+export async function end(
+  tx: Tx,
+  {
+    payout,
+    key,
+    outcome,
+    reasonCode,
+    restriction,
+    booked,
+    now,
+  }: {
+    payout: DecidedPayment
+    key: string
+    outcome: FinalOutcome
+    reasonCode: string | null
+    restriction: Restriction | null
+    booked?: BookedByDecision | undefined
+    now: Date
+  },
+): Promise<void> {
+  const { reference, rail, batchId, isSentAlone } = payout
+  const batch = batchId === null ? undefined : await batches.get(tx, batchId)
+  // An unsent batch would still pay it.
+  if (!isSentAlone && (batch === undefined || batch.sentAt === null))
+    throw problem('Conflict', `The payment ${reference} has not been sent; take it out of its batch instead`)
+  const reason = reasonInWords(reasonCode)
+  const ended = { rail, reference, messageId: 'operator', entryKey: key, now }
+  await recordOutcome(tx, { ...ended, outcome, reasonCode, reason, restriction, booked })
+  await batches.settleAnswered(tx, { rail, now })
+}
+
+/** Refuses to end a payment as failed that the bank may have made, or may still make. @param reported what the bank says became of it */
+export function refuseIfPayable(
+  { reference, rail, requestOpenAt, transferId }: DecidedPayment,
+  reported: FinalOutcome | null,
+): void {
+  if (requestOpenAt !== null) {
+    throw problem(
+      'Conflict',
+      `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that. It cannot ask unless ${rail} is in MIDMONTH_RAILS, so configure the rail again if it was taken out. If requests are repeated without an answer, hold the rail ${rail} first`,
+    )
+  }
+  // Only an exception that says so shows that the transfer has ended without being paid.
+  if (transferId !== null && reported !== 'failed' && reported !== 'returned') {
+    throw problem(
+      'Conflict',
+      `The bank has accepted ${reference} and may still pay it, so its money cannot be given back. The worker asks for the outcome`,
+    )
+  }
+}

@@ -1,0 +1,263 @@
+import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { problem } from '../../kernel/errors.ts'
+import { type Currency, inWords } from '../../kernel/money.ts'
+import { hasReference, referencedPayouts } from '../by-reference.ts'
+import * as exceptions from '../exceptions.ts'
+import { isUnpaid, listWrittenOff, recoverPayments } from './bank-records.ts'
+import { matchDebits } from './batch-debits.ts'
+import * as batches from './batches.ts'
+import { lockPayout } from './decided-payments.ts'
+import { lacksDebit } from './named-payments.ts'
+
+// The bank has paid what was given back: the members repay it, or the operator bears it.
+
+/** A payment that was given back. */
+type GivenBack = { reference: string; partnerId: string; amount: bigint; currency: Currency }
+
+/**
+ * Recovers payments that the bank made after their money was given back. The withdrawals follow with the next reports of the rail.
+ * @param references of the payments that the bank made: of a batch, all that were given back without them; of a debit that names no
+ *   payment, those whose money it is
+ * @throws Problem `Conflict` if the payments do not explain what the bank debited
+ */
+export async function recover(
+  tx: Tx,
+  {
+    exception,
+    references,
+    now,
+  }: { exception: exceptions.Decided; references: readonly string[] | undefined; now: Date },
+): Promise<void> {
+  const { id, rail, bookedOn } = exception
+  const { batchId, payments } = await lockGivenBack(tx, { exception, references })
+  if (bookedOn === null) await refuseIfWrittenOff(tx, { rail, references: payments.map(({ reference }) => reference) })
+  const recovered = await recoverPayments(tx, {
+    ...{ rail, exceptionId: id, references: payments.map(({ reference }) => reference), now },
+    bookedOn: isUnnamedDebit(exception) ? bookedOn : null,
+  })
+  if (batchId === null || bookedOn === null) await closeExplained(tx, { exception, recovered, batchId, now })
+  // The debit that is decided must be the one that the payments explain.
+  else {
+    await matchDebits(tx, { rail, recoveredBatchId: batchId, now })
+    await refuseUnlessClosed(tx, exception)
+  }
+  await closeAcceptances(tx, { exception, recovered, now })
+  await restateOthers(tx, { exception, recovered })
+  await batches.settleAnswered(tx, { rail, now })
+}
+
+/** Locks the payments that a decision about what was given back concerns, and checks that they explain what the bank debited. */
+export async function lockGivenBack(
+  tx: Tx,
+  { exception, references = [] }: { exception: exceptions.Decided; references?: readonly string[] | undefined },
+): Promise<{ batchId: string | null; payments: GivenBack[] }> {
+  const { rail, kind, reference, amount, bookedOn } = exception
+  if (isUnnamedDebit(exception)) return { batchId: null, payments: await lockNamed(tx, { exception, references }) }
+  if (kind !== 'paid_after_give_back' || reference === null)
+    throw problem('Conflict', 'Only what the bank paid after its money was given back is recovered')
+  const debit = bookedOn === null || amount === null ? null : -amount
+  const batch = await findBatch(tx, { rail, messageId: reference })
+  if (batch === undefined) {
+    if (references.length > 0) throw problem('Conflict', 'Payments are named only if the exception is about a batch')
+    const { outcome, ...payment } = await lockPayout(tx, reference)
+    if (outcome !== 'failed' && outcome !== 'returned')
+      throw problem(
+        'Conflict',
+        `The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`,
+      )
+    if (debit !== null) await refuseIfOwnDebit(tx, reference)
+    if (debit !== null && debit !== payment.amount)
+      throw problem(
+        'Conflict',
+        `The bank debited ${inWords({ amount: debit, currency: payment.currency })}, but the payment is of ${inWords(payment)}; ask it`,
+      )
+    return { batchId: null, payments: [payment] }
+  }
+  const { id: batchId, currency, controlTotal } = await batches.lock(tx, batch.id)
+  const all = await lockUnpaid(tx, batchId)
+  const unknown = references.find(each => !all.some(payment => payment.reference === each))
+  if (unknown !== undefined)
+    throw problem('Conflict', `${unknown} is not a payment of the batch ${reference} that was given back`)
+  const payments = references.length === 0 ? all : all.filter(payment => references.includes(payment.reference))
+  if (payments.length === 0) throw problem('Conflict', `No payment of the batch ${reference} is given back`)
+  if (debit !== null) {
+    const words = (units: bigint) => inWords({ amount: units, currency })
+    const missing = debit - (controlTotal - sum(all))
+    if (sum(payments) !== missing)
+      throw problem(
+        'Conflict',
+        `The payments add up to ${words(sum(payments))}, but the debit of ${words(debit)} holds ${words(missing)} that were given back; name the payments that the bank made`,
+      )
+  }
+  return { batchId, payments }
+}
+
+/** Whether the bank debited money without naming a payment or batch as banks do: its words may name one. */
+function isUnnamedDebit({ kind, amount, bookedOn }: exceptions.Decided): boolean {
+  return (kind === 'money_out' || kind === 'unmatched') && bookedOn !== null && amount !== null && amount < 0n
+}
+
+/** Locks the payments that an operator takes a debit for. They must have been given back, and add up to it. */
+async function lockNamed(
+  tx: Tx,
+  {
+    exception: { rail, amount, currency },
+    references,
+  }: { exception: exceptions.Decided; references: readonly string[] },
+): Promise<GivenBack[]> {
+  if (references.length === 0)
+    throw problem('Conflict', 'The bank names no payment; name those that it made after their money was given back')
+  const payments: GivenBack[] = []
+  // In order, as all that lock several payments of a batch.
+  for (const reference of [...new Set(references)].sort()) {
+    const { outcome, ...payment } = await lockPayout(tx, reference)
+    if (payment.rail !== rail) throw problem('Conflict', `${reference} was not sent through ${rail}`)
+    if (outcome !== 'failed' && outcome !== 'returned')
+      throw problem(
+        'Conflict',
+        `The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`,
+      )
+    await refuseIfOwnDebit(tx, payment.reference)
+    payments.push(payment)
+  }
+  const debit = -(amount ?? 0n)
+  if (sum(payments) !== debit || payments.some(payment => payment.currency !== currency)) {
+    const words = (units: bigint) => inWords({ amount: units, currency: currency ?? 'EUR' })
+    throw problem(
+      'Conflict',
+      `The payments add up to ${words(sum(payments))}, but the bank debited ${words(debit)}; name the payments that it made`,
+    )
+  }
+  return payments
+}
+
+/** Refuses the debit of a payment before its return, which the payee does not have. */
+async function refuseIfOwnDebit(db: Reader, reference: string): Promise<void> {
+  if (await lacksDebit(db, reference))
+    throw problem(
+      'Conflict',
+      `No other debit of ${reference} is booked, so this one may be the payment before its return; attach it to ${reference}`,
+    )
+}
+
+/** Refuses what an acceptance or status says of payments whose debit the operator bears: it tells of the same money. */
+async function refuseIfWrittenOff(
+  db: Reader,
+  payments: { rail: string; references: readonly string[] },
+): Promise<void> {
+  const [found] = await listWrittenOff(db, payments)
+  if (found !== undefined)
+    throw problem(
+      'Conflict',
+      `The debit of ${found} is written off, so it cannot be recovered, too; close the exception with ignore`,
+    )
+}
+
+/** A batch of a rail, by the id under which its file went to the bank. */
+export async function findBatch(
+  db: Reader,
+  { rail, messageId }: { rail: string; messageId: string },
+): Promise<{ id: string } | undefined> {
+  return await db
+    .selectFrom('payoutBatches')
+    .select('id')
+    .where('rail', '=', rail)
+    .where('messageId', '=', messageId)
+    .executeTakeFirst()
+}
+
+/** In order, as all that lock several payments of a batch. */
+async function lockUnpaid(tx: Tx, batchId: string): Promise<GivenBack[]> {
+  const { rows } = await sql<GivenBack>`
+    select p.reference, p.partner_id, p.amount, p.currency from payouts p
+     where p.batch_id = ${batchId} and ${isUnpaid} and p.removed_at is null order by p.reference for update`.execute(tx)
+  return rows
+}
+
+function sum(payments: readonly GivenBack[]): bigint {
+  return payments.reduce((total, { amount }) => total + amount, 0n)
+}
+
+async function refuseUnlessClosed(tx: Tx, { id, reference }: exceptions.Decided): Promise<void> {
+  const { rows } = await sql`select from payout_exceptions where id = ${id} and closed_at is not null`.execute(tx)
+  if (rows.length === 0)
+    throw problem('Conflict', `An earlier debit of ${reference} has the same amount; decide that one first`)
+}
+
+/**
+ * Closes the debit that an acceptance or status had announced: of the batch, or else of each payment. A debit that is itself decided
+ * explains only itself.
+ */
+async function closeExplained(
+  tx: Tx,
+  {
+    exception: { id, rail, bookedOn },
+    recovered,
+    batchId,
+    now,
+  }: { exception: exceptions.Decided; recovered: readonly string[]; batchId: string | null; now: Date },
+): Promise<void> {
+  if (bookedOn !== null) return
+  const of = batchId ?? (await batchOf(tx, recovered))
+  if (of !== null) await matchDebits(tx, { rail, recoveredBatchId: of, now })
+  const which = sql`
+    e.id in (select distinct on (e.reference) e.id
+                    from payout_exceptions e join (${referencedPayouts}) on f.reference = e.reference and p.rail = e.rail
+                    join payout_batches b on b.id = p.batch_id
+                   where e.rail = ${rail} and e.closed_at is null and e.kind = 'paid_after_give_back'
+                     and e.booked_on is not null and e.id <> ${id} and -e.amount = p.amount
+                     and e.reference = any(${[...recovered]}::text[])
+                     -- A batch that was debited as a whole has paid them already.
+                     and not exists (select from payout_exceptions whole
+                                      where whole.rail = e.rail and whole.reference = b.message_id and whole.closed_at = ${now}
+                                        and whole.decision = 'applied' and whole.booked_on is not null)
+                   order by e.reference, e.id)`
+  await exceptions.closeAutomatically(tx, { which, now })
+}
+
+async function batchOf(tx: Tx, references: readonly string[]): Promise<string | null> {
+  const { rows } = await sql<{ batchId: string | null }>`
+    select batch_id from payouts where ${hasReference(references)} limit 1`.execute(tx)
+  return rows[0]?.batchId ?? null
+}
+
+/** Closes what only said that the bank accepts or has paid the payments, or their batch if none of it is given back any longer. */
+async function closeAcceptances(
+  tx: Tx,
+  {
+    exception: { id, rail },
+    recovered,
+    now,
+  }: { exception: exceptions.Decided; recovered: readonly string[]; now: Date },
+): Promise<void> {
+  const which = sql`
+    e.rail = ${rail} and e.kind = 'paid_after_give_back' and e.booked_on is null and e.id <> ${id}
+       and (e.reference = any(${[...recovered]}::text[])
+            or exists (select from payout_batches b
+                        where b.rail = e.rail and b.message_id = e.reference
+                          and exists (select from payouts p where p.batch_id = b.id and p.reference = any(${[...recovered]}::text[]))
+                          and not exists (select from payouts p
+                                           where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)))`
+  await exceptions.closeAutomatically(tx, { which, now })
+}
+
+/** Debits that are left of payments, or a batch, of which nothing is given back any longer: either told twice, or money that left twice. */
+async function restateOthers(
+  tx: Tx,
+  { exception: { id, rail }, recovered }: { exception: exceptions.Decided; recovered: readonly string[] },
+): Promise<void> {
+  await sql`
+    update payout_exceptions e set kind = 'money_out', reason = ${debitedBesides}
+     where e.rail = ${rail} and e.closed_at is null and e.kind = 'paid_after_give_back' and e.booked_on is not null and e.id <> ${id}
+       and (e.reference = any(${[...recovered]}::text[])
+            or exists (select from payout_batches b
+                        where b.rail = e.rail and b.message_id = e.reference
+                          and exists (select from payouts p where p.batch_id = b.id and p.reference = any(${[...recovered]}::text[]))
+                          and not exists (select from payouts p
+                                           where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)))`.execute(
+    tx,
+  )
+}
+
+const debitedBesides =
+  'The bank debited this besides another debit that was recovered; ignore it if both are the same money, otherwise ask the bank to give it back'

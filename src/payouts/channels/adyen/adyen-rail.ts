@@ -1,0 +1,279 @@
+import type { Db } from '../../../database/database.ts'
+import type { Clock } from '../../../kernel/time.ts'
+import { SecretFileProblem } from '../../../secret-file.ts'
+import { readRecords } from '../../books/reports.ts'
+import { type Outcome, type Payment, type Rail, type Report, toReport } from '../../rail.ts'
+import { admit, releaseApproved } from './approvals.ts'
+import {
+  closeRequest,
+  closeRequestsUntil,
+  findPayments,
+  type KnownPayment,
+  openBlocked,
+  openRequest,
+  recordFailure,
+  recordTransfers,
+} from './books.ts'
+import { catchUp } from './catch-up.ts'
+import { AdyenClient, forEachAtOnce, Refused } from './client.ts'
+import { refusalOf, transferInfo } from './request.ts'
+import type { AdyenSettings } from './settings.ts'
+import { UnexpectedShape } from './transfer.ts'
+
+const dayMs = 86_400_000
+
+const limits = {
+  // Each is a request, of which eight run at a time: even if each takes three seconds, they end within a call.
+  paymentsMax: 50,
+  callMsMax: 20_000,
+  // The vendor keeps a key for at least a week. After that, a repeated request could pay twice.
+  repeatMsMax: 6 * dayMs,
+  // How long after a request the bank certainly has its payment, or never will. A request is cut off after 10 s.
+  effectMsMax: 15 * 60_000,
+  // Its clock and ours may differ, and a partner's clock on a sandbox may be ahead.
+  clockMsMax: dayMs,
+}
+
+/**
+ * A rail of Adyen's Transfers API: each payment is a request, whose answer says that it was accepted, and notifications say what
+ * became of it. The reference is the idempotency key. Not yet run against the vendor's live service.
+ * @param requestMsMax time-out of a request; by default 10,000
+ */
+export function adyenRail({
+  db,
+  now,
+  settings,
+  requestMsMax,
+}: {
+  db: Db
+  now: Clock
+  settings: AdyenSettings
+  requestMsMax?: number
+}): Rail {
+  const { name, currency } = settings
+  const client = new AdyenClient(settings, requestMsMax)
+  const context = { db, now, settings, client }
+  const rail: Rail = {
+    name,
+    // Banks keep the real time, so a partner whose clock was moved hears from them with all the others.
+    inScope: ({ scope = 'all' }) =>
+      typeof scope === 'object' && 'only' in scope
+        ? { ...rail, reports: async after => ({ reports: [], cursor: after }) }
+        : rail,
+    currencies: [currency],
+    paymentsMax: limits.paymentsMax,
+    callMsMax: limits.callMsMax,
+    submit: (payments, signal) => submit(context, payments, signal),
+    ask: (references, signal) => ask(context, references, signal),
+    reports: (after, countMax) => readRecords(db, { rail: name, after, countMax }),
+    releaseApproved: () => releaseApproved({ db, settings, now: now() }),
+    catchUp: ({ log }) => catchUp({ ...context, log }),
+  }
+  return rail
+}
+
+type Context = { db: Db; now: Clock; settings: AdyenSettings; client: AdyenClient }
+
+async function submit(context: Context, payments: Payment[], signal: AbortSignal): Promise<Report[]> {
+  const { now, settings } = context
+  const rail = settings.name
+  const references = payments.map(({ reference }) => reference)
+  const known = await findKnown(context, references)
+  for (const { reference, amount } of payments) {
+    const before = known.get(reference)
+    if (before === undefined) throw new Error(`unknown payment ${reference} on rail ${rail}`)
+    if (before.amount !== amount.amount || before.currency !== amount.currency)
+      throw new Error(`${reference} was reused with another amount`)
+  }
+  // What the bank has needs no request, and neither does what an operator has given back.
+  const open = payments.filter(({ reference }) => isOpen(known.get(reference), now()))
+  const sendable: Payment[] = []
+  for (const payment of open) {
+    const refusal = refusalOf(settings, payment)
+    if (refusal === undefined) sendable.push(payment)
+    else await fail(context, payment.reference, { reasonCode: null, reason: refusal, restriction: null })
+  }
+  const admitted = await context.db
+    .transaction()
+    .execute(tx => admit(tx, { settings, references: sendable.map(({ reference }) => reference), now: now() }))
+  const approved = sendable.filter(({ reference }) => admitted.has(reference))
+  const failure = await forEachAtOnce(approved, payment => create(context, payment, signal))
+  // What was accepted before it is in the books, and comes with the reports.
+  if (failure !== undefined) throw failure
+  const reports = reportsOf(references, await findKnown(context, references))
+  return reports.filter(({ outcome }) => outcome !== 'unknown')
+}
+
+function isOpen(known: KnownPayment | undefined, now: Date): boolean {
+  return (
+    known !== undefined &&
+    known.outcome === null &&
+    known.transferId === null &&
+    mayRepeat(known, now) &&
+    !waitsForRetry(known, now)
+  )
+}
+
+function waitsForRetry({ retryAt, sentAt }: KnownPayment, now: Date): boolean {
+  return sentAt === null && retryAt !== null && retryAt > now
+}
+
+function mayRepeat({ sentAt }: KnownPayment, now: Date): boolean {
+  return sentAt === null || now.getTime() - sentAt.getTime() < limits.repeatMsMax
+}
+
+async function create(context: Context, payment: Payment, signal: AbortSignal): Promise<void> {
+  const { db, now, settings, client } = context
+  const { reference } = payment
+  const info = transferInfo(settings, payment)
+  // Of many, this one may have waited, and been given back meanwhile.
+  const request = await openRequest(db, { rail: settings.name, reference, now: now() })
+  if (request === undefined) return
+  try {
+    const key = request.refusedCount === 0 ? reference : `${reference}R${request.refusedCount}`
+    const transfer = await client.create(info, { key, signal })
+    // The answer to a request is about its payment, whatever reference it bears.
+    const transfers = [{ ...transfer, reference, isPayout: true, sequence: 0 }]
+    await db.transaction().execute(tx => recordTransfers(tx, { settings, transfers, now: now() }))
+  } catch (error) {
+    if (hadNoEffect(error)) await closeRequest(db, request)
+    if (error instanceof Refused && isAboutAccount(error)) {
+      const reason = `${error.code} The bank refuses the account details`
+      await fail(context, reference, { reasonCode: error.code, reason, restriction: 'account_refused' })
+      return
+    }
+    // Only this payment waits.
+    const refused = (status: string) => `Adyen refuses the payment (${status}); nothing was paid, and it is tried again`
+    if (await block(context, error, { reference, refused })) return
+    throw error
+  }
+}
+
+/** Whether the request certainly made no payment. Any other status, such as a redirect, may come from something in between. */
+function hadNoEffect(error: unknown): boolean {
+  if (error instanceof SecretFileProblem) return true
+  return error instanceof Refused && [400, 401, 403, 422].includes(error.status)
+}
+
+/** The only refusal that is certain to be about the member: the payment was not made, and never will be. */
+function isAboutAccount({ status, fields }: Refused): boolean {
+  return status === 422 && fields.length > 0 && fields.every(field => /^counterparty\b/.test(field))
+}
+
+/**
+ * Raises the alarm for what is neither the member's fault nor an outage. The payments wait, and are tried again.
+ * @param refused a sentence about a refusal of this payment alone
+ * @returns whether only this payment is affected, so that others can go on
+ */
+async function block(
+  { db, now, settings }: Context,
+  error: unknown,
+  { reference, refused }: { reference: string; refused: (status: string) => string },
+): Promise<boolean> {
+  const rail = settings.name
+  const open = (blocked: { reference?: string; code: string; reason: string }) =>
+    db.transaction().execute(tx => openBlocked(tx, { rail, ...blocked, now: now() }))
+  if (error instanceof SecretFileProblem) {
+    await open({ code: 'key', reason: `The API key cannot be used, so no payment is made: ${error.message}` })
+    return false
+  }
+  if (error instanceof UnexpectedShape) {
+    await open({ reference, code: 'shape', reason: `The bank’s answer cannot be read: ${error.message}` })
+    return true
+  }
+  if (!(error instanceof Refused)) return false
+  const { status, code } = error
+  if (status === 400 || status === 422) {
+    await open({ reference, code, reason: refused(`${status} ${code}`) })
+    return true
+  }
+  await open({ code, reason: `Adyen refuses all requests (${status} ${code}); check API key, roles and address` })
+  return false
+}
+
+async function fail(
+  { db, now, settings }: Context,
+  reference: string,
+  why: Omit<Parameters<typeof recordFailure>[1], 'rail' | 'reference' | 'now'>,
+): Promise<void> {
+  await db.transaction().execute(tx => recordFailure(tx, { rail: settings.name, reference, ...why, now: now() }))
+}
+
+async function ask(context: Context, references: string[], signal: AbortSignal): Promise<Report[]> {
+  const { db, now, settings } = context
+  const known = await findKnown(context, references)
+  const asked = [...known.values()].filter(({ sentAt, outcome }) => sentAt !== null && outcome === null)
+  const lookedUp = new Set<string>()
+  const failure = await forEachAtOnce(asked, async payment => {
+    const { reference } = payment
+    const until = new Date(now().getTime() - limits.effectMsMax)
+    try {
+      const transfers = await lookUp(context, payment, signal)
+      await db.transaction().execute(tx => recordTransfers(tx, { settings, transfers, now: now() }))
+      if (transfers.length === 0) {
+        await closeRequestsUntil(db, { rail: settings.name, reference, until })
+        if (!mayRepeat(payment, now())) await blockOld(context, reference)
+      }
+      lookedUp.add(reference)
+    } catch (error) {
+      const refused = (status: string) => `Adyen does not say what became of the payment (${status}); it is asked again`
+      if (!(await block(context, error, { reference, refused }))) throw error
+    }
+  })
+  if (failure !== undefined && lookedUp.size === 0) throw failure
+  const certain = references.filter(reference => {
+    const before = known.get(reference)
+    return before === undefined || before.sentAt === null || before.outcome !== null || lookedUp.has(reference)
+  })
+  const after = await findKnown(context, certain)
+  return reportsOf(certain, after).map(report =>
+    report.outcome === 'unknown' && mustWait(after.get(report.reference), now())
+      ? { ...report, outcome: 'pending' }
+      : report,
+  )
+}
+
+/** Whether a payment that the bank does not have must not be requested now. */
+function mustWait(known: KnownPayment | undefined, now: Date): boolean {
+  return known !== undefined && (!mayRepeat(known, now) || waitsForRetry(known, now))
+}
+
+async function lookUp(
+  { client, now }: Context,
+  { reference, transferId, sentAt, refusedTransfers }: KnownPayment,
+  signal: AbortSignal,
+) {
+  if (transferId !== null) return [await client.get(transferId, signal)]
+  const sentMs = (sentAt ?? now()).getTime()
+  const since = new Date(Math.min(sentMs, now().getTime()) - limits.clockMsMax)
+  const until = new Date(Math.max(sentMs, now().getTime()) + limits.clockMsMax)
+  // No period may be longer than six months.
+  const latest = new Date(since.getTime() + 150 * dayMs)
+  const page = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
+  const { transfers, unreadable } = page
+  // One of them may be the payment.
+  if (unreadable[0] !== undefined) throw new UnexpectedShape(unreadable[0].why)
+  return transfers.filter(each => each.reference === reference && !refusedTransfers.includes(each.id))
+}
+
+async function blockOld({ db, now, settings }: Context, reference: string): Promise<void> {
+  const reason =
+    'Adyen does not know the payment after days of trying. Its idempotency key may have ended, so it is not sent again; give it back'
+  await db
+    .transaction()
+    .execute(tx => openBlocked(tx, { rail: settings.name, reference, code: 'unknown', reason, now: now() }))
+}
+
+async function findKnown({ db, settings }: Context, references: string[]): Promise<Map<string, KnownPayment>> {
+  const known = await findPayments(db, settings.name, references)
+  return new Map(known.map(each => [each.reference, each]))
+}
+
+function reportsOf(references: string[], known: ReadonlyMap<string, KnownPayment>): Report[] {
+  return references.map(reference => {
+    const payment = known.get(reference)
+    const isKnown = payment !== undefined && (payment.transferId !== null || payment.isWaiting)
+    const outcome: Outcome = payment?.outcome ?? (isKnown ? 'pending' : 'unknown')
+    return toReport({ reference, outcome, reason: payment?.reason ?? null, restriction: payment?.restriction ?? null })
+  })
+}

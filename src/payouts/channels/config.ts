@@ -1,0 +1,348 @@
+import { readFileSync } from 'node:fs'
+import { Ajv } from 'ajv'
+import { type Static, Type } from 'typebox'
+import { type BankAccount, check } from '../../bank-accounts/rules.ts'
+import { SettingsProblem } from '../../config.ts'
+import { isGeneratedId } from '../../kernel/ids.ts'
+import { Approval, faultsOfApproval, toAutomatic } from '../approval.ts'
+import { type Calendar, withOverride } from '../calendars/calendar.ts'
+import { atOnce, cutOffOf, type LeadTime, leadTimes } from '../calendars/cut-off.ts'
+import { target } from '../calendars/target.ts'
+import { uk } from '../calendars/uk.ts'
+import type { Delivery } from '../delivery/delivery.ts'
+import type { Debtor } from '../formats/bank-files.ts'
+import type { FileFormat, FileRailSettings } from '../formats/format.ts'
+import { sepaFormat, ukFormat } from '../formats/sepa/format.ts'
+import { stateWithoutAdvice } from '../formats/standard18/entry-day.ts'
+import { standard18Format } from '../formats/standard18/format.ts'
+import type { ArucsOptions } from '../formats/standard18/read-arucs.ts'
+import { RailName } from '../rail-name.ts'
+import { AdyenRail } from './adyen/settings.ts'
+
+const strict = { additionalProperties: false }
+const Day = Type.String({ pattern: '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$' })
+
+const Name = Type.String({ minLength: 1, maxLength: 140 })
+const File = Type.String({ pattern: '^/.' })
+
+const SftpServer = Type.Object(
+  {
+    host: Name,
+    port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })),
+    username: Name,
+    /** Fingerprints of the server's keys, as `ssh-keygen -lf` prints them. */
+    hostKeys: Type.Array(Type.String({ pattern: '^SHA256:[A-Za-z0-9+/]{43}$' }), { minItems: 1, maxItems: 10 }),
+    privateKeyFile: Type.Optional(File),
+    passwordFile: Type.Optional(File),
+    outbox: Name,
+    inbox: Name,
+    uploads: Type.Optional(Name),
+  },
+  strict,
+)
+
+const commonFields = {
+  name: RailName,
+  /** In the bank's time zone: when the day's batch is closed. Earlier than the bank's own cut-off. */
+  cutOff: Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' }),
+  timeZone: Type.String({ minLength: 1, maxLength: 60 }),
+  /** Days on which the bank is closed besides those of the calendar. */
+  closedDays: Type.Optional(Type.Array(Day, { maxItems: 100 })),
+  /** How far the operator's own list in `closedDays` reaches, if that is further than the calendar. */
+  closedDaysUntil: Type.Optional(Day),
+  approval: Approval,
+  /** With outbox/, inbox/, archive/ and rejected/ in it. Without it, an operator carries the files. */
+  folder: Type.Optional(File),
+  /** Sends and fetches what is in the folder. */
+  sftp: Type.Optional(SftpServer),
+  /** Public keys of age: archived files are encrypted for them. */
+  archiveFor: Type.Optional(Type.Array(Type.String({ pattern: '^age1[a-z0-9]{58}$' }), { maxItems: 10 })),
+}
+
+const SepaDebtor = Type.Object(
+  {
+    name: Name,
+    iban: Type.String({ pattern: '^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$' }),
+    bic: Type.Optional(Type.String({ pattern: '^[A-Z0-9]{8}([A-Z0-9]{3})?$' })),
+  },
+  strict,
+)
+const UkDebtor = Type.Object(
+  {
+    name: Name,
+    sortCode: Type.String({ pattern: '^[0-9]{6}$' }),
+    accountNumber: Type.String({ pattern: '^[0-9]{8}$' }),
+  },
+  strict,
+)
+
+const Countries = Type.Array(Type.String({ pattern: '^[A-Z]{2}$' }), { maxItems: 100 })
+
+const SepaFileRail = Type.Object(
+  {
+    ...commonFields,
+    type: Type.Literal('sepa-file'),
+    currency: Type.Literal('EUR'),
+    /** The accounts that pay, by partner id; `default` pays for all others. */
+    debtors: Type.Object({ default: SepaDebtor }, { additionalProperties: SepaDebtor }),
+    instant: Type.Optional(Type.Boolean()),
+    batchBooking: Type.Optional(Type.Boolean()),
+    /** Payments are marked as salaries. */
+    categoryPurpose: Type.Optional(Type.Literal('SALA')),
+    /** Changes to the list of SEPA countries. */
+    countries: Type.Optional(Type.Object({ add: Type.Optional(Countries), remove: Type.Optional(Countries) }, strict)),
+  },
+  strict,
+)
+
+// How the bank writes returned credits. The columns are named by the header of its CSV.
+const ArucsCsv = Type.Object(
+  {
+    format: Type.Literal('csv'),
+    columns: Type.Object(
+      {
+        reference: Name,
+        amount: Name,
+        reasonCode: Name,
+        reasonText: Type.Optional(Name),
+        currency: Type.Optional(Name),
+      },
+      strict,
+    ),
+    delimiter: Type.Optional(Type.Unsafe<',' | ';' | '\t' | '|'>({ type: 'string', enum: [',', ';', '\t', '|'] })),
+    amountIn: Type.Optional(Type.Unsafe<'pounds' | 'pence'>({ type: 'string', enum: ['pounds', 'pence'] })),
+  },
+  strict,
+)
+const ArucsXml = Type.Object({ format: Type.Literal('xml') }, strict)
+
+const Standard18FileRail = Type.Object(
+  {
+    ...commonFields,
+    type: Type.Literal('standard18-file'),
+    currency: Type.Literal('GBP'),
+    scheme: Type.Unsafe<'bacs' | 'faster-payments'>({ type: 'string', enum: ['bacs', 'faster-payments'] }),
+    serviceUserNumber: Type.String({ pattern: '^[0-9]{6}$' }),
+    debtors: Type.Object({ default: UkDebtor }, { additionalProperties: UkDebtor }),
+    processing: Type.Optional(Type.Unsafe<'single' | 'multi'>({ type: 'string', enum: ['single', 'multi'] })),
+    hasLabels: Type.Optional(Type.Boolean()),
+    hdr1Column15: Type.Optional(Type.Unsafe<'1' | ' '>({ type: 'string', enum: ['1', ' '] })),
+    receivingParty: Type.Optional(
+      Type.Unsafe<'999999' | 'service-user-number'>({ type: 'string', enum: ['999999', 'service-user-number'] }),
+    ),
+    blockCount: Type.Optional(Type.Unsafe<'zeros' | 'counted'>({ type: 'string', enum: ['zeros', 'counted'] })),
+    returns: Type.Optional(
+      Type.Unsafe<ArucsOptions>({
+        type: 'object',
+        required: ['format'],
+        discriminator: { propertyName: 'format' },
+        oneOf: [ArucsCsv, ArucsXml],
+      }),
+    ),
+  },
+  strict,
+)
+
+const UkPain001FileRail = Type.Object(
+  {
+    ...commonFields,
+    type: Type.Literal('uk-pain001-file'),
+    currency: Type.Literal('GBP'),
+    debtors: Type.Object({ default: UkDebtor }, { additionalProperties: UkDebtor }),
+    /** Faster Payments instead of Bacs. */
+    instant: Type.Optional(Type.Boolean()),
+    batchBooking: Type.Optional(Type.Boolean()),
+  },
+  strict,
+)
+
+type SepaFileRail = Static<typeof SepaFileRail>
+type Standard18FileRail = Static<typeof Standard18FileRail>
+type UkPain001FileRail = Static<typeof UkPain001FileRail>
+type GivenRail = SepaFileRail | Standard18FileRail | UkPain001FileRail
+
+// Which of the types a rail has is decided by its `type`, so that faults are those of that type alone.
+const RailsFile = Type.Object(
+  {
+    rails: Type.Array(
+      Type.Unsafe<GivenRail | AdyenRail>({
+        type: 'object',
+        required: ['type'],
+        discriminator: { propertyName: 'type' },
+        oneOf: [SepaFileRail, Standard18FileRail, UkPain001FileRail, AdyenRail],
+      }),
+      { minItems: 1, maxItems: 20 },
+    ),
+  },
+  strict,
+)
+
+// Unlike the validator of requests it goes on after the first fault, so that an operator can correct all of them at once.
+const validate = new Ajv({ allErrors: true, discriminator: true, strict: false }).compile<Static<typeof RailsFile>>(
+  RailsFile,
+)
+
+/**
+ * Reads the rails from the file that MIDMONTH_RAILS names.
+ * @throws SettingsProblem that names every fault
+ */
+export function readRails(file: string): { files: FileRailSettings[]; adyen: AdyenRail[] } {
+  const faults = (all: string[]): never => {
+    throw new SettingsProblem(`MIDMONTH_RAILS (${file}): ${all.join('; ')}`)
+  }
+  let given: unknown
+  try {
+    given = JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    return faults([`cannot be read as JSON: ${error instanceof Error ? error.message : error}`])
+  }
+  if (!validate(given)) {
+    return faults(
+      (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath || 'the file'} ${message}`),
+    )
+  }
+  const { rails } = given
+  const files = rails.filter(rail => rail.type !== 'adyen')
+  const adyen = rails.filter(rail => rail.type === 'adyen')
+  const found = [...files.flatMap(faultsOf), ...repeated(rails, 'name'), ...repeated(rails, 'currency')]
+  if (found.length > 0) return faults(found)
+  return { files: files.map(toSettings), adyen }
+}
+
+function faultsOf({ name, timeZone, debtors, approval, folder, sftp }: GivenRail): string[] {
+  return [
+    ...(isTimeZone(timeZone) ? [] : [`${name}: timeZone must be an IANA name, such as Europe/Berlin`]),
+    ...Object.entries(debtors).flatMap(([owner, debtor]) => [
+      ...(owner === 'default' || isGeneratedId(owner) ? [] : [`${name}: the debtor ${owner} is not a partner id`]),
+      ...(check(accountOf(debtor)) === 'invalid' ? [`${name}: the account of the debtor ${owner} is wrong`] : []),
+    ]),
+    ...faultsOfApproval(name, approval),
+    ...(sftp !== undefined && folder === undefined ? [`${name}: sftp needs a folder for files on their way`] : []),
+    ...(sftp !== undefined && (sftp.privateKeyFile === undefined) === (sftp.passwordFile === undefined)
+      ? [`${name}: sftp needs either privateKeyFile or passwordFile`]
+      : []),
+  ]
+}
+
+type GivenDebtor = Static<typeof SepaDebtor> | Static<typeof UkDebtor>
+
+function accountOf(debtor: GivenDebtor): BankAccount {
+  if ('iban' in debtor) return { accountHolder: debtor.name, iban: debtor.iban }
+  return { accountHolder: debtor.name, sortCode: debtor.sortCode, accountNumber: debtor.accountNumber }
+}
+
+function repeated(rails: Pick<GivenRail | AdyenRail, 'name' | 'currency'>[], field: 'name' | 'currency'): string[] {
+  const values = rails.map((each): string => each[field])
+  const twice = new Set(values.filter((value, index) => values.indexOf(value) !== index))
+  return [...twice].map(value => `two rails have the ${field} ${value}`)
+}
+
+function isTimeZone(timeZone: string): boolean {
+  try {
+    return Intl.DateTimeFormat('en', { timeZone }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
+}
+
+function toSettings(given: GivenRail): FileRailSettings {
+  const { name, currency, debtors, timeZone, cutOff, approval } = given
+  return {
+    ...{ name, currency, timeZone, cutOff },
+    ...settingsOfType(given),
+    debtors: {
+      ...Object.fromEntries(Object.entries(debtors).map(([owner, debtor]) => [owner, toDebtor(debtor)])),
+      default: toDebtor(debtors.default),
+    },
+    automatic: toAutomatic(approval),
+    delivery: deliveryOf(given),
+  }
+}
+
+type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'canBeInstant' | 'calendar' | 'schedule' | 'countsAsPaid'>
+
+function settingsOfType(given: GivenRail): OfType {
+  switch (given.type) {
+    case 'sepa-file':
+      return pain001Settings(given, {
+        format: options =>
+          sepaFormat({ ...options, countries: given.countries, isSalary: given.categoryPurpose === 'SALA' }),
+        bankingDays: target,
+        leadTime: leadTimes['sepa-credit-transfer'],
+      })
+    case 'standard18-file':
+      return standard18Settings(given)
+    case 'uk-pain001-file':
+      return pain001Settings(given, { format: ukFormat, bankingDays: uk, leadTime: leadTimes.bacs })
+    default:
+      return given satisfies never
+  }
+}
+
+type Pain001Scheme = {
+  format: (options: { isBatchBooked: boolean | undefined }) => FileFormat
+  bankingDays: Calendar
+  leadTime: LeadTime
+}
+
+function pain001Settings(
+  { cutOff, timeZone, closedDays, closedDaysUntil, instant = false, batchBooking }: SepaFileRail | UkPain001FileRail,
+  { format, bankingDays, leadTime }: Pain001Scheme,
+): OfType {
+  const calendar = withOverride(bankingDays, { closedDays, validUntil: closedDaysUntil })
+  return {
+    format: format({ isBatchBooked: batchBooking }),
+    isInstant: instant,
+    canBeInstant: true,
+    calendar,
+    schedule: (now, isInstant = instant) =>
+      isInstant ? atOnce({ now, timeZone }) : cutOffOf({ now, cutOff, timeZone, calendar, ...leadTime }),
+    countsAsPaid: null,
+  }
+}
+
+function standard18Settings({
+  cutOff,
+  timeZone,
+  closedDays,
+  closedDaysUntil,
+  scheme,
+  returns,
+  ...given
+}: Standard18FileRail): OfType {
+  const calendar = withOverride(uk, { closedDays, validUntil: closedDaysUntil })
+  const { serviceUserNumber, processing, hasLabels, hdr1Column15, receivingParty, blockCount } = given
+  const options = { scheme, serviceUserNumber, processing, hasLabels, hdr1Column15, receivingParty, blockCount }
+  return {
+    format: standard18Format(options, returns ?? null),
+    isInstant: false,
+    canBeInstant: false,
+    calendar,
+    schedule: now => cutOffOf({ now, cutOff, timeZone, calendar, ...leadTimes[scheme] }),
+    countsAsPaid: (valueDate, today) => stateWithoutAdvice(scheme, valueDate, { today, calendar }) === 'paid',
+  }
+}
+
+function toDebtor(debtor: GivenDebtor): Debtor {
+  return { name: debtor.name, account: accountOf(debtor), bic: 'bic' in debtor ? debtor.bic : undefined }
+}
+
+/** Opened when it is first needed: an API process reads the settings too, and needs neither folder nor server. */
+function deliveryOf({ folder, sftp, archiveFor: recipients }: GivenRail): FileRailSettings['delivery'] {
+  if (folder === undefined) return null
+  let opened: Promise<Delivery> | undefined
+  const open = async (): Promise<Delivery> => {
+    if (sftp === undefined)
+      return await (await import('../delivery/folder.ts')).FolderDelivery.open({ folder, recipients })
+    return await (await import('../delivery/sftp.ts')).SftpDelivery.open({ folder, recipients, ...sftp })
+  }
+  return async () => {
+    opened ??= open()
+    try {
+      return await opened
+    } catch (error) {
+      opened = undefined
+      throw error
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import { type Db, sql, type Tx } from '../../../database/database.ts'
+import { inWords } from '../../../kernel/money.ts'
+import type { Clock } from '../../../kernel/time.ts'
+import type { Restriction } from '../../../members/restrictions.ts'
+import type { PayoutSpeed } from '../../../tiers/rules.ts'
+import * as batches from '../../books/batches.ts'
+import { lockRail } from '../../books/rail-lock.ts'
+import { reconcile } from '../../books/reconciliation.ts'
+import { readRecords, recordOutcome } from '../../books/reports.ts'
+import { hasReference, referencedPayouts } from '../../by-reference.ts'
+import type { FileRailSettings } from '../../formats/format.ts'
+import { type Outcome, type Payment, type Rail, type Report, type StoredReport, toReport } from '../../rail.ts'
+import { receiveBankFiles } from './receive.ts'
+import { sendBatches } from './send.ts'
+
+/**
+ * A rail of files. Submitting a payment puts it into a batch; a task writes each batch to one file, and another imports what
+ * the bank answers. Its books are the tables of this slice, so that imported files never touch withdrawals directly.
+ */
+export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: FileRailSettings }): Rail {
+  const { name, currency } = settings
+  const rail: Rail = {
+    name,
+    // Banks keep the real time, so a partner whose clock was moved hears from them with all the others.
+    inScope: ({ scope = 'all' }) =>
+      typeof scope === 'object' && 'only' in scope
+        ? { ...rail, reports: async after => ({ reports: [], cursor: after }) }
+        : rail,
+    currencies: [currency],
+    isSlow: true,
+    paymentsMax: 1_000,
+    callMsMax: 20_000,
+    files: {
+      send: context => sendBatches(context, settings),
+      receive: context => receiveBankFiles(context, settings),
+      reconcile: context => reconcile(context, settings),
+    },
+
+    async submit(payments) {
+      return await db.transaction().execute(tx => submit(tx, { settings, payments, now: now() }))
+    },
+
+    async ask(references) {
+      const { rows } = await sql<StoredReport>`
+        select asked.reference, p.reason, p.restriction,
+               -- How a payment that is recovered came there is told by the reports, in their order.
+               case when exists (select from bank_records r
+                                  where r.rail = p.rail and r.reference = p.reference and r.recovery_id is not null)
+                    then 'pending'
+                    else coalesce(p.outcome, case when p.batch_id is null then 'unknown' else 'pending' end) end as outcome
+          from unnest(${references}::text[]) with ordinality as asked (reference, place)
+          left join (${referencedPayouts}) on f.reference = asked.reference and p.rail = ${name}
+         order by asked.place`.execute(db)
+      return rows.map(toReport)
+    },
+
+    async reports(after, countMax) {
+      return await readRecords(db, { rail: name, after, countMax })
+    },
+  }
+  return rail
+}
+
+type KnownPayment = {
+  reference: string
+  amount: bigint
+  currency: string
+  batchId: string | null
+  outcome: Outcome | null
+  reason: string | null
+  restriction: Restriction | null
+}
+
+/** Puts payments that are new to the rail into its open batches. Idempotent. */
+export async function submit(
+  tx: Tx,
+  { settings, payments, now }: { settings: FileRailSettings; payments: Payment[]; now: Date },
+): Promise<Report[]> {
+  const { rows } = await sql<KnownPayment>`
+    select reference, amount, currency, batch_id, outcome, reason, restriction from payouts
+     where rail = ${settings.name} and ${hasReference(payments.map(({ reference }) => reference))}
+     order by reference for update`.execute(tx)
+  const known = new Map(rows.map(row => [row.reference, row]))
+  const joining: batches.Joining[] = []
+  const reports = new Map<string, Report>()
+  for (const payment of payments) {
+    const { partnerId, reference, amount, account, speed } = payment
+    const row = known.get(reference)
+    if (row === undefined) throw new Error(`unknown payout ${reference} on rail ${settings.name}`)
+    if (row.amount !== amount.amount || row.currency !== amount.currency)
+      throw new Error(`${reference} was reused with ${inWords(amount)}`)
+    const { outcome, reason, restriction } = row
+    reports.set(reference, toReport({ reference, outcome: outcome ?? 'pending', reason, restriction }))
+    if (row.batchId !== null || row.outcome !== null) continue
+    const isInstant = isInstantAt(settings, speed)
+    const refusal = settings.format.refusal({ account, amount: amount.amount, isInstant })
+    if (refusal === undefined) joining.push({ partnerId, reference, amount: amount.amount, isInstant })
+    else reports.set(reference, await refuse(tx, { rail: settings.name, reference, refusal, now }))
+  }
+  await batches.join(tx, { rail: settings, payments: joining, now })
+  return [...reports.values()]
+}
+
+/** Whether a payment is instant, by the speed that its tier asks for. */
+function isInstantAt({ isInstant, canBeInstant }: FileRailSettings, speed: PayoutSpeed | undefined): boolean {
+  return speed === undefined ? isInstant : speed === 'instant' && canBeInstant
+}
+
+/** Fails a payment that the format cannot write, so that the member has the money back. */
+async function refuse(
+  tx: Tx,
+  { rail, reference, refusal, now }: { rail: string; reference: string; refusal: string; now: Date },
+): Promise<Report> {
+  await lockRail(tx, { rail, for: 'records' })
+  const ended = { rail, reference, messageId: 'refused', entryKey: reference, now }
+  await recordOutcome(tx, { ...ended, outcome: 'failed', reason: refusal })
+  return { reference, outcome: 'failed', reason: refusal }
+}

@@ -1,0 +1,72 @@
+import type { Day } from '../../kernel/time.ts'
+
+/** How files reach the bank and come back. Every call may be repeated after a crash: the outcome is the same. */
+export type Delivery = {
+  /**
+   * Delivers a file. It appears under its name complete, and once: repeating the call does nothing, even if the
+   * bank has taken the file meanwhile.
+   * @throws DeliveryProblem if a file of this name with other bytes was delivered before
+   */
+  put(name: string, bytes: AsyncIterable<string | Uint8Array>): Promise<DeliveredFile>
+  /** Lists the files of the inbox that are complete, oldest first, and those that need a person. */
+  list(now: Date): Promise<Inbox>
+  /** Reads a file of the inbox. It can be larger than memory. */
+  get(name: string): AsyncIterable<Uint8Array>
+  /** Moves a file of the inbox to the archive of a day. Does nothing if it is gone. */
+  archive(name: string, day: Day): Promise<void>
+  /** Moves a file of the inbox to the rejected files, with a report beside it. Does nothing if it is gone. */
+  reject(name: string, report: string): Promise<void>
+}
+
+/** @property sha256 in hexadecimal */
+export type DeliveredFile = { sha256: string; size: number }
+
+/** @property skipped entries that are not files, or cannot be read. They are left in place. */
+export type Inbox = { files: InboxFile[]; skipped: { name: string; reason: string }[] }
+export type InboxFile = { name: string; size: number; modifiedAt: Date }
+
+export const limits = {
+  // Of a directory. A bank sends a few files a day.
+  entriesMax: 10_000,
+  // Of a name, with room for what we append. Most file systems allow 255.
+  nameBytesMax: 180,
+}
+
+/** A file was not delivered or not fetched, for a reason that the operator can remove. The next attempt continues. */
+export class DeliveryProblem extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause })
+    this.name = 'DeliveryProblem'
+  }
+}
+
+/** It is certain that no part of the file can have reached the bank. */
+export class NotDelivered extends DeliveryProblem {}
+
+/** Names that programs give to files that they are still writing. */
+export function isPartial(name: string): boolean {
+  return (
+    name.startsWith('.') ||
+    name.endsWith('~') ||
+    /\.(part|partial|filepart|tmp|temp|swp|crdownload|writing)$/i.test(name)
+  )
+}
+
+/** Whether a name stays within its folder and can be written to a log and a terminal. */
+export function isSafe(name: string): boolean {
+  // U+FFFD stands for bytes that are not UTF-8: such a file cannot be opened by its name.
+  return !/[/\\\p{C}\ufffd]/u.test(name) && !name.startsWith('.') && bytesOf(name) <= limits.nameBytesMax && name !== ''
+}
+
+/** @throws DeliveryProblem */
+export function refuseUnsafe(name: string): void {
+  if (!isSafe(name)) throw new DeliveryProblem(`${JSON.stringify(name)} is not a file name that we use`)
+}
+
+function bytesOf(text: string): number {
+  return Buffer.byteLength(text)
+}
+
+export function isErrno(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
+}

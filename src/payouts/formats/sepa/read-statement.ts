@@ -1,0 +1,393 @@
+import { fromDecimals, type Money } from '../../../kernel/money.ts'
+import { addDays, type Day } from '../../../kernel/time.ts'
+import { isBatchReference, isReference } from '../../reference.ts'
+import type { BankMessage, Booking } from '../bank-files.ts'
+import type { MessageReader, Unit } from './parse-xml.ts'
+import {
+  dayAmong,
+  dayOf,
+  type Emit,
+  headFields,
+  headOf,
+  moneyOf,
+  problem,
+  required,
+  unlessPlaceholder,
+} from './values.ts'
+
+/** A transaction of an entry. `amount` is signed, in the entry's currency; null if the bank does not give it. */
+type Detail = {
+  unit: Unit
+  number: number
+  amount: bigint | null
+  isCredit: boolean
+  isReturn: boolean
+  reference: string | null
+}
+
+/** An entry of which the transactions are being read. Amounts are signed: positive if money arrived. */
+type Entry = {
+  unit: Unit
+  amount: bigint
+  currency: Money['currency']
+  isBooked: boolean
+  day: Day
+  details: number
+  /** The first transaction, until it is known whether the entry has another. */
+  first: Detail | undefined
+  /** What the transactions so far leave of the amount. */
+  left: bigint
+  hasPaymentWithoutAmount: boolean
+  hasOtherWithoutAmount: boolean
+}
+
+type AccountMessage = Extract<BankMessage, 'camt.052' | 'camt.053' | 'camt.054'>
+
+// The element of the entries of one account.
+const containers: Record<AccountMessage, string> = { 'camt.052': 'Rpt', 'camt.053': 'Stmt', 'camt.054': 'Ntfctn' }
+
+/**
+ * Reads camt.053 and camt.054: booked entries and their transactions, and the balances and numbers of statements, of any number
+ * of accounts. An entry's records add up to its amount: what its transactions leave is a record without a reference to a
+ * payment, such as a charge. Of camt.052, only what it proves.
+ */
+export function readStatement(message: AccountMessage, emitFinal: Emit): MessageReader {
+  const container = containers[message]
+  const isInterim = message === 'camt.052'
+  const emit = isInterim ? emitterOfSigns(emitFinal) : emitFinal
+  let header: Unit | undefined
+  // Of the statement that is being read, and of the head that was emitted last.
+  let account: string | undefined
+  let isHeadDue = false
+  let emitted: { account: string | null; currency: string | null } | undefined
+  let entry: Entry | undefined
+  let opening: Money | null = null
+  let closing: Money | null = null
+  let closedOn: Day | undefined
+
+  const readAccount = (unit: Unit) => {
+    const id = accountIdFields.map(field => unit.get(field)).find(value => value !== undefined)
+    if (id === undefined) throw problem(unit, 'The account has no number')
+    const plain = id.replace(/\s/g, '')
+    if (account !== undefined) throw problem(unit, 'The statement names a second account')
+    account = plain
+    isHeadDue = true
+    const currency = unit.get('Ccy')
+    if (currency !== undefined) emitHead(currency)
+  }
+  /** @param currency of the account; null if neither it nor a balance tells */
+  const emitHead = (currency: string | null) => {
+    if (!isHeadDue || account === undefined) return
+    isHeadDue = false
+    if (emitted?.account === account && emitted.currency === currency) return
+    emitted = { account, currency }
+    if (header !== undefined) emit({ type: 'head', head: { ...headOf(header, { message, account }), currency } })
+  }
+
+  const readBalance = (unit: Unit) => {
+    if (isHeadDue) emitHead(moneyOf(unit, 'Amt')?.currency ?? null)
+    const type = unit.get('Tp/CdOrPrtry/Cd')
+    const isOpening = type === 'OPBD' || type === 'PRCD'
+    // The balance at the foot of a page is not that of the day.
+    if ((!isOpening && type !== 'CLBD') || unit.get('Tp/SubTp/Cd') === 'INTM') return
+    const money = moneyOf(unit, 'Amt')
+    const day = dayOf(unit, 'Dt')
+    if (money === undefined || day === undefined) throw problem(unit, 'The balance lacks its amount or day')
+    if (!isOpening) closedOn = day
+    // Some banks leave out the sign of every balance. Their entries count.
+    if (unit.get('CdtDbtInd') === undefined) return
+    const balance = { ...money, amount: isCreditOf(unit) ? money.amount : -money.amount }
+    if (isOpening) opening = balance
+    else closing = balance
+  }
+
+  /** A statement without any balance counts too: its number is not missing. */
+  const endStatement = (unit: Unit) => {
+    emitHead(null)
+    const numbers = { electronic: numberOf(unit, 'ElctrncSeqNb'), legal: numberOf(unit, 'LglSeqNb') }
+    const day = dayOfStatement(unit)
+    const balances = { opening, closing }
+    const coversFrom = closedOn === undefined ? null : firstDayOf(unit, closedOn)
+    const isEmpty = Object.values({ ...balances, ...numbers, coversFrom }).every(value => value === null)
+    // Notifications have numbers, too, which count something else.
+    if (message === 'camt.053' && day !== undefined && !isEmpty)
+      emit({ type: 'statement', line: unit.line, day, coversFrom, ...balances, numbers })
+    account = closedOn = undefined
+    opening = closing = null
+  }
+
+  const dayOfStatement = (unit: Unit): Day | undefined => closedOn ?? lastDayOf(unit)
+
+  const begun = (unit: Unit, statement: Unit): Entry => {
+    if (entry?.unit === unit) return entry
+    if (account === undefined) throw problem(unit, 'The account of the entry is missing')
+    emitHead(null)
+    const money = moneyOf(unit, 'Amt')
+    if (money === undefined) throw problem(unit, 'The entry has no amount')
+    const amount = isCreditOf(unit) ? money.amount : -money.amount
+    const status = unit.get('Sts/Cd') ?? required(unit, 'Sts')
+    const isBooked = status === 'BOOK' || (isInterim && status === 'PDNG')
+    entry = {
+      ...{ unit, amount, currency: money.currency, isBooked, day: bookedOn(unit, statement) },
+      ...{ details: 0, first: undefined, left: amount },
+      ...{ hasPaymentWithoutAmount: false, hasOtherWithoutAmount: false },
+    }
+    return entry
+  }
+
+  const readDetail = (unit: Unit, [outer, statement]: readonly Unit[]) => {
+    if (outer === undefined || statement === undefined) return
+    const entry = begun(outer, statement)
+    if (!entry.isBooked) return
+    entry.details += 1
+    const detail = detailOf(unit, entry)
+    if (entry.details === 1) {
+      entry.first = detail
+      return
+    }
+    if (entry.first !== undefined) emitDetail(entry.first, entry)
+    entry.first = undefined
+    emitDetail(detail, entry)
+  }
+
+  const readEntry = (unit: Unit, [statement]: readonly Unit[]) => {
+    if (statement === undefined) return
+    const whole = begun(unit, statement)
+    entry = undefined
+    if (!whole.isBooked) return
+    // A single transaction without an amount has the entry's.
+    if (whole.first !== undefined) emitDetail({ ...whole.first, amount: whole.first.amount ?? whole.amount }, whole)
+    if (whole.hasPaymentWithoutAmount && whole.hasOtherWithoutAmount)
+      throw problem(unit, 'The transactions of the entry have no amounts')
+    if (whole.details > 0 && (whole.left === 0n || whole.hasPaymentWithoutAmount)) return
+    emit({
+      type: 'entry',
+      line: unit.line,
+      entryReference: entryReferenceOf(unit),
+      amount: { amount: whole.left, currency: whole.currency },
+      booking: bookingOf(whole),
+      reference: unit.get('NtryDtls/Btch/PmtInfId') ?? unit.get('NtryDtls/Btch/MsgId') ?? null,
+      reasonCodes: [],
+      reasonText: null,
+    })
+  }
+
+  const emitDetail = ({ unit, number, amount, isCredit, isReturn, reference }: Detail, of: Entry) => {
+    of.left -= amount ?? 0n
+    const reused = unlessPlaceholder(unit.get('Refs/AcctSvcrRef')) ?? entryReferenceOf(of.unit)
+    // Banks repeat a reference on all transactions of an entry.
+    const entryReference = reused === null || number === 1 ? reused : `${reused}/${number}`
+    const booking = bookingOf(of, unit)
+    const reason = {
+      reasonCodes: unit.all('RtrInf/Rsn/Cd', 'RtrInf/Rsn/Prtry'),
+      reasonText: joined(unit.all('RtrInf/AddtlInf')),
+    }
+    const isPayment = reference !== null && (isReturn || (!isCredit && isReference(reference)))
+    if (isPayment) {
+      of.hasPaymentWithoutAmount ||= amount === null
+      emit({
+        type: 'payment',
+        line: unit.line,
+        reference,
+        state: isReturn ? 'returned' : 'paid',
+        amount: amount === null ? null : { amount: amount < 0n ? -amount : amount, currency: of.currency },
+        entryReference,
+        ...reason,
+        booking,
+      })
+    } else if (amount === null) {
+      of.hasOtherWithoutAmount = true
+    } else {
+      const batch = unit.get('Refs/PmtInfId') ?? unit.get('Refs/MsgId')
+      emit({
+        type: 'entry',
+        line: unit.line,
+        entryReference,
+        amount: { amount, currency: of.currency },
+        booking,
+        reference:
+          reference ?? of.unit.get('NtryDtls/Btch/PmtInfId') ?? of.unit.get('NtryDtls/Btch/MsgId') ?? batch ?? null,
+        ...reason,
+      })
+    }
+  }
+
+  /** An entry without dates is booked on the day of its statement. */
+  const bookedOn = (unit: Unit, statement: Unit): Day => {
+    const day =
+      dayOf(unit, 'BookgDt') ??
+      dayOf(unit, 'ValDt') ??
+      dayOfStatement(statement) ??
+      (header && dayAmong(header, ['CreDtTm']))
+    if (day === undefined) throw problem(unit, 'Neither the entry nor its statement has a date')
+    return day
+  }
+
+  return {
+    units: {
+      GrpHdr: {
+        fields: headFields,
+        read(unit) {
+          header = unit
+        },
+      },
+      [container]: { fields: statementFields, read: endStatement },
+      [`${container}/Acct`]: { fields: accountFields, read: readAccount },
+      [`${container}/Bal`]: { fields: balanceFields, read: readBalance },
+      [`${container}/Ntry`]: { fields: entryFields, read: readEntry },
+      [`${container}/Ntry/NtryDtls/TxDtls`]: { fields: detailFields, read: readDetail },
+    },
+    end() {
+      // Without any statement, it is the message of a day on which nothing happened.
+      if (emitted === undefined && header !== undefined)
+        emit({ type: 'head', head: headOf(header, { message, account: null }) })
+    },
+  }
+}
+
+/**
+ * What an interim report proves: that the bank has taken a payment or a batch. Its entries may still change, and the statement
+ * repeats them.
+ */
+function emitterOfSigns(emit: Emit): Emit {
+  return part => {
+    if (part.type === 'head') return emit(part)
+    if (part.type === 'payment' && part.state === 'paid' && part.booking?.isReversal === false) {
+      const { booking: _, ...payment } = part
+      return emit({ ...payment, state: 'accepted', amount: null, entryReference: null })
+    }
+    if (part.type !== 'entry' || part.amount.amount > 0n || part.booking.isReversal) return
+    const { line, reference: messageId, reasonCodes, reasonText } = part
+    if (messageId === null || !isBatchReference(messageId)) return
+    emit({ type: 'batch', line, messageId, level: 'group', state: 'acknowledged', reasonCodes, reasonText })
+  }
+}
+
+/** The last day that a statement covers, as far as it says so. A period that ends at midnight ends with the day before. */
+function lastDayOf(statement: Unit): Day | undefined {
+  const end = dayAmong(statement, ['FrToDt/ToDtTm'])
+  if (end === undefined) return dayAmong(statement, ['CreDtTm'])
+  const start = dayAmong(statement, ['FrToDt/FrDtTm'])
+  const isMidnight = /T00:00(:00(\.0+)?)?(Z|[+-]|$)/.test(statement.get('FrToDt/ToDtTm') ?? '')
+  return isMidnight && start !== undefined && start < end ? addDays(end, -1) : end
+}
+
+// The part of the bank transaction code that tells a return: RRTN.
+const subFamily = 'BkTxCd/Domn/Fmly/SubFmlyCd'
+// From version 3 on, charges are records within one element; before, each charge is an element.
+const chargeFields = ['Chrgs/TtlChrgsAndTaxAmt', 'Chrgs/Rcrd/Amt', 'Chrgs/Amt']
+const accountIdFields = ['Id/IBAN', 'Id/BBAN', 'Id/Othr/Id', 'Id/PrtryAcct/Id']
+const accountFields = [...accountIdFields, 'Ccy']
+const statementFields = ['ElctrncSeqNb', 'LglSeqNb', 'CreDtTm', 'FrToDt/FrDtTm', 'FrToDt/ToDtTm']
+const balanceFields = ['Tp/CdOrPrtry/Cd', 'Tp/SubTp/Cd', 'Amt', 'CdtDbtInd', 'Dt/Dt', 'Dt/DtTm']
+const entryFields = [
+  ...['NtryRef', 'AcctSvcrRef', 'Amt', 'CdtDbtInd', 'RvslInd', 'Sts', 'Sts/Cd', 'AddtlNtryInf'],
+  ...['BookgDt/Dt', 'BookgDt/DtTm', 'ValDt/Dt', 'ValDt/DtTm'],
+  ...[subFamily, 'NtryDtls/Btch/PmtInfId', 'NtryDtls/Btch/MsgId', ...chargeFields],
+]
+const detailFields = [
+  ...['Refs/AcctSvcrRef', 'Refs/EndToEndId', 'Refs/InstrId', 'Refs/PmtInfId', 'Refs/MsgId'],
+  ...['Amt', 'AmtDtls/TxAmt/Amt', 'CdtDbtInd', subFamily],
+  ...['RmtInf/Ustrd', 'RmtInf/Strd/CdtrRefInf/Ref', 'RtrInf/Rsn/Cd', 'RtrInf/Rsn/Prtry', 'RtrInf/AddtlInf'],
+  ...['AddtlTxInf', ...chargeFields],
+]
+
+/**
+ * Money that comes back is a return if the bank says so in any of its three ways, or if it carries one of our references, which
+ * no other incoming payment does.
+ */
+function detailOf(unit: Unit, entry: Entry): Detail {
+  const isCredit = isCreditOf(unit.get('CdtDbtInd') === undefined ? entry.unit : unit)
+  // Other currencies are those of the original payment.
+  const money = [moneyOf(unit, 'Amt'), moneyOf(unit, 'AmtDtls/TxAmt/Amt')].find(
+    each => each?.currency === entry.currency,
+  )
+  const amount = money === undefined ? null : isCredit ? money.amount : -money.amount
+  const reference = referenceOf(unit)
+  const isReturn =
+    isCredit &&
+    (hasReturnReason(unit) ||
+      (unit.get(subFamily) ?? entry.unit.get(subFamily)) === 'RRTN' ||
+      isTrue(entry.unit.get('RvslInd')) ||
+      (reference !== null && isReference(reference)))
+  return { unit, number: entry.details, amount, isCredit, isReturn, reference }
+}
+
+/** @param detail the transaction of the entry that the record is about, if it is about one */
+function bookingOf({ unit, day, currency, details }: Entry, detail?: Unit): Booking {
+  const remittance = joined(detail?.all('RmtInf/Ustrd', 'RmtInf/Strd/CdtrRefInf/Ref') ?? [])
+  // Charges of an entry are not those of each of its transactions.
+  const ofEntry = details > 1 ? null : chargesOf(unit, currency)
+  return {
+    day,
+    bankReference: bankReferenceOf(...(detail === undefined ? [] : [detail]), unit),
+    isReversal: isTrue(unit.get('RvslInd')),
+    isReturn:
+      (detail !== undefined && hasReturnReason(detail)) || (detail?.get(subFamily) ?? unit.get(subFamily)) === 'RRTN',
+    texts: [remittance, detail?.get('AddtlTxInf'), unit.get('AddtlNtryInf')].filter(
+      text => text !== null && text !== undefined,
+    ),
+    charges: (detail && chargesOf(detail, currency)) ?? ofEntry,
+  }
+}
+
+function hasReturnReason(detail: Unit): boolean {
+  return detail.get('RtrInf/Rsn/Cd') !== undefined || detail.get('RtrInf/Rsn/Prtry') !== undefined
+}
+
+/** Charges are told, not computed with, so that an odd one refuses no file. */
+function chargesOf(unit: Unit, currency: Money['currency']): bigint | null {
+  const path = chargeFields.find(field => unit.get(field) !== undefined)
+  if (path === undefined) return null
+  let sum = 0n
+  const currencies = unit.all(`${path}@Ccy`)
+  for (const [index, text] of unit.all(path).entries()) {
+    const amount = currencies[index] === currency ? fromDecimals(text, currency) : undefined
+    if (amount === undefined) return null
+    sum += amount
+  }
+  return sum
+}
+
+function isTrue(text: string | undefined): boolean {
+  return text === 'true' || text === '1'
+}
+
+function referenceOf(unit: Unit): string | null {
+  const given = [unit.get('Refs/EndToEndId'), unit.get('Refs/InstrId')].filter(each => each !== undefined)
+  return given.find(each => isReference(each)) ?? given.find(each => unlessPlaceholder(each)) ?? null
+}
+
+/** Reads a bank's number of a statement; null if there is none that counts. */
+function numberOf(unit: Unit, field: string): bigint | null {
+  const text = unit.get(field)
+  return text !== undefined && /^\d{1,18}$/.test(text) ? BigInt(text) : null
+}
+
+/** The first day that a statement covers whole: some begin within a day. Without a period, it covers the day of its balance. */
+function firstDayOf(unit: Unit, closedOn: Day): Day {
+  const begins = unit.get('FrToDt/FrDtTm')
+  const day = dayAmong(unit, ['FrToDt/FrDtTm'])
+  if (begins === undefined || day === undefined) return closedOn
+  const first = /^.{10}(T00:00|$)/.test(begins) ? day : addDays(day, 1)
+  return first < closedOn ? first : closedOn
+}
+
+function isCreditOf(unit: Unit): boolean {
+  const direction = required(unit, 'CdtDbtInd')
+  if (direction !== 'CRDT' && direction !== 'DBIT') throw problem(unit, 'CdtDbtInd is neither CRDT nor DBIT')
+  return direction === 'CRDT'
+}
+
+function entryReferenceOf(unit: Unit): string | null {
+  return unlessPlaceholder(unit.get('AcctSvcrRef')) ?? unit.get('NtryRef') ?? null
+}
+
+function bankReferenceOf(...units: Unit[]): string | null {
+  const given = units.map(unit => unlessPlaceholder(unit.get('Refs/AcctSvcrRef') ?? unit.get('AcctSvcrRef')))
+  return given.find(each => each !== undefined) ?? null
+}
+
+function joined(texts: string[]): string | null {
+  return texts.length === 0 ? null : texts.join(' ')
+}

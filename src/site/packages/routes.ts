@@ -1,0 +1,28 @@
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { problem } from '../../kernel/errors.ts'
+import { immutable } from '../../http/server/static-file.ts'
+import type { App } from '../../http/server/server.ts'
+
+/** Where `npm install` builds the packages. */
+export const packagesFolder = fileURLToPath(new URL('../../../packages/dist/', import.meta.url))
+
+/** Serves the SDK, the component and the command line in the version that this service speaks, as npm installs them. */
+export function packageFiles(app: App): void {
+  app.get('/sdk/*', { schema: { hide: true } }, async (request, reply) => {
+    const name = (request.params as { '*': string })['*']
+    const file = /^[a-z0-9.-]+\.tgz$/.test(name) ? await packageIn(path.join(packagesFolder, name)) : undefined
+    if (file === undefined)
+      throw problem('UnknownPath', 'There is no such package here; see /docs/guides/sdk for the names and the version')
+    reply.headers({ 'cache-control': immutable, 'x-content-type-options': 'nosniff' })
+    return reply.type('application/gzip').send(file)
+  })
+}
+
+async function packageIn(file: string): Promise<Buffer | undefined> {
+  return await readFile(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+}

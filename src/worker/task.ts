@@ -1,0 +1,77 @@
+import type { Logger } from 'pino'
+import { type Db, sql, type Tx } from '../database/database.ts'
+import type { Clock } from '../kernel/time.ts'
+
+/** Every background task: what the worker runs, and what operations schedule. */
+export type TaskName =
+  | 'submit-withdrawals'
+  | 'ask-about-withdrawals'
+  | 'read-rail-reports'
+  | 'send-payout-batches'
+  | 'read-bank-files'
+  | 'reconcile-bank-accounts'
+  | 'expire-intents'
+  | 'make-pay-runs-available'
+  | 'close-pay-cycles'
+  | 'apply-member-jobs'
+  | 'expire-member-jobs'
+  | 'forget-member-jobs'
+  | 'forget-idempotency-keys'
+  | 'forget-requests'
+  | 'forget-audit-addresses'
+  | 'forget-member-sessions'
+  | 'forget-user-sessions'
+  | 'fold-float-changes'
+  | 'add-up-withdrawals'
+  | 'verify-ledger'
+  | 'number-event-feeds'
+  | 'watch-floats'
+  | 'move-sandbox-clocks'
+  | 'forget-webhook-deliveries'
+
+/**
+ * The partners that a task works for. On a sandbox a partner can have its own clock, so its due work is looked for separately;
+ * see `scopesOf`. Everywhere else it is `all`. A function that finds due rows requires it, so that no task forgets to pass it on.
+ */
+export type Scope = 'all' | { only: string } | { except: readonly string[] }
+
+/** A task's dependencies. A task opens its own transactions and never calls an external system inside one. */
+export type TaskContext = { db: Db; log: Logger; now: Clock; scope?: Scope }
+
+/** SQL of a further condition: the partner is in the scope. Empty for all partners, so that their plans stay as they are. */
+export function inScope(scope: Scope = 'all', partnerId = sql`partner_id`) {
+  if (scope === 'all') return sql``
+  if ('only' in scope) return sql`and ${partnerId} = ${scope.only}`
+  return sql`and ${partnerId} <> all(${scope.except}::text[])`
+}
+
+/**
+ * Looks for the rows that are due and acts on them. It needs no payload, may be killed at any point and run again, and may
+ * run concurrently with itself.
+ */
+type Task = (context: TaskContext) => Promise<void>
+
+export type Tasks = Record<TaskName, Task>
+
+/** The one partner of a scope; undefined for several, who share the real clock. */
+export function partnerOf(scope: Scope = 'all'): string | undefined {
+  return typeof scope === 'object' && 'only' in scope ? scope.only : undefined
+}
+
+/**
+ * Schedules a task in the caller's transaction. Each call adds a queue entry: with a shared job key, concurrent
+ * transactions would wait for each other.
+ * @param at by the clock of the partner; without a partner, by the real clock
+ */
+export async function scheduleTask(
+  tx: Tx,
+  { task, at, partnerId }: { task: TaskName; at: Date; partnerId?: string | undefined },
+): Promise<void> {
+  // Adding a job notifies the workers, and PostgreSQL serialises the commits of notifying transactions. A batch's short
+  // lock timeout must not apply to that wait.
+  await sql`
+    select set_config('lock_timeout', '2s', true), graphile_worker.add_job(${task}, run_at => ${at}::timestamptz
+      - coalesce((select offset_ms from sandbox_clocks where partner_id = ${partnerId ?? null}), 0) * interval '1 ms')`.execute(
+    tx,
+  )
+}

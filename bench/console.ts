@@ -75,7 +75,7 @@ async function measureSide({
   visits: number
   note: Note
 }): Promise<void> {
-  const link = await operate(['admin', 'link'], where)
+  const link = await operate(['operator', 'link'], where)
   const token = /#(\S+)/.exec(link)?.[1]
   const first = await browser.newContext()
   const signedIn = await first.newPage()

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { systemClock } from '../src/main.ts'
+import { recordChange } from './actor.ts'
 import { examples } from './help.ts'
-import { recordChange } from './operator.ts'
 import { printResult } from './print.ts'
 import { withTransaction } from './with-database.ts'
 

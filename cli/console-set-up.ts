@@ -21,7 +21,7 @@ export async function offerSetUp(
   const now = systemClock()
   const token = await db.transaction().execute(tx => createLink(tx, { purpose: 'set_up', userId: null, lifeMs, now }))
   const link = linkTo('set-up', token, settings.MIDMONTH_PUBLIC_URL || address)
-  log.warn({ link }, 'the console has no operator: open this link once to create one, or run midmonth admin create')
+  log.warn({ link }, 'the console has no operator: open this link once to create one, or run midmonth operator create')
   const folder = dataDir ?? (settings.MIDMONTH_DATA_DIR || undefined)
   if (folder !== undefined) await writeFile(path.join(folder, 'console-set-up-link'), `${link}\n`, { mode: 0o600 })
 }

@@ -41,9 +41,9 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
       load: async () => (await import('./key.ts')).keyCommand,
     },
     {
-      name: 'admin',
+      name: 'operator',
       description: 'Manage the people who sign in to the console, and operator keys. See docs/operations/users.md.',
-      load: async () => (await import('./admin.ts')).adminCommand,
+      load: async () => (await import('./operator.ts')).operatorCommand,
     },
     {
       name: 'tier',

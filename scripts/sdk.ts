@@ -69,14 +69,14 @@ export function operatorClient(document: Document): string {
     ),
   )
   return [
-    headingOf('openapi-admin.json'),
+    headingOf('openapi-operator.json'),
     "import type { Call, CallOptions, List } from '../../../sdk/src/call.ts'",
     "import type { Operation } from '../../../sdk/src/client.ts'",
     "import type { FileSource } from '../../../sdk/src/files.ts'",
     '',
     ...typesOf(document).filter(type => !/^export type \w+Issue = /m.test(type)),
     operationTable(calls),
-    interfaceOf('AdminOperations', treeOf(calls)),
+    interfaceOf('OperatorOperations', treeOf(calls)),
     '',
     ...valuesOf(document, { type: 'PartnerState', name: 'partnerStates' }),
     ...valuesOf(document, { type: 'PayoutBatchStatus', name: 'payoutBatchStatuses' }),

@@ -16,7 +16,7 @@ const checkout = new URL('..', import.meta.url)
  */
 export async function writeSite(folder: string): Promise<number> {
   const openapi = await readFile(new URL('openapi.json', checkout))
-  const operators = await readFile(new URL('openapi-admin.json', checkout))
+  const operators = await readFile(new URL('openapi-operator.json', checkout))
   const docs = await openDocs({
     mode: 'live',
     document: JSON.parse(String(openapi)),
@@ -29,7 +29,7 @@ export async function writeSite(folder: string): Promise<number> {
   }
   await write(path.join(folder, 'index.html'), Buffer.from(start))
   await write(path.join(folder, 'openapi.json'), openapi)
-  await write(path.join(folder, 'admin/openapi.json'), operators)
+  await write(path.join(folder, 'operator/openapi.json'), operators)
   await write(path.join(folder, 'members-template.csv'), Buffer.from(template))
   await cp(new URL('src/members/template.xlsx', checkout), path.join(folder, 'members-template.xlsx'))
   return docs.addresses.length + 5

@@ -86,7 +86,7 @@ export async function buildApp(
   const representation = await documentation(app, representationDocument, { webhooks })
   const operators = await documentation(app, operatorDocument)
   serveDocument(app, '/openapi.json', { plain: openapi, representation })
-  serveDocument(app, '/admin/openapi.json', { plain: operators })
+  serveDocument(app, '/operator/openapi.json', { plain: operators })
   if (hasDocs) docsRoutes(app, { mode: context.mode, openapi, operators, publicUrl: context.publicUrl })
   packageFiles(app)
   memberPageFiles(app)

@@ -21,7 +21,7 @@ const documentIn = (file: string): Document => JSON.parse(readFileSync(new URL(`
 const documents = {
   partners: documentIn('openapi.json'),
   representation: documentIn('openapi-representation.json'),
-  operators: documentIn('openapi-admin.json'),
+  operators: documentIn('openapi-operator.json'),
 }
 type Api = keyof typeof documents
 
@@ -44,7 +44,7 @@ const operations = (Object.keys(documents) as Api[]).flatMap(api =>
 const validators = new Map<string, ValidateFunction>()
 
 /**
- * Checks an answer against openapi.json, openapi-representation.json or openapi-admin.json: common headers and, for a documented operation, a declared
+ * Checks an answer against openapi.json, openapi-representation.json or openapi-operator.json: common headers and, for a documented operation, a declared
  * status with exactly the declared body.
  */
 export function verifyAnswer(method: string, path: string, answer: Answer): void {

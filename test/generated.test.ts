@@ -14,14 +14,14 @@ afterAll(() => harness.stop())
 test.each([
   'cli/outline.json',
   'openapi.json',
-  'openapi-admin.json',
+  'openapi-operator.json',
   'openapi-representation.json',
   'docs/reference/errors.md',
   'docs/reference/events.md',
   'docs/reference/sdk.md',
   'docs/reference/settings.md',
   'docs/reference/test-values.md',
-  'packages/console/src/generated/admin.ts',
+  'packages/console/src/generated/operator.ts',
   'packages/sdk/src/generated/decimals.ts',
   'packages/sdk/src/generated/errors.ts',
   'packages/sdk/src/generated/operations.ts',
@@ -44,10 +44,10 @@ test('this test covers every generated file', () => {
     'docs/reference/sdk.md',
     'docs/reference/settings.md',
     'docs/reference/test-values.md',
-    'openapi-admin.json',
+    'openapi-operator.json',
     'openapi-representation.json',
     'openapi.json',
-    'packages/console/src/generated/admin.ts',
+    'packages/console/src/generated/operator.ts',
     'packages/sdk/src/generated/decimals.ts',
     'packages/sdk/src/generated/errors.ts',
     'packages/sdk/src/generated/operations.ts',
@@ -61,7 +61,7 @@ test('this test covers every generated file', () => {
 test.each([
   ['/openapi.json', 'openapi.json'],
   ['/openapi.json?prefer=representation', 'openapi-representation.json'],
-  ['/admin/openapi.json', 'openapi-admin.json'],
+  ['/operator/openapi.json', 'openapi-operator.json'],
 ])('the service serves the committed document at %s', async (address, file) => {
   const { statusCode, body, headers } = await harness.app.inject(address)
   expect(statusCode).toBe(200)

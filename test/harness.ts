@@ -176,7 +176,7 @@ export async function startHarness({
       const asked = { name, createdBy: 'test@host', expiresAt: null, now: clock.now() }
       const { key, secret } = await db.transaction().execute(tx => createOperatorKey(tx, asked))
       const operate = (method: string, path: string, options: Call = {}) =>
-        call(method, `/admin/v1${path}`, { key: secret, ...options })
+        call(method, `/operator/v1${path}`, { key: secret, ...options })
       return { id: key.id, secret, call: operate }
     },
     /** Invites a member (active at once), and creates a pay run if `available` is not 0. */

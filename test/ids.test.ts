@@ -14,7 +14,7 @@ type Document = {
 }
 const documentIn = (file: string): Document =>
   withPartsInPlace(JSON.parse(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')))
-const [document, ofOperators] = [documentIn('openapi.json'), documentIn('openapi-admin.json')]
+const [document, ofOperators] = [documentIn('openapi.json'), documentIn('openapi-operator.json')]
 
 /** Every operation with a resource id in its path, with the prefix of the id. */
 function byPathIn({ paths, components }: Document) {

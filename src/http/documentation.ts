@@ -102,7 +102,7 @@ export const operatorDocument: DocumentHead = {
   title: 'Midmonth operator API',
   introduction: `What the operators of an installation do: partners and their keys, tiers, floats, payouts, and the health of the service.
 
-Every request needs the header \`x-api-key\` with an operator key (\`midmonth admin key create\`). ${idempotencyAndErrors}`,
+Every request needs the header \`x-api-key\` with an operator key (\`midmonth operator key create\`). ${idempotencyAndErrors}`,
   tags: [
     { name: 'Partners', description: 'Employers, gig platforms and payroll bureaus, and their API keys.' },
     { name: 'Tiers', description: 'The fees and limits of withdrawals, by version.' },

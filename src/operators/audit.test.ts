@@ -167,7 +167,7 @@ async function check(by: By, { operationId, method, path, body, raw, other }: St
   // An operator has so many requests a second.
   harness.clock.advance({ seconds: 1 })
   const send = (given: { body?: object; raw?: string }) =>
-    by.call(method, `/admin/v1${path}`, {
+    by.call(method, `/operator/v1${path}`, {
       ...given,
       headers: {
         'x-idempotency-key': `${operationId}-${requests}`,
@@ -208,7 +208,7 @@ async function check(by: By, { operationId, method, path, body, raw, other }: St
 }
 
 test('every operation that writes for operators is recorded or has a reason not to be', () => {
-  const { paths } = JSON.parse(readFileSync(new URL('../../openapi-admin.json', import.meta.url), 'utf8')) as {
+  const { paths } = JSON.parse(readFileSync(new URL('../../openapi-operator.json', import.meta.url), 'utf8')) as {
     paths: Record<string, Record<string, { operationId: string }>>
   }
   const writing = Object.values(paths).flatMap(methods =>
@@ -333,7 +333,7 @@ test.each([
       await does('decidePaymentOutcome', `POST /payouts/${references[1]}/outcome`, said, ofUser(each))
     const feeOf = { rail: 'euro-files', text: `fee of ${kind}`, note }
     const query = new URLSearchParams({ rail: feeOf.rail, text: feeOf.text })
-    const { fingerprint } = (await by.call('GET', `/admin/v1/payout-exceptions/by-text?${query}`, {})).body
+    const { fingerprint } = (await by.call('GET', `/operator/v1/payout-exceptions/by-text?${query}`, {})).body
     const closing = { body: { ...feeOf, fingerprint }, other: { ...feeOf, note: 'another', fingerprint } }
     const { details: closed } = await does(
       'closePayoutExceptionsByText',
@@ -343,10 +343,10 @@ test.each([
     expect(closed).toMatchObject({ count: 1, sums: [{ direction: 'out', count: 1, sum: eur(77) }] })
     const rule = { body: feeOf, other: { ...feeOf, note: 'another' } }
     for (const each of [user, second]) await does('createPayoutRule', 'POST /payout-rules', rule, ofUser(each))
-    const [{ id: ruleId }] = (await by.call('GET', '/admin/v1/payout-rules', {})).body.rules
+    const [{ id: ruleId }] = (await by.call('GET', '/operator/v1/payout-rules', {})).body.rules
     for (const verb of ['pause', 'resume', 'end'])
       await does(`${verb}PayoutRule`, `POST /payout-rules/${ruleId}/${verb}`, {}, ofUser(user))
-    const [left] = (await by.call('GET', '/admin/v1/payout-exceptions', {})).body.exceptions
+    const [left] = (await by.call('GET', '/operator/v1/payout-exceptions', {})).body.exceptions
     const writeOff = { body: { decision: 'write_off', partnerId, note }, other: { decision: 'ignore', note } }
     await does('closePayoutException', `POST /payout-exceptions/${left.id}/close`, writeOff, ofUser(user))
     await does('withdrawPayoutDecision', `POST /payout-exceptions/${left.id}/withdraw`)
@@ -359,7 +359,7 @@ test.each([
     expect([...seen].sort(), 'every operation was called').toEqual(Object.keys(recorded).sort())
 
     const before = await everything()
-    const download = await by.call('GET', `/admin/v1/payout-batches/${batchId}/file`, {})
+    const download = await by.call('GET', `/operator/v1/payout-batches/${batchId}/file`, {})
     expect(download.text).toContain(iban)
     const [entry, ...older] = await everything()
     expect([entry?.action, entry?.actor, older.length]).toEqual(['payout_batch.download', by.id, before.length])

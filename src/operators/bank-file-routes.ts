@@ -30,7 +30,7 @@ export function bankFileRoutes(
   { fileRails }: Pick<RailsOfOperators, 'fileRails'>,
 ): void {
   app.post(
-    '/admin/v1/payout-batches/:batchId/export',
+    '/operator/v1/payout-batches/:batchId/export',
     {
       config: { ...config, answerMsMax: 60_000 },
       schema: operation({
@@ -66,7 +66,7 @@ export function bankFileRoutes(
   )
 
   app.get(
-    '/admin/v1/payout-batches/:batchId/file',
+    '/operator/v1/payout-batches/:batchId/file',
     {
       config: { ...config, answerMsMax: 60_000 },
       schema: operation({
@@ -107,7 +107,7 @@ export function bankFileRoutes(
   app.register(async (scope: App) => {
     acceptUploads(scope, { kinds: ['bytes'], fileBytesMax: bankFileLimits.bytesMax })
     scope.post(
-      '/admin/v1/rails/:rail/files',
+      '/operator/v1/rails/:rail/files',
       {
         bodyLimit: bankFileLimits.bytesMax,
         config,

@@ -40,7 +40,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
   const view = (reader: Reader, batchId: string) => viewOf(reader, { batchId, fileRails })
 
   app.get(
-    '/admin/v1/payout-batches',
+    '/operator/v1/payout-batches',
     {
       config,
       schema: operation({
@@ -71,7 +71,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
   )
 
   app.get(
-    '/admin/v1/payout-batches/:batchId',
+    '/operator/v1/payout-batches/:batchId',
     {
       config,
       schema: operation({
@@ -88,7 +88,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
   )
 
   app.get(
-    '/admin/v1/payout-batches/:batchId/payments',
+    '/operator/v1/payout-batches/:batchId/payments',
     {
       config,
       schema: operation({
@@ -133,7 +133,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
   )
 
   app.post(
-    '/admin/v1/payout-batches/:batchId/approve',
+    '/operator/v1/payout-batches/:batchId/approve',
     {
       config,
       schema: operation({
@@ -162,7 +162,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
   )
 
   app.post(
-    '/admin/v1/payout-batches/:batchId/close',
+    '/operator/v1/payout-batches/:batchId/close',
     {
       config,
       schema: operation({
@@ -192,7 +192,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
   )
 
   app.post(
-    '/admin/v1/payout-batches/:batchId/withdraw',
+    '/operator/v1/payout-batches/:batchId/withdraw',
     {
       config,
       schema: operation({
@@ -228,7 +228,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
     { verb: 'release', held: false, summary: 'Release a batch that is held', description: 'Idempotent.' },
   ] as const) {
     app.post(
-      `/admin/v1/payout-batches/:batchId/${verb}`,
+      `/operator/v1/payout-batches/:batchId/${verb}`,
       {
         config,
         schema: operation({

@@ -40,7 +40,7 @@ async function openBatch(...nets: number[]): Promise<string> {
 }
 
 const post = (user: ConsoleUser | undefined, batchId: string, verb: string, body?: object) =>
-  user?.call('POST', `/admin/v1/payout-batches/${batchId}/${verb}`, {
+  user?.call('POST', `/operator/v1/payout-batches/${batchId}/${verb}`, {
     partner: null,
     ...(body && { body }),
   }) as Promise<Answer>

@@ -22,7 +22,7 @@ const ofException = Type.Object({ exceptionId: Id('payoutException') })
 /** Answers of banks that did not fit, and what operators decide about them. */
 export function exceptionRoutes(app: App, { db }: ApiContext): void {
   app.get(
-    '/admin/v1/payout-exceptions',
+    '/operator/v1/payout-exceptions',
     {
       config,
       schema: operation({
@@ -54,7 +54,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.get(
-    '/admin/v1/payout-exceptions/:exceptionId',
+    '/operator/v1/payout-exceptions/:exceptionId',
     {
       config,
       schema: operation({
@@ -81,7 +81,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/payout-exceptions/:exceptionId/close',
+    '/operator/v1/payout-exceptions/:exceptionId/close',
     {
       config,
       schema: operation({
@@ -123,7 +123,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/payout-exceptions/:exceptionId/withdraw',
+    '/operator/v1/payout-exceptions/:exceptionId/withdraw',
     {
       config,
       schema: operation({

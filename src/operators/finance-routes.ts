@@ -50,7 +50,7 @@ const Note = Type.Object(
 
 export function financeRoutes(app: App, { db }: ApiContext): void {
   app.get(
-    '/admin/v1/partners/:partnerId/revenue',
+    '/operator/v1/partners/:partnerId/revenue',
     {
       config,
       schema: operation({
@@ -68,7 +68,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/partners/:partnerId/revenue/withdraw',
+    '/operator/v1/partners/:partnerId/revenue/withdraw',
     {
       config,
       schema: operation({
@@ -107,7 +107,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.get(
-    '/admin/v1/partners/:partnerId/fee-statement',
+    '/operator/v1/partners/:partnerId/fee-statement',
     {
       config,
       schema: operation({
@@ -146,7 +146,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.get(
-    '/admin/v1/invoices',
+    '/operator/v1/invoices',
     {
       config,
       schema: operation({
@@ -186,7 +186,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/partners/:partnerId/invoices',
+    '/operator/v1/partners/:partnerId/invoices',
     {
       config,
       schema: operation({
@@ -223,7 +223,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.get(
-    '/admin/v1/partners/:partnerId/invoices/:invoiceId',
+    '/operator/v1/partners/:partnerId/invoices/:invoiceId',
     {
       config,
       schema: operation({
@@ -243,7 +243,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/partners/:partnerId/invoices/:invoiceId/pay',
+    '/operator/v1/partners/:partnerId/invoices/:invoiceId/pay',
     {
       config,
       schema: operation({
@@ -287,7 +287,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
     },
   ] as const) {
     app.post(
-      `/admin/v1/partners/:partnerId/invoices/:invoiceId/${verb}`,
+      `/operator/v1/partners/:partnerId/invoices/:invoiceId/${verb}`,
       {
         config,
         schema: operation({
@@ -315,7 +315,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
   }
 
   app.get(
-    '/admin/v1/journal',
+    '/operator/v1/journal',
     {
       config,
       schema: operation({

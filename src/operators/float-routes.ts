@@ -57,7 +57,7 @@ export function floatRoutes(
   { fileRails }: { fileRails: readonly FileRailSettings[] },
 ): void {
   app.get(
-    '/admin/v1/partners/:partnerId/float',
+    '/operator/v1/partners/:partnerId/float',
     {
       config,
       schema: operation({
@@ -105,7 +105,7 @@ export function floatRoutes(
     },
   ] as const) {
     app.post(
-      `/admin/v1/partners/:partnerId/float/${verb}`,
+      `/operator/v1/partners/:partnerId/float/${verb}`,
       {
         config,
         schema: operation({
@@ -136,7 +136,7 @@ export function floatRoutes(
   }
 
   app.post(
-    '/admin/v1/partners/:partnerId/float/receive',
+    '/operator/v1/partners/:partnerId/float/receive',
     {
       config,
       schema: operation({
@@ -185,7 +185,7 @@ export function floatRoutes(
   )
 
   app.put(
-    '/admin/v1/partners/:partnerId/float/floor',
+    '/operator/v1/partners/:partnerId/float/floor',
     {
       config,
       schema: operation({
@@ -224,7 +224,7 @@ export function floatRoutes(
   )
 
   app.get(
-    '/admin/v1/account-days',
+    '/operator/v1/account-days',
     {
       config,
       schema: operation({

@@ -137,7 +137,7 @@ test('users manage the keys of their partner with the roles admin and developer,
   for (const role of roles) {
     const user = await signIn(harness, { roles: [role] })
     const call = (method: string, path: string, body?: object) =>
-      user.call(method, `/admin/v1${path}`, body === undefined ? {} : { body })
+      user.call(method, `/operator/v1${path}`, body === undefined ? {} : { body })
     const listed = await call('GET', `/partners/${partner.id}/keys`)
     if (listed.status === 200) allowed.push(role)
     else expect(problemOf(listed)).toEqual([403, 'Forbidden'])

@@ -24,7 +24,7 @@ const shownOnce =
 
 export function keyRoutes(app: App, { db, mode }: ApiContext): void {
   app.get(
-    '/admin/v1/partners/:partnerId/keys',
+    '/operator/v1/partners/:partnerId/keys',
     {
       config,
       schema: operation({
@@ -57,7 +57,7 @@ export function keyRoutes(app: App, { db, mode }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/partners/:partnerId/keys',
+    '/operator/v1/partners/:partnerId/keys',
     {
       config,
       schema: operation({
@@ -87,7 +87,7 @@ export function keyRoutes(app: App, { db, mode }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/partners/:partnerId/keys/:keyId/rotate',
+    '/operator/v1/partners/:partnerId/keys/:keyId/rotate',
     {
       config,
       schema: operation({
@@ -128,7 +128,7 @@ export function keyRoutes(app: App, { db, mode }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/partners/:partnerId/keys/:keyId/revoke',
+    '/operator/v1/partners/:partnerId/keys/:keyId/revoke',
     {
       config,
       schema: operation({

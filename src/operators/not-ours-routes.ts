@@ -86,7 +86,7 @@ export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
   }
 
   app.get(
-    '/admin/v1/payout-exceptions/by-text',
+    '/operator/v1/payout-exceptions/by-text',
     {
       config,
       schema: operation({
@@ -108,7 +108,7 @@ export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
   )
 
   app.post(
-    '/admin/v1/payout-exceptions/by-text/close',
+    '/operator/v1/payout-exceptions/by-text/close',
     {
       config,
       schema: operation({
@@ -140,7 +140,7 @@ export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
   )
 
   app.get(
-    '/admin/v1/payout-rules',
+    '/operator/v1/payout-rules',
     {
       config,
       schema: operation({
@@ -168,7 +168,7 @@ export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
   )
 
   app.post(
-    '/admin/v1/payout-rules',
+    '/operator/v1/payout-rules',
     {
       config,
       schema: operation({
@@ -202,7 +202,7 @@ export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
     { verb: 'end', summary: 'End a rule', description: 'Also one that is proposed. Idempotent.' },
   ] as const) {
     app.post(
-      `/admin/v1/payout-rules/:ruleId/${verb}`,
+      `/operator/v1/payout-rules/:ruleId/${verb}`,
       {
         config,
         schema: operation({

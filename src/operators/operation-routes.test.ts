@@ -118,19 +118,22 @@ test('an admin of a partner reads its audit log, without the names and addresses
   await harness.addMember({ key })
   await operator.call('POST', `/partners/${partner.id}/pause`, { body: {} })
   const admin = await signIn(harness, { roles: ['admin'], partnerId: partner.id })
-  const { body } = await admin.call('GET', `/admin/v1/partners/${partner.id}/audit-log`)
+  const { body } = await admin.call('GET', `/operator/v1/partners/${partner.id}/audit-log`)
   expect(body.entries).toMatchObject([
     { action: 'partner.pause', actorKind: 'operator', actor: 'operator', address: null },
     { action: 'member.invite', actorKind: 'api_key', address: '127.0.0.1' },
   ])
-  const file = await admin.call('GET', `/admin/v1/partners/${partner.id}/audit-log`, {
+  const file = await admin.call('GET', `/operator/v1/partners/${partner.id}/audit-log`, {
     headers: { accept: 'text/csv' },
   })
   expect(file.text).not.toContain(operator.id)
   const viewer = await signIn(harness, { roles: ['viewer'], partnerId: partner.id })
-  expect(problemOf(await viewer.call('GET', `/admin/v1/partners/${partner.id}/audit-log`))).toEqual([403, 'Forbidden'])
+  expect(problemOf(await viewer.call('GET', `/operator/v1/partners/${partner.id}/audit-log`))).toEqual([
+    403,
+    'Forbidden',
+  ])
   const { id } = harness.partner
-  expect(problemOf(await admin.call('GET', `/admin/v1/partners/${id}/audit-log`))).toEqual([404, 'NotFound'])
+  expect(problemOf(await admin.call('GET', `/operator/v1/partners/${id}/audit-log`))).toEqual([404, 'NotFound'])
 })
 
 test('a partner’s view of its audit log names no operator in the details, and cannot be searched for one', async () => {
@@ -150,7 +153,7 @@ test('a partner’s view of its audit log names no operator in the details, and 
   const change = { action: 'payout_batch.hold', resourceId: 'bat_1', details: { person: 'alice@pay-1' } } as const
   await harness.db.transaction().execute(tx => record(tx, { partnerId: id, actor, change, now: harness.clock.now() }))
 
-  const at = `/admin/v1/partners/${id}/audit-log`
+  const at = `/operator/v1/partners/${id}/audit-log`
   const { body, text } = await admin.call('GET', at)
   expect(body.entries[0]).toMatchObject({ action: 'payout_batch.hold', details: { person: 'operator' } })
   const accepted = body.entries.filter(({ action }: { action: string }) => action === 'invitation.accept')

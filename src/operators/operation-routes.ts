@@ -99,7 +99,7 @@ export function operationRoutes(
   }: RailsOfOperators & Installation,
 ): void {
   app.get(
-    '/admin/v1/status',
+    '/operator/v1/status',
     {
       config,
       schema: operation({
@@ -121,7 +121,7 @@ export function operationRoutes(
   )
 
   app.get(
-    '/admin/v1/findings',
+    '/operator/v1/findings',
     {
       config,
       schema: operation({
@@ -160,7 +160,7 @@ export function operationRoutes(
   )
 
   app.post(
-    '/admin/v1/ledger-verifications',
+    '/operator/v1/ledger-verifications',
     {
       config,
       schema: operation({
@@ -183,7 +183,7 @@ export function operationRoutes(
   )
 
   app.get(
-    '/admin/v1/ledger-verifications',
+    '/operator/v1/ledger-verifications',
     {
       config,
       schema: operation({
@@ -202,7 +202,7 @@ export function operationRoutes(
   )
 
   app.get(
-    '/admin/v1/ledger-verifications/:verificationId',
+    '/operator/v1/ledger-verifications/:verificationId',
     {
       config,
       schema: operation({
@@ -222,7 +222,7 @@ export function operationRoutes(
   )
 
   app.get(
-    '/admin/v1/audit-log',
+    '/operator/v1/audit-log',
     {
       config,
       schema: operation({
@@ -242,7 +242,7 @@ export function operationRoutes(
   )
 
   app.get(
-    '/admin/v1/partners/:partnerId/audit-log',
+    '/operator/v1/partners/:partnerId/audit-log',
     {
       config,
       schema: operation({

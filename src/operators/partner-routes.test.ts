@@ -19,7 +19,7 @@ test('a partner that an operator creates has an open cycle and the settings that
   const created = await operator.call('POST', '/partners', { body: { name: 'Zebra Couriers', settings } })
   expect(created.status, created.text).toBe(201)
   const { id } = created.body
-  expect(created.headers.location).toBe(`/admin/v1/partners/${id}`)
+  expect(created.headers.location).toBe(`/operator/v1/partners/${id}`)
   expect(created.body).toMatchObject({
     state: 'open',
     settings: { ...settings, graceMinutes: 10 },

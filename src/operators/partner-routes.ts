@@ -22,7 +22,7 @@ const location = { location: Type.String({ description: 'Path of the resource.' 
 
 export function partnerRoutes(app: App, { db }: ApiContext): void {
   app.get(
-    '/admin/v1/partners',
+    '/operator/v1/partners',
     {
       config,
       schema: operation({
@@ -63,7 +63,7 @@ export function partnerRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/partners',
+    '/operator/v1/partners',
     {
       config,
       schema: operation({
@@ -88,7 +88,7 @@ export function partnerRoutes(app: App, { db }: ApiContext): void {
         return {
           status: 201,
           body: onWire(await readPartner(tx, { partnerId: created.id, now })),
-          headers: { location: `/admin/v1/partners/${created.id}` },
+          headers: { location: `/operator/v1/partners/${created.id}` },
           resourceId: created.id,
         }
       })
@@ -96,7 +96,7 @@ export function partnerRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.get(
-    '/admin/v1/partners/:partnerId',
+    '/operator/v1/partners/:partnerId',
     {
       config,
       schema: operation({
@@ -117,7 +117,7 @@ export function partnerRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.patch(
-    '/admin/v1/partners/:partnerId',
+    '/operator/v1/partners/:partnerId',
     {
       config,
       schema: operation({
@@ -188,7 +188,7 @@ const stateChanges: StateChange[] = [
 
 function stateRoute(app: App, db: Db, { verb, summary, description, change }: StateChange): void {
   app.post(
-    `/admin/v1/partners/:partnerId/${verb}`,
+    `/operator/v1/partners/:partnerId/${verb}`,
     {
       config,
       schema: operation({

@@ -28,7 +28,7 @@ const ofPayment = Type.Object({
 /** The payment of a withdrawal. */
 export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<RailsOfOperators, 'fileRails'>): void {
   app.get(
-    '/admin/v1/payouts/:payment',
+    '/operator/v1/payouts/:payment',
     {
       config,
       schema: operation({
@@ -50,7 +50,7 @@ export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
   )
 
   app.post(
-    '/admin/v1/payouts/:payment/remove',
+    '/operator/v1/payouts/:payment/remove',
     {
       config,
       schema: operation({
@@ -80,7 +80,7 @@ export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
   )
 
   app.post(
-    '/admin/v1/payouts/:payment/outcome',
+    '/operator/v1/payouts/:payment/outcome',
     {
       config,
       schema: operation({

@@ -74,7 +74,7 @@ async function batchOf(...nets: number[]) {
 }
 
 const approve = (id: string, user = users[0]) =>
-  user?.call('POST', `/admin/v1/payout-batches/${id}/approve`, { partner: null }) as Promise<Answer>
+  user?.call('POST', `/operator/v1/payout-batches/${id}/approve`, { partner: null }) as Promise<Answer>
 const byCommand = (batchId: string, login: string) =>
   harness.db.transaction().execute(tx => approveBatch(tx, { batchId, person: login, login, now: harness.clock.now() }))
 
@@ -340,7 +340,7 @@ test('two people close a debit of too little by naming the payments that the ban
   const at = `/payout-exceptions/${found.id}`
   const body = (of: number) => ({ decision: 'give_back', references: [amounts.get(of)], note: 'by phone' })
   const close = async (of: number, user = users[0]) =>
-    (await user?.call('POST', `/admin/v1${at}/close`, { body: body(of), partner: null })) as Answer
+    (await user?.call('POST', `/operator/v1${at}/close`, { body: body(of), partner: null })) as Answer
   expect(problemOf(await post(`${at}/close`, body(6_000)))).toEqual([403, 'Forbidden', undefined])
   expect(problemOf(await close(5_000))).toEqual([409, 'Conflict', undefined])
   expect((await close(6_000)).body).toMatchObject({ decision: null, closedAt: null })
@@ -368,7 +368,10 @@ test('a proposed decision is listed, confirmed once by another person, withdrawn
   await signInUsers()
   const [first, second] = users
   const ask = async (user: ConsoleUser | undefined, path: string, body?: object) =>
-    (await user?.call('POST', `/admin/v1${path}`, { partner: null, ...(body === undefined ? {} : { body }) })) as Answer
+    (await user?.call('POST', `/operator/v1${path}`, {
+      partner: null,
+      ...(body === undefined ? {} : { body }),
+    })) as Answer
   const propose = async (reference: string) =>
     await ask(first, `/payouts/${reference}/outcome`, { outcome: 'failed', note: 'seen in the portal' })
   const [one = '', other = ''] = payments.map(({ reference }) => reference).sort()

@@ -26,7 +26,7 @@ const Settled = Type.Object({ subject: Type.String() }, { title: 'SettledProposa
 /** Decisions about exceptions and payments that wait for a second person. */
 export function proposalRoutes(app: App, { db }: ApiContext): void {
   app.get(
-    '/admin/v1/payout-proposals',
+    '/operator/v1/payout-proposals',
     {
       config,
       schema: operation({
@@ -60,7 +60,7 @@ export function proposalRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/payout-proposals/:subject/confirm',
+    '/operator/v1/payout-proposals/:subject/confirm',
     {
       config,
       schema: operation({
@@ -92,7 +92,7 @@ export function proposalRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/payout-proposals/:subject/withdraw',
+    '/operator/v1/payout-proposals/:subject/withdraw',
     {
       config,
       schema: operation({

@@ -26,7 +26,7 @@ export type RailsOfOperators = {
 
 export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators): void {
   app.get(
-    '/admin/v1/rails',
+    '/operator/v1/rails',
     {
       config,
       schema: operation({
@@ -57,7 +57,7 @@ export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators
     },
   ] as const) {
     app.post(
-      `/admin/v1/rails/:rail/${verb}`,
+      `/operator/v1/rails/:rail/${verb}`,
       {
         config,
         schema: operation({

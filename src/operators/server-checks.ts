@@ -42,7 +42,7 @@ export const serverChecks: readonly Check<Facts>[] = [
                 operators === 0
                   ? 'No operator can sign in to the console; approving a payout batch there takes two'
                   : 'One operator can sign in to the console; approving a payout batch there takes two',
-              command: 'midmonth admin create EMAIL --invite',
+              command: 'midmonth operator create EMAIL --invite',
             }),
           ],
     fine: ({ operators }) => `${operators} operators can sign in to the console`,

@@ -101,7 +101,7 @@ const TierPreview = Type.Object(
 
 export function operatorTierRoutes(app: App, { db }: ApiContext): void {
   app.get(
-    '/admin/v1/partners/:partnerId/tiers',
+    '/operator/v1/partners/:partnerId/tiers',
     {
       config,
       schema: operation({
@@ -134,7 +134,7 @@ export function operatorTierRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.get(
-    '/admin/v1/partners/:partnerId/tiers/:tier',
+    '/operator/v1/partners/:partnerId/tiers/:tier',
     {
       config,
       schema: operation({
@@ -155,7 +155,7 @@ export function operatorTierRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.post(
-    '/admin/v1/partners/:partnerId/tiers/:tier/preview',
+    '/operator/v1/partners/:partnerId/tiers/:tier/preview',
     {
       config,
       schema: operation({
@@ -185,7 +185,7 @@ export function operatorTierRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.put(
-    '/admin/v1/partners/:partnerId/tiers/:tier',
+    '/operator/v1/partners/:partnerId/tiers/:tier',
     {
       config,
       schema: operation({

@@ -222,13 +222,13 @@ test('a command unlinks a user from the provider and ends the sessions, and says
     constraint: 'one_identity_per_user',
   })
 
-  const unlink = async () => (await midmonthHere(['admin', 'unlink', email], byGroup.settings)).stdout
+  const unlink = async () => (await midmonthHere(['operator', 'unlink', email], byGroup.settings)).stdout
   expect(await unlink()).toBe(`Unlinked ${email} from the OpenID provider.\n`)
   expect(await unlink()).toBe(`${email} is not linked to the OpenID provider.\n`)
   const entries = await list(byGroup.db, { filter: { actions: ['user.remove_identity'], resourceId: userId }, take: 9 })
   expect(entries).toMatchObject([{ actorKind: 'cli', details: { issuers: [provider.issuer] } }])
   expect((await browser.call('GET', '/console/v1/session')).status).toBe(401)
-  const signOut = await midmonthHere(['admin', 'sign-out', email], byGroup.settings)
+  const signOut = await midmonthHere(['operator', 'sign-out', email], byGroup.settings)
   expect(signOut.stdout, 'there is none left to end').toBe(`Ended 0 sessions of ${email}.\n`)
   const [last] = await list(byGroup.db, { filter: { resourceId: userId }, take: 1 })
   expect(last).toEqual(entries[0])

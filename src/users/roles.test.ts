@@ -6,10 +6,10 @@ type Paths = Record<string, Record<string, { operationId: string; security?: obj
 
 test('of the operators’ API, users of a partner are let into operations alone whose path names the partner', () => {
   const { paths }: { paths: Paths } = JSON.parse(
-    readFileSync(new URL('../../openapi-admin.json', import.meta.url), 'utf8'),
+    readFileSync(new URL('../../openapi-operator.json', import.meta.url), 'utf8'),
   )
   const ofPartner = Object.entries(paths).flatMap(([path, methods]) =>
-    path.startsWith('/admin/v1/partners/{partnerId}/')
+    path.startsWith('/operator/v1/partners/{partnerId}/')
       ? Object.values(methods).map(({ operationId }) => operationId)
       : [],
   )

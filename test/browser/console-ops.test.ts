@@ -129,7 +129,7 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
   test('an operator who leaves the form of a new partner before the answer stays on the page they went to', async () => {
     const page = await pages.open('/console/operator/new-partner', operator)
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
-    await page.route('**/admin/v1/partners', async route => {
+    await page.route('**/operator/v1/partners', async route => {
       if (route.request().method() === 'POST') await released
       await route.continue()
     })

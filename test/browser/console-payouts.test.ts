@@ -105,7 +105,7 @@ async function closedBatch(currency: keyof typeof railOf, ...nets: number[]) {
 async function approveByTwo(id: string) {
   for (let count = 0; count < 2; count++) {
     const user = await signIn(pages.harness, { isOperator: true })
-    const answer = await user.call('POST', `/admin/v1/payout-batches/${id}/approve`, { partner: null })
+    const answer = await user.call('POST', `/operator/v1/payout-batches/${id}/approve`, { partner: null })
     expect(answer.status, answer.text).toBe(200)
   }
 }
@@ -454,7 +454,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
         await page.getByRole('heading', { name: 'Waiting for a second person' }).waitFor()
         await expectAccessible(page)
         const user = await signIn(harness, { isOperator: true })
-        const url = `/admin/v1/payout-exceptions/${page.url().split('/').at(-1)}/close`
+        const url = `/operator/v1/payout-exceptions/${page.url().split('/').at(-1)}/close`
         const body = { ...ofTwo, note: `decided ${kind}` }
         expect((await user.call('POST', url, { partner: null, body })).status).toBe(200)
         await page.reload()
@@ -554,7 +554,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       ...{ outcome: 'returned', note: 'seen in the portal', borneBy: 'operator' },
       credit: { bookedOn: day(), amount: { amount: 4_500, currency: 'EUR' } },
     }
-    const path = `/admin/v1/payouts/${first?.reference}/outcome`
+    const path = `/operator/v1/payouts/${first?.reference}/outcome`
     const confirmed = await user.call('POST', path, { partner: null, body: outcome })
     expect(confirmed.status, confirmed.text).toBe(200)
     await run('read-rail-reports')

@@ -36,7 +36,7 @@ describe.skipIf(executablePath === undefined)('an empty live installation', () =
     const stranger = await newBrowser()
     await stranger.goto(`${live.address}/console`)
     await stranger.getByRole('heading', { name: 'Set up Midmonth' }).waitFor()
-    await stranger.getByText('midmonth admin create').waitFor()
+    await stranger.getByText('midmonth operator create').waitFor()
     await expectAccessible(stranger)
 
     const first = await newBrowser()
@@ -72,10 +72,10 @@ describe.skipIf(executablePath === undefined)('an empty live installation', () =
   test.each([
     ['with --invite', ['--invite']],
     ['without a terminal', []],
-  ])('is set up with the link of admin create %s', async (_, options) => {
+  ])('is set up with the link of operator create %s', async (_, options) => {
     const settings = { ...(await newDatabase()), ...(await liveSettings()) }
     const live: Service = await start(settings)
-    const made = await midmonth(['admin', 'create', 'ada@example.com', ...options], settings)
+    const made = await midmonth(['operator', 'create', 'ada@example.com', ...options], settings)
     const page = await newBrowser()
     await page.goto(/http:\S+/.exec(made.stdout)?.[0] ?? '')
     await choosePassword(page, 'Ada Lovelace', 'Accept')

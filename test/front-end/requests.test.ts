@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { AdminOperations } from '../../packages/console/src/generated/admin.ts'
+import type { OperatorOperations } from '../../packages/console/src/generated/operator.ts'
 import type { Resources } from '../../packages/sdk/src/generated/operations.ts'
 import type { Member } from '../../packages/sdk/src/generated/schemas.ts'
 import { signIn } from '../console.ts'
@@ -10,7 +10,7 @@ type Entered = Record<string, string>
 type Signal<T> = { value: T; peek(): T }
 type Console = {
   api: Resources
-  admin: AdminOperations
+  operators: OperatorOperations
   partnerId: Signal<string | undefined>
   sessionEnded: Signal<boolean>
   showPartner(id: string | undefined): void
@@ -49,7 +49,7 @@ beforeAll(async () => {
   // Imported once the globals of a browser are there, and by address: the console’s own tsconfig checks them.
   const files = [
     'api.ts',
-    'admin.ts',
+    'operators.ts',
     'act.ts',
     'session.ts',
     'toasts.ts',
@@ -111,14 +111,14 @@ describe('a change that the reader makes', () => {
   test('that another one has taken back is made anew, even if its first answer was lost', async () => {
     await browser.signIn({ isOperator: true })
     const partnerId = harness.partner.id as `par_${string}`
-    const isPaused = async () => (await front.admin.getPartner(partnerId)).paused !== null
+    const isPaused = async () => (await front.operators.getPartner(partnerId)).paused !== null
     browser.loseAnswers()
-    expect(await problemOf(front.admin.pausePartner(partnerId, { reason: 'fraud' }))).toBe('No connection')
+    expect(await problemOf(front.operators.pausePartner(partnerId, { reason: 'fraud' }))).toBe('No connection')
     expect(await isPaused()).toBe(true)
-    await front.admin.resumePartner(partnerId, {})
-    await front.admin.pausePartner(partnerId, { reason: 'fraud' })
+    await front.operators.resumePartner(partnerId, {})
+    await front.operators.pausePartner(partnerId, { reason: 'fraud' })
     expect(await isPaused()).toBe(true)
-    await front.admin.resumePartner(partnerId, {})
+    await front.operators.resumePartner(partnerId, {})
 
     const id = await memberId()
     browser.loseAnswers()

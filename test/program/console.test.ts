@@ -60,11 +60,11 @@ test('the console of a live installation is closed until the set-up link has mad
   await again.stop()
 })
 
-test('the start of a sandbox prints a link that signs in, and admin link prints another', async () => {
+test('the start of a sandbox prints a link that signs in, and operator link prints another', async () => {
   const database = await newDatabase({ hasDemo: true })
   const sandbox = await start(database)
   const [, printed = ''] = /Console +http\S+\/console\/sign-in#(\w+)/.exec(sandbox.stdout) ?? []
-  const another = (await midmonth(['admin', 'link'], database)).stdout.trim().split('#')[1]
+  const another = (await midmonth(['operator', 'link'], database)).stdout.trim().split('#')[1]
   for (const token of [printed, another]) {
     expect((await ask(sandbox.address, ['POST', 'sign-in/link'], { token })).body).toMatchObject({ isOperator: true })
     expect((await ask(sandbox.address, ['POST', 'sign-in/link'], { token })).status).toBe(401)
@@ -72,9 +72,9 @@ test('the start of a sandbox prints a link that signs in, and admin link prints 
   await sandbox.stop()
 })
 
-test('admin create asks for a password without showing it, and makes an operator who can sign in', async () => {
+test('operator create asks for a password without showing it, and makes an operator who can sign in', async () => {
   const settings = { ...(await newDatabase()), MIDMONTH_MODE: 'live' }
-  const terminal = inTerminal(['admin', 'create', 'ada@example.com', '--name', 'Ada'], settings)
+  const terminal = inTerminal(['operator', 'create', 'ada@example.com', '--name', 'Ada'], settings)
   await terminal.says('Password for ada@example.com:')
   terminal.type(password)
   await terminal.says('Again:')
@@ -91,7 +91,7 @@ test('commands invite an operator, replace a lost password, end sessions, and di
   const settings = { ...(await newDatabase()), MIDMONTH_MODE: 'live' }
   const service = await serve(settings)
   const { address } = service
-  const run = async (...args: string[]) => await midmonth(['admin', ...args], settings)
+  const run = async (...args: string[]) => await midmonth(['operator', ...args], settings)
   const linkOf = ({ stdout }: { stdout: string }) => /#(\w+)/.exec(stdout)?.[1]
   const invited = await run('create', 'ada@example.com', '--invite')
   const accepted = await ask(address, ['POST', 'invitations/accept'], { token: linkOf(invited), name: 'Ada', password })
@@ -119,7 +119,7 @@ test('commands invite an operator, replace a lost password, end sessions, and di
   expect((await run('link')).stderr).toMatch(/^midmonth: Only a sandbox has a link that signs in/)
   expect(await run('link', 'nemo@example.com')).toMatchObject({
     code: 1,
-    stderr: 'midmonth: There is no user nemo@example.com; admin list shows them\n',
+    stderr: 'midmonth: There is no user nemo@example.com; operator list shows them\n',
   })
   expect(JSON.parse((await run('list', '--json')).stdout)).toEqual([
     expect.objectContaining({ email: 'bob@example.com', operator: true, state: 'active' }),

@@ -329,7 +329,7 @@ test('"The command line" works as written: a login, a withdrawal, and any operat
 
 /** The blocks that no test can run, by their first line, with the reason. */
 const notRun: Record<string, string> = {
-  'midmonth admin create ada@example.com --name "Ada Lovelace"':
+  'midmonth operator create ada@example.com --name "Ada Lovelace"':
     'Asks for a password without echo. test/program/console.test.ts does both on a terminal.',
   'sudo ln -s "$PWD/cli/launch.mjs" /usr/local/bin/midmonth':
     'Writes outside of the checkout. test/program/launch.test.ts starts the program through a link.',

@@ -24,7 +24,7 @@ test('an upload for which the temporary folder has no room is 503 wherever files
   const settings = await newDatabase({ hasDemo: true })
   // A file may have 1 MiB, or 2 with the blocks of some shells: the write fails part-way, as on a full disk, without root.
   const service = await start({ ...settings, TMPDIR: folder }, [], { limits: 'ulimit -f 2048' })
-  const { stdout } = await midmonth(['admin', 'key', 'create', 'A test', '--json'], settings)
+  const { stdout } = await midmonth(['operator', 'key', 'create', 'A test', '--json'], settings)
   const operatorKey = /mmoperator_\w+/.exec(stdout)?.[0] ?? ''
   const send = async (
     route: string,
@@ -47,7 +47,7 @@ test('an upload for which the temporary folder has no room is 503 wherever files
     'a settlement': () => send('/v1/pay/cycles/pc_123/settlement', large),
     'the preview of a settlement': () => send('/console/v1/pay-cycles/pc_123/settlement-files', large),
     'rows of a sheet': () => send('/console/v1/sheet-rows?rows=1', large),
-    'a bank file': () => send('/admin/v1/rails/bank/files?name=camt.xml', large, bytes, operatorKey),
+    'a bank file': () => send('/operator/v1/rails/bank/files?name=camt.xml', large, bytes, operatorKey),
   }
   const before = await rows(settings)
   for (const [name, upload] of Object.entries(uploads)) {

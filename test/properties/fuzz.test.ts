@@ -40,7 +40,7 @@ function operationsIn(file: string) {
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation, schemas })),
   )
 }
-const [operations, ofOperators] = [operationsIn('openapi.json'), operationsIn('openapi-admin.json')]
+const [operations, ofOperators] = [operationsIn('openapi.json'), operationsIn('openapi-operator.json')]
 
 /** They move time, delete what the others need, or take seconds, so they are tried last and less often. */
 const farReaching = new Set([
@@ -230,7 +230,7 @@ async function fuzz(some: typeof operations, { numRuns }: { numRuns: number }): 
       if (extraQuery !== null) query.append(text(extraQuery[0]).slice(0, 50), text(extraQuery[1]).slice(0, 500))
       const isOfMember = path.startsWith('/v1/me/') || path === '/v1/me'
       const answer = await harness.call(method, query.size === 0 ? url : `${url}?${query}`, {
-        ...(path.startsWith('/admin/') ? { key: await nextOperatorKey() } : {}),
+        ...(path.startsWith('/operator/') ? { key: await nextOperatorKey() } : {}),
         ...(isFile ? { raw: file } : body === undefined ? {} : { raw: JSON.stringify(body) }),
         // Node refuses to send header values that are not Latin-1.
         headers: {

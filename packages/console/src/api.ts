@@ -30,7 +30,7 @@ class SessionClient extends Client {
     const { ids, body, query, options } = argumentsOf(operation, given)
     const call = (options: CallOptions) => super.call(operation, [...ids, ...body, ...query, options])
     // Read now: by the next attempt or page, the reader may have switched to another partner.
-    const partner = operation.path.startsWith('/admin/') ? undefined : partnerId.peek()
+    const partner = operation.path.startsWith('/operator/') ? undefined : partnerId.peek()
     const headers = { ...ofPartner(partner), ...options.headers }
     const isHeld = isChange(operation, query[0]) && !isSwitch(operation)
     if (!isHeld || options.idempotencyKey !== undefined) return call({ ...options, headers })
@@ -94,7 +94,7 @@ async function sessionFetch(input: RequestInfo | URL, init: RequestInit = {}): P
   headers.delete('x-api-key')
   const { body } = init
   // The SDK’s client guesses CSV or Excel from the first bytes; a file of a bank is sent as it is.
-  if (body instanceof Blob && new URL(String(input)).pathname.startsWith('/admin/'))
+  if (body instanceof Blob && new URL(String(input)).pathname.startsWith('/operator/'))
     headers.set('content-type', 'application/octet-stream')
   const response = await fetch(input, { ...init, headers, credentials: 'same-origin', keepalive: isKeptAlive(init) })
   if (response.status === 401) sessionEnded.value = true

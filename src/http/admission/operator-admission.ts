@@ -46,7 +46,7 @@ export function operatorAdmission({ db, now }: { db: Db; now: Clock }): AdmitOpe
 
 /** Whether a URL is below a version of the operators' API. */
 export function isOperatorPath(url: string): boolean {
-  return /^\/admin\/v[0-9]+(\/|\?|$)/.test(url)
+  return /^\/operator\/v[0-9]+(\/|\?|$)/.test(url)
 }
 
 function refused(message: string): Problem {

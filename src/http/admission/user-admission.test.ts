@@ -41,16 +41,16 @@ test('users of a suspended partner manage neither its keys nor its users, and re
   const { partner } = await harness.addPartner('Suspended')
   const { id } = partner
   const user = await signIn(harness, { roles: ['admin'], partnerId: id })
-  const paths = [`/admin/v1/partners/${id}/keys`, `/admin/v1/partners/${id}/audit-log`, '/console/v1/users']
+  const paths = [`/operator/v1/partners/${id}/keys`, `/operator/v1/partners/${id}/audit-log`, '/console/v1/users']
   const statuses = async (by: ConsoleUser) => {
     const found: number[] = []
     for (const path of paths) found.push((await by.call('GET', path, { partner: id })).status)
     return found
   }
   expect(await statuses(user)).toEqual([200, 200, 200])
-  await operator.call('POST', `/admin/v1/partners/${id}/suspend`, { partner: null, body: {} })
+  await operator.call('POST', `/operator/v1/partners/${id}/suspend`, { partner: null, body: {} })
   expect(await statuses(user)).toEqual([403, 403, 403])
-  expect((await user.call('POST', `/admin/v1/partners/${id}/keys`, { partner: null, body: {} })).status).toBe(403)
+  expect((await user.call('POST', `/operator/v1/partners/${id}/keys`, { partner: null, body: {} })).status).toBe(403)
   expect(await statuses(operator)).toEqual([200, 200, 200])
 })
 
@@ -79,8 +79,8 @@ const writing = [
   ['POST', '/console/v1/members/mem_123/release'],
   ['PUT', '/console/v1/logo'],
   ['DELETE', '/console/v1/logo'],
-  ['POST', '/admin/v1/partners'],
-  ['POST', '/admin/v1/ledger-verifications'],
+  ['POST', '/operator/v1/partners'],
+  ['POST', '/operator/v1/ledger-verifications'],
   ['POST', '/v1/members'],
   ['DELETE', '/v1/members/mem_123'],
 ] as const

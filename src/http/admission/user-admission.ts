@@ -137,7 +137,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     if (!isClaimed)
       throw problem(
         'ServiceUnavailable',
-        'The console has no operator yet: open the set-up link in the log of the service, or run midmonth admin create',
+        'The console has no operator yet: open the set-up link in the log of the service, or run midmonth operator create',
       )
   }
 

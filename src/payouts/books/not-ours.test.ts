@@ -30,7 +30,7 @@ const signInUsers = async () => {
   users = [await signIn(scene.harness, { isOperator: true }), await signIn(scene.harness, { isOperator: true })]
 }
 const by = (index: number, method: string, path: string, body?: object) =>
-  users[index]?.call(method, `/admin/v1${path}`, {
+  users[index]?.call(method, `/operator/v1${path}`, {
     partner: null,
     ...(body === undefined ? {} : { body }),
   }) as Promise<Answer>

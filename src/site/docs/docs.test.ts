@@ -51,7 +51,7 @@ describe('the pages', () => {
   const htmlPages = () => [...pages].filter(([, body]) => body.startsWith('<!doctype html>'))
 
   test('every guide and every operation is reachable from /docs and has our name in its title', () => {
-    const operations = ['openapi.json', 'openapi-admin.json'].flatMap(file => {
+    const operations = ['openapi.json', 'openapi-operator.json'].flatMap(file => {
       const { paths } = JSON.parse(readFileSync(new URL(file, checkout), 'utf8')) as {
         paths: Record<string, Record<string, { operationId: string }>>
       }

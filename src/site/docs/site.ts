@@ -59,7 +59,7 @@ export async function openDocs({
   const operatorSite: Site = {
     ...site,
     document: operatorDocument,
-    documentAddress: '/admin/openapi.json',
+    documentAddress: '/operator/openapi.json',
     operations: operationsOf(operatorDocument),
   }
   const pageOf =

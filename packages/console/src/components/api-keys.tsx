@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { actUnlessUndone } from '../act.ts'
-import { admin } from '../admin.ts'
-import type { ApiKey, PartnerId, Scope } from '../generated/admin.ts'
+import type { ApiKey, PartnerId, Scope } from '../generated/operator.ts'
+import { operators } from '../operators.ts'
 import { reload, useList } from '../query.ts'
 import { useAsked } from './asked.ts'
 import { Choice, Form } from './form.tsx'
@@ -57,7 +57,7 @@ export function ApiKeys({
   useAsked('create-key', () => setDoing({ kind: 'create' }))
   const list = useList(
     `keys ${partnerId}`,
-    () => admin.listApiKeys(partnerId, { take: keysPerPage }),
+    () => operators.listApiKeys(partnerId, { take: keysPerPage }),
     page => page.keys,
   )
   const store = ({ secret }: { secret: string | null }) => {
@@ -152,7 +152,7 @@ function Create({ partnerId, onMade }: Making) {
       submit="Create the key"
       onSubmit={async ({ days = '', ...chosen }) => {
         const expiry = days === '' ? {} : { expiresInDays: Number(days) }
-        onMade(await admin.createApiKey(partnerId, { scopes: Object.keys(chosen) as Scope[], ...expiry }))
+        onMade(await operators.createApiKey(partnerId, { scopes: Object.keys(chosen) as Scope[], ...expiry }))
       }}
     >
       {problemOf => (
@@ -189,7 +189,7 @@ function Rotate({ partnerId, old, onMade }: Making & { old: ApiKey }) {
         submit="Create the second key"
         onSubmit={async ({ overlap = '' }) => {
           const body = overlap === '' ? {} : { overlapSeconds: Number(overlap) }
-          onMade(await admin.rotateApiKey(partnerId, old.id, body))
+          onMade(await operators.rotateApiKey(partnerId, old.id, body))
         }}
       >
         {() => <Choice label="The old key works for" name="overlap" value="86400" choices={overlaps} />}
@@ -223,7 +223,11 @@ function Store({ secret, onStored }: { secret: string | null; onStored: () => vo
 function revoke(partnerId: PartnerId, { id, hint, lastUsedAt }: ApiKey): void {
   const sinceUseDays = lastUsedAt === null ? undefined : (Date.now() - Date.parse(lastUsedAt)) / 86_400_000
   const use = sinceUseDays !== undefined && sinceUseDays < 1 ? ' It was used in the last day.' : ''
-  actUnlessUndone(`${hint} is revoked: requests with it are refused.${use}`, () => admin.revokeApiKey(partnerId, id), {
-    changes: ['keys', 'operator-partner'],
-  })
+  actUnlessUndone(
+    `${hint} is revoked: requests with it are refused.${use}`,
+    () => operators.revokeApiKey(partnerId, id),
+    {
+      changes: ['keys', 'operator-partner'],
+    },
+  )
 }

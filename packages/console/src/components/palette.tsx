@@ -2,8 +2,8 @@ import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { ApiError } from '../../../sdk/src/index.ts'
-import { admin } from '../admin.ts'
 import { api, partnerId } from '../api.ts'
+import { operators } from '../operators.ts'
 import { at, groups, hrefOf, hrefOfId, idPattern, placesByKey } from '../places.ts'
 import { may, type Role, session } from '../session.ts'
 import { type Asked, ask } from './asked.ts'
@@ -220,7 +220,7 @@ function actionsFor(text: string): Entry[] {
 
 /** The batch that waits for the reader; undefined if there is none, or more than one to choose from. */
 async function batchToApprove(): Promise<string | undefined> {
-  const { batches } = await admin.listPayoutBatches({ statuses: ['building'], take: 50 })
+  const { batches } = await operators.listPayoutBatches({ statuses: ['building'], take: 50 })
   const waiting = batches.filter(({ needsApproval, held }) => needsApproval && !held)
   return waiting.length === 1 ? hrefOfId(waiting[0]?.id ?? '') : undefined
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { ReasonGiven } from '../generated/admin.ts'
+import type { ReasonGiven } from '../generated/operator.ts'
 import { Field, Form } from './form.tsx'
 import { Drawer } from './layout.tsx'
 

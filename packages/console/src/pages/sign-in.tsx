@@ -117,7 +117,7 @@ function NeedsSetUp() {
             folder. It works once; the service writes a new one at each start.
           </li>
           <li>
-            Run <code>midmonth admin create you@example.com</code>.
+            Run <code>midmonth operator create you@example.com</code>.
           </li>
         </ul>
       </div>

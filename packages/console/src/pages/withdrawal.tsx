@@ -11,7 +11,6 @@ import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useRoute } from 'preact-iso'
 import { act, actUnlessUndone } from '../act.ts'
-import { admin } from '../admin.ts'
 import { api } from '../api.ts'
 import { ActButton } from '../components/act-button.tsx'
 import { authorName, useAuthors } from '../components/author.tsx'
@@ -21,7 +20,8 @@ import { MetadataPanel } from '../components/metadata.tsx'
 import { Skeleton } from '../components/states.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { inWords, plural } from '../format.ts'
-import type { Payout } from '../generated/admin.ts'
+import type { Payout } from '../generated/operator.ts'
+import { operators } from '../operators.ts'
 import { at } from '../places.ts'
 import { prefetch, useLoaded } from '../query.ts'
 import { isSandbox, may, session } from '../session.ts'
@@ -48,7 +48,7 @@ export default function Withdrawal() {
 /** For operators: the payment with its batch and the bank's answers. A withdrawal has one once it is submitted. */
 function usePayout({ id, status, paymentReference }: WithdrawalDetails): Payout | undefined {
   const isShown = session.value?.isOperator === true && paymentReference !== null
-  return useLoaded(isShown ? `withdrawal-payout ${id} ${status}` : null, () => admin.getPayout(id)).value
+  return useLoaded(isShown ? `withdrawal-payout ${id} ${status}` : null, () => operators.getPayout(id)).value
 }
 
 function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {

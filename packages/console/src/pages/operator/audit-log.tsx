@@ -1,4 +1,3 @@
-import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { FilterBar, SpanFilter, TextFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
@@ -6,11 +5,12 @@ import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Id, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
-import type { AdminOperations, AuditEntry, PartnerId } from '../../generated/admin.ts'
+import type { AuditEntry, OperatorOperations, PartnerId } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { idPattern } from '../../places.ts'
 import { useList } from '../../query.ts'
 
-type AuditQuery = NonNullable<Parameters<AdminOperations['listAuditEntries']>[0]>
+type AuditQuery = NonNullable<Parameters<OperatorOperations['listAuditEntries']>[0]>
 
 const columns: Column<AuditEntry>[] = [
   { title: 'When', cell: ({ at }) => <Time at={at} /> },
@@ -40,7 +40,7 @@ export default function AuditLog() {
   const filters = useFilters()
   const given = (filter: string) => filters.get(filter) || undefined
   const list = () =>
-    admin.listAuditEntries({
+    operators.listAuditEntries({
       ...{ take: 50, actor: given('actor'), resourceId: given('resource') },
       ...{ fromDate: given('from'), toDate: given('to') },
       // The service says what is wrong with them.

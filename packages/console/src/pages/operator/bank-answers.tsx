@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
 import { act } from '../../act.ts'
-import { admin } from '../../admin.ts'
 import { api, ofPartner } from '../../api.ts'
 import { ActButton } from '../../components/act-button.tsx'
 import { Drawer } from '../../components/layout.tsx'
 import { plural } from '../../format.ts'
-import type { PayoutBatch } from '../../generated/admin.ts'
+import type { PayoutBatch } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 
 type Answers = Parameters<typeof api.sandbox.bankFiles.answer>[1]
 
@@ -59,10 +59,10 @@ export function BankAnswers({ batch: { id, rail } }: { batch: PayoutBatch }) {
   const [isOpen, setIsOpen] = useState(false)
   const answer = async ({ file }: (typeof answers)[number]) => {
     // The bank of a sandbox answers to the partner whose payments they are.
-    const { payments } = await admin.listBatchPayments(id, { take: 1 })
+    const { payments } = await operators.listBatchPayments(id, { take: 1 })
     const headers = ofPartner(payments[0]?.partnerId)
     const response = await api.sandbox.bankFiles.answer(id, file, { headers })
-    const { records } = await admin.importBankFile(rail, await response.blob(), { name: `${id}.xml` })
+    const { records } = await operators.importBankFile(rail, await response.blob(), { name: `${id}.xml` })
     return records
   }
   return (

@@ -1,9 +1,9 @@
 import { ApiError } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
-import { admin } from '../../admin.ts'
 import { DropZone } from '../../components/drop-zone.tsx'
 import { formatNumber, plural } from '../../format.ts'
-import type { Rail } from '../../generated/admin.ts'
+import type { Rail } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { messageOf } from '../../problems.ts'
 import { reload } from '../../query.ts'
 
@@ -38,7 +38,7 @@ export function BankFiles({ rails }: { rails: Rail[] }) {
       )
     show('sending', 'Reading…')
     try {
-      const { result, records, skippedAccounts } = await admin.importBankFile(rail, file, { name: file.name })
+      const { result, records, skippedAccounts } = await operators.importBankFile(rail, file, { name: file.name })
       if (result === 'repeated') show('known', 'This file was imported before; nothing changed.')
       else show('good', `${plural(records, 'record')} imported.${skippedInWords(skippedAccounts)}`)
       reload('operator-')

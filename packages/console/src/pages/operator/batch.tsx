@@ -2,7 +2,6 @@ import { toDecimal } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { act } from '../../act.ts'
-import { admin } from '../../admin.ts'
 import { ActButton } from '../../components/act-button.tsx'
 import { ExportButton } from '../../components/export.tsx'
 import { Field, Form } from '../../components/form.tsx'
@@ -14,7 +13,8 @@ import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
 import { formatInZone, formatWhole, plural } from '../../format.ts'
-import type { AuditEntry, BatchPayment, PayoutBatch, PayoutBatchId, Rail } from '../../generated/admin.ts'
+import type { AuditEntry, BatchPayment, PayoutBatch, PayoutBatchId, Rail } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload, useList, useLoaded } from '../../query.ts'
 import { isSandbox, session } from '../../session.ts'
 import { toast } from '../../toasts.ts'
@@ -33,7 +33,7 @@ const hasApproved = ({ approvals }: PayoutBatch) => approvals.some(isOwn)
 
 export default function BatchPage() {
   const { id } = useRoute().params as { id: PayoutBatchId }
-  const { value, error, reload: retry } = useLoaded(`operator-batch ${id}`, () => admin.getPayoutBatch(id))
+  const { value, error, reload: retry } = useLoaded(`operator-batch ${id}`, () => operators.getPayoutBatch(id))
   const rails = useRails()
   if (value === undefined) return <PendingPage title="Batch" back={back} error={error} onRetry={retry} />
   const rail = rails.find(({ name }) => name === value.rail)
@@ -145,7 +145,11 @@ function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
           <ActButton
             look="text-button"
             act={() =>
-              act(() => admin.withdrawPayoutBatchClosing(batch.id), 'The batch stays open until its cut-off', changes)
+              act(
+                () => operators.withdrawPayoutBatchClosing(batch.id),
+                'The batch stays open until its cut-off',
+                changes,
+              )
             }
           >
             Withdraw the proposal
@@ -180,11 +184,11 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
   const { id, status, held, needsApproval, fileSha256, closedAt, proposal } = batch
   const approve = async () => {
     // In another window the reader may have approved it already, which the server takes as a repeat.
-    const latest = await admin.getPayoutBatch(id).catch(() => batch)
+    const latest = await operators.getPayoutBatch(id).catch(() => batch)
     if (hasApproved(latest)) {
       toast('You approved this batch already. Another person must approve it, too.', { kind: 'bad' })
       reload(changes)
-    } else await act(() => admin.approvePayoutBatch(id), approvalInWords, changes)
+    } else await act(() => operators.approvePayoutBatch(id), approvalInWords, changes)
   }
   const isByHand = rail?.isByHand === true
   return (
@@ -213,7 +217,7 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
           look="button button-main"
           act={() =>
             act(
-              () => admin.exportPayoutBatch(id),
+              () => operators.exportPayoutBatch(id),
               'The file is fixed. Download it, and take it to the bank once.',
               changes,
             )
@@ -231,7 +235,7 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
         <Form
           submit={proposal === null ? 'Propose to close it' : 'Close the batch'}
           onSubmit={async ({ note = '' }) => {
-            const closed = await admin.closePayoutBatch(id, { note })
+            const closed = await operators.closePayoutBatch(id, { note })
             setIsClosing(false)
             toast(closed.closedAt === null ? 'Proposed: another person must close it, too' : 'Closed')
             reload(changes)
@@ -249,7 +253,7 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
         isOpen={isAsking}
         onClose={() => setIsAsking(false)}
         onSubmit={async given => {
-          await (held ? admin.releasePayoutBatch(id, given) : admin.holdPayoutBatch(id, given))
+          await (held ? operators.releasePayoutBatch(id, given) : operators.holdPayoutBatch(id, given))
           toast(held ? 'Released' : 'Held until it is released')
           reload(changes)
         }}
@@ -265,7 +269,7 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
 /** A file goes to the bank once, so the page asks before it is downloaded again. */
 function Download({ batch: { id, copies } }: { batch: PayoutBatch }) {
   const [isAsking, setIsAsking] = useState(false)
-  const file = `/admin/v1/payout-batches/${id}/file`
+  const file = `/operator/v1/payout-batches/${id}/file`
   // The download is recorded when it begins, which no event tells.
   const reloadSoon = () => setTimeout(() => reload(changes), reloadMs)
   if (copies.length === 0) {
@@ -322,7 +326,7 @@ function approvalInWords({ status, approvals, approvalsNeeded }: PayoutBatch): s
 function History({ batch }: { batch: PayoutBatch }) {
   const { id, status, held, fileSha256, closedAt, proposal } = batch
   const key = `operator-batch-log ${id} ${status} ${held} ${fileSha256} ${closedAt} ${proposal?.proposedAt}`
-  const log = useLoaded(key, () => admin.listAuditEntries({ resourceId: id, take: 100 }))
+  const log = useLoaded(key, () => operators.listAuditEntries({ resourceId: id, take: 100 }))
   return <Timeline steps={stepsOf(batch, log.value?.entries ?? [])} />
 }
 
@@ -378,7 +382,7 @@ function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
 
 function Payments({ batch: { id, status, sentAt } }: { batch: PayoutBatch }) {
   const [removing, setRemoving] = useState<BatchPayment>()
-  const list = (take: number) => admin.listBatchPayments(id, { take })
+  const list = (take: number) => operators.listBatchPayments(id, { take })
   const listed = useList(
     `operator-batch-payments ${id}`,
     () => list(50),
@@ -486,7 +490,7 @@ function Payments({ batch: { id, status, sentAt } }: { batch: PayoutBatch }) {
         isOpen={removing !== undefined}
         onClose={() => setRemoving(undefined)}
         onSubmit={async ({ reason = '' }) => {
-          await admin.removePayment(removing?.reference ?? '', { reason })
+          await operators.removePayment(removing?.reference ?? '', { reason })
           toast('Removed. The withdrawal fails within a minute, and the member has the money back.')
           reload(changes)
         }}

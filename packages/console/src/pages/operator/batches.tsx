@@ -1,5 +1,4 @@
 import { toDecimal } from '@midmonth/sdk'
-import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
@@ -7,7 +6,8 @@ import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
-import { type PayoutBatchStatus, type PayoutBatchSummary, payoutBatchStatuses } from '../../generated/admin.ts'
+import { type PayoutBatchStatus, type PayoutBatchSummary, payoutBatchStatuses } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 import { BankFiles } from './bank-files.tsx'
@@ -33,7 +33,8 @@ export default function BatchesPage() {
   const rails = useRails()
   const chosen = filters.all('status') as PayoutBatchStatus[]
   const rail = filters.get('rail')
-  const list = (take: number) => admin.listPayoutBatches({ take, statuses: chosen, ...(rail === '' ? {} : { rail }) })
+  const list = (take: number) =>
+    operators.listPayoutBatches({ take, statuses: chosen, ...(rail === '' ? {} : { rail }) })
   const listed = useList(
     `operator-batches?${filters.text}`,
     () => list(50),

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { admin } from '../../admin.ts'
 import { amountIn, Choice, Field, Form, readFields } from '../../components/form.tsx'
 import { KeyValues, Page, Panel, PendingPage } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
@@ -12,7 +11,8 @@ import type {
   PayoutException,
   PayoutExceptionDetails,
   PayoutExceptionId,
-} from '../../generated/admin.ts'
+} from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { session } from '../../session.ts'
 import { toast } from '../../toasts.ts'
@@ -22,7 +22,7 @@ const back = { href: '/console/operator/exceptions', title: 'Exceptions' }
 
 export default function ExceptionPage() {
   const { id } = useRoute().params as { id: PayoutExceptionId }
-  const { value, error, reload: retry } = useLoaded(`operator-exception ${id}`, () => admin.getPayoutException(id))
+  const { value, error, reload: retry } = useLoaded(`operator-exception ${id}`, () => operators.getPayoutException(id))
   if (value === undefined) return <PendingPage title="Exception" back={back} error={error} onRetry={retry} />
   const { withdrawalId, partnerId } = value
   const details: [string, ComponentChildren][] = [
@@ -178,7 +178,7 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
         submit="Close the exception"
         isFinal
         onSubmit={async fields => {
-          const { closedAt } = await admin.closePayoutException(id, bodyOf(fields, exception))
+          const { closedAt } = await operators.closePayoutException(id, bodyOf(fields, exception))
           toast(closedAt === null ? 'Proposed: another person must make the same decision' : 'Closed')
           reload('operator-exception', 'operator-proposals')
         }}

@@ -1,5 +1,4 @@
 import { toDecimal } from '@midmonth/sdk'
-import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { FilterBar, OneFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
@@ -7,7 +6,8 @@ import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
-import type { PayoutException } from '../../generated/admin.ts'
+import type { PayoutException } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 import { CloseByText, Rules } from './not-ours.tsx'
@@ -31,7 +31,7 @@ const columns: Column<PayoutException>[] = [
 export default function ExceptionsPage() {
   const filters = useFilters()
   const state = states.find(each => each === filters.get('state')) ?? 'open'
-  const list = (take: number) => admin.listPayoutExceptions({ take, state })
+  const list = (take: number) => operators.listPayoutExceptions({ take, state })
   const listed = useList(
     `operator-exceptions ${state}`,
     () => list(50),

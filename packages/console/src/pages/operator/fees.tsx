@@ -2,7 +2,6 @@ import { toDecimal } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { act } from '../../act.ts'
-import { admin } from '../../admin.ts'
 import { ActButton } from '../../components/act-button.tsx'
 import { ExportButton } from '../../components/export.tsx'
 import { useFilters } from '../../components/filters.tsx'
@@ -14,7 +13,8 @@ import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day } from '../../components/values.tsx'
 import { dayIn } from '../../days.ts'
 import { formatMoney, formatNumber } from '../../format.ts'
-import type { FeeLine, FeeSums, Partner, PartnerId, Revenue } from '../../generated/admin.ts'
+import type { FeeLine, FeeSums, Partner, PartnerId, Revenue } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 import { InvoiceTable } from './invoices.tsx'
@@ -23,7 +23,7 @@ import { InvoiceTable } from './invoices.tsx'
 export default function Fees() {
   const { id } = useRoute().params as { id: PartnerId }
   const back = { href: `/console/operator/partners/${id}`, title: 'Partner' }
-  const { value, error, reload: retry } = useLoaded(`operator-partner ${id}`, () => admin.getPartner(id))
+  const { value, error, reload: retry } = useLoaded(`operator-partner ${id}`, () => operators.getPartner(id))
   if (value === undefined) return <PendingPage title="Fees" back={back} error={error} onRetry={retry} />
   return (
     <Page title={`Fees of ${value.name}`} back={back}>
@@ -40,7 +40,7 @@ export default function Fees() {
 
 function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
   const [taking, setTaking] = useState<Revenue>()
-  const { value, error } = useLoaded(`operator-revenue ${partnerId}`, () => admin.getRevenue(partnerId))
+  const { value, error } = useLoaded(`operator-revenue ${partnerId}`, () => operators.getRevenue(partnerId))
   const onDone = () => setTaking(undefined)
   const amount = (title: string, of: (revenue: Revenue) => Revenue['inFloat']): Column<Revenue> => ({
     title,
@@ -66,7 +66,7 @@ function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
           <ActButton
             act={() =>
               act(
-                () => admin.issueInvoice(partnerId, { currency: revenue.currency }),
+                () => operators.issueInvoice(partnerId, { currency: revenue.currency }),
                 ({ number, sum }) => `Invoice ${number} of ${formatMoney(sum)}`,
                 'operator-invoices',
                 'operator-revenue',
@@ -117,7 +117,7 @@ function WithdrawRevenue({
         const amount = readFields(fields, field => field('amount', amountIn(currency)))
         const { reference = '' } = fields
         // As it is now, since the page may have been open for hours.
-        const { revenue } = await admin.getRevenue(partnerId)
+        const { revenue } = await operators.getRevenue(partnerId)
         const before = revenue.find(each => each.currency === currency)?.inFloat ?? { amount: 0, currency }
         if (amount.amount > before.amount)
           throw new FieldProblems(
@@ -144,7 +144,7 @@ function WithdrawRevenue({
       )}
       confirm={({ amount }) => `Withdraw ${formatMoney(amount)}`}
       onConfirm={async ({ amount, reference }) => {
-        await admin.withdrawRevenue(partnerId, { amount, reference })
+        await operators.withdrawRevenue(partnerId, { amount, reference })
         toast(`${formatMoney(amount)} is withdrawn from the float`)
         reload('operator-revenue', 'operator-float')
         onDone()
@@ -200,7 +200,7 @@ const sumColumns: Column<FeeSums>[] = [
 function Statement({ partner: { id, settings } }: { partner: Partner }) {
   const filters = useFilters()
   const month = filters.get('month') || dayIn(settings.timeZone, new Date()).slice(0, 7)
-  const load = () => admin.getFeeStatement(id, { month })
+  const load = () => operators.getFeeStatement(id, { month })
   const { value, error, reload: retry } = useLoaded(`operator-fees ${id} ${month}`, load)
   return (
     <Panel

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { Panel } from '../../components/layout.tsx'
-import type { Partner } from '../../generated/admin.ts'
+import type { Partner } from '../../generated/operator.ts'
 
 type Step = { title: ComponentChildren; note: string; isDone: boolean }
 

@@ -1,12 +1,12 @@
 import { toDecimal } from '@midmonth/sdk'
-import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { FilterBar, OneFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id } from '../../components/values.tsx'
-import type { AccountDay } from '../../generated/admin.ts'
+import type { AccountDay } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { useLoaded } from '../../query.ts'
 import { useRails } from './holds.tsx'
 import { RailFilter } from './rail-filter.tsx'
@@ -49,7 +49,7 @@ export default function Float() {
   const rails = useRails().filter(({ kind }) => kind === 'files')
   const days = filters.get('days') || '31'
   const rail = filters.get('rail')
-  const load = () => admin.listAccountDays({ days: Number(days), ...(rail === '' ? {} : { rail }) })
+  const load = () => operators.listAccountDays({ days: Number(days), ...(rail === '' ? {} : { rail }) })
   const { value, error, reload } = useLoaded(`operator-account-days ${filters.text}`, load)
   return (
     <Page

@@ -1,6 +1,5 @@
 import { type Money, money, toDecimal } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
-import { admin } from '../../admin.ts'
 import { useAsked } from '../../components/asked.ts'
 import { amountIn, Field, FieldProblems, orNull, readFields } from '../../components/form.tsx'
 import { Drawer, Panel } from '../../components/layout.tsx'
@@ -9,7 +8,8 @@ import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Id, Time } from '../../components/values.tsx'
 import { formatMoney } from '../../format.ts'
-import type { Float, Floats, PartnerId, SettlementDue } from '../../generated/admin.ts'
+import type { Float, Floats, PartnerId, SettlementDue } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 
@@ -29,7 +29,7 @@ const titles = {
 /** The floats of a partner: what is there, and how it changes. */
 export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
   const [doing, setDoing] = useState<Doing>()
-  const { value, error } = useLoaded(`operator-float ${partnerId}`, () => admin.getFloat(partnerId))
+  const { value, error } = useLoaded(`operator-float ${partnerId}`, () => operators.getFloat(partnerId))
   const currency = value?.floats[0]?.currency
   useAsked('fund-float', currency && (() => setDoing({ act: 'fund', currency })))
   const columns: Column<Float>[] = [
@@ -118,7 +118,7 @@ type ActProps = { partnerId: PartnerId; onDone: () => void }
 
 /** As it is now, since the page may have been open for hours. */
 async function readFloat(partnerId: PartnerId, currency: Currency): Promise<Float> {
-  return floatIn(await admin.getFloat(partnerId), currency)
+  return floatIn(await operators.getFloat(partnerId), currency)
 }
 
 function floatIn({ floats }: Floats, currency: Currency): Float {
@@ -184,7 +184,7 @@ const moves = {
     said: 'is recorded as paid into the float.',
     asked: 'Record money that has arrived on the account that pays members.',
     most: undefined,
-    move: admin.fundFloat,
+    move: operators.fundFloat,
   },
   withdraw: {
     verb: 'Withdraw',
@@ -192,7 +192,7 @@ const moves = {
     said: 'is recorded as withdrawn from the float.',
     asked: 'Record money that was taken from the account that pays members: at most what is free.',
     most: ({ free }: Float) => ({ money: free, word: 'free' }),
-    move: admin.withdrawFloat,
+    move: operators.withdrawFloat,
   },
   cover: {
     verb: 'Cover',
@@ -200,7 +200,7 @@ const moves = {
     said: 'is recorded as paid into the float by the operator.',
     asked: 'Record your own money that has arrived on the account that pays members, for what you bear.',
     most: ({ uncovered }: Float) => ({ money: uncovered, word: 'not covered' }),
-    move: admin.coverFloat,
+    move: operators.coverFloat,
   },
 } as const
 
@@ -268,7 +268,7 @@ function finish(onDone: () => void): void {
 }
 
 function Floor({ partnerId, currency, onDone }: ActProps & { currency: Currency }) {
-  const { value } = useLoaded(`operator-float ${partnerId}`, () => admin.getFloat(partnerId))
+  const { value } = useLoaded(`operator-float ${partnerId}`, () => operators.getFloat(partnerId))
   const floor = value?.floats.find(each => each.currency === currency)?.floor ?? null
   return (
     <ReviewedForm
@@ -289,7 +289,7 @@ function Floor({ partnerId, currency, onDone }: ActProps & { currency: Currency 
       )}
       confirm={({ floor, before }) => (floor?.amount === before.floor?.amount ? null : 'Set the floor')}
       onConfirm={async ({ floor }) => {
-        await admin.setFloatFloor(partnerId, { currency, floor })
+        await operators.setFloatFloor(partnerId, { currency, floor })
         toast(floor === null ? 'There is no floor' : `The floor is ${formatMoney(floor)}`)
         finish(onDone)
       }}
@@ -334,7 +334,7 @@ function Receive({ partnerId, due: { payCycleId, reference, due }, onDone }: Act
       confirm={({ amount }) => `Record ${formatMoney(amount)}`}
       onConfirm={async ({ amount }, fields) => {
         requireAgain(amount, fields)
-        await admin.receiveFloat(partnerId, { payCycleId, currency, amount })
+        await operators.receiveFloat(partnerId, { payCycleId, currency, amount })
         toast('Recorded')
         finish(onDone)
       }}

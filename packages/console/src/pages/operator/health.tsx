@@ -1,5 +1,4 @@
 import { act } from '../../act.ts'
-import { admin } from '../../admin.ts'
 import { ActButton } from '../../components/act-button.tsx'
 import { Figure, KeyValues, Page, Panel } from '../../components/layout.tsx'
 import { usePolling } from '../../components/polling.ts'
@@ -7,12 +6,13 @@ import { Code, Empty, Failure, Skeleton } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Id, State, Time } from '../../components/values.tsx'
 import { formatNumber, plural } from '../../format.ts'
-import type { LedgerVerification, Status } from '../../generated/admin.ts'
+import type { LedgerVerification, Status } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { useLoaded } from '../../query.ts'
 
 /** Whether the installation works: workers, queue, findings, and the books recomputed. */
 export default function Health() {
-  const { value, error, reload } = useLoaded('operator-status', () => admin.getStatus())
+  const { value, error, reload } = useLoaded('operator-status', () => operators.getStatus())
   return (
     <Page title="Health">
       {value === undefined ? (
@@ -89,7 +89,7 @@ const columns: Column<LedgerVerification>[] = [
 
 /** Recomputes the books and every rule between slices, in the background of the worker. */
 function Books() {
-  const loaded = useLoaded('operator-verifications', () => admin.listLedgerVerifications())
+  const loaded = useLoaded('operator-verifications', () => operators.listLedgerVerifications())
   const { value, error, reload } = loaded
   const isRunning = value?.verifications.some(({ endedAt }) => endedAt === null) ?? false
   usePolling(isRunning, loaded)
@@ -100,7 +100,7 @@ function Books() {
       aside={
         <ActButton
           disabled={isRunning}
-          act={() => act(() => admin.verifyLedger(), 'The books are being recomputed', 'operator-verifications')}
+          act={() => act(() => operators.verifyLedger(), 'The books are being recomputed', 'operator-verifications')}
         >
           Verify now
         </ActButton>
@@ -182,7 +182,7 @@ function Workers({ status: { workers, queue } }: { status: Status }) {
 
 /** What is fine is folded away. A sandbox needs none of it, so it only says what live mode would. */
 function Findings({ isSandbox }: { isSandbox: boolean }) {
-  const { value, error, reload } = useLoaded('operator-findings', () => admin.getFindings())
+  const { value, error, reload } = useLoaded('operator-findings', () => operators.getFindings())
   if (error !== undefined) return <Failure error={error} onRetry={reload} />
   if (value === undefined) return <Skeleton lines={3} />
   const open = value.findings.filter(({ level }) => level !== 'ok')

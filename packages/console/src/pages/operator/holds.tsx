@@ -1,12 +1,12 @@
-import { admin } from '../../admin.ts'
 import { Person } from '../../components/person.tsx'
 import { Time } from '../../components/values.tsx'
-import type { Rail } from '../../generated/admin.ts'
+import type { Rail } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { useLoaded } from '../../query.ts'
 
 /** The connected banks. A sandbox without any pays through the simulated bank. */
 export function useRails(): Rail[] {
-  return useLoaded('operator-rails', () => admin.listRails()).value?.rails ?? []
+  return useLoaded('operator-rails', () => operators.listRails()).value?.rails ?? []
 }
 
 type Hold = { since: string | null; by: string | null; reason: string | null }

@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { admin } from '../../admin.ts'
 import { Field, Form } from '../../components/form.tsx'
 import { Drawer, KeyValues, Page, Panel, PendingPage } from '../../components/layout.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
-import type { Invoice as InvoiceDetails, InvoiceId, InvoiceLine, PartnerId } from '../../generated/admin.ts'
+import type { Invoice as InvoiceDetails, InvoiceId, InvoiceLine, PartnerId } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 
@@ -29,7 +29,7 @@ type Act = keyof typeof acts
 
 export default function Invoice() {
   const { partner, id } = useRoute().params as { partner: PartnerId; id: InvoiceId }
-  const { value, error, reload: retry } = useLoaded(`operator-invoice ${id}`, () => admin.getInvoice(partner, id))
+  const { value, error, reload: retry } = useLoaded(`operator-invoice ${id}`, () => operators.getInvoice(partner, id))
   const [doing, setDoing] = useState<Act>()
   if (value === undefined) return <PendingPage title="Invoice" back={back} error={error} onRetry={retry} />
   const possible: Act[] = value.status === 'open' ? ['pay', 'void'] : value.status === 'paid' ? ['reopen'] : []
@@ -108,7 +108,7 @@ function Pay({ invoice: { partnerId, id }, onDone }: ActProps) {
     <Form
       submit="Mark as paid"
       onSubmit={async ({ reference = '', on = '' }) => {
-        await admin.payInvoice(partnerId, id, { reference, on })
+        await operators.payInvoice(partnerId, id, { reference, on })
         onDone()
       }}
     >
@@ -136,7 +136,7 @@ function Undo({ invoice: { partnerId, id }, act, onDone }: ActProps & { act: 're
       submit={acts[act].title}
       isFinal={act === 'void'}
       onSubmit={async ({ note = '' }) => {
-        await (act === 'void' ? admin.voidInvoice : admin.reopenInvoice)(partnerId, id, { note })
+        await (act === 'void' ? operators.voidInvoice : operators.reopenInvoice)(partnerId, id, { note })
         onDone()
       }}
     >

@@ -1,12 +1,12 @@
 import { toDecimal } from '@midmonth/sdk'
-import { admin } from '../../admin.ts'
 import { DownloadButton, ExportButton } from '../../components/export.tsx'
 import { DayFilter, FilterBar, ManyFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
-import { type InvoiceStatus, type InvoiceSummary, invoiceStatuses, type PartnerId } from '../../generated/admin.ts'
+import { type InvoiceStatus, type InvoiceSummary, invoiceStatuses, type PartnerId } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { useList } from '../../query.ts'
 
 const columns: Column<InvoiceSummary>[] = [
@@ -26,7 +26,7 @@ const partnerColumn: Column<InvoiceSummary> = {
 export function InvoiceTable({ partnerId, statuses }: { partnerId?: PartnerId; statuses?: InvoiceStatus[] }) {
   const listed = useList(
     `operator-invoices ${partnerId} ${statuses}`,
-    () => admin.listInvoices({ take: 50, partnerId, ...(statuses?.length ? { statuses } : {}) }),
+    () => operators.listInvoices({ take: 50, partnerId, ...(statuses?.length ? { statuses } : {}) }),
     page => page.invoices,
   )
   return (
@@ -63,7 +63,7 @@ export default function Invoices() {
             ['paid_on', row => row.paid?.on ?? null],
             ['reference', row => row.paid?.reference ?? null],
           ]}
-          rows={() => admin.listInvoices({ take: 1_000, ...(statuses.length ? { statuses } : {}) })}
+          rows={() => operators.listInvoices({ take: 1_000, ...(statuses.length ? { statuses } : {}) })}
         />
       }
     >
@@ -82,7 +82,7 @@ export default function Invoices() {
             <DayFilter label="From" name="from" />
             <DayFilter label="To" name="to" />
             {from !== '' && to !== '' && (
-              <DownloadButton name={`journal-${from}-${to}.csv`} file={() => admin.exportJournal({ from, to })}>
+              <DownloadButton name={`journal-${from}-${to}.csv`} file={() => operators.exportJournal({ from, to })}>
                 Download the journal
               </DownloadButton>
             )}

@@ -1,8 +1,8 @@
-import { admin } from '../../admin.ts'
 import { Field, Form } from '../../components/form.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { useNavigateIfHere } from '../../components/navigate-if-here.ts'
-import { defaultSettings } from '../../generated/admin.ts'
+import { defaultSettings } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload } from '../../query.ts'
 import { refreshSession } from '../../session.ts'
 import { toast } from '../../toasts.ts'
@@ -20,7 +20,7 @@ export default function NewPartner() {
           <Form
             submit="Create the partner"
             onSubmit={async ({ name = '', ...fields }) => {
-              const { id } = await admin.createPartner({ name, settings: readSettings(fields) })
+              const { id } = await operators.createPartner({ name, settings: readSettings(fields) })
               toast(`${name} is created`)
               reload('operator-partners')
               // The menu lists the partners of the session.

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
 import { act } from '../../act.ts'
-import { admin } from '../../admin.ts'
 import { ActButton } from '../../components/act-button.tsx'
 import { Choice, Field } from '../../components/form.tsx'
 import { Panel } from '../../components/layout.tsx'
@@ -8,7 +7,8 @@ import { Person } from '../../components/person.tsx'
 import { ReviewedForm } from '../../components/reviewed-form.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, State } from '../../components/values.tsx'
-import type { ExceptionsByText, PayoutRule } from '../../generated/admin.ts'
+import type { ExceptionsByText, PayoutRule } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload, useList, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 
@@ -21,7 +21,9 @@ type Planned = { rail: string; text: string; isRule: boolean; found: ExceptionsB
 
 /** Closes by a text what is not ours: the exceptions that are open, or new ones by a rule. */
 export function CloseByText() {
-  const rails = useLoaded('operator-rails', () => admin.listRails()).value?.rails.filter(({ kind }) => kind === 'files')
+  const rails = useLoaded('operator-rails', () => operators.listRails()).value?.rails.filter(
+    ({ kind }) => kind === 'files',
+  )
   const [count, setCount] = useState(0)
   if (rails === undefined || rails.length === 0) return null
   return (
@@ -30,16 +32,16 @@ export function CloseByText() {
         key={count}
         submit="Preview"
         plan={async ({ rail = '', text = '', action }): Promise<Planned> => {
-          const found = await admin.previewPayoutExceptions({ rail, text })
+          const found = await operators.previewPayoutExceptions({ rail, text })
           return { rail, text, isRule: action === 'rule', found }
         }}
         confirm={({ isRule, found }) => (isRule ? 'Make the rule' : found.count === 0 ? null : 'Close them')}
         onConfirm={async ({ rail, text, isRule, found: { fingerprint } }, { note = '' }) => {
           if (isRule) {
-            const { status } = await admin.createPayoutRule({ rail, text, note })
+            const { status } = await operators.createPayoutRule({ rail, text, note })
             toast(status === 'active' ? 'The rule is active' : 'Proposed: another person must make the same rule')
           } else {
-            const closed = await admin.closePayoutExceptionsByText({ rail, text, note, fingerprint })
+            const closed = await operators.closePayoutExceptionsByText({ rail, text, note, fingerprint })
             toast(`Closed ${closed.count}`)
           }
           setCount(count + 1)
@@ -106,7 +108,7 @@ const columns: Column<PayoutRule>[] = [
 export function Rules() {
   const listed = useList(
     'operator-rules',
-    () => admin.listPayoutRules({ take: 50 }),
+    () => operators.listPayoutRules({ take: 50 }),
     page => page.rules,
   )
   if (listed.rows?.length === 0) return null
@@ -122,7 +124,7 @@ function Changes({ rule: { id, rail, text, note, status } }: { rule: PayoutRule 
   if (status === 'ended') return null
   const confirm = () =>
     act(
-      () => admin.createPayoutRule({ rail, text, note }),
+      () => operators.createPayoutRule({ rail, text, note }),
       ({ status: after }) => (after === 'active' ? 'Confirmed' : 'Another person must confirm the rule'),
       'operator-rules',
     )
@@ -134,16 +136,16 @@ function Changes({ rule: { id, rail, text, note, status } }: { rule: PayoutRule 
         </ActButton>
       )}
       {status === 'active' && (
-        <ActButton act={change(() => admin.pausePayoutRule(id), 'Paused')} label={`Pause ${text}`}>
+        <ActButton act={change(() => operators.pausePayoutRule(id), 'Paused')} label={`Pause ${text}`}>
           Pause
         </ActButton>
       )}
       {status === 'paused' && (
-        <ActButton act={change(() => admin.resumePayoutRule(id), 'Resumed')} label={`Resume ${text}`}>
+        <ActButton act={change(() => operators.resumePayoutRule(id), 'Resumed')} label={`Resume ${text}`}>
           Resume
         </ActButton>
       )}
-      <ActButton act={change(() => admin.endPayoutRule(id), 'Ended')} label={`End ${text}`}>
+      <ActButton act={change(() => operators.endPayoutRule(id), 'Ended')} label={`End ${text}`}>
         End
       </ActButton>
     </span>

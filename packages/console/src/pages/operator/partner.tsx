@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { act } from '../../act.ts'
-import { admin } from '../../admin.ts'
 import { ActButton } from '../../components/act-button.tsx'
 import { ApiKeys } from '../../components/api-keys.tsx'
 import { Drawer, Figure, Page, Panel, PendingPage } from '../../components/layout.tsx'
 import { ReasonForm } from '../../components/reason.tsx'
 import { Day, Id } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
-import type { Partner as PartnerDetails, PartnerId } from '../../generated/admin.ts'
+import type { Partner as PartnerDetails, PartnerId } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 import { NextSteps } from './first-steps.tsx'
@@ -23,7 +23,7 @@ type Act = 'pause' | 'suspend' | 'settings'
 
 export default function Partner() {
   const { id } = useRoute().params as { id: PartnerId }
-  const { value, error, reload: retry } = useLoaded(`operator-partner ${id}`, () => admin.getPartner(id))
+  const { value, error, reload: retry } = useLoaded(`operator-partner ${id}`, () => operators.getPartner(id))
   const [doing, setDoing] = useState<Act>()
   const onDone = () => setDoing(undefined)
   const stop = async (stopping: PromiseLike<unknown>, done: string) => {
@@ -78,11 +78,11 @@ export default function Partner() {
       </Drawer>
       <Drawer title="Pause withdrawals" isOpen={doing === 'pause'} onClose={onDone}>
         <p>Its members cannot withdraw until you resume. Pay runs and payouts continue.</p>
-        <ReasonForm submit="Pause" onSubmit={given => stop(admin.pausePartner(id, given), 'Paused')} />
+        <ReasonForm submit="Pause" onSubmit={given => stop(operators.pausePartner(id, given), 'Paused')} />
       </Drawer>
       <Drawer title="Suspend the partner" isOpen={doing === 'suspend'} onClose={onDone}>
         <p>Its keys and its users are refused until you restore it.</p>
-        <ReasonForm submit="Suspend" onSubmit={given => stop(admin.suspendPartner(id, given), 'Suspended')} />
+        <ReasonForm submit="Suspend" onSubmit={given => stop(operators.suspendPartner(id, given), 'Suspended')} />
       </Drawer>
     </Page>
   )
@@ -104,14 +104,16 @@ function Actions({
         Fees
       </a>
       {paused ? (
-        <ActButton act={() => act(() => admin.resumePartner(id, {}), 'Resumed', 'operator-partner')}>Resume</ActButton>
+        <ActButton act={() => act(() => operators.resumePartner(id, {}), 'Resumed', 'operator-partner')}>
+          Resume
+        </ActButton>
       ) : (
         <button type="button" class="button" onClick={() => onStop('pause')}>
           Pause
         </button>
       )}
       {suspended ? (
-        <ActButton act={() => act(() => admin.restorePartner(id, {}), 'Restored', 'operator-partner')}>
+        <ActButton act={() => act(() => operators.restorePartner(id, {}), 'Restored', 'operator-partner')}>
           Restore
         </ActButton>
       ) : (

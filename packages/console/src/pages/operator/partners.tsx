@@ -1,4 +1,3 @@
-import { admin } from '../../admin.ts'
 import { ExportButton } from '../../components/export.tsx'
 import { FilterBar, OneFilter, TextFilter, useFilters } from '../../components/filters.tsx'
 import { Icon } from '../../components/icon.tsx'
@@ -6,7 +5,8 @@ import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Id, State, Time } from '../../components/values.tsx'
-import { type PartnerState, type PartnerSummary, partnerStates } from '../../generated/admin.ts'
+import { type PartnerState, type PartnerSummary, partnerStates } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { hrefOfId } from '../../places.ts'
 import { useList } from '../../query.ts'
 import { isSandbox } from '../../session.ts'
@@ -27,7 +27,7 @@ export default function Partners() {
   const filters = useFilters()
   const search = filters.get('search') || undefined
   const [state] = filters.all('state') as PartnerState[]
-  const list = () => admin.listPartners({ take: 50, state, search })
+  const list = () => operators.listPartners({ take: 50, state, search })
   const listed = useList(`operator-partners?${filters.text}`, list, page => page.partners)
   const isEmpty = filters.text === '' && listed.rows?.length === 0
   return (

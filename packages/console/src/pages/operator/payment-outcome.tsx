@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
-import { admin } from '../../admin.ts'
 import { amountIn, Choice, Field, Form, readFields } from '../../components/form.tsx'
 import { Drawer } from '../../components/layout.tsx'
 import { Amount } from '../../components/values.tsx'
-import type { PaymentOutcome, Payout } from '../../generated/admin.ts'
+import type { PaymentOutcome, Payout } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 
@@ -63,7 +63,7 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
         submit="Record the outcome"
         isFinal
         onSubmit={async fields => {
-          const { outcome: recorded } = await admin.decidePaymentOutcome(reference, bodyOf(fields, payment))
+          const { outcome: recorded } = await operators.decidePaymentOutcome(reference, bodyOf(fields, payment))
           toast(recorded === fields.outcome ? 'Recorded' : 'Proposed: another person must record the same outcome')
           reload('operator-batch', 'operator-proposals', 'withdrawal')
           onDone()

@@ -1,7 +1,7 @@
 import type { Step } from '../../components/layout.tsx'
 import { Day, Id } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
-import type { Payout } from '../../generated/admin.ts'
+import type { Payout } from '../../generated/operator.ts'
 import { hrefOfId } from '../../places.ts'
 
 const tones: Record<string, Step['tone']> = { paid: 'good', failed: 'bad', returned: 'bad' }

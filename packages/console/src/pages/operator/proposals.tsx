@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact'
 import { act } from '../../act.ts'
-import { admin } from '../../admin.ts'
 import { ActButton } from '../../components/act-button.tsx'
 import { KeyValues, Panel } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
@@ -8,7 +7,8 @@ import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Id, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
-import type { PayoutProposal, ProposedDecision } from '../../generated/admin.ts'
+import type { PayoutProposal, ProposedDecision } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { useList } from '../../query.ts'
 import { session } from '../../session.ts'
 
@@ -28,12 +28,12 @@ function Buttons({ proposal: { subject, person } }: { proposal: Proposed }) {
       {person !== session.value?.user.id && (
         <ActButton
           look="button button-main"
-          act={() => act(() => admin.confirmPayoutProposal(subject), 'Confirmed', ...changes)}
+          act={() => act(() => operators.confirmPayoutProposal(subject), 'Confirmed', ...changes)}
         >
           Confirm
         </ActButton>
       )}
-      <ActButton act={() => act(() => admin.withdrawPayoutProposal(subject), 'Withdrawn', ...changes)}>
+      <ActButton act={() => act(() => operators.withdrawPayoutProposal(subject), 'Withdrawn', ...changes)}>
         Withdraw
       </ActButton>
     </div>
@@ -61,7 +61,7 @@ const columns: Column<PayoutProposal>[] = [
 export function WaitingProposals() {
   const listed = useList(
     'operator-proposals',
-    () => admin.listPayoutProposals({ take: 50 }),
+    () => operators.listPayoutProposals({ take: 50 }),
     page => page.proposals,
   )
   if (listed.rows === undefined || listed.rows.length === 0) return null

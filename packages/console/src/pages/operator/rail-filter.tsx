@@ -1,5 +1,5 @@
 import { OneFilter, useFilters } from '../../components/filters.tsx'
-import type { Rail } from '../../generated/admin.ts'
+import type { Rail } from '../../generated/operator.ts'
 
 /** One of the rails, if there is a choice. */
 export function RailFilter({ rails }: { rails: Rail[] }) {

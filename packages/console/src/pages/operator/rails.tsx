@@ -1,18 +1,18 @@
 import { useState } from 'preact/hooks'
-import { admin } from '../../admin.ts'
 import { Page, Panel } from '../../components/layout.tsx'
 import { ReasonDrawer } from '../../components/reason.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { State } from '../../components/values.tsx'
-import type { Rail } from '../../generated/admin.ts'
+import type { Rail } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload as reloadKey, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 import { HeldBy } from './holds.tsx'
 
 /** The connected banks. Holding one stops what has not been sent; answers of the bank are read all the same. */
 export default function Rails() {
-  const { value, error, reload } = useLoaded('operator-rails', () => admin.listRails())
+  const { value, error, reload } = useLoaded('operator-rails', () => operators.listRails())
   const [asking, setAsking] = useState<Rail>()
   const isHeld = asking !== undefined && asking.hold !== null
   const columns: Column<Rail>[] = [
@@ -62,7 +62,7 @@ export default function Rails() {
         onClose={() => setAsking(undefined)}
         onSubmit={async given => {
           const name = asking?.name ?? ''
-          await (isHeld ? admin.releaseRail(name, given) : admin.holdRail(name, given))
+          await (isHeld ? operators.releaseRail(name, given) : operators.holdRail(name, given))
           toast(`${name} is ${isHeld ? 'released' : 'held'}`)
           reloadKey('operator-rails')
         }}

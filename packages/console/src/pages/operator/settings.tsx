@@ -1,8 +1,8 @@
-import { admin } from '../../admin.ts'
 import { Check, Choice, Field, readFields, wholeNumber } from '../../components/form.tsx'
 import { KeyValues } from '../../components/layout.tsx'
 import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
-import type { PartnerId, PartnerSettings } from '../../generated/admin.ts'
+import type { PartnerId, PartnerSettings } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 
@@ -147,7 +147,7 @@ export function ChangeSettings({
       plan={async fields => {
         const wanted = readSettings(fields)
         // As they are now: someone else may have changed some since the page was loaded.
-        const { settings: before } = await admin.getPartner(partnerId)
+        const { settings: before } = await operators.getPartner(partnerId)
         const changed = all.filter(({ name }) => wanted[name] !== values[name] && wanted[name] !== before[name])
         return { changed, wanted, before }
       }}
@@ -170,7 +170,7 @@ export function ChangeSettings({
       }
       confirm={({ changed }) => (changed.length === 0 ? null : 'Save')}
       onConfirm={async ({ changed, wanted }) => {
-        await admin.updatePartner(partnerId, Object.fromEntries(changed.map(({ name }) => [name, wanted[name]])))
+        await operators.updatePartner(partnerId, Object.fromEntries(changed.map(({ name }) => [name, wanted[name]])))
         toast('The settings are changed')
         reload('operator-partner')
         onDone()

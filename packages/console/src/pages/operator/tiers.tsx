@@ -1,6 +1,5 @@
 import { type Money, toDecimal } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
-import { admin } from '../../admin.ts'
 import { amountIn, Choice, Field, FieldProblems, orNull, readFields, wholeNumber } from '../../components/form.tsx'
 import { Drawer, KeyValues, Panel } from '../../components/layout.tsx'
 import { type Change, Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
@@ -8,7 +7,8 @@ import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, Id } from '../../components/values.tsx'
 import { formatMoney, formatNumber, inWords, plural } from '../../format.ts'
-import type { NewTierTerms, OperatorTier, PartnerId, TierPreview } from '../../generated/admin.ts'
+import type { NewTierTerms, OperatorTier, PartnerId, TierPreview } from '../../generated/operator.ts'
+import { operators } from '../../operators.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 
@@ -17,7 +17,7 @@ type Currency = Money['currency']
 /** The tiers of a partner. A change shows what it would do to the members before it is saved. */
 export function Tiers({ partnerId }: { partnerId: PartnerId }) {
   const [changing, setChanging] = useState<OperatorTier | 'new'>()
-  const { value, error } = useLoaded(`operator-tiers ${partnerId}`, () => admin.listTiers(partnerId))
+  const { value, error } = useLoaded(`operator-tiers ${partnerId}`, () => operators.listTiers(partnerId))
   const columns: Column<OperatorTier>[] = [
     { title: 'Tier', cell: ({ name }) => <b>{name}</b> },
     { title: 'Version', cell: ({ version }) => formatNumber(version), isFigure: true, isMinor: true },
@@ -99,7 +99,7 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
         const name = nameOf(fields)
         if (name === '') throw new FieldProblems(new Map([['name', 'A tier needs a name']]))
         const terms = readTerms(tier, fields)
-        return { name, terms, preview: await admin.previewTier(partnerId, name, terms) }
+        return { name, terms, preview: await operators.previewTier(partnerId, name, terms) }
       }}
       review={({ name, terms, preview }) =>
         tier === null ? (
@@ -121,7 +121,7 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
         tier === null ? 'Create the tier' : preview.hasChanged ? 'Save for new withdrawals' : null
       }
       onConfirm={async ({ name, terms }) => {
-        await admin.saveTier(partnerId, name, terms)
+        await operators.saveTier(partnerId, name, terms)
         toast(tier === null ? `${name} is created` : `${name} has new terms`)
         reload('operator-tiers', 'operator-partner', 'operator-float')
         onDone()

@@ -1,4 +1,4 @@
-// Generated from openapi-admin.json by `npm run generate`. Do not edit.
+// Generated from openapi-operator.json by `npm run generate`. Do not edit.
 
 import type { Call, CallOptions, List } from '../../../sdk/src/call.ts'
 import type { Operation } from '../../../sdk/src/client.ts'
@@ -1223,86 +1223,86 @@ export type UnfinishedWithdrawals = {
 export type WithdrawalId = `w_${string}`
 
 export const operations: Record<string, Operation> = {
-  'listPartners': { method: 'GET', path: '/admin/v1/partners', hasQuery: true, entries: 'partners', cursor: 'id' },
-  'createPartner': { method: 'POST', path: '/admin/v1/partners', hasBody: true },
-  'getPartner': { method: 'GET', path: '/admin/v1/partners/{partnerId}' },
-  'updatePartner': { method: 'PATCH', path: '/admin/v1/partners/{partnerId}', hasBody: true },
-  'pausePartner': { method: 'POST', path: '/admin/v1/partners/{partnerId}/pause', hasBody: true },
-  'resumePartner': { method: 'POST', path: '/admin/v1/partners/{partnerId}/resume', hasBody: true },
-  'suspendPartner': { method: 'POST', path: '/admin/v1/partners/{partnerId}/suspend', hasBody: true },
-  'restorePartner': { method: 'POST', path: '/admin/v1/partners/{partnerId}/restore', hasBody: true },
-  'listTiers': { method: 'GET', path: '/admin/v1/partners/{partnerId}/tiers' },
-  'getTier': { method: 'GET', path: '/admin/v1/partners/{partnerId}/tiers/{tier}' },
-  'saveTier': { method: 'PUT', path: '/admin/v1/partners/{partnerId}/tiers/{tier}', hasBody: true },
-  'previewTier': { method: 'POST', path: '/admin/v1/partners/{partnerId}/tiers/{tier}/preview', hasBody: true },
-  'getFloat': { method: 'GET', path: '/admin/v1/partners/{partnerId}/float', hasQuery: true },
-  'fundFloat': { method: 'POST', path: '/admin/v1/partners/{partnerId}/float/fund', hasBody: true },
-  'withdrawFloat': { method: 'POST', path: '/admin/v1/partners/{partnerId}/float/withdraw', hasBody: true },
-  'coverFloat': { method: 'POST', path: '/admin/v1/partners/{partnerId}/float/cover', hasBody: true },
-  'receiveFloat': { method: 'POST', path: '/admin/v1/partners/{partnerId}/float/receive', hasBody: true },
-  'setFloatFloor': { method: 'PUT', path: '/admin/v1/partners/{partnerId}/float/floor', hasBody: true },
-  'listAccountDays': { method: 'GET', path: '/admin/v1/account-days', hasQuery: true },
-  'getRevenue': { method: 'GET', path: '/admin/v1/partners/{partnerId}/revenue' },
-  'withdrawRevenue': { method: 'POST', path: '/admin/v1/partners/{partnerId}/revenue/withdraw', hasBody: true },
-  'getFeeStatement': { method: 'GET', path: '/admin/v1/partners/{partnerId}/fee-statement', hasQuery: true },
-  'listInvoices': { method: 'GET', path: '/admin/v1/invoices', hasQuery: true, entries: 'invoices' },
-  'issueInvoice': { method: 'POST', path: '/admin/v1/partners/{partnerId}/invoices', hasBody: true },
-  'getInvoice': { method: 'GET', path: '/admin/v1/partners/{partnerId}/invoices/{invoiceId}' },
-  'payInvoice': { method: 'POST', path: '/admin/v1/partners/{partnerId}/invoices/{invoiceId}/pay', hasBody: true },
-  'reopenInvoice': { method: 'POST', path: '/admin/v1/partners/{partnerId}/invoices/{invoiceId}/reopen', hasBody: true },
-  'voidInvoice': { method: 'POST', path: '/admin/v1/partners/{partnerId}/invoices/{invoiceId}/void', hasBody: true },
-  'exportJournal': { method: 'GET', path: '/admin/v1/journal', hasQuery: true, accepts: '*/*' },
-  'listApiKeys': { method: 'GET', path: '/admin/v1/partners/{partnerId}/keys', hasQuery: true, entries: 'keys', cursor: 'id' },
-  'createApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys', hasBody: true },
-  'rotateApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
-  'revokeApiKey': { method: 'POST', path: '/admin/v1/partners/{partnerId}/keys/{keyId}/revoke' },
-  'listRails': { method: 'GET', path: '/admin/v1/rails' },
-  'holdRail': { method: 'POST', path: '/admin/v1/rails/{rail}/hold', hasBody: true },
-  'releaseRail': { method: 'POST', path: '/admin/v1/rails/{rail}/release', hasBody: true },
-  'listPayoutBatches': { method: 'GET', path: '/admin/v1/payout-batches', hasQuery: true, entries: 'batches', cursor: 'id' },
-  'getPayoutBatch': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}' },
-  'listBatchPayments': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}/payments', hasQuery: true, entries: 'payments', cursor: 'reference' },
-  'approvePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/approve' },
-  'closePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/close', hasBody: true },
-  'withdrawPayoutBatchClosing': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/withdraw' },
-  'holdPayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/hold', hasBody: true },
-  'releasePayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/release', hasBody: true },
-  'getPayout': { method: 'GET', path: '/admin/v1/payouts/{payment}' },
-  'removePayment': { method: 'POST', path: '/admin/v1/payouts/{payment}/remove', hasBody: true },
-  'decidePaymentOutcome': { method: 'POST', path: '/admin/v1/payouts/{payment}/outcome', hasBody: true },
-  'exportPayoutBatch': { method: 'POST', path: '/admin/v1/payout-batches/{batchId}/export' },
-  'downloadPayoutBatch': { method: 'GET', path: '/admin/v1/payout-batches/{batchId}/file', hasQuery: true, accepts: '*/*' },
-  'listPayoutExceptions': { method: 'GET', path: '/admin/v1/payout-exceptions', hasQuery: true, entries: 'exceptions', cursor: 'id' },
-  'getPayoutException': { method: 'GET', path: '/admin/v1/payout-exceptions/{exceptionId}' },
-  'closePayoutException': { method: 'POST', path: '/admin/v1/payout-exceptions/{exceptionId}/close', hasBody: true },
-  'withdrawPayoutDecision': { method: 'POST', path: '/admin/v1/payout-exceptions/{exceptionId}/withdraw' },
-  'listPayoutProposals': { method: 'GET', path: '/admin/v1/payout-proposals', hasQuery: true, entries: 'proposals', cursor: 'id' },
-  'confirmPayoutProposal': { method: 'POST', path: '/admin/v1/payout-proposals/{subject}/confirm' },
-  'withdrawPayoutProposal': { method: 'POST', path: '/admin/v1/payout-proposals/{subject}/withdraw' },
-  'previewPayoutExceptions': { method: 'GET', path: '/admin/v1/payout-exceptions/by-text', hasQuery: true },
-  'closePayoutExceptionsByText': { method: 'POST', path: '/admin/v1/payout-exceptions/by-text/close', hasBody: true },
-  'listPayoutRules': { method: 'GET', path: '/admin/v1/payout-rules', hasQuery: true, entries: 'rules', cursor: 'id' },
-  'createPayoutRule': { method: 'POST', path: '/admin/v1/payout-rules', hasBody: true },
-  'pausePayoutRule': { method: 'POST', path: '/admin/v1/payout-rules/{ruleId}/pause' },
-  'resumePayoutRule': { method: 'POST', path: '/admin/v1/payout-rules/{ruleId}/resume' },
-  'endPayoutRule': { method: 'POST', path: '/admin/v1/payout-rules/{ruleId}/end' },
-  'getStatus': { method: 'GET', path: '/admin/v1/status' },
-  'getFindings': { method: 'GET', path: '/admin/v1/findings' },
-  'verifyLedger': { method: 'POST', path: '/admin/v1/ledger-verifications' },
-  'listLedgerVerifications': { method: 'GET', path: '/admin/v1/ledger-verifications' },
-  'getLedgerVerification': { method: 'GET', path: '/admin/v1/ledger-verifications/{verificationId}' },
-  'listAuditEntries': { method: 'GET', path: '/admin/v1/audit-log', hasQuery: true, entries: 'entries', cursor: 'id' },
-  'listPartnerAuditEntries': { method: 'GET', path: '/admin/v1/partners/{partnerId}/audit-log', hasQuery: true, entries: 'entries', cursor: 'id' },
-  'importBankFile': { method: 'POST', path: '/admin/v1/rails/{rail}/files', hasBody: true, takesFile: true, hasQuery: true },
+  'listPartners': { method: 'GET', path: '/operator/v1/partners', hasQuery: true, entries: 'partners', cursor: 'id' },
+  'createPartner': { method: 'POST', path: '/operator/v1/partners', hasBody: true },
+  'getPartner': { method: 'GET', path: '/operator/v1/partners/{partnerId}' },
+  'updatePartner': { method: 'PATCH', path: '/operator/v1/partners/{partnerId}', hasBody: true },
+  'pausePartner': { method: 'POST', path: '/operator/v1/partners/{partnerId}/pause', hasBody: true },
+  'resumePartner': { method: 'POST', path: '/operator/v1/partners/{partnerId}/resume', hasBody: true },
+  'suspendPartner': { method: 'POST', path: '/operator/v1/partners/{partnerId}/suspend', hasBody: true },
+  'restorePartner': { method: 'POST', path: '/operator/v1/partners/{partnerId}/restore', hasBody: true },
+  'listTiers': { method: 'GET', path: '/operator/v1/partners/{partnerId}/tiers' },
+  'getTier': { method: 'GET', path: '/operator/v1/partners/{partnerId}/tiers/{tier}' },
+  'saveTier': { method: 'PUT', path: '/operator/v1/partners/{partnerId}/tiers/{tier}', hasBody: true },
+  'previewTier': { method: 'POST', path: '/operator/v1/partners/{partnerId}/tiers/{tier}/preview', hasBody: true },
+  'getFloat': { method: 'GET', path: '/operator/v1/partners/{partnerId}/float', hasQuery: true },
+  'fundFloat': { method: 'POST', path: '/operator/v1/partners/{partnerId}/float/fund', hasBody: true },
+  'withdrawFloat': { method: 'POST', path: '/operator/v1/partners/{partnerId}/float/withdraw', hasBody: true },
+  'coverFloat': { method: 'POST', path: '/operator/v1/partners/{partnerId}/float/cover', hasBody: true },
+  'receiveFloat': { method: 'POST', path: '/operator/v1/partners/{partnerId}/float/receive', hasBody: true },
+  'setFloatFloor': { method: 'PUT', path: '/operator/v1/partners/{partnerId}/float/floor', hasBody: true },
+  'listAccountDays': { method: 'GET', path: '/operator/v1/account-days', hasQuery: true },
+  'getRevenue': { method: 'GET', path: '/operator/v1/partners/{partnerId}/revenue' },
+  'withdrawRevenue': { method: 'POST', path: '/operator/v1/partners/{partnerId}/revenue/withdraw', hasBody: true },
+  'getFeeStatement': { method: 'GET', path: '/operator/v1/partners/{partnerId}/fee-statement', hasQuery: true },
+  'listInvoices': { method: 'GET', path: '/operator/v1/invoices', hasQuery: true, entries: 'invoices' },
+  'issueInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices', hasBody: true },
+  'getInvoice': { method: 'GET', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}' },
+  'payInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/pay', hasBody: true },
+  'reopenInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen', hasBody: true },
+  'voidInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/void', hasBody: true },
+  'exportJournal': { method: 'GET', path: '/operator/v1/journal', hasQuery: true, accepts: '*/*' },
+  'listApiKeys': { method: 'GET', path: '/operator/v1/partners/{partnerId}/keys', hasQuery: true, entries: 'keys', cursor: 'id' },
+  'createApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys', hasBody: true },
+  'rotateApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
+  'revokeApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/revoke' },
+  'listRails': { method: 'GET', path: '/operator/v1/rails' },
+  'holdRail': { method: 'POST', path: '/operator/v1/rails/{rail}/hold', hasBody: true },
+  'releaseRail': { method: 'POST', path: '/operator/v1/rails/{rail}/release', hasBody: true },
+  'listPayoutBatches': { method: 'GET', path: '/operator/v1/payout-batches', hasQuery: true, entries: 'batches', cursor: 'id' },
+  'getPayoutBatch': { method: 'GET', path: '/operator/v1/payout-batches/{batchId}' },
+  'listBatchPayments': { method: 'GET', path: '/operator/v1/payout-batches/{batchId}/payments', hasQuery: true, entries: 'payments', cursor: 'reference' },
+  'approvePayoutBatch': { method: 'POST', path: '/operator/v1/payout-batches/{batchId}/approve' },
+  'closePayoutBatch': { method: 'POST', path: '/operator/v1/payout-batches/{batchId}/close', hasBody: true },
+  'withdrawPayoutBatchClosing': { method: 'POST', path: '/operator/v1/payout-batches/{batchId}/withdraw' },
+  'holdPayoutBatch': { method: 'POST', path: '/operator/v1/payout-batches/{batchId}/hold', hasBody: true },
+  'releasePayoutBatch': { method: 'POST', path: '/operator/v1/payout-batches/{batchId}/release', hasBody: true },
+  'getPayout': { method: 'GET', path: '/operator/v1/payouts/{payment}' },
+  'removePayment': { method: 'POST', path: '/operator/v1/payouts/{payment}/remove', hasBody: true },
+  'decidePaymentOutcome': { method: 'POST', path: '/operator/v1/payouts/{payment}/outcome', hasBody: true },
+  'exportPayoutBatch': { method: 'POST', path: '/operator/v1/payout-batches/{batchId}/export' },
+  'downloadPayoutBatch': { method: 'GET', path: '/operator/v1/payout-batches/{batchId}/file', hasQuery: true, accepts: '*/*' },
+  'listPayoutExceptions': { method: 'GET', path: '/operator/v1/payout-exceptions', hasQuery: true, entries: 'exceptions', cursor: 'id' },
+  'getPayoutException': { method: 'GET', path: '/operator/v1/payout-exceptions/{exceptionId}' },
+  'closePayoutException': { method: 'POST', path: '/operator/v1/payout-exceptions/{exceptionId}/close', hasBody: true },
+  'withdrawPayoutDecision': { method: 'POST', path: '/operator/v1/payout-exceptions/{exceptionId}/withdraw' },
+  'listPayoutProposals': { method: 'GET', path: '/operator/v1/payout-proposals', hasQuery: true, entries: 'proposals', cursor: 'id' },
+  'confirmPayoutProposal': { method: 'POST', path: '/operator/v1/payout-proposals/{subject}/confirm' },
+  'withdrawPayoutProposal': { method: 'POST', path: '/operator/v1/payout-proposals/{subject}/withdraw' },
+  'previewPayoutExceptions': { method: 'GET', path: '/operator/v1/payout-exceptions/by-text', hasQuery: true },
+  'closePayoutExceptionsByText': { method: 'POST', path: '/operator/v1/payout-exceptions/by-text/close', hasBody: true },
+  'listPayoutRules': { method: 'GET', path: '/operator/v1/payout-rules', hasQuery: true, entries: 'rules', cursor: 'id' },
+  'createPayoutRule': { method: 'POST', path: '/operator/v1/payout-rules', hasBody: true },
+  'pausePayoutRule': { method: 'POST', path: '/operator/v1/payout-rules/{ruleId}/pause' },
+  'resumePayoutRule': { method: 'POST', path: '/operator/v1/payout-rules/{ruleId}/resume' },
+  'endPayoutRule': { method: 'POST', path: '/operator/v1/payout-rules/{ruleId}/end' },
+  'getStatus': { method: 'GET', path: '/operator/v1/status' },
+  'getFindings': { method: 'GET', path: '/operator/v1/findings' },
+  'verifyLedger': { method: 'POST', path: '/operator/v1/ledger-verifications' },
+  'listLedgerVerifications': { method: 'GET', path: '/operator/v1/ledger-verifications' },
+  'getLedgerVerification': { method: 'GET', path: '/operator/v1/ledger-verifications/{verificationId}' },
+  'listAuditEntries': { method: 'GET', path: '/operator/v1/audit-log', hasQuery: true, entries: 'entries', cursor: 'id' },
+  'listPartnerAuditEntries': { method: 'GET', path: '/operator/v1/partners/{partnerId}/audit-log', hasQuery: true, entries: 'entries', cursor: 'id' },
+  'importBankFile': { method: 'POST', path: '/operator/v1/rails/{rail}/files', hasBody: true, takesFile: true, hasQuery: true },
 }
 
-export interface AdminOperations {
+export interface OperatorOperations {
   /**
    * List partners.
    *
    * Newest first.
    *
-   * `GET /admin/v1/partners` (listPartners)
+   * `GET /operator/v1/partners` (listPartners)
    */
   listPartners(query?: {
     /** Only partners whose name contains this, in any case, or whose id it is. */
@@ -1321,13 +1321,13 @@ export interface AdminOperations {
    *
    * Opens its first pay cycle. Next, create its tiers and an API key.
    *
-   * `POST /admin/v1/partners` (createPartner)
+   * `POST /operator/v1/partners` (createPartner)
    */
   createPartner(body: NewPartner, options?: CallOptions): Call<Partner>
   /**
    * Get a partner.
    *
-   * `GET /admin/v1/partners/{partnerId}` (getPartner)
+   * `GET /operator/v1/partners/{partnerId}` (getPartner)
    */
   getPartner(partnerId: PartnerId, options?: CallOptions): Call<Partner>
   /**
@@ -1335,7 +1335,7 @@ export interface AdminOperations {
    *
    * Omitted settings stay as they are. A change applies to what starts afterwards, for example to the next pay cycle.
    *
-   * `PATCH /admin/v1/partners/{partnerId}` (updatePartner)
+   * `PATCH /operator/v1/partners/{partnerId}` (updatePartner)
    */
   updatePartner(partnerId: PartnerId, body: PartnerSettingsChange, options?: CallOptions): Call<Partner>
   /**
@@ -1343,7 +1343,7 @@ export interface AdminOperations {
    *
    * Its members cannot withdraw. Pay runs and payouts continue. Idempotent.
    *
-   * `POST /admin/v1/partners/{partnerId}/pause` (pausePartner)
+   * `POST /operator/v1/partners/{partnerId}/pause` (pausePartner)
    */
   pausePartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
   /**
@@ -1351,7 +1351,7 @@ export interface AdminOperations {
    *
    * Its members can withdraw again. Idempotent.
    *
-   * `POST /admin/v1/partners/{partnerId}/resume` (resumePartner)
+   * `POST /operator/v1/partners/{partnerId}/resume` (resumePartner)
    */
   resumePartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
   /**
@@ -1359,7 +1359,7 @@ export interface AdminOperations {
    *
    * Every request of the partner is refused with `Forbidden`. Pending payouts continue. Idempotent.
    *
-   * `POST /admin/v1/partners/{partnerId}/suspend` (suspendPartner)
+   * `POST /operator/v1/partners/{partnerId}/suspend` (suspendPartner)
    */
   suspendPartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
   /**
@@ -1367,7 +1367,7 @@ export interface AdminOperations {
    *
    * Its requests are accepted again. Idempotent.
    *
-   * `POST /admin/v1/partners/{partnerId}/restore` (restorePartner)
+   * `POST /operator/v1/partners/{partnerId}/restore` (restorePartner)
    */
   restorePartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
   /**
@@ -1375,13 +1375,13 @@ export interface AdminOperations {
    *
    * With their current terms, by name.
    *
-   * `GET /admin/v1/partners/{partnerId}/tiers` (listTiers)
+   * `GET /operator/v1/partners/{partnerId}/tiers` (listTiers)
    */
   listTiers(partnerId: PartnerId, options?: CallOptions): Call<OperatorTiers>
   /**
    * Get a tier with all of its versions.
    *
-   * `GET /admin/v1/partners/{partnerId}/tiers/{tier}` (getTier)
+   * `GET /operator/v1/partners/{partnerId}/tiers/{tier}` (getTier)
    */
   getTier(partnerId: PartnerId, tier: string, options?: CallOptions): Call<TierHistory>
   /**
@@ -1389,7 +1389,7 @@ export interface AdminOperations {
    *
    * New intents use the new terms at once; intents and withdrawals that exist keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.
    *
-   * `PUT /admin/v1/partners/{partnerId}/tiers/{tier}` (saveTier)
+   * `PUT /operator/v1/partners/{partnerId}/tiers/{tier}` (saveTier)
    */
   saveTier(partnerId: PartnerId, tier: string, body: NewTierTerms, options?: CallOptions): Call<TierHistory>
   /**
@@ -1397,7 +1397,7 @@ export interface AdminOperations {
    *
    * Compares, for each active member, what the member would receive for withdrawing as much as possible now, under the terms in force and under the new ones. Changes nothing.
    *
-   * `POST /admin/v1/partners/{partnerId}/tiers/{tier}/preview` (previewTier)
+   * `POST /operator/v1/partners/{partnerId}/tiers/{tier}/preview` (previewTier)
    */
   previewTier(partnerId: PartnerId, tier: string, body: NewTierTerms, options?: CallOptions): Call<TierPreview>
   /**
@@ -1405,7 +1405,7 @@ export interface AdminOperations {
    *
    * In each currency: the balance, what is pending and what is free; the settlements whose money has not arrived; and the account that the float is on, by day, as the bank states it and by the books.
    *
-   * `GET /admin/v1/partners/{partnerId}/float` (getFloat)
+   * `GET /operator/v1/partners/{partnerId}/float` (getFloat)
    */
   getFloat(partnerId: PartnerId, query?: {
     /** How many days of each account. */
@@ -1418,7 +1418,7 @@ export interface AdminOperations {
    *
    * Errors: UnprocessableEntityError.
    *
-   * `POST /admin/v1/partners/{partnerId}/float/fund` (fundFloat)
+   * `POST /operator/v1/partners/{partnerId}/float/fund` (fundFloat)
    */
   fundFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<Floats>
   /**
@@ -1428,7 +1428,7 @@ export interface AdminOperations {
    *
    * Errors: UnprocessableEntityError.
    *
-   * `POST /admin/v1/partners/{partnerId}/float/withdraw` (withdrawFloat)
+   * `POST /operator/v1/partners/{partnerId}/float/withdraw` (withdrawFloat)
    */
   withdrawFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<Floats>
   /**
@@ -1438,7 +1438,7 @@ export interface AdminOperations {
    *
    * Errors: UnprocessableEntityError.
    *
-   * `POST /admin/v1/partners/{partnerId}/float/cover` (coverFloat)
+   * `POST /operator/v1/partners/{partnerId}/float/cover` (coverFloat)
    */
   coverFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<Floats>
   /**
@@ -1446,7 +1446,7 @@ export interface AdminOperations {
    *
    * Records money that has arrived for a settlement, where no bank file tells of it. If the employer is owed money, records that it was paid.
    *
-   * `POST /admin/v1/partners/{partnerId}/float/receive` (receiveFloat)
+   * `POST /operator/v1/partners/{partnerId}/float/receive` (receiveFloat)
    */
   receiveFloat(partnerId: PartnerId, body: SettlementReceived, options?: CallOptions): Call<Floats>
   /**
@@ -1454,7 +1454,7 @@ export interface AdminOperations {
    *
    * Members cannot withdraw while less than the floor is free.
    *
-   * `PUT /admin/v1/partners/{partnerId}/float/floor` (setFloatFloor)
+   * `PUT /operator/v1/partners/{partnerId}/float/floor` (setFloatFloor)
    */
   setFloatFloor(partnerId: PartnerId, body: FloatFloor, options?: CallOptions): Call<Floats>
   /**
@@ -1462,7 +1462,7 @@ export interface AdminOperations {
    *
    * What the bank states, what the floats on the account add up to, and the difference, by day.
    *
-   * `GET /admin/v1/account-days` (listAccountDays)
+   * `GET /operator/v1/account-days` (listAccountDays)
    */
   listAccountDays(query?: {
     /** Only this rail. */
@@ -1475,7 +1475,7 @@ export interface AdminOperations {
    *
    * Which fees are the operator’s income in each currency, and where they are.
    *
-   * `GET /admin/v1/partners/{partnerId}/revenue` (getRevenue)
+   * `GET /operator/v1/partners/{partnerId}/revenue` (getRevenue)
    */
   getRevenue(partnerId: PartnerId, options?: CallOptions): Call<Revenues>
   /**
@@ -1485,7 +1485,7 @@ export interface AdminOperations {
    *
    * Errors: UnprocessableEntityError.
    *
-   * `POST /admin/v1/partners/{partnerId}/revenue/withdraw` (withdrawRevenue)
+   * `POST /operator/v1/partners/{partnerId}/revenue/withdraw` (withdrawRevenue)
    */
   withdrawRevenue(partnerId: PartnerId, body: RevenueMovement, options?: CallOptions): Call<Revenues>
   /**
@@ -1493,7 +1493,7 @@ export interface AdminOperations {
    *
    * The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv` the answer is the lines as a file.
    *
-   * `GET /admin/v1/partners/{partnerId}/fee-statement` (getFeeStatement)
+   * `GET /operator/v1/partners/{partnerId}/fee-statement` (getFeeStatement)
    */
   getFeeStatement(partnerId: PartnerId, query: {
     /** By the partner’s time zone. */
@@ -1504,7 +1504,7 @@ export interface AdminOperations {
    *
    * The invoices for fees that employers pay, newest first.
    *
-   * `GET /admin/v1/invoices` (listInvoices)
+   * `GET /operator/v1/invoices` (listInvoices)
    */
   listInvoices(query?: {
     /** Number of entries to skip. */
@@ -1521,13 +1521,13 @@ export interface AdminOperations {
    *
    * Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.
    *
-   * `POST /admin/v1/partners/{partnerId}/invoices` (issueInvoice)
+   * `POST /operator/v1/partners/{partnerId}/invoices` (issueInvoice)
    */
   issueInvoice(partnerId: PartnerId, body: NewInvoice, options?: CallOptions): Call<Invoice>
   /**
    * Get an invoice.
    *
-   * `GET /admin/v1/partners/{partnerId}/invoices/{invoiceId}` (getInvoice)
+   * `GET /operator/v1/partners/{partnerId}/invoices/{invoiceId}` (getInvoice)
    */
   getInvoice(partnerId: PartnerId, invoiceId: InvoiceId, options?: CallOptions): Call<Invoice>
   /**
@@ -1537,7 +1537,7 @@ export interface AdminOperations {
    *
    * Errors: UnprocessableEntityError.
    *
-   * `POST /admin/v1/partners/{partnerId}/invoices/{invoiceId}/pay` (payInvoice)
+   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/pay` (payInvoice)
    */
   payInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoicePayment, options?: CallOptions): Call<Invoice>
   /**
@@ -1545,7 +1545,7 @@ export interface AdminOperations {
    *
    * The fees are not revenue any longer, and the invoice is open again.
    *
-   * `POST /admin/v1/partners/{partnerId}/invoices/{invoiceId}/reopen` (reopenInvoice)
+   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen` (reopenInvoice)
    */
   reopenInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
   /**
@@ -1553,7 +1553,7 @@ export interface AdminOperations {
    *
    * The next invoice bills its fees. Only the latest one in its currency, while it is open.
    *
-   * `POST /admin/v1/partners/{partnerId}/invoices/{invoiceId}/void` (voidInvoice)
+   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/void` (voidInvoice)
    */
   voidInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
   /**
@@ -1561,7 +1561,7 @@ export interface AdminOperations {
    *
    * The books by day and account, for an accounting program. Withdrawals and pay runs of a day are one entry for each reason; each other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.
    *
-   * `GET /admin/v1/journal` (exportJournal)
+   * `GET /operator/v1/journal` (exportJournal)
    */
   exportJournal(query: {
     /** The first day, by each partner’s time zone. */
@@ -1576,7 +1576,7 @@ export interface AdminOperations {
    *
    * Newest first, including expired and revoked ones.
    *
-   * `GET /admin/v1/partners/{partnerId}/keys` (listApiKeys)
+   * `GET /operator/v1/partners/{partnerId}/keys` (listApiKeys)
    */
   listApiKeys(partnerId: PartnerId, query?: {
     /** The id of the last key of this page, to get the next page. */
@@ -1589,7 +1589,7 @@ export interface AdminOperations {
    *
    * The secret is in this answer alone: the database has its hash, and a replay by an idempotency key has null.
    *
-   * `POST /admin/v1/partners/{partnerId}/keys` (createApiKey)
+   * `POST /operator/v1/partners/{partnerId}/keys` (createApiKey)
    */
   createApiKey(partnerId: PartnerId, body: NewApiKey, options?: CallOptions): Call<ApiKeyWithSecret>
   /**
@@ -1597,7 +1597,7 @@ export interface AdminOperations {
    *
    * Creates a key with the same scopes, valid for as long as the old one was made for. The old key stays valid as long as `overlapSeconds` says, or until you revoke it: switch to the new one meanwhile. The secret is in this answer alone: the database has its hash, and a replay by an idempotency key has null.
    *
-   * `POST /admin/v1/partners/{partnerId}/keys/{keyId}/rotate` (rotateApiKey)
+   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/rotate` (rotateApiKey)
    */
   rotateApiKey(partnerId: PartnerId, keyId: ApiKeyId, body?: ApiKeyRotation, options?: CallOptions): Call<ApiKeyWithSecret>
   /**
@@ -1605,7 +1605,7 @@ export interface AdminOperations {
    *
    * It stops working within a second. Idempotent.
    *
-   * `POST /admin/v1/partners/{partnerId}/keys/{keyId}/revoke` (revokeApiKey)
+   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/revoke` (revokeApiKey)
    */
   revokeApiKey(partnerId: PartnerId, keyId: ApiKeyId, options?: CallOptions): Call<ApiKey>
   /**
@@ -1613,7 +1613,7 @@ export interface AdminOperations {
    *
    * The connected banks, as configured. A sandbox without any pays through the simulated bank.
    *
-   * `GET /admin/v1/rails` (listRails)
+   * `GET /operator/v1/rails` (listRails)
    */
   listRails(options?: CallOptions): Call<Rails>
   /**
@@ -1621,7 +1621,7 @@ export interface AdminOperations {
    *
    * Nothing is sent through it until it is released: no file is delivered, and no request is made. Answers of the bank are read all the same, and what has been sent cannot be stopped. Idempotent.
    *
-   * `POST /admin/v1/rails/{rail}/hold` (holdRail)
+   * `POST /operator/v1/rails/{rail}/hold` (holdRail)
    */
   holdRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
   /**
@@ -1629,7 +1629,7 @@ export interface AdminOperations {
    *
    * Also one that is no longer configured. Idempotent.
    *
-   * `POST /admin/v1/rails/{rail}/release` (releaseRail)
+   * `POST /operator/v1/rails/{rail}/release` (releaseRail)
    */
   releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
   /**
@@ -1637,7 +1637,7 @@ export interface AdminOperations {
    *
    * Newest first.
    *
-   * `GET /admin/v1/payout-batches` (listPayoutBatches)
+   * `GET /operator/v1/payout-batches` (listPayoutBatches)
    */
   listPayoutBatches(query?: {
     /** Only this rail. */
@@ -1652,7 +1652,7 @@ export interface AdminOperations {
   /**
    * Get a batch of payments.
    *
-   * `GET /admin/v1/payout-batches/{batchId}` (getPayoutBatch)
+   * `GET /operator/v1/payout-batches/{batchId}` (getPayoutBatch)
    */
   getPayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
   /**
@@ -1660,7 +1660,7 @@ export interface AdminOperations {
    *
    * In the order of its file, including those that an operator took out. Of the account of a payee, only the end of its number.
    *
-   * `GET /admin/v1/payout-batches/{batchId}/payments` (listBatchPayments)
+   * `GET /operator/v1/payout-batches/{batchId}/payments` (listBatchPayments)
    */
   listBatchPayments(batchId: PayoutBatchId, query?: {
     /** The reference of the last payment of this page, to get the next page. */
@@ -1673,7 +1673,7 @@ export interface AdminOperations {
    *
    * Needed above the limits for automatic approval, after the cut-off. The batch is sent once 2 people have approved it: users of the console, or all of them by command. An operator key is refused, since one person can have several; a user counts once.
    *
-   * `POST /admin/v1/payout-batches/{batchId}/approve` (approvePayoutBatch)
+   * `POST /operator/v1/payout-batches/{batchId}/approve` (approvePayoutBatch)
    */
   approvePayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
   /**
@@ -1681,7 +1681,7 @@ export interface AdminOperations {
    *
    * No payment joins a closed batch; payments that come later are in another one. It takes two people: the first request proposes it, and the batch stays open; the same request of another person closes it. It can then be approved, and is approved at once if it is within the limits. It keeps its value date. An operator key is refused, since one person can have several.
    *
-   * `POST /admin/v1/payout-batches/{batchId}/close` (closePayoutBatch)
+   * `POST /operator/v1/payout-batches/{batchId}/close` (closePayoutBatch)
    */
   closePayoutBatch(batchId: PayoutBatchId, body: EarlyClosing, options?: CallOptions): Call<PayoutBatch>
   /**
@@ -1689,7 +1689,7 @@ export interface AdminOperations {
    *
    * The batch stays open until its cut-off.
    *
-   * `POST /admin/v1/payout-batches/{batchId}/withdraw` (withdrawPayoutBatchClosing)
+   * `POST /operator/v1/payout-batches/{batchId}/withdraw` (withdrawPayoutBatchClosing)
    */
   withdrawPayoutBatchClosing(batchId: PayoutBatchId, options?: CallOptions): Call<PayoutBatch>
   /**
@@ -1697,7 +1697,7 @@ export interface AdminOperations {
    *
    * It is not sent until it is released. Idempotent.
    *
-   * `POST /admin/v1/payout-batches/{batchId}/hold` (holdPayoutBatch)
+   * `POST /operator/v1/payout-batches/{batchId}/hold` (holdPayoutBatch)
    */
   holdPayoutBatch(batchId: PayoutBatchId, body?: ReasonGiven, options?: CallOptions): Call<PayoutBatch>
   /**
@@ -1705,7 +1705,7 @@ export interface AdminOperations {
    *
    * Idempotent.
    *
-   * `POST /admin/v1/payout-batches/{batchId}/release` (releasePayoutBatch)
+   * `POST /operator/v1/payout-batches/{batchId}/release` (releasePayoutBatch)
    */
   releasePayoutBatch(batchId: PayoutBatchId, body?: ReasonGiven, options?: CallOptions): Call<PayoutBatch>
   /**
@@ -1713,7 +1713,7 @@ export interface AdminOperations {
    *
    * With its batch, what the bank said about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.
    *
-   * `GET /admin/v1/payouts/{payment}` (getPayout)
+   * `GET /operator/v1/payouts/{payment}` (getPayout)
    */
   getPayout(payment: string, options?: CallOptions): Call<Payout>
   /**
@@ -1721,7 +1721,7 @@ export interface AdminOperations {
    *
    * The withdrawal fails, so the member has the money back.
    *
-   * `POST /admin/v1/payouts/{payment}/remove` (removePayment)
+   * `POST /operator/v1/payouts/{payment}/remove` (removePayment)
    */
   removePayment(payment: string, body: PaymentRemoval, options?: CallOptions): Call<RemovedPayment>
   /**
@@ -1729,7 +1729,7 @@ export interface AdminOperations {
    *
    * For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception. If two people had to approve the payment, or the operator bears a charge, the first request proposes the outcome, and the same request of another person carries it out.
    *
-   * `POST /admin/v1/payouts/{payment}/outcome` (decidePaymentOutcome)
+   * `POST /operator/v1/payouts/{payment}/outcome` (decidePaymentOutcome)
    */
   decidePaymentOutcome(payment: string, body: PaymentOutcome, options?: CallOptions): Call<Payout>
   /**
@@ -1737,7 +1737,7 @@ export interface AdminOperations {
    *
    * For a bank that takes files by hand. The file is fixed and the batch counts as sent; download the file next, and bring it to the bank once.
    *
-   * `POST /admin/v1/payout-batches/{batchId}/export` (exportPayoutBatch)
+   * `POST /operator/v1/payout-batches/{batchId}/export` (exportPayoutBatch)
    */
   exportPayoutBatch(batchId: PayoutBatchId, options?: CallOptions): Call<ExportedFile>
   /**
@@ -1745,7 +1745,7 @@ export interface AdminOperations {
    *
    * Of a batch that was sent: always the same bytes. A second download, and one of a file that was delivered, needs `again`: a bank that gets a file twice may pay all members twice. It contains account numbers, so each download is in the audit log.
    *
-   * `GET /admin/v1/payout-batches/{batchId}/file` (downloadPayoutBatch)
+   * `GET /operator/v1/payout-batches/{batchId}/file` (downloadPayoutBatch)
    */
   downloadPayoutBatch(batchId: PayoutBatchId, query?: {
     /** Download it although it has left before: you know that the bank does not have it. */
@@ -1756,7 +1756,7 @@ export interface AdminOperations {
    *
    * Newest first; without `state`, only those that are open.
    *
-   * `GET /admin/v1/payout-exceptions` (listPayoutExceptions)
+   * `GET /operator/v1/payout-exceptions` (listPayoutExceptions)
    */
   listPayoutExceptions(query?: {
     state?: 'open' | 'closed' | 'all' | undefined
@@ -1768,7 +1768,7 @@ export interface AdminOperations {
   /**
    * Get a bank answer that did not fit.
    *
-   * `GET /admin/v1/payout-exceptions/{exceptionId}` (getPayoutException)
+   * `GET /operator/v1/payout-exceptions/{exceptionId}` (getPayoutException)
    */
   getPayoutException(exceptionId: PayoutExceptionId, options?: CallOptions): Call<PayoutExceptionDetails>
   /**
@@ -1776,7 +1776,7 @@ export interface AdminOperations {
    *
    * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or those of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.
    *
-   * `POST /admin/v1/payout-exceptions/{exceptionId}/close` (closePayoutException)
+   * `POST /operator/v1/payout-exceptions/{exceptionId}/close` (closePayoutException)
    */
   closePayoutException(exceptionId: PayoutExceptionId, body: ExceptionClosing, options?: CallOptions): Call<PayoutException>
   /**
@@ -1784,7 +1784,7 @@ export interface AdminOperations {
    *
    * A decision that takes two people, and that one has made.
    *
-   * `POST /admin/v1/payout-exceptions/{exceptionId}/withdraw` (withdrawPayoutDecision)
+   * `POST /operator/v1/payout-exceptions/{exceptionId}/withdraw` (withdrawPayoutDecision)
    */
   withdrawPayoutDecision(exceptionId: PayoutExceptionId, options?: CallOptions): Call<PayoutException>
   /**
@@ -1792,7 +1792,7 @@ export interface AdminOperations {
    *
    * Decisions about exceptions, and outcomes of payments recorded by hand, ordered by subject. A proposal ends when its exception is closed or its payment is answered. Batches that wait for approval and proposed rules are in their own lists.
    *
-   * `GET /admin/v1/payout-proposals` (listPayoutProposals)
+   * `GET /operator/v1/payout-proposals` (listPayoutProposals)
    */
   listPayoutProposals(query?: {
     /** The subject of the last proposal of this page, to get the next page. */
@@ -1805,7 +1805,7 @@ export interface AdminOperations {
    *
    * Carries out exactly what another person has proposed. A proposal that has ended is a 409 that says why. An operator key is refused.
    *
-   * `POST /admin/v1/payout-proposals/{subject}/confirm` (confirmPayoutProposal)
+   * `POST /operator/v1/payout-proposals/{subject}/confirm` (confirmPayoutProposal)
    */
   confirmPayoutProposal(subject: string, options?: CallOptions): Call<SettledProposal>
   /**
@@ -1813,7 +1813,7 @@ export interface AdminOperations {
    *
    * Any operator may withdraw it. Another decision can then be proposed.
    *
-   * `POST /admin/v1/payout-proposals/{subject}/withdraw` (withdrawPayoutProposal)
+   * `POST /operator/v1/payout-proposals/{subject}/withdraw` (withdrawPayoutProposal)
    */
   withdrawPayoutProposal(subject: string, options?: CallOptions): Call<SettledProposal>
   /**
@@ -1821,7 +1821,7 @@ export interface AdminOperations {
    *
    * About `money_in`, `money_out` and `unmatched` only. What holds a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement, stays open.
    *
-   * `GET /admin/v1/payout-exceptions/by-text` (previewPayoutExceptions)
+   * `GET /operator/v1/payout-exceptions/by-text` (previewPayoutExceptions)
    */
   previewPayoutExceptions(query: {
     rail: string
@@ -1833,7 +1833,7 @@ export interface AdminOperations {
    *
    * Each is closed with `ignore`, after a preview. Refused with 409 if what would be closed has changed since. About `money_in`, `money_out` and `unmatched` only. What holds a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement, stays open.
    *
-   * `POST /admin/v1/payout-exceptions/by-text/close` (closePayoutExceptionsByText)
+   * `POST /operator/v1/payout-exceptions/by-text/close` (closePayoutExceptionsByText)
    */
   closePayoutExceptionsByText(body: ClosingByText, options?: CallOptions): Call<ExceptionsClosed>
   /**
@@ -1841,7 +1841,7 @@ export interface AdminOperations {
    *
    * Newest first, also those that have ended.
    *
-   * `GET /admin/v1/payout-rules` (listPayoutRules)
+   * `GET /operator/v1/payout-rules` (listPayoutRules)
    */
   listPayoutRules(query?: {
     /** The id of the last rule of this page, to get the next page. */
@@ -1854,7 +1854,7 @@ export interface AdminOperations {
    *
    * New entries with the text are closed with `ignore` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. What is open already is closed by `closePayoutExceptionsByText`. About `money_in`, `money_out` and `unmatched` only. What holds a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement, stays open.
    *
-   * `POST /admin/v1/payout-rules` (createPayoutRule)
+   * `POST /operator/v1/payout-rules` (createPayoutRule)
    */
   createPayoutRule(body: NewPayoutRule, options?: CallOptions): Call<PayoutRule>
   /**
@@ -1862,7 +1862,7 @@ export interface AdminOperations {
    *
    * What it has closed stays closed. It closes nothing until it is resumed. Idempotent.
    *
-   * `POST /admin/v1/payout-rules/{ruleId}/pause` (pausePayoutRule)
+   * `POST /operator/v1/payout-rules/{ruleId}/pause` (pausePayoutRule)
    */
   pausePayoutRule(ruleId: PayoutRuleId, options?: CallOptions): Call<PayoutRule>
   /**
@@ -1870,7 +1870,7 @@ export interface AdminOperations {
    *
    * What it has closed stays closed. An operator key is refused. Idempotent.
    *
-   * `POST /admin/v1/payout-rules/{ruleId}/resume` (resumePayoutRule)
+   * `POST /operator/v1/payout-rules/{ruleId}/resume` (resumePayoutRule)
    */
   resumePayoutRule(ruleId: PayoutRuleId, options?: CallOptions): Call<PayoutRule>
   /**
@@ -1878,7 +1878,7 @@ export interface AdminOperations {
    *
    * What it has closed stays closed. Also one that is proposed. Idempotent.
    *
-   * `POST /admin/v1/payout-rules/{ruleId}/end` (endPayoutRule)
+   * `POST /operator/v1/payout-rules/{ruleId}/end` (endPayoutRule)
    */
   endPayoutRule(ruleId: PayoutRuleId, options?: CallOptions): Call<PayoutRule>
   /**
@@ -1886,13 +1886,13 @@ export interface AdminOperations {
    *
    * Workers, queue, payouts, floats and partners, and what needs attention.
    *
-   * `GET /admin/v1/status` (getStatus)
+   * `GET /operator/v1/status` (getStatus)
    */
   getStatus(options?: CallOptions): Call<Status>
   /**
    * Check what is missing before this installation can pay.
    *
-   * `GET /admin/v1/findings` (getFindings)
+   * `GET /operator/v1/findings` (getFindings)
    */
   getFindings(options?: CallOptions): Call<Findings>
   /**
@@ -1900,7 +1900,7 @@ export interface AdminOperations {
    *
    * A worker recomputes every balance from its rows; read its progress. One runs at a time: `Conflict` while another waits or runs.
    *
-   * `POST /admin/v1/ledger-verifications` (verifyLedger)
+   * `POST /operator/v1/ledger-verifications` (verifyLedger)
    */
   verifyLedger(options?: CallOptions): Call<LedgerVerification>
   /**
@@ -1908,13 +1908,13 @@ export interface AdminOperations {
    *
    * The last 50, newest first.
    *
-   * `GET /admin/v1/ledger-verifications` (listLedgerVerifications)
+   * `GET /operator/v1/ledger-verifications` (listLedgerVerifications)
    */
   listLedgerVerifications(options?: CallOptions): Call<LedgerVerifications>
   /**
    * Get a verification of the books.
    *
-   * `GET /admin/v1/ledger-verifications/{verificationId}` (getLedgerVerification)
+   * `GET /operator/v1/ledger-verifications/{verificationId}` (getLedgerVerification)
    */
   getLedgerVerification(verificationId: LedgerVerificationId, options?: CallOptions): Call<LedgerVerification>
   /**
@@ -1922,7 +1922,7 @@ export interface AdminOperations {
    *
    * Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.
    *
-   * `GET /admin/v1/audit-log` (listAuditEntries)
+   * `GET /operator/v1/audit-log` (listAuditEntries)
    */
   listAuditEntries(query?: {
     /** Only changes that concern this partner. */
@@ -1947,7 +1947,7 @@ export interface AdminOperations {
    *
    * Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.
    *
-   * `GET /admin/v1/partners/{partnerId}/audit-log` (listPartnerAuditEntries)
+   * `GET /operator/v1/partners/{partnerId}/audit-log` (listPartnerAuditEntries)
    */
   listPartnerAuditEntries(partnerId: PartnerId, query?: {
     /** Only this actor: the id of a key or user, or user@host. */
@@ -1972,7 +1972,7 @@ export interface AdminOperations {
    *
    * Errors: FileContentError.
    *
-   * `POST /admin/v1/rails/{rail}/files` (importBankFile)
+   * `POST /operator/v1/rails/{rail}/files` (importBankFile)
    */
   importBankFile(rail: string, file: FileSource, query: {
     /** Name of the file. */

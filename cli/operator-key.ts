@@ -2,19 +2,19 @@ import { Command } from 'commander'
 import { systemClock } from '../src/main.ts'
 import { stateOf } from '../src/partners/api-keys.ts'
 import { createOperatorKey, listOperatorKeys, revokeOperatorKey } from '../src/partners/operator-keys.ts'
+import { operatorName, recordChange } from './actor.ts'
 import { name, whole } from './arguments.ts'
 import { examples } from './help.ts'
-import { operatorName, recordChange } from './operator.ts'
 import { takeMax } from './paging.ts'
 import { print, printResult } from './print.ts'
 import { writeLine } from './terminal.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
-export const adminKeyCommand = new Command('key').description(
-  'Manage operator keys, which programs of operators use for /admin/v1.',
+export const operatorKeyCommand = new Command('key').description(
+  'Manage operator keys, which programs of operators use for /operator/v1.',
 )
 
-adminKeyCommand
+operatorKeyCommand
   .command('create')
   .description(
     'Create an operator key. It may do everything that operators may, except approve payments, and is shown only once.',
@@ -22,7 +22,7 @@ adminKeyCommand
   .argument('<name>', 'what the key is for, for example "nightly reports"', name({ lengthMax: 100 }))
   .option('--expires-in-days <n>', 'expire the key after this many days', whole({ min: 1, max: 36_500 }))
   .option('--json', 'print JSON')
-  .addHelpText('after', examples('admin key create "nightly reports" --expires-in-days 90'))
+  .addHelpText('after', examples('operator key create "nightly reports" --expires-in-days 90'))
   .action(async (keyName: string, { expiresInDays, json }: { expiresInDays?: number; json?: boolean }) => {
     const now = systemClock()
     const expiresAt = expiresInDays === undefined ? null : new Date(now.getTime() + expiresInDays * 86_400_000)
@@ -37,11 +37,11 @@ adminKeyCommand
     if (!json) writeLine('\nSave the key now. It is stored only as a hash and cannot be shown again.')
   })
 
-adminKeyCommand
+operatorKeyCommand
   .command('list')
   .description(`List operator keys, newest first, including expired and revoked ones, ${takeMax} at most.`)
   .option('--json', 'print JSON')
-  .addHelpText('after', examples('admin key list'))
+  .addHelpText('after', examples('operator key list'))
   .action(async ({ json }: { json?: boolean }) => {
     const keys = await withDatabase(db => listOperatorKeys(db, { take: takeMax }))
     const now = systemClock()
@@ -61,12 +61,12 @@ adminKeyCommand
     )
   })
 
-adminKeyCommand
+operatorKeyCommand
   .command('revoke')
   .description('Revoke an operator key. It is refused from the next request.')
   .argument('<key>', 'the key’s id, opk_…')
   .option('--json', 'print JSON')
-  .addHelpText('after', examples('admin key revoke opk_…'))
+  .addHelpText('after', examples('operator key revoke opk_…'))
   .action(async (keyId: string, options: { json?: boolean }) => {
     const now = systemClock()
     // Skips the mode check: a leaked key must be revocable whatever MIDMONTH_MODE says.
@@ -78,7 +78,7 @@ adminKeyCommand
         return found
       }),
     )
-    if (revoked === undefined) throw new Error(`There is no operator key ${keyId}; admin key list shows their ids`)
+    if (revoked === undefined) throw new Error(`There is no operator key ${keyId}; operator key list shows their ids`)
     const { revokedAt, isRepeated } = revoked
     printResult(options, {
       value: { id: keyId, revoked: revokedAt, hasChanged: !isRepeated },

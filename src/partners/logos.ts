@@ -9,7 +9,7 @@ type Picture = { mediaType: MediaType; width: number; height: number }
 // A logo is drawn 32 pixels high, on phones that may have little data left. The database has the same limit.
 export const logoBytesMax = 100 * 1024
 // 100 KiB can unpack to gigabytes. 2,000 by 2,000 pixels take 16 MB of a phone's memory.
-export const logoSideMax = 2_000
+const logoSideMax = 2_000
 
 /** Returns null if the partner has none. */
 export async function findLogo(db: Reader, partnerId: string): Promise<Logo | null> {

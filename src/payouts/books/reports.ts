@@ -25,7 +25,7 @@ export async function readRecords(
 export type BookedByDecision = { day: Day; amount: bigint; exceptionId?: string }
 
 /** SQL: the bank's reference of the entry of a payment that an exception reports. What names a payment in words is told again by name. */
-export function bankReferenceOf(exceptionId: string | undefined) {
+function bankReferenceOf(exceptionId: string | undefined) {
   return sql<string | null>`(
     select r.bank_reference from payout_exceptions e
       join bank_records r on r.rail = e.rail and e.fingerprint = r.message_id || ' ' || r.entry_key

@@ -15,7 +15,7 @@ export type Answer = {
 }
 
 /** The bank's word on a batch as a whole. A reason goes with `rejected` only. */
-export type BatchAnswer = {
+type BatchAnswer = {
   level: BatchLevel
   state: 'accepted' | 'pending' | 'rejected'
   reasonCode: string | null

@@ -2,12 +2,12 @@ import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { problem } from '../../kernel/errors.ts'
-import { immutable, revalidated, type StaticFile, sendStaticFile, staticFile } from '../../http/server/static-file.ts'
 import { operation } from '../../http/operation.ts'
 import { RateLimiter } from '../../http/server/rate-limit.ts'
 import type { ApiContext, App } from '../../http/server/server.ts'
+import { immutable, revalidated, type StaticFile, sendStaticFile, staticFile } from '../../http/server/static-file.ts'
 import { userOf } from '../../http/users/hidden-operation.ts'
+import { problem } from '../../kernel/errors.ts'
 
 /** Made by `npm install`. */
 const built = new URL('../../../packages/console/dist/', import.meta.url)

@@ -6,9 +6,9 @@ import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../../test/harness.ts'
 import { buildApp } from '../../app.ts'
+import { acceptedEncoding } from '../../http/server/static-file.ts'
 import { newSecret } from '../../partners/api-keys.ts'
 import { renderDescription, renderGuide } from './markdown.ts'
-import { acceptedEncoding } from '../../http/server/static-file.ts'
 
 const checkout = new URL('../../../', import.meta.url)
 const guides = readdirSync(new URL('docs/', checkout), { recursive: true, encoding: 'utf8' })

@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { App } from '../../http/server/server.ts'
+import { sendStaticFile } from '../../http/server/static-file.ts'
 import { problem } from '../../kernel/errors.ts'
 import type { Mode } from '../../partners/partners.ts'
-import type { App } from '../../http/server/server.ts'
 import { type Docs, openDocs } from './site.ts'
-import { sendStaticFile } from '../../http/server/static-file.ts'
 
 /**
  * The documentation at /docs: the reference of all operations, rendered from the OpenAPI document, and the guides of docs/.

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import type { Mode } from '../../partners/partners.ts'
+import { briefly, immutable, type StaticFile, staticFile } from '../../http/server/static-file.ts'
 import { withPartsInPlace } from '../../http/shared-parts.ts'
+import type { Mode } from '../../partners/partners.ts'
 import { findGuides, readGuide } from './guides.ts'
 import type { Html } from './html.ts'
 import { operatorsAddress, renderPage, type Site } from './layout.ts'
@@ -11,7 +12,6 @@ import { type Document, operationsOf } from './openapi.ts'
 import { renderOverview } from './overview.ts'
 import { deliveriesAddress, operationAddress, renderDeliveries, renderOperation } from './reference.ts'
 import { searchEntries } from './search.ts'
-import { briefly, immutable, type StaticFile, staticFile } from '../../http/server/static-file.ts'
 
 type Found = { file: StaticFile; cacheControl: string }
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { problem } from '../../kernel/errors.ts'
-import { briefly, immutable, type StaticFile, sendStaticFile, staticFile } from '../../http/server/static-file.ts'
 import type { App } from '../../http/server/server.ts'
+import { briefly, immutable, type StaticFile, sendStaticFile, staticFile } from '../../http/server/static-file.ts'
+import { problem } from '../../kernel/errors.ts'
 
 type Served = { file: StaticFile; cacheControl: string; headers?: Record<string, string> }
 

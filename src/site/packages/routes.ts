@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { problem } from '../../kernel/errors.ts'
-import { immutable } from '../../http/server/static-file.ts'
 import type { App } from '../../http/server/server.ts'
+import { immutable } from '../../http/server/static-file.ts'
+import { problem } from '../../kernel/errors.ts'
 
 /** Where `npm install` builds the packages. */
 export const packagesFolder = fileURLToPath(new URL('../../../packages/dist/', import.meta.url))

@@ -37,7 +37,7 @@ export async function decideOutcome(
     await refuseIfDebited(tx, { payout, batch })
     await refuseIfExpected(tx, { payout, batch, now })
   }
-  if (outcome === 'returned') await refuseIfCredited(tx, { payout, credit: decided.credit })
+  if (outcome === 'returned') await refuseIfCredited(tx, { payout, amount: decided.credit.amount })
   const booked = outcome === 'returned' ? await bookCredit(tx, { payout, batch, ...decided, now }) : undefined
   const key = `${byHandPrefix}${payout.reference} ${outcome} ${now.toISOString()}`
   await end(tx, { payout, key, outcome, reasonCode: null, restriction: null, booked, now })
@@ -91,18 +91,15 @@ async function refuseIfDebited(db: Reader, { payout: { rail, reference, amount }
     )
 }
 
-/** Refuses if the credit is in a file already, and waits for a decision. */
+/** Refuses if the credit is in a file already, and waits for a decision. A statement may book it on another day than the portal says. */
 async function refuseIfCredited(
   db: Reader,
-  {
-    payout: { rail, reference },
-    credit: { bookedOn, amount },
-  }: { payout: DecidedPayment; credit: { bookedOn: Day; amount: Money } },
+  { payout: { rail, reference }, amount }: { payout: DecidedPayment; amount: Money },
 ): Promise<void> {
   const { rows } = await sql<{ id: string }>`
     select id from payout_exceptions
      where rail = ${rail} and closed_at is null and amount = ${amount.amount}
-       and (booked_on = ${bookedOn}::date or (booked_on is null and outcome = 'returned'))
+       and (booked_on is not null or outcome = 'returned')
        and (reference = ${reference} or bank_text ilike ${`%${reference}%`})
      order by id limit 1`.execute(db)
   const [found] = rows

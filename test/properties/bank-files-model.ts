@@ -540,7 +540,9 @@ export class BankFilesModel {
     if (amount !== null && amount !== payment.net) return 'amount'
     const returns = entries.filter(({ isReturn }) => isReturn)
     const isAfterReturn = returns.length > 0 && returns.every(each => each.bookedOn < (entry?.bookedOn ?? ''))
-    if (before === 'returned' && outcome === 'paid' && isAfterReturn) return 'paid_after_give_back'
+    // Only a status had called it paid, and it was given back: the first booking is its debit.
+    const isFirst = entry !== undefined && entries.length === 0
+    if (before === 'returned' && outcome === 'paid' && (isAfterReturn || isFirst)) return 'paid_after_give_back'
     if (entry !== undefined && before === 'paid' && outcome === 'returned') {
       // The same credit in another message, or one that may give a second debit back.
       if (entries.some(({ bank }) => bank === entry.bank)) return undefined
@@ -562,8 +564,10 @@ export class BankFilesModel {
   #endedBy(payment: Withdrawal, outcome: Outcome | null, code: Code): Exception['kind'] | undefined {
     const before = payment.outcome
     if (outcome === null || outcome === before || (outcome === 'paid' && before === 'returned')) return undefined
+    // A bank that has paid a payment rejects its copy.
+    const isCopy = outcome === 'failed' && code === 'AM05'
     const isPossible = before === null || (before === 'paid' && outcome === 'returned')
-    if (!isPossible) return 'contradiction'
+    if (!isPossible && !isCopy) return 'contradiction'
     if (outcome !== 'paid' && code === 'AM05') return 'duplicate'
     if (outcome !== 'paid' && code === 'AM04') return 'float'
     this.#end(payment, outcome, outcome === 'paid' ? null : restrictionOf(code))

@@ -396,7 +396,7 @@ create table member_jobs (
   -- The plan in numbers.
   invite integer not null,
   update integer not null,
-  bring_back integer not null,
+  reinstate integer not null,
   offboard integer not null,
   unchanged integer not null,
   -- The limit given with the file, for when it is planned.
@@ -416,7 +416,7 @@ create table member_jobs (
   primary key (partner_id, id),
   -- A batch of actions reports every action, a file only the changes.
   constraint steps_done_are_of_the_plan check (
-    steps_done between 0 and invite + update + bring_back + offboard + case kind when 'actions' then unchanged else 0 end
+    steps_done between 0 and invite + update + reinstate + offboard + case kind when 'actions' then unchanged else 0 end
   ),
   constraint job_ends_once check ((ended_at is not null) = (status in ('Completed', 'Rejected')))
 );
@@ -484,7 +484,7 @@ create table member_job_steps (
   partner_id id not null,
   job_id id not null,
   step integer not null,
-  action text not null check (action in ('Invite', 'Update', 'BringBack', 'Offboard', 'Unchanged')),
+  action text not null check (action in ('Invite', 'Update', 'Reinstate', 'Offboard', 'Unchanged')),
   member_id id not null,
   -- The action as it was requested; null for a row of a file.
   command jsonb,

@@ -54,7 +54,7 @@ export async function importMembers(
     print(tableOf(plan))
     if (needsReview)
       print('The import needs a review: it offboards a larger share of the members than the partner allows.')
-    const isNothing = plan.invite + plan.update + plan.bringBack + plan.offboard === 0
+    const isNothing = plan.invite + plan.update + plan.reinstate + plan.offboard === 0
     if (options.dryRun || isNothing) {
       print(isNothing ? 'Nothing to do.' : 'Dry run: nothing was imported.')
       printJson({ ...preview, jobId: null })
@@ -67,8 +67,8 @@ export async function importMembers(
     print(`Started job ${jobId}.`)
     const job = await awaitJob(midmonth, { jobId, options, offboardMax: plan.offboard })
     const { result, counts } = await writeResult(midmonth, { source, jobId })
-    const { broughtBack, offboarded, unchanged, failed, ...more } = counts
-    print(table([{ ...more, reinstated: broughtBack, offboarded, unchanged, failed }]))
+    const { reinstated, offboarded, unchanged, failed, ...more } = counts
+    print(table([{ ...more, reinstated, offboarded, unchanged, failed }]))
     print(`Results by row: ${result}`)
     printJson({ jobId, status: job.progress.type, done: counts, result })
     if (failed > 0)
@@ -186,7 +186,7 @@ async function follow(midmonth: Midmonth, jobId: MemberJobId): Promise<MemberJob
 type Counts = {
   invited: number
   updated: number
-  broughtBack: number
+  reinstated: number
   offboarded: number
   unchanged: number
   failed: number
@@ -195,14 +195,14 @@ type Counts = {
 const countedAs: Record<string, keyof Counts> = {
   Invite: 'invited',
   Update: 'updated',
-  BringBack: 'broughtBack',
+  Reinstate: 'reinstated',
   Offboard: 'offboarded',
   Unchanged: 'unchanged',
 }
 
 async function writeResult(midmonth: Midmonth, { source, jobId }: { source: MemberSource; jobId: MemberJobId }) {
   const { annotate, notesOf } = await import('./annotated-file.ts')
-  const counts: Counts = { invited: 0, updated: 0, broughtBack: 0, offboarded: 0, unchanged: 0, failed: 0 }
+  const counts: Counts = { invited: 0, updated: 0, reinstated: 0, offboarded: 0, unchanged: 0, failed: 0 }
   const results = await midmonth.memberJobs.exportResults(jobId)
   const result = await annotate(source, counting(notesOf(bodyOf(results)), counts)).catch(error => {
     const reason = error instanceof Error ? error.message : String(error)
@@ -284,6 +284,6 @@ function summaryOf({ id, progress }: MemberJob) {
   return { job: id, status: progress.type, done: `${progress.totalComplete} of ${progress.totalActions}` }
 }
 
-function tableOf({ invite, update, bringBack, offboard, unchanged }: MemberJobPlan): string {
-  return table([{ invite, update, reinstate: bringBack, offboard, unchanged }])
+function tableOf({ invite, update, reinstate, offboard, unchanged }: MemberJobPlan): string {
+  return table([{ invite, update, reinstate, offboard, unchanged }])
 }

@@ -64,9 +64,9 @@ export async function startEmbeddedPostgres({
     throw problem
   }
 
-  let bringingBack: Promise<void> | undefined
+  let rejoining: Promise<void> | undefined
   let stopping: Promise<void> | undefined
-  bringBackWhenLost()
+  rejoinWhenLost()
 
   const { host, port, user, database } = connectionTo(cluster, 'read')
   return {
@@ -82,28 +82,28 @@ export async function startEmbeddedPostgres({
 
   async function stop(): Promise<void> {
     leaving.abort()
-    await bringingBack
+    await rejoining
     await endConnection(watch)
     await releaseLease(cluster, lease)
   }
 
-  function bringBackWhenLost(): void {
+  function rejoinWhenLost(): void {
     let reason = 'the connection ended'
     watch.once('error', error => {
       reason = error.message
     })
     watch.once('end', () => {
-      if (!leaving.signal.aborted) bringingBack = bringBack(reason)
+      if (!leaving.signal.aborted) rejoining = rejoin(reason)
     })
   }
 
   /** Retries until it succeeds, because the process is useless without its database. */
-  async function bringBack(reason: string): Promise<void> {
+  async function rejoin(reason: string): Promise<void> {
     onLost(reason)
     for (let pauseMs = 100; !leaving.signal.aborted; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
       try {
         watch = await joinOrStart(cluster, { lease, settings, leaving: leaving.signal, onProgress })
-        bringBackWhenLost()
+        rejoinWhenLost()
         onBack()
         return
       } catch (problem) {

@@ -237,7 +237,7 @@ test('each change through the API leaves one row with actor, action, before and 
   ])
   expect(found.find(({ resourceId }) => resourceId === job.jobId)?.details).toEqual({
     kind: 'actions',
-    plan: { invite: 0, update: 1, bringBack: 0, offboard: 0, unchanged: 0 },
+    plan: { invite: 0, update: 1, reinstate: 0, offboard: 0, unchanged: 0 },
     needsReview: false,
   })
   expect(found.at(-1)).toMatchObject({

@@ -53,7 +53,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'status',
       'invite',
       'update',
-      'bringBack',
+      'reinstate',
       'offboard',
       'unchanged',
       'stepsDone',

@@ -36,7 +36,7 @@ const readable = {
     'partnerId jobId row newMemberId email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban dob gender enablePayroll faults',
   memberJobSteps: 'partnerId jobId step action memberId command fault',
   memberJobs:
-    'partnerId id kind columns removesAccounts rowTo status invite update bringBack offboard unchanged stepsDone appliedThrough createdAt reviewedAt endedAt forgottenAt offboardMax reviewSince restAction',
+    'partnerId id kind columns removesAccounts rowTo status invite update reinstate offboard unchanged stepsDone appliedThrough createdAt reviewedAt endedAt forgottenAt offboardMax reviewSince restAction',
   memberSessions: 'partnerId id memberId keyId scope origin createdAt expiresAt',
   members:
     'partnerId id status email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban enablePayroll dob gender createdAt updatedAt instructedAt accountRefused reviewReason',

@@ -254,7 +254,7 @@ export type DB = {
     partnerId: string
     jobId: string
     step: number
-    action: 'BringBack' | 'Invite' | 'Offboard' | 'Unchanged' | 'Update'
+    action: 'Invite' | 'Offboard' | 'Reinstate' | 'Unchanged' | 'Update'
     memberId: string
     command: unknown
     fault: string | null
@@ -269,7 +269,7 @@ export type DB = {
     status: 'AwaitingReview' | 'Completed' | 'NotReady' | 'Processing' | 'Rejected'
     invite: number
     update: number
-    bringBack: number
+    reinstate: number
     offboard: number
     unchanged: number
     offboardMax: number | null

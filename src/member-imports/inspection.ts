@@ -28,13 +28,13 @@ export async function list(
     ...(before === undefined ? [] : [sql<boolean>`id < ${before}`]),
   ]
   const { rows } = await sql<Omit<Inspected, 'plan'> & Plan>`
-    select partner_id, id, kind, status, invite, update, bring_back, offboard, unchanged, steps_done, created_at,
+    select partner_id, id, kind, status, invite, update, reinstate, offboard, unchanged, steps_done, created_at,
            reviewed_at, ended_at
       from member_jobs
      where ${sql.join(conditions.length === 0 ? [sql`true`] : conditions, sql` and `)}
      order by id desc limit ${take}`.execute(db)
-  return rows.map(({ invite, update, bringBack, offboard, unchanged, ...job }) => ({
+  return rows.map(({ invite, update, reinstate, offboard, unchanged, ...job }) => ({
     ...job,
-    plan: { invite, update, bringBack, offboard, unchanged },
+    plan: { invite, update, reinstate, offboard, unchanged },
   }))
 }

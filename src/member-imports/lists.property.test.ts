@@ -115,8 +115,8 @@ test('a dry run predicts exactly what the job does, and importing the same list 
         ).toBe(true)
         const after = await resultLines()
         const count = (type: string) => (after[type] ?? 0) - (before[type] ?? 0)
-        expect({ invite: count('invited'), bringBack: count('reinstated'), offboard: count('removed') }).toEqual({
-          ...{ invite: plan.invite, bringBack: plan.bringBack, offboard: plan.offboard },
+        expect({ invite: count('invited'), reinstate: count('reinstated'), offboard: count('removed') }).toEqual({
+          ...{ invite: plan.invite, reinstate: plan.reinstate, offboard: plan.offboard },
         })
         const { members } = (await harness.call('GET', '/v1/members?statuses=active&statuses=invited', { key })).body
         expect(members.map((each: { email: string }) => each.email.toLowerCase()).toSorted()).toEqual(
@@ -124,7 +124,7 @@ test('a dry run predicts exactly what the job does, and importing the same list 
         )
         const again = await put('?dryRun=true')
         expect(again.body.plan, again.text).toEqual({
-          ...{ invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: people.length },
+          ...{ invite: 0, update: 0, reinstate: 0, offboard: 0, unchanged: people.length },
         })
       }
     }),

@@ -81,7 +81,7 @@ describe('a file is the complete list of members', () => {
     expect(await listed(partner)).toEqual({ ann: 'active', ben: 'active', cem: 'inactive' })
 
     const changed = file(minimal, row('ann').replace('Okafor', 'Adeyemi'), row('cem'), row('dee'))
-    const plan = { invite: 1, update: 1, bringBack: 1, offboard: 1, unchanged: 0 }
+    const plan = { invite: 1, update: 1, reinstate: 1, offboard: 1, unchanged: 0 }
     const { memberId: ben } = await only(partner, 'ben')
     const preview = await upload(partner, changed, { query: '?dryRun=true' })
     expect(preview.status, preview.text).toBe(200)
@@ -93,7 +93,7 @@ describe('a file is the complete list of members', () => {
     expect((await results(partner, jobId)).plan).toEqual(plan)
     expect(await resultLines(partner, jobId)).toEqual([
       '2 Update Done ann',
-      '3 BringBack Done cem',
+      '3 Reinstate Done cem',
       '4 Invite Done dee',
       ' Offboard Done ben',
     ])
@@ -117,7 +117,7 @@ describe('a file is the complete list of members', () => {
       ann.replaceAll(';', ',').replace('Okafor, the', 'Okafor; the'),
     )
     const { body } = await upload(partner, again, { query: '?dryRun=true' })
-    expect(body.plan).toEqual({ invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 2 })
+    expect(body.plan).toEqual({ invite: 0, update: 0, reinstate: 0, offboard: 0, unchanged: 2 })
     const jobId = await apply(partner, again)
     expect(await resultLines(partner, jobId)).toEqual(['2 Unchanged Done BEN', '4 Unchanged Done ann'])
   })
@@ -139,7 +139,7 @@ describe('a file is the complete list of members', () => {
       '2 Update Done ann',
       '3 Update Done benjamin',
       '4 Unchanged Done cem',
-      '5 BringBack Done dee',
+      '5 Reinstate Done dee',
     ])
     expect((await only(partner, 'benjamin')).memberId).toBe(before['ben@example.com'])
     expect(await only(partner, 'dee')).toMatchObject({
@@ -617,7 +617,7 @@ describe('while a job is applied', () => {
       `2 Update Failed ann ${newer}`,
       `3 Update Failed ben ${newer}`,
       '4 Update Done cem',
-      '5 BringBack Done dee',
+      '5 Reinstate Done dee',
       ' Offboard Done old',
       ` Offboard Failed out ${newer}`,
     ])
@@ -636,7 +636,7 @@ describe('while a job is applied', () => {
     await harness.call('PATCH', `/v1/members/${memberId}`, { key: partner.key, body: { phone: '07700 900123' } })
     harness.clock.set(sentAt)
     const preview = await upload(partner, file(minimal, row('ben')), { query: '?dryRun=true' })
-    expect(preview.body.plan).toEqual({ invite: 1, update: 0, bringBack: 0, offboard: 1, unchanged: 0 })
+    expect(preview.body.plan).toEqual({ invite: 1, update: 0, reinstate: 0, offboard: 1, unchanged: 0 })
     harness.clock.advance({ minutes: 2 })
   })
 
@@ -713,7 +713,7 @@ describe('a batch of actions', () => {
     ]
     const preview = await post(partner, actions, { query: '?dryRun=true' })
     expect(preview.body).toEqual({
-      plan: { invite: 2, update: 3, bringBack: 0, offboard: 1, unchanged: 1 },
+      plan: { invite: 2, update: 3, reinstate: 0, offboard: 1, unchanged: 1 },
       ...{ needsReview: false, offboard: [ann.memberId] },
     })
     const answer = await post(partner, actions)
@@ -975,7 +975,7 @@ describe('a queue of jobs', () => {
     expect((await results(partner, behind)).plan).toEqual({
       invite: 1,
       update: 2,
-      bringBack: 0,
+      reinstate: 0,
       offboard: 2,
       unchanged: 0,
     })

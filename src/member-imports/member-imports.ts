@@ -359,7 +359,7 @@ export async function applyNext(
 ): Promise<{ hasEnded: boolean; steps: number } | undefined> {
   const { rows } = await sql<Omit<Job, 'steps'> & Plan & Queued & PartnerRules & { status: 'NotReady' | 'Processing' }>`
     select j.partner_id, j.id as job_id, j.kind, j.status, j.columns, j.removes_accounts, j.applied_through, j.created_at,
-           j.invite, j.update, j.bring_back, j.offboard, j.unchanged, j.row_to, j.rest_action, j.offboard_max,
+           j.invite, j.update, j.reinstate, j.offboard, j.unchanged, j.row_to, j.rest_action, j.offboard_max,
            p.offboard_review_percent, p.country, p.time_zone, p.auto_activate
       from member_jobs j join partners p on p.id = j.partner_id
      where j.status in ('NotReady', 'Processing') and j.id = ${jobId}
@@ -396,7 +396,7 @@ async function startQueued(
     return { hasEnded: false, steps: job.steps }
   }
   await allowForLargeFile(tx)
-  const rowCount = job.invite + job.update + job.bringBack + job.unchanged
+  const rowCount = job.invite + job.update + job.reinstate + job.unchanged
   const { rowTo: readTo, createdAt: sentAt } = job
   const planned = await planFileAgain(tx, { terms: job, partner, rowCount, readTo, sentAt })
   if (planned === null) {
@@ -416,7 +416,7 @@ async function begin(
   tx: Tx,
   {
     job: { partnerId, jobId },
-    plan: { invite, update, bringBack, offboard, unchanged },
+    plan: { invite, update, reinstate, offboard, unchanged },
     restAction,
     needsReview,
     now,
@@ -425,7 +425,7 @@ async function begin(
   const status = needsReview ? 'AwaitingReview' : 'Processing'
   await tx
     .updateTable('memberJobs')
-    .set({ status, invite, update, bringBack, offboard, unchanged, restAction })
+    .set({ status, invite, update, reinstate, offboard, unchanged, restAction })
     .$if(needsReview, query => query.set({ reviewSince: now }))
     .where('partnerId', '=', partnerId)
     .where('id', '=', jobId)
@@ -584,7 +584,7 @@ function select(db: Reader, partnerId: string) {
       'status',
       'invite',
       'update',
-      'bringBack',
+      'reinstate',
       'offboard',
       'unchanged',
       'columns',
@@ -606,8 +606,8 @@ function select(db: Reader, partnerId: string) {
 type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
 function toJob(row: Row): MemberJob {
-  const { kind, invite, update, bringBack, offboard, unchanged, columns: stored, stepsInProgress, ...job } = row
-  const plan = { invite, update, bringBack, offboard, unchanged }
+  const { kind, invite, update, reinstate, offboard, unchanged, columns: stored, stepsInProgress, ...job } = row
+  const plan = { invite, update, reinstate, offboard, unchanged }
   const steps = countSteps(kind, plan)
   // Stored by this module, which writes only known columns.
   const stepsDone = job.status === 'Processing' ? (stepsInProgress ?? job.stepsDone) : job.stepsDone

@@ -67,10 +67,10 @@ export async function planFile(
   const { membersBefore, restAction, invite, offboard } = await match(tx, { terms, readTo, isLarge, now })
   await recordDoubleMatches(tx)
   await planRest(tx, { terms, restAction })
-  const { update, bringBack } = await planKnown(tx, { terms, partner, restAction, now })
+  const { update, reinstate } = await planKnown(tx, { terms, partner, restAction, now })
   // The results join both tables.
   if (isLarge) await sql`select analyze_tables('member_job_steps')`.execute(tx)
-  const plan = { invite, update, bringBack, offboard, unchanged: rowCount - invite - update - bringBack }
+  const plan = { invite, update, reinstate, offboard, unchanged: rowCount - invite - update - reinstate }
   const found = await listFaults(tx, { clashes })
   if (found.faults.length > 0 || clashes === 'refuse') return { plan, restAction, membersBefore, ...found }
   return { plan: await markFaulty(tx, { terms, plan, rowCount, restAction }), restAction, membersBefore, ...found }
@@ -261,11 +261,11 @@ async function planRest(
 async function planKnown(
   tx: Tx,
   { terms, partner, restAction, now }: { terms: FileTerms; partner: PartnerRules; restAction: RestAction; now: Date },
-): Promise<{ update: number; bringBack: number }> {
+): Promise<{ update: number; reinstate: number }> {
   const { partnerId, jobId } = terms
   // Without this index, every batch below would scan all rows.
   await sql`create index on member_job_matches (row) where member_id is not null and not is_same`.execute(tx)
-  const counts = { update: 0, bringBack: 0 }
+  const counts = { update: 0, reinstate: 0 }
   for (let [after, faultyCount] = [0, 0]; ; ) {
     const { rows: places } = await sql<{ row: number; memberId: string; byWorkerId: boolean }>`
       select row, member_id, by_worker_id from member_job_matches
@@ -289,7 +289,7 @@ async function planKnown(
         continue
       }
       const action = actionOf(decision)
-      if (action === 'BringBack') counts.bringBack += 1
+      if (action === 'Reinstate') counts.reinstate += 1
       else if (action !== 'Unchanged') counts.update += 1
       if (action !== restAction) steps.push({ row, action, memberId })
     }
@@ -340,7 +340,7 @@ async function markFaulty(
   const { rows } = await sql<Plan>`
     select count(*) filter (where action = 'Invite')::integer as invite,
            count(*) filter (where action = 'Update')::integer as update,
-           count(*) filter (where action = 'BringBack')::integer as bring_back,
+           count(*) filter (where action = 'Reinstate')::integer as reinstate,
            count(*) filter (where action = 'Offboard')::integer as offboard,
            count(*) filter (where action = 'Unchanged')::integer as unchanged
       from member_job_steps where partner_id = ${partnerId} and job_id = ${jobId}`.execute(tx)

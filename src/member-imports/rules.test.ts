@@ -20,13 +20,13 @@ const row: StoredRow = {
 const minimal = ['email', 'first_name', 'last_name', 'phone', 'tier'] as const
 
 test('rows without a step have the rest action, and offboarded members have no row', () => {
-  const steps = { invite: 1, update: 2, bringBack: 3, offboard: 50, unchanged: 4 }
+  const steps = { invite: 1, update: 2, reinstate: 3, offboard: 50, unchanged: 4 }
   expect(planOfSteps(steps, { rowCount: 100, restAction: 'Invite' })).toEqual({ ...steps, invite: 91 })
   expect(planOfSteps(steps, { rowCount: 100, restAction: 'Unchanged' })).toEqual({ ...steps, unchanged: 94 })
 })
 
 test('an unchanged row of a file is nothing to do; an unchanged action is reported', () => {
-  const plan = { invite: 1, update: 2, bringBack: 3, offboard: 4, unchanged: 5 }
+  const plan = { invite: 1, update: 2, reinstate: 3, offboard: 4, unchanged: 5 }
   expect(countSteps('file', plan)).toBe(10)
   expect(countSteps('actions', plan)).toBe(15)
 })
@@ -35,7 +35,7 @@ test('a decision is classified by what it does to the member', () => {
   const before = { id: 'mem_1' } as NonNullable<Parameters<typeof actionOf>[0]['before']>
   expect(actionOf({ before: undefined, changed: [], steps: ['invited'] })).toBe('Invite')
   expect(actionOf({ before, changed: [], steps: ['removed'] })).toBe('Offboard')
-  expect(actionOf({ before, changed: ['phone'], steps: ['reinstated'] })).toBe('BringBack')
+  expect(actionOf({ before, changed: ['phone'], steps: ['reinstated'] })).toBe('Reinstate')
   expect(actionOf({ before, changed: ['phone'], steps: [] })).toBe('Update')
   expect(actionOf({ before, changed: [], steps: [] })).toBe('Unchanged')
 })

@@ -11,9 +11,9 @@ import type { MemberAction } from './schema.ts'
 // The decisions of a job that need no database.
 
 /** How many members a job affects, by action. */
-export type Plan = { invite: number; update: number; bringBack: number; offboard: number; unchanged: number }
+export type Plan = { invite: number; update: number; reinstate: number; offboard: number; unchanged: number }
 
-export type Action = 'Invite' | 'Update' | 'BringBack' | 'Offboard' | 'Unchanged'
+export type Action = 'Invite' | 'Update' | 'Reinstate' | 'Offboard' | 'Unchanged'
 
 export type Kind = 'actions' | 'file'
 
@@ -23,7 +23,7 @@ export type RestAction = 'Invite' | 'Unchanged'
 /** The properties of a file that determine what its rows mean. */
 export type FileTerms = { partnerId: string; jobId: string; columns: Column[]; removesAccounts: boolean }
 
-export const emptyPlan: Plan = { invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 0 }
+export const emptyPlan: Plan = { invite: 0, update: 0, reinstate: 0, offboard: 0, unchanged: 0 }
 
 /** Counts actions. */
 export function countActions(actions: Action[]): Plan {
@@ -31,7 +31,7 @@ export function countActions(actions: Action[]): Plan {
   return {
     invite: count('Invite'),
     update: count('Update'),
-    bringBack: count('BringBack'),
+    reinstate: count('Reinstate'),
     offboard: count('Offboard'),
     unchanged: count('Unchanged'),
   }
@@ -39,28 +39,28 @@ export function countActions(actions: Action[]): Plan {
 
 /** The plan of a file from the number of its steps by action. Its other rows have the rest action. */
 export function planOfSteps(steps: Plan, { rowCount, restAction }: { rowCount: number; restAction: RestAction }): Plan {
-  const rest = rowCount - steps.invite - steps.update - steps.bringBack - steps.unchanged
+  const rest = rowCount - steps.invite - steps.update - steps.reinstate - steps.unchanged
   return restAction === 'Invite'
     ? { ...steps, invite: steps.invite + rest }
     : { ...steps, unchanged: steps.unchanged + rest }
 }
 
 /** Counts what a job has to do. An unchanged row of a file is nothing to do; an action that changes nothing is reported. */
-export function countSteps(kind: Kind, { invite, update, bringBack, offboard, unchanged }: Plan): number {
-  return invite + update + bringBack + offboard + (kind === 'actions' ? unchanged : 0)
+export function countSteps(kind: Kind, { invite, update, reinstate, offboard, unchanged }: Plan): number {
+  return invite + update + reinstate + offboard + (kind === 'actions' ? unchanged : 0)
 }
 
 /** Classifies a decision as one of the plan's actions. */
 export function actionOf({ before, changed, steps }: Pick<Decision, 'before' | 'changed' | 'steps'>): Action {
   if (before === undefined) return 'Invite'
   if (steps.includes('removed')) return 'Offboard'
-  if (steps.includes('reinstated')) return 'BringBack'
+  if (steps.includes('reinstated')) return 'Reinstate'
   return changed.length > 0 ? 'Update' : 'Unchanged'
 }
 
 /** Whether a file offboards so many members that a person must approve it. */
 export function mustBeReviewed(
-  { invite, update, bringBack, unchanged, offboard }: Plan,
+  { invite, update, reinstate, unchanged, offboard }: Plan,
   {
     membersBefore,
     offboardReviewPercent,
@@ -69,7 +69,7 @@ export function mustBeReviewed(
 ): boolean {
   const isMany = offboard * 100 > membersBefore * offboardReviewPercent
   // An empty list is more often a mistake than intended.
-  const offboardsAll = offboard > 0 && invite + update + bringBack + unchanged === 0
+  const offboardsAll = offboard > 0 && invite + update + reinstate + unchanged === 0
   return isMany || offboardsAll || (offboardMax !== null && offboard > offboardMax)
 }
 

@@ -61,7 +61,7 @@ const PlanInNumbers = Type.Object(
   {
     invite: numberOf('New members.'),
     update: numberOf('Members whose data changes.'),
-    bringBack: numberOf('Inactive members that are reinstated.'),
+    reinstate: numberOf('Inactive members that are reinstated.'),
     offboard: numberOf('Members that become inactive; for a file, those missing from it.'),
     unchanged: numberOf('Rows or actions that change nothing.'),
   },
@@ -117,7 +117,7 @@ export const MemberJobs = Type.Object(
   { title: 'MemberJobs', ...strict },
 )
 
-const actions = ['Invite', 'Update', 'BringBack', 'Offboard', 'Unchanged'] as const
+const actions = ['Invite', 'Update', 'Reinstate', 'Offboard', 'Unchanged'] as const
 const outcomes = ['Pending', 'Done', 'Failed', 'NotDone'] as const
 
 const ResultAction = Type.Enum([...actions], { title: 'MemberJobResultAction', type: 'string' })

@@ -50,7 +50,7 @@ test.each(['v1', 'v2'])('the members as a file are a list that changes nothing w
     headers: { 'content-type': 'text/csv' },
   })
   expect(preview.status, preview.text).toBe(200)
-  expect(preview.body.plan).toEqual({ invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: awkward.length })
+  expect(preview.body.plan).toEqual({ invite: 0, update: 0, reinstate: 0, offboard: 0, unchanged: awkward.length })
 })
 
 test('no cell of the file is a formula, and text stays text', async () => {
@@ -117,7 +117,7 @@ test('the template is public: it has the header of the file, and importing it un
   const { key } = await harness.addPartner('Template')
   const headers = { 'content-type': 'text/csv' }
   const preview = await harness.call('PUT', '/v2/members/jobs/csv?dryRun=true', { key, raw: csv.body, headers })
-  expect(preview.body.plan).toEqual({ invite: 0, update: 0, bringBack: 0, offboard: 0, unchanged: 0 })
+  expect(preview.body.plan).toEqual({ invite: 0, update: 0, reinstate: 0, offboard: 0, unchanged: 0 })
 
   const xlsx = await harness.app.inject('/members-template.xlsx')
   expect(xlsx.statusCode).toBe(200)

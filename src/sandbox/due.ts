@@ -54,7 +54,7 @@ export async function readDue(
 ): Promise<Due[]> {
   const { rows } = await sql<Due>`
     with due (kind, at, work) as (
-      select 'member_job', j.created_at, j.invite + j.update + j.bring_back + j.offboard + j.unchanged - j.steps_done + 1
+      select 'member_job', j.created_at, j.invite + j.update + j.reinstate + j.offboard + j.unchanged - j.steps_done + 1
         from member_jobs j
        where j.partner_id = ${partnerId} and ${memberImports.canGoOn}
       union all

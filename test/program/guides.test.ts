@@ -69,7 +69,7 @@ test('"Embed withdrawals" works as written: a session, a balance, a quote, a wit
 
 test('"Import members" works as written: the exported list changes nothing', async () => {
   const printed = await follow('guides/import-members.md')
-  expect(printed).toMatch(/"plan":\{"invite":0,"update":0,"bringBack":0,"offboard":0,"unchanged":2\d\}/)
+  expect(printed).toMatch(/"plan":\{"invite":0,"update":0,"reinstate":0,"offboard":0,"unchanged":2\d\}/)
   expect(printed).toContain('"progress":{"type":"Completed"')
   expect(codesIn(printed)).toEqual([])
 })

@@ -19,7 +19,7 @@ import { PlanFigures } from './lists.tsx'
 type JobId = MemberJob['id']
 
 const back = () => ({ href: at('lists'), title: 'Imports' })
-const actions = ['Invite', 'Update', 'BringBack', 'Offboard', 'Unchanged'] as const
+const actions = ['Invite', 'Update', 'Reinstate', 'Offboard', 'Unchanged'] as const
 const outcomes = ['Pending', 'Done', 'Failed', 'NotDone'] as const
 
 export default function ListPage() {

@@ -113,7 +113,7 @@ const offboardShown = 200
 
 function Plan({ preview, onApply, isSending }: { preview: MemberJobPreview; onApply: () => void; isSending: boolean }) {
   const { plan, needsReview, offboard } = preview
-  const changes = plan.invite + plan.update + plan.bringBack + plan.offboard
+  const changes = plan.invite + plan.update + plan.reinstate + plan.offboard
   return (
     <>
       <PlanFigures plan={plan} />
@@ -151,7 +151,7 @@ export function PlanFigures({ plan }: { plan: MemberJobPreview['plan'] }) {
     <div class="figures">
       <Figure title="Invited">{formatNumber(plan.invite)}</Figure>
       <Figure title="Changed">{formatNumber(plan.update)}</Figure>
-      <Figure title="Reinstated">{formatNumber(plan.bringBack)}</Figure>
+      <Figure title="Reinstated">{formatNumber(plan.reinstate)}</Figure>
       <Figure title="Offboarded">{formatNumber(plan.offboard)}</Figure>
       <Figure title="Unchanged">{formatNumber(plan.unchanged)}</Figure>
     </div>

@@ -614,7 +614,7 @@ export type MemberJobPlan = {
   /** Members whose data changes. */
   update: number
   /** Inactive members that are reinstated. */
-  bringBack: number
+  reinstate: number
   /** Members that become inactive; for a file, those missing from it. */
   offboard: number
   /** Rows or actions that change nothing. */
@@ -641,7 +641,7 @@ export type MemberJobResult = {
   message: string | null
 }
 
-export type MemberJobResultAction = 'Invite' | 'Update' | 'BringBack' | 'Offboard' | 'Unchanged'
+export type MemberJobResultAction = 'Invite' | 'Update' | 'Reinstate' | 'Offboard' | 'Unchanged'
 
 /** `Pending`: not processed yet. `Failed`: no longer possible when it was processed; `message` says why. `NotDone`: the job was rejected. */
 export type MemberJobResultOutcome = 'Pending' | 'Done' | 'Failed' | 'NotDone'

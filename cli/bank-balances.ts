@@ -1,6 +1,6 @@
 import { inWords } from '../src/kernel/money.ts'
 import type { AccountDay } from '../src/payouts/books/balances.ts'
-import type { Difference } from '../src/payouts/exceptions.ts'
+import type { Difference } from '../src/payouts/books/exceptions.ts'
 import { table } from './print.ts'
 
 /** How many days of each account are shown if the command does not say. */

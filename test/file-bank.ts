@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { text as textOf } from 'node:stream/consumers'
 import type { BankAccount } from '../src/bank-accounts/rules.ts'
 import type { Currency, Money } from '../src/kernel/money.ts'
+import type { FileRailSettings } from '../src/payouts/books/file-rail-settings.ts'
 import { atOnce, cutOffOf, leadTimes } from '../src/payouts/calendars/cut-off.ts'
 import { target } from '../src/payouts/calendars/target.ts'
 import type { Delivery } from '../src/payouts/delivery/delivery.ts'
@@ -14,7 +15,7 @@ import {
   type ReadBankFile,
   type WriteBatch,
 } from '../src/payouts/formats/bank-files.ts'
-import type { FileFormat, FileRailSettings } from '../src/payouts/formats/format.ts'
+import type { FileFormat } from '../src/payouts/formats/format.ts'
 
 /** The account that the bank of the tests pays from. */
 export const ownIban = 'DE75512108001245126199'

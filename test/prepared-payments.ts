@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Reader, sql } from '../src/database/database.ts'
+import type { Payment } from '../src/payouts/payments/payment.ts'
 import { create } from '../src/payouts/payouts.ts'
-import type { Payment } from '../src/payouts/rail.ts'
 import { type Harness, locatedId } from './harness.ts'
 
 /** Creates payouts that wait to be submitted, as claiming withdrawals does. */

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Restriction } from '../src/members/restrictions.ts'
-import { type Payment, type Rail, type Report, within } from '../src/payouts/rail.ts'
+import { type Rail, within } from '../src/payouts/channels/channel.ts'
+import type { Payment, Report } from '../src/payouts/payments/payment.ts'
 
 /** A rail with the controls that the suite needs to trigger what a real rail does on its own. */
 export type RailUnderTest = {

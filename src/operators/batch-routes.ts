@@ -14,10 +14,10 @@ import * as batches from '../payouts/books/batches.ts'
 import { listBrakes } from '../payouts/books/brakes.ts'
 import * as copies from '../payouts/books/copies.ts'
 import { closeEarly } from '../payouts/books/early-closing.ts'
+import { railNamed } from '../payouts/books/file-rail-settings.ts'
+import { listProposals, withdrawProposal } from '../payouts/books/proposals.ts'
 import * as unsentBatches from '../payouts/books/unsent-batches.ts'
-import { railNamed } from '../payouts/formats/format.ts'
-import { listProposals, withdrawProposal } from '../payouts/proposals.ts'
-import { referencePattern } from '../payouts/reference.ts'
+import { referencePattern } from '../payouts/payments/reference.ts'
 import { ReasonGiven } from './partner-schema.ts'
 import {
   Batch,

@@ -4,7 +4,7 @@ import { Id } from '../kernel/ids.ts'
 import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
 import { Instant } from '../kernel/time.ts'
 import type { AccountDay } from '../payouts/books/balances.ts'
-import * as exceptions from '../payouts/exceptions.ts'
+import * as exceptions from '../payouts/books/exceptions.ts'
 import * as dues from '../settlements/dues.ts'
 
 const strict = { additionalProperties: false }

@@ -8,8 +8,8 @@ import { midmonthHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import { approve as approveBatch } from '../payouts/books/approvals.ts'
+import * as railHolds from '../payouts/books/rail-holds.ts'
 import { fileRail } from '../payouts/channels/files/file-rail.ts'
-import * as railHolds from '../payouts/rail-holds.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
 
 // No batch is approved automatically, and the files are carried by hand.

@@ -1,9 +1,9 @@
 import { inWords } from '../kernel/money.ts'
 import { countOf } from '../kernel/text.ts'
 import { dayIn } from '../kernel/time.ts'
+import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import { daysLeft } from '../payouts/calendars/calendar.ts'
 import type { AdyenSettings } from '../payouts/channels/adyen/settings.ts'
-import type { FileRailSettings } from '../payouts/formats/format.ts'
 import { type Check, edit, hint, missing, railsOf, type SettingsFacts, warning } from './finding.ts'
 
 const limits = {

@@ -3,9 +3,9 @@ import { problem } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
 import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
 import * as batches from './books/batches.ts'
-import { isNamedBy } from './by-reference.ts'
-import * as exceptions from './exceptions.ts'
-import { listProposals, type Proposal } from './proposals.ts'
+import { isNamedBy } from './books/by-reference.ts'
+import * as exceptions from './books/exceptions.ts'
+import { listProposals, type Proposal } from './books/proposals.ts'
 
 const limits = {
   // A payment has one or two answers, and its batch a few. More come only from a bank that repeats itself.

@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { readBody } from '../http/bodies/bodies.ts'
 import type { App } from '../http/server/server.ts'
 import { problem } from '../kernel/errors.ts'
-import type { NotificationReceiver } from './notifications.ts'
+import type { NotificationReceiver } from './channels/notifications.ts'
 
 /**
  * The addresses that banks send notifications to. They are not part of the partner API: they have no version and no API key, and

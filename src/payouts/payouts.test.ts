@@ -9,10 +9,11 @@ import { addDays } from '../kernel/time.ts'
 import { verify } from '../verification/verify.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import type { TaskContext } from '../worker/task.ts'
+import * as exceptions from './books/exceptions.ts'
+import type { Rail } from './channels/channel.ts'
 import { simulatedBank } from './channels/simulated/simulated-bank.ts'
-import * as exceptions from './exceptions.ts'
+import type { Report } from './payments/payment.ts'
 import { findByReference } from './payouts.ts'
-import type { Rail, Report } from './rail.ts'
 import { payoutTasks } from './tasks.ts'
 
 type Line = { level: number; msg: string; withdrawalId?: string; reference?: string }

@@ -1,7 +1,7 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import type { Money } from '../kernel/money.ts'
-import { hasReference } from './by-reference.ts'
-import { newReference } from './reference.ts'
+import { hasReference } from './books/by-reference.ts'
+import { newReference } from './payments/reference.ts'
 
 /**
  * Gives withdrawals that a rail has claimed their references at the bank.
@@ -38,28 +38,4 @@ export async function findByReference(
   const { rows } = await sql<{ partnerId: string; withdrawalId: string }>`
     select partner_id, withdrawal_id from payouts where ${hasReference(reference)}`.execute(db)
   return rows[0]
-}
-
-/** How far the reports of a rail have been read; null before the first. */
-export async function cursorOf(db: Reader, feed: string): Promise<string | null> {
-  const row = await db.selectFrom('railCursors').select('cursor').where('rail', '=', feed).executeTakeFirst()
-  return row?.cursor ?? null
-}
-
-/** Concurrent readers may overwrite each other; reports that are then read again change nothing. */
-export async function setCursor(
-  tx: Tx,
-  { rail, cursor, now }: { rail: string; cursor: string; now: Date },
-): Promise<void> {
-  await tx
-    .insertInto('railCursors')
-    .values({ rail, cursor, readAt: now })
-    .onConflict(conflict => conflict.column('rail').doUpdateSet({ cursor, readAt: now }))
-    .execute()
-}
-
-/** Lets one reader of reports go on from where another is. */
-export async function copyCursor(tx: Tx, { from, to, now }: { from: string; to: string; now: Date }): Promise<void> {
-  const cursor = await cursorOf(tx, from)
-  if (cursor !== null) await setCursor(tx, { rail: to, cursor, now })
 }

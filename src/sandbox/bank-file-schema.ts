@@ -5,7 +5,7 @@ import { Instant } from '../kernel/time.ts'
 import { batchStatuses } from '../payouts/books/batches.ts'
 import { type AnswerFormat, answerFormats } from '../payouts/formats/answers.ts'
 import { batchLevels } from '../payouts/formats/bank-files.ts'
-import { referencePattern } from '../payouts/reference.ts'
+import { referencePattern } from '../payouts/payments/reference.ts'
 
 const strict = { additionalProperties: false }
 

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import stringify from 'safe-stable-stringify'
 import type { Reader } from '../database/database.ts'
 import { type Issue, issue, Problem, problem } from '../kernel/errors.ts'
+import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import * as partnerBatches from '../payouts/books/partner-batches.ts'
 import { type Answer, type AnswerFormat, answerFormats } from '../payouts/formats/answers.ts'
-import type { FileRailSettings } from '../payouts/formats/format.ts'
 import type { BankFileAnswers, BankFileOutcome } from './bank-file-schema.ts'
 
 // The answer is in memory, and kept with its idempotency key: at most seven megabytes.

@@ -1,5 +1,5 @@
 import type { ApiContext, App } from '../http/server/server.ts'
-import type { FileRailSettings } from '../payouts/formats/format.ts'
+import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import type { Tasks } from '../worker/task.ts'
 import { bankFileRoutes } from './bank-file-routes.ts'
 import { bankRoutes } from './bank-routes.ts'

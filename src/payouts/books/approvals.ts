@@ -1,7 +1,7 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
-import { type Decider, hasDecided, refuseUnlessAnother } from '../two-people.ts'
 import * as batches from './batches.ts'
+import { type Decider, hasDecided, refuseUnlessAnother } from './two-people.ts'
 
 /** People who must approve a batch above the limits for automatic approval. */
 export const approvalsNeeded = 2

@@ -2,8 +2,8 @@ import { type Reader, sql } from '../../database/database.ts'
 import type { Currency } from '../../kernel/money.ts'
 import { addDays, type Day, startOfDay } from '../../kernel/time.ts'
 import * as ledger from '../../ledger/ledger.ts'
-import type { FileRailSettings } from '../formats/format.ts'
 import { debtorOf, debtorsOf } from './debtors.ts'
+import type { FileRailSettings } from './file-rail-settings.ts'
 
 /** An account of a rail at the end of a day, in minor units. */
 export type AccountDay = {

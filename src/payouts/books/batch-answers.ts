@@ -1,9 +1,9 @@
 import { sql, type Tx } from '../../database/database.ts'
 import type { Currency } from '../../kernel/money.ts'
-import * as exceptions from '../exceptions.ts'
 import type { BankFileHead, BankRecord } from '../formats/bank-files.ts'
 import { isUnpaid, keepRecords } from './bank-records.ts'
 import * as batches from './batches.ts'
+import * as exceptions from './exceptions.ts'
 import { gravestOf } from './reasons.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
 

@@ -1,6 +1,6 @@
 import { sql, type Tx } from '../../database/database.ts'
-import * as exceptions from '../exceptions.ts'
 import { endUnanswered, isUnpaid } from './bank-records.ts'
+import * as exceptions from './exceptions.ts'
 
 /** For the operator, about the second debit of a batch. */
 export const debitedTwice = 'The bank debited the batch a second time; ask it to give that back'

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { closeException, decideOutcome } from '../../../test/decided-by-two.ts'
 import { FileRailScene } from '../../../test/file-rail-scene.ts'
-import * as exceptions from '../exceptions.ts'
 import type { Decision } from './decisions.ts'
+import * as exceptions from './exceptions.ts'
 
 let scene: FileRailScene
 let atStart = 0

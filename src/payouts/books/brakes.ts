@@ -1,7 +1,7 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
 import type { Day } from '../../kernel/time.ts'
-import type { FileRailSettings } from '../formats/format.ts'
 import { debtorsOf } from './debtors.ts'
+import type { FileRailSettings } from './file-rail-settings.ts'
 
 // After a whole batch was given back, no batch of its rail is approved automatically until the bank's statement shows that the bank
 // did not pay it after all. So a reason that was misjudged costs one batch, not one batch a day.

@@ -1,5 +1,5 @@
 import type { Debtor } from '../formats/bank-files.ts'
-import type { FileRailSettings } from '../formats/format.ts'
+import type { FileRailSettings } from './file-rail-settings.ts'
 
 /** The key of the debtor that pays for a partner: the partner itself if it has an own account, or 'default'. */
 export function debtorOf({ debtors }: FileRailSettings, partnerId: string): string {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { FileRailScene } from '../../../test/file-rail-scene.ts'
-import { listOpenProposals, listProposals, withdrawProposal } from '../proposals.ts'
 import type { Decision } from './decisions.ts'
 import { closeException } from './decisions.ts'
 import { confirmProposal, decide, decideOutcomeOfTwo } from './decisions-of-two.ts'
+import { listOpenProposals, listProposals, withdrawProposal } from './proposals.ts'
 
 let scene: FileRailScene
 beforeAll(async () => {

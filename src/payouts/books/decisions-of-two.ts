@@ -1,13 +1,13 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
 import { isIdOf } from '../../kernel/ids.ts'
-import type * as exceptions from '../exceptions.ts'
-import { confirm, proposeOrConfirm, requireProposal } from '../proposals.ts'
-import { type Decider, hasDecided } from '../two-people.ts'
 import { findPayout } from './decided-payments.ts'
 import { closeException, type Decision, lockException } from './decisions.ts'
+import type * as exceptions from './exceptions.ts'
 import { decideOutcome, type OutcomeByHand } from './outcomes.ts'
+import { confirm, proposeOrConfirm, requireProposal } from './proposals.ts'
 import { lockRail } from './rail-lock.ts'
+import { type Decider, hasDecided } from './two-people.ts'
 
 // Two people give back a batch, book a cost of the operator, and decide about a payment that two people had to approve.
 

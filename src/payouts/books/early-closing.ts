@@ -1,10 +1,10 @@
 import type { Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
-import type { FileRailSettings } from '../formats/format.ts'
-import { proposeOrConfirm } from '../proposals.ts'
-import type { Decider } from '../two-people.ts'
 import * as batches from './batches.ts'
+import type { FileRailSettings } from './file-rail-settings.ts'
+import { proposeOrConfirm } from './proposals.ts'
 import { lockRail } from './rail-lock.ts'
+import type { Decider } from './two-people.ts'
 
 /**
  * Closes an open batch before its cut-off, or proposes to, if this is the first of two people. A closed batch takes no payments, and is

@@ -3,10 +3,10 @@ import * as float from '../../float/float.ts'
 import { problem } from '../../kernel/errors.ts'
 import { inWords, type Money } from '../../kernel/money.ts'
 import * as dues from '../../settlements/dues.ts'
-import type { FileRailSettings } from '../formats/format.ts'
 import { recordMovement } from './bank-records.ts'
 import { type Booked, isUndecidedElsewhere } from './bookings.ts'
 import { isAccountOf } from './debtors.ts'
+import type { FileRailSettings } from './file-rail-settings.ts'
 
 // Money that reaches or leaves an account of a rail without a payment is a movement of a partner's float. Callers hold the
 // lock of the rail's records, and keep the movement with the entry, so that each movement explains one entry.

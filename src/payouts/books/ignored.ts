@@ -1,7 +1,7 @@
 import { type Reader, sql } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
-import { hasReference } from '../by-reference.ts'
-import * as exceptions from '../exceptions.ts'
+import { hasReference } from './by-reference.ts'
+import * as exceptions from './exceptions.ts'
 import { debitOf } from './write-offs.ts'
 
 /** The exceptions whose money is not ours, or is a difference that an operator has explained. */

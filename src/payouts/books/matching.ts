@@ -1,7 +1,7 @@
 import { type Currency, inWords, type Money } from '../../kernel/money.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
-import type { ExceptionKind } from '../exceptions.ts'
 import type { GivenReasons, PaymentState } from '../formats/bank-files.ts'
+import type { ExceptionKind } from './exceptions.ts'
 import { nextStepOf } from './reasons.ts'
 
 /** A payout as far as matching needs it. */

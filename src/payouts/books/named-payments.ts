@@ -2,10 +2,10 @@ import { type Reader, sql } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
-import { hasReference } from '../by-reference.ts'
-import type * as exceptions from '../exceptions.ts'
-import { referencesIn } from '../reference.ts'
+import { referencesIn } from '../payments/reference.ts'
 import { isUnpaid } from './bank-records.ts'
+import { hasReference } from './by-reference.ts'
+import type * as exceptions from './exceptions.ts'
 
 /** A payment of a batch whose reference the words of an answer hold. */
 export type NamedPayment = {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type ConsoleUser, signIn } from '../../../test/console.ts'
 import { FileRailScene } from '../../../test/file-rail-scene.ts'
 import type { Answer } from '../../../test/harness.ts'
-import { list } from '../exceptions.ts'
+import { list } from './exceptions.ts'
 
 let scene: FileRailScene
 let key: Awaited<ReturnType<FileRailScene['harness']['addOperator']>>

@@ -3,8 +3,8 @@ import { type Reader, sql, type Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import * as dues from '../../settlements/dues.ts'
-import { bankTextCharsMax } from '../exceptions.ts'
-import { batchReferencesIn, referencesIn } from '../reference.ts'
+import { batchReferencesIn, referencesIn } from '../payments/reference.ts'
+import { bankTextCharsMax } from './exceptions.ts'
 import { lockRail } from './rail-lock.ts'
 
 // Entries of a bank that are not ours, by a text that they have in common: the bank's charges, or other business on the same account.

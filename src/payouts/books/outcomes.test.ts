@@ -2,9 +2,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { closeException, decideOutcome } from '../../../test/decided-by-two.ts'
 import { FileRailScene } from '../../../test/file-rail-scene.ts'
 import { fund } from '../../float/float.ts'
-import * as exceptions from '../exceptions.ts'
 import { readProposals } from './attachments.ts'
 import type { Decision } from './decisions.ts'
+import * as exceptions from './exceptions.ts'
 import type { OutcomeByHand } from './outcomes.ts'
 
 let scene: FileRailScene

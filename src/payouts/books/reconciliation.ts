@@ -5,11 +5,11 @@ import { addDays, type Day, daysBetween, startOfDay } from '../../kernel/time.ts
 import * as ledger from '../../ledger/ledger.ts'
 import type { TaskContext } from '../../worker/task.ts'
 import { type Calendar, CalendarEnded, isBankingDay } from '../calendars/calendar.ts'
-import * as exceptions from '../exceptions.ts'
-import type { FileRailSettings } from '../formats/format.ts'
 import { partnersOn } from './balances.ts'
 import { isUnpaid } from './bank-records.ts'
 import { debtorsOf } from './debtors.ts'
+import * as exceptions from './exceptions.ts'
+import type { FileRailSettings } from './file-rail-settings.ts'
 import { lockRail } from './rail-lock.ts'
 
 // The bank's statements are compared with each other and with the books, so that money that moved without any answer is noticed.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { BankFileHead, BankRecord } from '../formats/bank-files.ts'
-import type { FileRailSettings } from '../formats/format.ts'
+import type { FileRailSettings } from './file-rail-settings.ts'
 
 /** An import, as the functions for single records need it. */
 export type Context = {

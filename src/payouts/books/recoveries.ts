@@ -1,12 +1,12 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
 import { type Currency, inWords } from '../../kernel/money.ts'
-import { hasReference, referencedPayouts } from '../by-reference.ts'
-import * as exceptions from '../exceptions.ts'
 import { isUnpaid, listWrittenOff, recoverPayments } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
+import { hasReference, referencedPayouts } from './by-reference.ts'
 import { lockPayout } from './decided-payments.ts'
+import * as exceptions from './exceptions.ts'
 import { lacksDebit } from './named-payments.ts'
 
 // The bank has paid what was given back: the members repay it, or the operator bears it.

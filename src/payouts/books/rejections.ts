@@ -1,11 +1,11 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
-import { referencedPayouts } from '../by-reference.ts'
-import * as exceptions from '../exceptions.ts'
 import type { BankFileHead, BankRecord, BatchLevel } from '../formats/bank-files.ts'
 import { endUnanswered } from './bank-records.ts'
 import { lockAnswered, markBatch } from './batch-answers.ts'
 import * as batches from './batches.ts'
+import { referencedPayouts } from './by-reference.ts'
 import * as copies from './copies.ts'
+import * as exceptions from './exceptions.ts'
 import { gravestOf, isAboutPayee, namesDuplicate, reasonOf } from './reasons.ts'
 import type { Context } from './record-keys.ts'
 

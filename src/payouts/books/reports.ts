@@ -2,8 +2,8 @@ import { type Reader, sql, type Tx } from '../../database/database.ts'
 import type { Day } from '../../kernel/time.ts'
 import type { Restriction } from '../../members/restrictions.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
-import { hasReference, referencedPayouts } from '../by-reference.ts'
-import { type Report, type StoredReport, toReport } from '../rail.ts'
+import { type Report, type StoredReport, toReport } from '../payments/payment.ts'
+import { hasReference, referencedPayouts } from './by-reference.ts'
 
 /** Reads what a rail with own books has recorded, as `Rail.reports` does. The cursor is the sequence of the last record. */
 export async function readRecords(

@@ -1,10 +1,10 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
-import { proposeOrConfirm, withdrawProposal } from '../proposals.ts'
-import type { Decider } from '../two-people.ts'
 import { closeByRule, requireText } from './not-ours.ts'
+import { proposeOrConfirm, withdrawProposal } from './proposals.ts'
 import { lockRail } from './rail-lock.ts'
+import type { Decider } from './two-people.ts'
 
 // Rules close new entries that have a text, because they are not ours. Two people make a rule; one can stop it.
 

@@ -10,9 +10,9 @@ import * as dues from '../../settlements/dues.ts'
 import { verify } from '../../verification/verify.ts'
 import type { TaskContext } from '../../worker/task.ts'
 import { fileRail } from '../channels/files/file-rail.ts'
-import type { FileRailSettings } from '../formats/format.ts'
 import { payoutTasks } from '../tasks.ts'
 import { listBalances } from './balances.ts'
+import type { FileRailSettings } from './file-rail-settings.ts'
 
 const march = new Date('2026-03-10T09:00:00.000Z')
 const april = new Date('2026-04-02T10:00:00.000Z')

@@ -1,8 +1,8 @@
 import { type Reader, sql } from '../../database/database.ts'
-import { hasReference } from '../by-reference.ts'
-import type { FileRailSettings } from '../formats/format.ts'
 import { listSent } from './batches.ts'
+import { hasReference } from './by-reference.ts'
 import { debitedBatchOf, otherMoneyOf } from './entries.ts'
+import type { FileRailSettings } from './file-rail-settings.ts'
 import { Explanations } from './float-movements.ts'
 import type { Said, Staged } from './staging.ts'
 

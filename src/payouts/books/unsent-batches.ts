@@ -1,7 +1,7 @@
 import { sql, type Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
-import { hasReference } from '../by-reference.ts'
 import * as batches from './batches.ts'
+import { hasReference } from './by-reference.ts'
 import { findPayout, lockPayout } from './decided-payments.ts'
 import { lockRail } from './rail-lock.ts'
 import { recordOutcome } from './reports.ts'

@@ -1,13 +1,6 @@
 import type { BankAccount } from '../../bank-accounts/rules.ts'
-import { problem } from '../../kernel/errors.ts'
-import type { Currency } from '../../kernel/money.ts'
-import type { Day } from '../../kernel/time.ts'
-import type { AutomaticApproval } from '../approval.ts'
-import type { Calendar } from '../calendars/calendar.ts'
-import type { Schedule } from '../calendars/cut-off.ts'
-import type { Delivery } from '../delivery/delivery.ts'
 import type { AnswerFormat, WriteAnswers } from './answers.ts'
-import type { Debtor, ReadBankFile, WriteBatch } from './bank-files.ts'
+import type { ReadBankFile, WriteBatch } from './bank-files.ts'
 
 /** A kind of bank file, as a rail of files uses it. */
 export type FileFormat = {
@@ -33,41 +26,4 @@ export type FileFormat = {
   paymentsMax: number
   /** Largest sum of one file, in minor units. */
   totalMax: bigint
-}
-
-/** One configured rail of files. */
-export type FileRailSettings = {
-  name: string
-  currency: Currency
-  format: FileFormat
-  /** Whose account pays, by partner; `default` pays for all others. */
-  debtors: Readonly<Record<string, Debtor>> & { readonly default: Debtor }
-  /** Whether payments are instant whose tier does not say. */
-  isInstant: boolean
-  /** Whether the bank makes instant payments from these files. If not, a tier that asks for them gets standard ones. */
-  canBeInstant: boolean
-  /** The bank's. */
-  timeZone: string
-  /** Local time, such as '15:00', at which batches of standard payments are closed. */
-  cutOff: string
-  /** The days on which it makes standard payments; null: every day. */
-  calendar: Calendar | null
-  /** Plans the batch that payments join at an instant. @param isInstant by default as payments whose tier does not say */
-  schedule(now: Date, isInstant?: boolean): Schedule
-  /** Null: two people approve every batch. */
-  automatic: AutomaticApproval | null
-  /**
-   * For a bank that confirms no payments: whether those of a value date count as paid today, unless it has said otherwise. Null
-   * for a bank that confirms them.
-   */
-  countsAsPaid: ((valueDate: Day, today: Day) => boolean) | null
-  /** Opens the connection to the bank. Null: an operator exports and imports the files. */
-  delivery: (() => Promise<Delivery>) | null
-}
-
-/** @throws Problem `NotFound` */
-export function railNamed(rails: readonly FileRailSettings[], name: string): FileRailSettings {
-  const rail = rails.find(each => each.name === name)
-  if (rail === undefined) throw problem('NotFound', `There is no rail of files ${name}; list the rails`)
-  return rail
 }

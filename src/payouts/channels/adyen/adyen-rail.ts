@@ -2,7 +2,8 @@ import type { Db } from '../../../database/database.ts'
 import type { Clock } from '../../../kernel/time.ts'
 import { SecretFileProblem } from '../../../secret-file.ts'
 import { readRecords } from '../../books/reports.ts'
-import { type Outcome, type Payment, type Rail, type Report, toReport } from '../../rail.ts'
+import { type Outcome, type Payment, type Report, toReport } from '../../payments/payment.ts'
+import type { Rail } from '../channel.ts'
 import { admit, releaseApproved } from './approvals.ts'
 import {
   closeRequest,

@@ -6,8 +6,8 @@ import { closeException } from '../../../../test/decided-by-two.ts'
 import { verify } from '../../../verification/verify.ts'
 import * as approvals from '../../books/approvals.ts'
 import * as batches from '../../books/batches.ts'
+import * as railHolds from '../../books/rail-holds.ts'
 import { remove, setHeld } from '../../books/unsent-batches.ts'
-import * as railHolds from '../../rail-holds.ts'
 import { payoutTasks } from '../../tasks.ts'
 
 // 11:00 in Berlin, on a Tuesday.

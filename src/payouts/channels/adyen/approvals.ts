@@ -1,9 +1,9 @@
 import { type Db, sql, type Tx } from '../../../database/database.ts'
 import * as withdrawals from '../../../withdrawals/withdrawals.ts'
 import * as batches from '../../books/batches.ts'
+import { hasReference } from '../../books/by-reference.ts'
+import * as railHolds from '../../books/rail-holds.ts'
 import { lockRail } from '../../books/rail-lock.ts'
-import { hasReference } from '../../by-reference.ts'
-import * as railHolds from '../../rail-holds.ts'
 import type { AdyenSettings } from './settings.ts'
 
 // Payments of an API are approved in batches, as those of files are, and with the same commands. A batch is what was submitted at

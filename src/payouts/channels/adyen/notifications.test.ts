@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
 import { preparePayments } from '../../../../test/prepared-payments.ts'
-import type { Payment } from '../../rail.ts'
+import type { Payment } from '../../payments/payment.ts'
 
 let setUp: Awaited<ReturnType<typeof setUpAdyen>>
 let prepared: Payment[]

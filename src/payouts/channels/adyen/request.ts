@@ -1,6 +1,6 @@
 import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import { ukRefusal } from '../../formats/uk-payments.ts'
-import type { Payment } from '../../rail.ts'
+import type { Payment } from '../../payments/payment.ts'
 import type { AdyenSettings } from './settings.ts'
 
 type Payable = Pick<Payment, 'account' | 'amount'>

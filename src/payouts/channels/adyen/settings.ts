@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox'
 import { SettingsProblem } from '../../../config.ts'
 import type { Mode } from '../../../partners/partners.ts'
-import { Approval, type AutomaticApproval, faultsOfApproval, toAutomatic } from '../../approval.ts'
+import { Approval, type AutomaticApproval, faultsOfApproval, toAutomatic } from '../../books/automatic-approval.ts'
 import { epcName } from '../../formats/sepa/names.ts'
-import { RailName } from '../../rail-name.ts'
+import { RailName } from '../../payments/rail-name.ts'
 
 const strict = { additionalProperties: false }
 const File = Type.String({ pattern: '^/.' })

@@ -4,7 +4,7 @@ import { ajv } from '../../../kernel/json-schema.ts'
 import { amountMax, CurrencyCode, type Money } from '../../../kernel/money.ts'
 import { reasonOf } from '../../books/reasons.ts'
 import type { PaymentState } from '../../formats/bank-files.ts'
-import { isReference } from '../../reference.ts'
+import { isReference } from '../../payments/reference.ts'
 
 /** What the bank says about a transfer, in an answer or a notification. */
 export type Transfer = {

@@ -6,10 +6,10 @@ import { problem } from '../../../kernel/errors.ts'
 import type { TaskContext } from '../../../worker/task.ts'
 import * as batches from '../../books/batches.ts'
 import * as copies from '../../books/copies.ts'
+import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { findByHand, putByHand } from '../../delivery/by-hand.ts'
 import { NotDelivered } from '../../delivery/delivery.ts'
 import { measured } from '../../delivery/files.ts'
-import type { FileRailSettings } from '../../formats/format.ts'
 import { type RecordExport, type SentFile, send } from './send.ts'
 
 /**

@@ -1,9 +1,9 @@
 import { asSentence } from '../../../kernel/text.ts'
 import { dayIn } from '../../../kernel/time.ts'
 import type { TaskContext } from '../../../worker/task.ts'
+import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { applyIfFree, importBankFile, listBegun } from '../../books/import.ts'
 import type { Delivery } from '../../delivery/delivery.ts'
-import type { FileRailSettings } from '../../formats/format.ts'
 
 /**
  * Continues interrupted imports of a rail, then imports the files in its inbox. It may be killed at any point and run again, also

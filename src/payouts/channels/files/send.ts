@@ -2,9 +2,9 @@ import type { Tx } from '../../../database/database.ts'
 import type { Day } from '../../../kernel/time.ts'
 import type { TaskContext } from '../../../worker/task.ts'
 import * as batches from '../../books/batches.ts'
+import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { NotDelivered } from '../../delivery/delivery.ts'
 import { measured } from '../../delivery/files.ts'
-import type { FileRailSettings } from '../../formats/format.ts'
 
 /**
  * Closes the batches that are due, and delivers those that are approved. It may be killed at any point and run again, also

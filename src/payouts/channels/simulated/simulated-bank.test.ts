@@ -4,8 +4,8 @@ import { startHarness } from '../../../../test/harness.ts'
 import { type RailUnderTest, railConformance } from '../../../../test/rail-conformance.ts'
 import { check } from '../../../bank-accounts/rules.ts'
 import { sql } from '../../../database/database.ts'
-import { within } from '../../rail.ts'
-import { newReference } from '../../reference.ts'
+import { newReference } from '../../payments/reference.ts'
+import { within } from '../channel.ts'
 import { addFault, behaviourFor, instruct, simulatedBank } from './simulated-bank.ts'
 
 const holder = { accountHolder: 'Sam Okafor' }

@@ -5,8 +5,9 @@ import type { Currency } from '../../../kernel/money.ts'
 import type { Clock } from '../../../kernel/time.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import { inScope, partnerOf, type Scope } from '../../../worker/task.ts'
-import { copyCursor } from '../../payouts.ts'
-import { type Payment, type Rail, type Report, type StoredReport, toReport } from '../../rail.ts'
+import { copyCursor } from '../../books/cursors.ts'
+import { type Payment, type Report, type StoredReport, toReport } from '../../payments/payment.ts'
+import type { Rail } from '../channel.ts'
 
 /** How the simulated bank treats a payment: docs/reference/simulated-bank.md. */
 export type Behaviour = 'paid' | 'failed' | 'returned' | 'slow' | 'silent' | 'twice' | 'lost'

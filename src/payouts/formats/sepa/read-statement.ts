@@ -1,6 +1,6 @@
 import { fromDecimals, type Money } from '../../../kernel/money.ts'
 import { addDays, type Day } from '../../../kernel/time.ts'
-import { isBatchReference, isReference } from '../../reference.ts'
+import { isBatchReference, isReference } from '../../payments/reference.ts'
 import type { BankMessage, Booking } from '../bank-files.ts'
 import type { MessageReader, Unit } from './parse-xml.ts'
 import {

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { amountMax } from '../kernel/money.ts'
+import { amountMax } from '../../kernel/money.ts'
 
 const strict = { additionalProperties: false }
 const Amount = Type.Integer({ minimum: 0, maximum: amountMax })

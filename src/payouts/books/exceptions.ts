@@ -1,11 +1,11 @@
 import type { RawBuilder } from 'kysely'
-import { type Reader, sql, type Tx } from '../database/database.ts'
-import { newId } from '../kernel/ids.ts'
-import type { Currency, Money } from '../kernel/money.ts'
-import type { Day } from '../kernel/time.ts'
-import type { Restriction } from '../members/restrictions.ts'
-import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
-import { inScope, type Scope } from '../worker/task.ts'
+import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { newId } from '../../kernel/ids.ts'
+import type { Currency, Money } from '../../kernel/money.ts'
+import type { Day } from '../../kernel/time.ts'
+import type { Restriction } from '../../members/restrictions.ts'
+import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
+import { inScope, type Scope } from '../../worker/task.ts'
 import { referencedPayouts } from './by-reference.ts'
 
 /** Why an answer of a bank did not fit. */

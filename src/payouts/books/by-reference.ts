@@ -1,4 +1,4 @@
-import { sql } from '../database/database.ts'
+import { sql } from '../../database/database.ts'
 
 /**
  * SQL: whether a row of `payouts` has one of some references. A bank names our reference only: `payout_references` finds the

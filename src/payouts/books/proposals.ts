@@ -1,5 +1,5 @@
-import { type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../kernel/errors.ts'
+import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { problem } from '../../kernel/errors.ts'
 import { referencedPayouts } from './by-reference.ts'
 import { type Decider, hasDecided, refuseUnlessAnother } from './two-people.ts'
 

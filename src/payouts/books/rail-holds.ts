@@ -1,4 +1,4 @@
-import { type Reader, sql, type Tx } from '../database/database.ts'
+import { type Reader, sql, type Tx } from '../../database/database.ts'
 
 // Nothing is sent through a rail that is held: no file is delivered, and no request is made or repeated. Answers are read as ever.
 

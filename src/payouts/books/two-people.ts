@@ -1,4 +1,4 @@
-import { problem } from '../kernel/errors.ts'
+import { problem } from '../../kernel/errors.ts'
 
 // Some things take two people. Nothing tells whether a user of the console and a login of the operating system are the same person,
 // so both decide in the console, or both by command.

@@ -1,0 +1,46 @@
+import { problem } from '../../kernel/errors.ts'
+import type { Currency } from '../../kernel/money.ts'
+import type { Day } from '../../kernel/time.ts'
+import type { Calendar } from '../calendars/calendar.ts'
+import type { Schedule } from '../calendars/cut-off.ts'
+import type { Delivery } from '../delivery/delivery.ts'
+import type { Debtor } from '../formats/bank-files.ts'
+import type { FileFormat } from '../formats/format.ts'
+import type { AutomaticApproval } from './automatic-approval.ts'
+
+/** One configured rail of files. */
+export type FileRailSettings = {
+  name: string
+  currency: Currency
+  format: FileFormat
+  /** Whose account pays, by partner; `default` pays for all others. */
+  debtors: Readonly<Record<string, Debtor>> & { readonly default: Debtor }
+  /** Whether payments are instant whose tier does not say. */
+  isInstant: boolean
+  /** Whether the bank makes instant payments from these files. If not, a tier that asks for them gets standard ones. */
+  canBeInstant: boolean
+  /** The bank's. */
+  timeZone: string
+  /** Local time, such as '15:00', at which batches of standard payments are closed. */
+  cutOff: string
+  /** The days on which it makes standard payments; null: every day. */
+  calendar: Calendar | null
+  /** Plans the batch that payments join at an instant. @param isInstant by default as payments whose tier does not say */
+  schedule(now: Date, isInstant?: boolean): Schedule
+  /** Null: two people approve every batch. */
+  automatic: AutomaticApproval | null
+  /**
+   * For a bank that confirms no payments: whether those of a value date count as paid today, unless it has said otherwise. Null
+   * for a bank that confirms them.
+   */
+  countsAsPaid: ((valueDate: Day, today: Day) => boolean) | null
+  /** Opens the connection to the bank. Null: an operator exports and imports the files. */
+  delivery: (() => Promise<Delivery>) | null
+}
+
+/** @throws Problem `NotFound` */
+export function railNamed(rails: readonly FileRailSettings[], name: string): FileRailSettings {
+  const rail = rails.find(each => each.name === name)
+  if (rail === undefined) throw problem('NotFound', `There is no rail of files ${name}; list the rails`)
+  return rail
+}

@@ -1,14 +1,14 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
-import Order from './test/order.ts'
+import Order from './test/runner/order.ts'
 
 const isLong = process.env.TEST_LONG === '1'
 
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'packages/**/*.test.ts', 'test/**/*.test.ts', 'cli/**/*.test.ts'],
-    reporters: ['default', './test/slowest.ts'],
-    globalSetup: ['test/postgres.ts', 'test/console-build.ts'],
+    reporters: ['default', './test/runner/slowest.ts'],
+    globalSetup: ['test/runner/postgres.ts', 'test/runner/console-build.ts'],
     // Half as many again as cores: tests wait for PostgreSQL, for processes and for limits of several seconds.
     // Not in long runs, which compute.
     maxWorkers: Math.ceil(availableParallelism() * (isLong ? 1 : 1.5)),

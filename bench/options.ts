@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { type WorkloadName, workloads } from './workloads.ts'
+import { type WorkloadName, workloads } from './load/workloads.ts'
 
 const parts = [
   'sameness',

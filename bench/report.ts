@@ -1,43 +1,15 @@
 import { cpus, release, totalmem } from 'node:os'
-import type { BankFileFigures } from './bank-files.ts'
-import type { Figures } from './cells.ts'
-import { type ConsoleFigure, consoleTable } from './console.ts'
-import { type Grown, nameOf, type Size } from './growth.ts'
-import type { Import } from './import.ts'
-import { median } from './median.ts'
-import type { Overload } from './overload.ts'
-import type { Point, Statement } from './pgbench.ts'
-import type { LogCost } from './request-log.ts'
-import type { Side } from './service.ts'
-import type { Starts } from './start.ts'
-import { type Webhooks, webhooksTable } from './webhooks.ts'
-import type { WorkloadName } from './workloads.ts'
-
-type Cell = Figures & { workload: WorkloadName; connections: number; side: Side; round: number }
-
-export type Results = {
-  machine: string
-  cells: Cell[]
-  /** Of each round. */
-  points: Partial<Record<Statement, Point[][]>>
-  starts: Starts | undefined
-  overload: Overload | undefined
-  logCosts: LogCost[]
-  imports: Import[]
-  webhooks: Webhooks | undefined
-  bankFiles: BankFileFigures[]
-  console: ConsoleFigure[]
-  grown: Grown[]
-  /** What must not be believed, and why. */
-  invalid: string[]
-}
-
-/** Says loudly, now and in the report, that something must not be believed. */
-export function noteFault(results: Results, what: string, fault: string | null): void {
-  if (fault === null) return
-  console.error(`INVALID: ${what}: ${fault}`)
-  results.invalid.push(`${what}: ${fault}`)
-}
+import type { BankFileFigures } from './measurements/bank-files.ts'
+import { consoleTable } from './measurements/console.ts'
+import { type Grown, nameOf, type Size } from './measurements/growth.ts'
+import type { Import } from './measurements/import.ts'
+import { median } from './measurements/median.ts'
+import type { Overload } from './measurements/overload.ts'
+import type { Point } from './measurements/pgbench.ts'
+import type { LogCost } from './measurements/request-log.ts'
+import type { Cell, Results } from './measurements/results.ts'
+import type { Starts } from './measurements/start.ts'
+import { webhooksTable } from './measurements/webhooks.ts'
 
 /** Everything as Markdown, ready for docs/internals/performance.md. */
 export function reportOf({

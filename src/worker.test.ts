@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { expect, test } from 'vitest'
-import { startHarness } from '../test/harness.ts'
+import { startHarness } from '../test/harness/harness.ts'
 import { sql } from './database/database.ts'
 import { createClock, raiseOffset } from './partners/clocks.ts'
 import { Fence } from './webhooks/fence.ts'

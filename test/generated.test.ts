@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { generated } from '../scripts/generated.ts'
-import { type Harness, startHarness } from './harness.ts'
+import { type Harness, startHarness } from './harness/harness.ts'
 
 let harness: Harness
 let files: Record<string, Buffer>

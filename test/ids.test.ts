@@ -2,11 +2,12 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { withPartsInPlace } from '../src/http/shared-parts.ts'
 import { type Role, roles } from '../src/users/roles.ts'
-import { type ConsoleUser, signIn } from './console.ts'
-import { type Answer, type Call, type Harness, startHarness } from './harness.ts'
+import type { ApiResponse, Call } from './harness/api-response.ts'
+import { type ConsoleUser, signIn } from './harness/console.ts'
+import { type Harness, startHarness } from './harness/harness.ts'
 
 type Schema = { $ref?: string; pattern?: string }
-type Caller = (method: string, path: string, options: Omit<Call, 'key'>) => Promise<Answer>
+type Caller = (method: string, path: string, options: Omit<Call, 'key'>) => Promise<ApiResponse>
 type Parameter = { in: string; name: string; schema: Schema }
 type Document = {
   paths: Record<string, Record<string, { operationId: string; parameters?: Parameter[] }>>

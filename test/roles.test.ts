@@ -6,8 +6,8 @@ import { migrate } from '../src/database/migrate.ts'
 import { readableQueueColumns, readColumns, withheldColumns } from '../src/database/read-columns.ts'
 import { createLink } from '../src/users/links.ts'
 import * as totp from '../src/users/totp.ts'
-import { signIn } from './console.ts'
-import { goodAccount, type Harness, startHarness } from './harness.ts'
+import { signIn } from './harness/console.ts'
+import { goodAccount, type Harness, startHarness } from './harness/harness.ts'
 
 // Checks what the app role cannot do, as an SQL injection would try it, over the service's own connections; and what not
 // even the owner of the tables can do without disabling triggers.

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql } from '../database/database.ts'
 import { memberJobTasks } from '../member-imports/tasks.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { cachedSql } from './cached-sql.ts'
 import { connect } from './connect.ts'
 import { type Reader, sql } from './database.ts'

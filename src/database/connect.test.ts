@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { connect } from './connect.ts'
 import { type BatchDb, type Db, lanesOf, sql } from './database.ts'
 import { outageOutcome } from './errors.ts'

@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { connect, type Databases } from './connect.ts'
 import { sql, type Tx } from './database.ts'
 import { outageOutcome } from './errors.ts'

@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { sql, type Tx } from '../database/database.ts'
 import { newId } from '../kernel/ids.ts'
 import * as events from './events.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { claimingAt } from '../../test/claims.ts'
-import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { claimingAt } from '../../test/payouts/claims.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql, type Tx } from '../database/database.ts'
 import type { PartnerSettings } from '../partners/partners.ts'

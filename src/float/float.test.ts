@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { claimingAt } from '../../test/claims.ts'
-import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { claimingAt } from '../../test/payouts/claims.ts'
 import type { Currency } from '../kernel/money.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
 import { completeAll, complete as completeIn } from '../withdrawals/completions.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Midmonth } from '../../packages/sdk/src/index.ts'
-import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 
 let harness: Harness
 let address: string

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { locatedId } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 
 let harness: Harness
 let memberId: string

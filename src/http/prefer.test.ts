@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { cpuMs } from '../../test/cpu.ts'
+import { cpuMs } from '../../test/runner/cpu.ts'
 import { preferenceIn } from './prefer.ts'
 
 describe('a preference is found', () => {

@@ -1,10 +1,11 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { createServer } from './server/create-server.ts'
 import type { App } from './server/server.ts'
 
-// test/contract.ts requires the header on every error of the whole suite; here are the cases in which it decides.
+// test/harness/contract.ts requires the header on every error of the whole suite; here are the cases in which it decides.
 
 let harness: Harness
 let broken: App
@@ -29,7 +30,7 @@ afterAll(async () => {
   await harness.stop()
 })
 
-const hintOf = ({ status, headers }: Answer) => [status, headers['x-should-retry']]
+const hintOf = ({ status, headers }: ApiResponse) => [status, headers['x-should-retry']]
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 const quote = (amount: number) =>
   harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { sql, type Tx } from '../database/database.ts'
 import * as float from '../float/float.ts'
 import { floatSums, floatsToFold, foldFloatChanges, post, sumFloatsAt } from './ledger.ts'

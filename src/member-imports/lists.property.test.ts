@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type Harness, startHarness } from '../../test/harness.ts'
-import { extent } from '../../test/long.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { extent } from '../../test/runner/extent.ts'
 import { sql } from '../database/database.ts'
 import { memberJobTasks } from './tasks.ts'
 

@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
-import { euAccount, goodAccount, type Harness, startHarness } from '../../test/harness.ts'
+import { euAccount, goodAccount, type Harness, startHarness } from '../../test/harness/harness.ts'
 import { sql } from '../database/database.ts'
 import { newId } from '../kernel/ids.ts'
 import { columns } from './fields.ts'

@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { badAccount, euAccount, goodAccount, type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import {
+  badAccount,
+  euAccount,
+  goodAccount,
+  type Harness,
+  startHarness,
+  type TestPartner,
+} from '../../test/harness/harness.ts'
 import { newId } from '../kernel/ids.ts'
 
 let harness: Harness

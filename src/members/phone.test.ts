@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { parsePhoneNumberFromString } from 'libphonenumber-js'
 import { expect, test } from 'vitest'
-import { extent } from '../../test/long.ts'
+import { extent } from '../../test/runner/extent.ts'
 import { toE164 } from './phone.ts'
 
 const parsed = (text: string) => {

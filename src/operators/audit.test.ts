@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type ConsoleUser, signIn } from '../../test/console.ts'
-import { confirm } from '../../test/decided-by-two.ts'
-import { euroRail, ownIban } from '../../test/file-bank.ts'
-import { type Answer, type Call, type Harness, startHarness } from '../../test/harness.ts'
+import { euroRail, ownIban } from '../../test/banks/file-bank.ts'
+import type { ApiResponse, Call } from '../../test/harness/api-response.ts'
+import { type ConsoleUser, signIn } from '../../test/harness/console.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { confirm } from '../../test/payouts/two-person-decisions.ts'
 import { type Action, list } from '../audit-log/audit-log.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import * as float from '../float/float.ts'
@@ -158,7 +159,7 @@ type Step = {
 type By = {
   kind: 'operator_key' | 'user'
   id: string
-  call: (method: string, path: string, call: Call) => Promise<Answer>
+  call: (method: string, path: string, call: Call) => Promise<ApiResponse>
 }
 
 /** Sends a request twice at once, again, and with another body, all with one idempotency key. @returns the answer and its row */

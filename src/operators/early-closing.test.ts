@@ -1,9 +1,10 @@
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type ConsoleUser, signIn } from '../../test/console.ts'
-import { euroRail } from '../../test/file-bank.ts'
-import { FileRailScene } from '../../test/file-rail-scene.ts'
-import type { Answer, Harness } from '../../test/harness.ts'
+import { euroRail } from '../../test/banks/file-bank.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { type ConsoleUser, signIn } from '../../test/harness/console.ts'
+import type { Harness } from '../../test/harness/harness.ts'
+import { FileRailScene } from '../../test/payouts/file-rail-scene.ts'
 import { midmonthHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
@@ -43,13 +44,13 @@ const post = (user: ConsoleUser | undefined, batchId: string, verb: string, body
   user?.call('POST', `/operator/v1/payout-batches/${batchId}/${verb}`, {
     partner: null,
     ...(body && { body }),
-  }) as Promise<Answer>
+  }) as Promise<ApiResponse>
 const close = (user: ConsoleUser | undefined, batchId: string) =>
   post(user, batchId, 'close', { note: 'the bank closes early' })
 const get = async (batchId: string) => (await operator.call('GET', `/payout-batches/${batchId}`)).body
 const paymentsOf = async (batchId: string) =>
   (await operator.call('GET', `/payout-batches/${batchId}/payments`)).body.payments
-const conflict = (answer: Answer) => [answer.status, answer.body.issues[0].message]
+const conflict = (answer: ApiResponse) => [answer.status, answer.body.issues[0].message]
 
 /** Runs a task with a rail whose cut-off is another one. */
 const runWith = (cutOff: string, task: keyof ReturnType<typeof payoutTasks>) => {

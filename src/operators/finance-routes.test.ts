@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Answer, type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { verify } from '../verification/verify.ts'
@@ -15,7 +16,7 @@ afterAll(() => harness.stop())
 const march = new Date('2026-03-10T09:00:00.000Z')
 const april = new Date('2026-04-02T10:00:00.000Z')
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
-const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code, body.issues[0].path]
+const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code, body.issues[0].path]
 
 /** Withdraws. @returns the id of the withdrawal */
 async function withdraw({ key }: TestPartner, memberId: string, amount: number): Promise<string> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { euroRail, FileBank } from '../../test/file-bank.ts'
+import { euroRail, FileBank } from '../../test/banks/file-bank.ts'
 import type { Batch } from '../payouts/books/batches.ts'
 import { target } from '../payouts/calendars/target.ts'
 import { uk } from '../payouts/calendars/uk.ts'

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { euroRail } from '../../test/file-bank.ts'
-import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import { euroRail } from '../../test/banks/file-bank.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { closeIfOver } from '../closing/closing.ts'
 
@@ -13,8 +14,8 @@ beforeAll(async () => {
 afterAll(() => harness.stop())
 
 const money = (amount: number, currency = 'GBP') => ({ amount, currency })
-const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code, body.issues[0].path]
-const floatOf = ({ body }: Answer, wanted = 'GBP') =>
+const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code, body.issues[0].path]
+const floatOf = ({ body }: ApiResponse, wanted = 'GBP') =>
   body.floats.find(({ currency }: { currency: string }) => currency === wanted)
 
 test('a float is funded once per reference, withdrawn from up to what is free, and has a floor', async () => {

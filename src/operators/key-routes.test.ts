@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { signIn } from '../../test/console.ts'
-import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { signIn } from '../../test/harness/console.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import { roles } from '../users/roles.ts'
@@ -13,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code]
+const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code]
 const statusWith = async (key: string) => (await harness.call('GET', '/v1/members', { key })).status
 
 test('a key works until it is revoked, shows its last use, and its secret is in the first answer alone', async () => {

@@ -1,8 +1,9 @@
 import { parse } from 'csv-parse/sync'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { Browser, signIn } from '../../test/console.ts'
-import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { Browser, signIn } from '../../test/harness/console.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { midmonthHere } from '../../test/program/program.ts'
 import { record } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
@@ -18,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => harness.stop())
 beforeEach(() => harness.clock.advance({ minutes: 1 }))
 
-const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code]
+const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code]
 const work = () => {
   const { db, clock } = harness
   return auditTasks['verify-ledger']({ db, log: pino({ level: 'silent' }), now: clock.now })

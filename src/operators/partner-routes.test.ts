@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
 
 let harness: Harness
@@ -10,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code, body.issues[0].path]
+const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code, body.issues[0].path]
 const entriesOf = async (partnerId: string) =>
   (await list(harness.db, { filter: { partnerId }, take: 100 })).toReversed()
 

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type ConsoleUser, signIn } from '../../test/console.ts'
-import { euroRail, FileBank } from '../../test/file-bank.ts'
-import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import { euroRail, FileBank } from '../../test/banks/file-bank.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { type ConsoleUser, signIn } from '../../test/harness/console.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { midmonthHere } from '../../test/program/program.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
@@ -36,7 +37,7 @@ beforeEach(async () => {
   harness.clock.set(new Date(`${next}T10:00:00.000Z`))
 })
 
-const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code, body.issues[0].path]
+const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code, body.issues[0].path]
 const actionsOn = async (resourceId: string) =>
   (await list(harness.db, { filter: { resourceId }, take: 100 }))
     .map(({ action, actor }) => [action, actor])
@@ -74,7 +75,7 @@ async function batchOf(...nets: number[]) {
 }
 
 const approve = (id: string, user = users[0]) =>
-  user?.call('POST', `/operator/v1/payout-batches/${id}/approve`, { partner: null }) as Promise<Answer>
+  user?.call('POST', `/operator/v1/payout-batches/${id}/approve`, { partner: null }) as Promise<ApiResponse>
 const byCommand = (batchId: string, login: string) =>
   harness.db.transaction().execute(tx => approveBatch(tx, { batchId, person: login, login, now: harness.clock.now() }))
 
@@ -340,7 +341,7 @@ test('two people close a debit of too little by naming the payments that the ban
   const at = `/payout-exceptions/${found.id}`
   const body = (of: number) => ({ decision: 'give_back', references: [amounts.get(of)], note: 'by phone' })
   const close = async (of: number, user = users[0]) =>
-    (await user?.call('POST', `/operator/v1${at}/close`, { body: body(of), partner: null })) as Answer
+    (await user?.call('POST', `/operator/v1${at}/close`, { body: body(of), partner: null })) as ApiResponse
   expect(problemOf(await post(`${at}/close`, body(6_000)))).toEqual([403, 'Forbidden', undefined])
   expect(problemOf(await close(5_000))).toEqual([409, 'Conflict', undefined])
   expect((await close(6_000)).body).toMatchObject({ decision: null, closedAt: null })
@@ -371,7 +372,7 @@ test('a proposed decision is listed, confirmed once by another person, withdrawn
     (await user?.call('POST', `/operator/v1${path}`, {
       partner: null,
       ...(body === undefined ? {} : { body }),
-    })) as Answer
+    })) as ApiResponse
   const propose = async (reference: string) =>
     await ask(first, `/payouts/${reference}/outcome`, { outcome: 'failed', note: 'seen in the portal' })
   const [one = '', other = ''] = payments.map(({ reference }) => reference).sort()

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
 
 let harness: Harness
@@ -25,7 +26,7 @@ const terms = {
   withdrawalsPerCycle: null,
   payoutSpeed: null,
 }
-const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code, body.issues[0].path]
+const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code, body.issues[0].path]
 const tiersOf = (partnerId: string) => `/partners/${partnerId}/tiers`
 
 test('a tier is created, changed by version, and listed with its versions and members', async () => {

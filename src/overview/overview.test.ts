@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Answer, type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql } from '../database/database.ts'
 import * as float from '../float/float.ts'
@@ -13,7 +14,7 @@ afterAll(() => harness.stop())
 beforeEach(() => harness.clock.set(new Date('2026-03-10T09:00:00.000Z')))
 
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
-const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code, body.issues[0].path]
+const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code, body.issues[0].path]
 const nothing = {
   ...{ withdrawals: 0, amount: gbp(0), fees: gbp(0), employerFees: gbp(0) },
   ...{ givenBack: 0, givenBackAmount: gbp(0) },

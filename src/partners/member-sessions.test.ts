@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Answer, type Call, type Harness, startHarness } from '../../test/harness.ts'
+import type { ApiResponse, Call } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import { sessionLimits } from './member-sessions.ts'
@@ -39,8 +40,8 @@ type Page = Awaited<ReturnType<typeof openPage>>
 
 const quote = async ({ send }: Page, amount = 5_000) =>
   await send('POST', '/v1/me/withdrawals/intent', { body: { amount: gbp(amount) } })
-const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code, body.issues[0].path]
-const corsOf = ({ headers }: Answer) =>
+const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code, body.issues[0].path]
+const corsOf = ({ headers }: ApiResponse) =>
   Object.keys(headers).filter(name => name.startsWith('access-control-') && headers[name] !== undefined)
 
 describe('a member’s page', () => {
@@ -179,7 +180,7 @@ describe('a member’s page', () => {
     harness.clock.advance({ seconds: 60 })
     const other = 'https://other.partner.example'
     for (const [page, from, status] of [[ended, origin, 401] as const, [elsewhere, other, 403] as const]) {
-      const answers: Answer[] = []
+      const answers: ApiResponse[] = []
       for (let index = 0; index < 31; index++)
         answers.push(await page.send('GET', '/v1/me', { headers: { origin: from } }))
       expect(answers.slice(0, 30).every(answer => answer.status === status)).toBe(true)

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
-import { type ConsoleUser, signIn } from '../../test/console.ts'
-import { euAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { locatedId } from '../../test/harness/api-response.ts'
+import { type ConsoleUser, signIn } from '../../test/harness/console.ts'
+import { euAccount, type Harness, startHarness } from '../../test/harness/harness.ts'
 
 let harness: Harness
 let clerk: ConsoleUser

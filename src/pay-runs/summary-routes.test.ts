@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { signIn } from '../../test/console.ts'
-import { euAccount, type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { locatedId } from '../../test/harness/api-response.ts'
+import { signIn } from '../../test/harness/console.ts'
+import { euAccount, type Harness, startHarness } from '../../test/harness/harness.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { sql } from '../database/database.ts'
 import { newId } from '../kernel/ids.ts'
 import type { RequestRecord } from '../request-record.ts'

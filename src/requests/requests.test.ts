@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { signIn } from '../../test/console.ts'
-import { type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
+import { signIn } from '../../test/harness/console.ts'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { requestTasks } from './tasks.ts'
 
 let harness: Harness

@@ -1,8 +1,9 @@
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { euroRail, FileBank } from '../../test/file-bank.ts'
-import { type Answer, euAccount, type Harness, locatedId, startHarness, type TestPartner } from '../../test/harness.ts'
-import { extent } from '../../test/long.ts'
+import { euroRail, FileBank } from '../../test/banks/file-bank.ts'
+import { type ApiResponse, locatedId } from '../../test/harness/api-response.ts'
+import { euAccount, type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { extent } from '../../test/runner/extent.ts'
 import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import { cutOffOf, leadTimes } from '../payouts/calendars/cut-off.ts'
 import { uk } from '../payouts/calendars/uk.ts'
@@ -231,7 +232,7 @@ describe('the answers of the bank of a sandbox', () => {
     return shared
   }
 
-  const codeOf = ({ status, body }: Answer) => [status, body.issues?.[0].code]
+  const codeOf = ({ status, body }: ApiResponse) => [status, body.issues?.[0].code]
 
   test('are refused for a kind of file that the rail does not read, and for a batch that is not sent', async () => {
     const { batchId } = await batchOfEach()

@@ -1,6 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { locatedId } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { sql } from '../database/database.ts'
 import type { Fault } from '../payouts/channels/simulated/simulated-bank.ts'
 

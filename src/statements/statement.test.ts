@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Harness, locatedId, startHarness } from '../../test/harness.ts'
+import { locatedId } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { extent } from '../../test/long.ts'
+import { extent } from '../../test/runner/extent.ts'
 import { csvLines, unescaped } from './write-csv.ts'
 
 // Blanks and quotes before its sign do not keep a text from being a formula.

@@ -1,7 +1,7 @@
 import { Secret, TOTP } from 'otpauth'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Browser, type ConsoleUser, signIn } from '../../test/console.ts'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { Browser, type ConsoleUser, signIn } from '../../test/harness/console.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { roles } from './roles.ts'
 

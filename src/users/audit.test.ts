@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { Secret, TOTP } from 'otpauth'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Browser, type ConsoleUser, pageHeaders, signIn } from '../../test/console.ts'
-import { goodAccount, type Harness, startHarness } from '../../test/harness.ts'
+import { Browser, type ConsoleUser, pageHeaders, signIn } from '../../test/harness/console.ts'
+import { goodAccount, type Harness, startHarness } from '../../test/harness/harness.ts'
 import { type Action, list } from '../audit-log/audit-log.ts'
 import { createLink, type LinkPurpose } from './links.ts'
 

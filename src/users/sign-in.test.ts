@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ownOrigin, pageHeaders, signIn } from '../../test/console.ts'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { ownOrigin, pageHeaders, signIn } from '../../test/harness/console.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
 import { createDemoLink } from './demo-operator.ts'
 import { sessionLimits } from './sessions.ts'

@@ -1,7 +1,7 @@
 import { Secret, TOTP } from 'otpauth'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { signIn } from '../../test/console.ts'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { signIn } from '../../test/harness/console.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import * as totp from './totp.ts'
 
 let harness: Harness

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Answer, type Harness, startHarness, type TestPartner } from '../../test/harness.ts'
-import { deliveryOf, type Receiver, startReceiver, verify } from '../../test/receiver.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import { deliveryOf, type Receiver, startReceiver, verify } from '../../test/servers/receiver.ts'
 import { sql } from '../database/database.ts'
 import { catalogue, type EventType, eventTypes } from '../events/catalogue.ts'
 import * as events from '../events/events.ts'
@@ -44,7 +45,7 @@ const succeed = async (...request: Parameters<typeof call>) => {
   return answer.body
 }
 const createEndpoint = (settings = {}) => succeed('POST', '/v1/webhooks', { url: receiver.url, ...settings })
-const codes = ({ status, body }: Answer) => [status, body.issues[0].code, body.issues[0].path]
+const codes = ({ status, body }: ApiResponse) => [status, body.issues[0].code, body.issues[0].path]
 
 /** Emits events, each of a resource that no other event has. */
 async function emit(count = 1, type: 'job.completed' | 'job.rejected' = 'job.completed'): Promise<string[]> {

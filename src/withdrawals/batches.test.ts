@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Answer, type Harness, startHarness } from '../../test/harness.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { sql } from '../database/database.ts'
 import { verify } from '../verification/verify.ts'
 
@@ -34,7 +35,8 @@ const balancesAfter = async (memberId: string) => {
 }
 const countWithdrawals = async (memberId: string) =>
   (await harness.call('GET', `/v1/pay/withdrawals?memberId=${memberId}`)).body.withdrawals.length
-const codesOf = (answers: Answer[]) => answers.map(({ status, body }) => (status === 201 ? 201 : body.issues[0].code))
+const codesOf = (answers: ApiResponse[]) =>
+  answers.map(({ status, body }) => (status === 201 ? 201 : body.issues[0].code))
 const expectBooksToAgree = async () =>
   expect((await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bronze, type Harness, startHarness } from '../../test/harness.ts'
+import { bronze, type Harness, startHarness } from '../../test/harness/harness.ts'
 import type { TierTerms } from '../tiers/rules.ts'
 
 let harness: Harness

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { claimingAt } from '../../test/claims.ts'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
+import { claimingAt } from '../../test/payouts/claims.ts'
 import { sql } from '../database/database.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
 import { countUnfinished, find, findEligibility, list } from './inspection.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startHarness } from '../../test/harness.ts'
+import { startHarness } from '../../test/harness/harness.ts'
 import { sql } from '../database/database.ts'
 import {
   canTransition,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type ConsoleUser, signIn } from '../../test/console.ts'
-import { bronze, type Harness, startHarness } from '../../test/harness.ts'
+import { type ConsoleUser, signIn } from '../../test/harness/console.ts'
+import { bronze, type Harness, startHarness } from '../../test/harness/harness.ts'
 import { pausePartner, resumePartner } from '../partners/partners.ts'
 
 let harness: Harness

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { goodAccount, type Harness, startHarness } from '../../test/harness.ts'
+import { goodAccount, type Harness, startHarness } from '../../test/harness/harness.ts'
 import { sql } from '../database/database.ts'
 
 let harness: Harness

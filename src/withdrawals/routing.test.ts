@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type Harness, startHarness } from '../../test/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import * as float from '../float/float.ts'
 
 // A distributed PostgreSQL routes a statement to the node of its partner only if every table in it is restricted to that

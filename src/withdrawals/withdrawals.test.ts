@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { badAccount, euAccount, goodAccount, type Harness, silver, startHarness } from '../../test/harness.ts'
+import { badAccount, euAccount, goodAccount, type Harness, silver, startHarness } from '../../test/harness/harness.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { adyenRail } from '../../src/payouts/channels/adyen/adyen-rail.ts'
 import { adyenNotifications } from '../../src/payouts/channels/adyen/notifications.ts'
 import type { AdyenRail } from '../../src/payouts/channels/adyen/settings.ts'
 import { toAdyenSettings } from '../../src/payouts/channels/adyen/settings.ts'
-import { startHarness } from '../harness.ts'
+import { startHarness } from '../harness/harness.ts'
 import { type AdyenService, startAdyen } from './service.ts'
 
 /** A rail of Adyen's API, the service that it pays through, and our API that the service notifies, all over real HTTP. */

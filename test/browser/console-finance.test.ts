@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { closeIfOver } from '../../src/closing/closing.ts'
-import type { TestPartner } from '../harness.ts'
+import type { TestPartner } from '../harness/harness.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
 import { type ConsolePages, fitsItsWidth, phone, startConsole } from './console-pages.ts'
 

@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Locator, Page, Route } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { closeIfOver } from '../../src/closing/closing.ts'
-import { euroRail } from '../file-bank.ts'
+import { euroRail } from '../banks/file-bank.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
 import { type ConsolePages, fitsItsWidth, phone, startConsole } from './console-pages.ts'
 

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import type { Role } from '../../src/users/roles.ts'
 import { createSession } from '../../src/users/sessions.ts'
 import { addRoles, createUser } from '../../src/users/users.ts'
-import { type Harness, startHarness } from '../harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 import { launch } from './chromium.ts'
 
 export const desk = { viewport: { width: 1440, height: 900 }, locale: 'en-GB', timezoneId: 'Europe/London' }

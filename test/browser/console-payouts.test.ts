@@ -10,11 +10,18 @@ import * as railHolds from '../../src/payouts/books/rail-holds.ts'
 import { readRails } from '../../src/payouts/channels/config.ts'
 import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
-import { accountReport, type Entry, inDecimals, readCreditTransfer, statusReport, transaction } from '../bank-xml.ts'
-import { signIn } from '../console.ts'
-import { euAccount, goodAccount } from '../harness.ts'
-import { extent } from '../long.ts'
-import { preparePayments } from '../prepared-payments.ts'
+import {
+  accountReport,
+  type Entry,
+  inDecimals,
+  readCreditTransfer,
+  statusReport,
+  transaction,
+} from '../banks/iso20022.ts'
+import { signIn } from '../harness/console.ts'
+import { euAccount, goodAccount } from '../harness/harness.ts'
+import { preparePayments } from '../payouts/prepared-payments.ts'
+import { extent } from '../runner/extent.ts'
 import { executablePath, expectAccessible } from './chromium.ts'
 import { type ConsolePages, expectRed, fitsItsWidth, phone, startConsole } from './console-pages.ts'
 

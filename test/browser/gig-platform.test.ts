@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { freePort } from '../free-port.ts'
 import { baseEnvironment, newDatabase, type Service, start, tidyUp } from '../program/program.ts'
+import { freePort } from '../servers/free-port.ts'
 import { executablePath, expectAccessible, launch } from './chromium.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Harness, startHarness } from '../harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 import { executablePath, expectAccessible, launch } from './chromium.ts'
 
 vi.setConfig({ testTimeout: 180_000 })

@@ -2,7 +2,7 @@ import pg from 'pg'
 import pino from 'pino'
 import { connect } from '../../src/database/connect.ts'
 import { openSealer } from '../../src/sealing/installation-keys.ts'
-import { keySource } from '../installation-key.ts'
+import { keySource } from '../harness/installation-key.ts'
 import type { BankBooks } from './bank.ts'
 import { amountOfFirstLine, amountOfIntent, idAt, outcomeOf, type Request, type RequestRecord } from './clients.ts'
 

@@ -10,7 +10,7 @@ import {
   statusReport,
   transaction,
   wholeBatch,
-} from '../bank-xml.ts'
+} from '../banks/iso20022.ts'
 import type { Random } from './random.ts'
 
 /** A payment order, once for each file that the bank took it from. */

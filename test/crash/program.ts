@@ -5,7 +5,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { keySettings } from '../installation-key.ts'
+import { keySettings } from '../harness/installation-key.ts'
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 const command = path.join(checkout, 'cli/midmonth.ts')

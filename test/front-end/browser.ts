@@ -1,5 +1,5 @@
-import { signIn } from '../console.ts'
-import type { Harness } from '../harness.ts'
+import { signIn } from '../harness/console.ts'
+import type { Harness } from '../harness/harness.ts'
 
 /** Modules of the console read it once, when they are loaded, so every browser has the same. */
 const origin = 'https://console.example'

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { OperatorOperations } from '../../packages/console/src/generated/operator.ts'
 import type { Resources } from '../../packages/sdk/src/generated/operations.ts'
 import type { Member } from '../../packages/sdk/src/generated/schemas.ts'
-import { signIn } from '../console.ts'
-import { type Harness, startHarness } from '../harness.ts'
+import { signIn } from '../harness/console.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 import { type Browser, openBrowser } from './browser.ts'
 
 type Entered = Record<string, string>

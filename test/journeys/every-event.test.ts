@@ -8,9 +8,10 @@ import { payRunTasks } from '../../src/pay-runs/tasks.ts'
 import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
 import type { Tasks } from '../../src/worker/task.ts'
-import { claimingAt } from '../claims.ts'
-import { goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
-import { deliveryOf, startReceiver } from '../receiver.ts'
+import { locatedId } from '../harness/api-response.ts'
+import { goodAccount, type Harness, startHarness } from '../harness/harness.ts'
+import { claimingAt } from '../payouts/claims.ts'
+import { deliveryOf, startReceiver } from '../servers/receiver.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { goodAccount, type Harness, startHarness } from '../harness.ts'
+import { goodAccount, type Harness, startHarness } from '../harness/harness.ts'
 
 let harness: Harness
 beforeAll(async () => {

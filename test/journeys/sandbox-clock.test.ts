@@ -7,8 +7,9 @@ import { simulatedBank } from '../../src/payouts/channels/simulated/simulated-ba
 import { advance, start } from '../../src/sandbox/moves.ts'
 import { clockTasks } from '../../src/sandbox/tasks.ts'
 import { internalTasks, payoutTasks } from '../../src/tasks.ts'
-import { goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
-import { deliveryOf, startReceiver } from '../receiver.ts'
+import { locatedId } from '../harness/api-response.ts'
+import { goodAccount, type Harness, startHarness } from '../harness/harness.ts'
+import { deliveryOf, startReceiver } from '../servers/receiver.ts'
 
 const log = pino({ level: 'silent' })
 const day = 86_400_000

@@ -10,7 +10,7 @@ import { start } from '../../src/sandbox/moves.ts'
 import { internalTasks, payoutTasks } from '../../src/tasks.ts'
 import { verify } from '../../src/verification/verify.ts'
 import { complete } from '../../src/withdrawals/completions.ts'
-import { type Harness, startHarness } from '../harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 
 let harness: Harness
 beforeAll(async () => {

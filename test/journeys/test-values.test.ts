@@ -3,7 +3,7 @@ import { sql } from '../../src/database/database.ts'
 import { exampleIssue } from '../../src/http/operation.ts'
 import { type ProblemName, partnerProblems, problems } from '../../src/kernel/errors.ts'
 import { provocable, rows as testValues } from '../../src/sandbox/test-values.ts'
-import { type Harness, startHarness } from '../harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 
 type Value = {
   reaches: { code: string; status: number } | { transition: { entity: string; from: string; to: string } }

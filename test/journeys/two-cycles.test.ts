@@ -7,7 +7,8 @@ import { simulatedBank } from '../../src/payouts/channels/simulated/simulated-ba
 import { payoutTasks } from '../../src/payouts/tasks.ts'
 import { verify } from '../../src/verification/verify.ts'
 import type { Tasks } from '../../src/worker/task.ts'
-import { goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
+import { locatedId } from '../harness/api-response.ts'
+import { goodAccount, type Harness, startHarness } from '../harness/harness.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../harness.ts'
-import { deliveryOf, startReceiver, verify } from '../receiver.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
+import { deliveryOf, startReceiver, verify } from '../servers/receiver.ts'
 
 let harness: Harness
 beforeAll(async () => {

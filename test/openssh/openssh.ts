@@ -4,7 +4,7 @@ import { tmpdir, userInfo } from 'node:os'
 import path from 'node:path'
 import { SftpDelivery } from '../../src/payouts/delivery/sftp.ts'
 import { newKeyPair } from '../../src/payouts/delivery/sftp-server.fixture.ts'
-import { freePort } from '../free-port.ts'
+import { freePort } from '../servers/free-port.ts'
 
 // Bank files against a real OpenSSH server: `npm run openssh`. The tests of `npm test` run against a server in process.
 

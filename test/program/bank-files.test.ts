@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { sql } from '../../src/database/database.ts'
-import { type Harness, startHarness } from '../harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 import { type Environment, launch, midmonth } from './program.ts'
 
 vi.setConfig({ testTimeout: 120_000 })

@@ -7,7 +7,7 @@ import { readAllRails, readDemoRail } from '../../src/main.ts'
 import { listPartners } from '../../src/partners/partners.ts'
 import { seedDemo } from '../../src/sandbox/demo.ts'
 import { verify } from '../../src/verification/verify.ts'
-import { extent } from '../long.ts'
+import { extent } from '../runner/extent.ts'
 import { newDatabase, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000 })

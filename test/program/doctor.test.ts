@@ -5,7 +5,7 @@ import path from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Finding } from '../../src/operators/finding.ts'
-import { keySettings } from '../installation-key.ts'
+import { keySettings } from '../harness/installation-key.ts'
 import {
   type Environment,
   midmonth,

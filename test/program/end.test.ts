@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { extent } from '../long.ts'
+import { extent } from '../runner/extent.ts'
 import {
   baseEnvironment,
   get,

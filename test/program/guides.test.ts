@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { startReceiver, verify } from '../receiver.ts'
+import { startReceiver, verify } from '../servers/receiver.ts'
 import {
   baseEnvironment,
   type Environment,

@@ -1,5 +1,5 @@
 import { afterAll, expect, test, vi } from 'vitest'
-import { extent } from '../long.ts'
+import { extent } from '../runner/extent.ts'
 import { newDatabase, type Served, type Service, serve, start, tamper, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 120_000 })

@@ -6,8 +6,9 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sql } from '../../src/database/database.ts'
 import { verify } from '../../src/verification/verify.ts'
-import { type Answer, type Harness, startHarness } from '../harness.ts'
-import { startTestPostgres } from '../postgres.ts'
+import type { ApiResponse } from '../harness/api-response.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
+import { startTestPostgres } from '../runner/postgres.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
@@ -50,14 +51,14 @@ function signalServer(signal: 'SIGSTOP' | 'SIGCONT'): void {
   }
 }
 
-async function timed(call: Promise<Answer>): Promise<{ answer: Answer; ms: number }> {
+async function timed(call: Promise<ApiResponse>): Promise<{ answer: ApiResponse; ms: number }> {
   const startedAt = performance.now()
   const answer = await call
   return { answer, ms: performance.now() - startedAt }
 }
 
 /** Retries a request with the same idempotency key, like a client, until it gets a definite response. */
-async function retry(call: () => Promise<Answer>): Promise<Answer> {
+async function retry(call: () => Promise<ApiResponse>): Promise<ApiResponse> {
   for (;;) {
     const answer = await call()
     if (answer.status !== 503 && answer.status !== 409) return answer

@@ -12,8 +12,9 @@ import * as copies from '../../src/payouts/books/copies.ts'
 import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
 import { writeStatusReport } from '../../src/payouts/formats/sepa/write-answers.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
-import { accountReport } from '../bank-xml.ts'
-import { type Harness, locatedId, startHarness } from '../harness.ts'
+import { accountReport } from '../banks/iso20022.ts'
+import { locatedId } from '../harness/api-response.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 import { type Environment, midmonth } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000 })

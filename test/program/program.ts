@@ -21,8 +21,8 @@ import { connect } from '../../src/database/connect.ts'
 import * as main from '../../src/main.ts'
 import { claimMode, listPartners } from '../../src/partners/partners.ts'
 import { exampleRequest, seedDemo } from '../../src/sandbox/demo.ts'
-import { freePort } from '../free-port.ts'
-import { keySettings } from '../installation-key.ts'
+import { keySettings } from '../harness/installation-key.ts'
+import { freePort } from '../servers/free-port.ts'
 
 // Runs the CLI as an operator does, configured only by environment variables. What a command does is tested in the test's
 // process, which takes milliseconds; what is promised about processes (signals, exit, output pipes) with processes, which

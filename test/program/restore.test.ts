@@ -10,10 +10,10 @@ import * as float from '../../src/float/float.ts'
 import { foldFloatChanges } from '../../src/ledger/ledger.ts'
 import { openSealer } from '../../src/sealing/installation-keys.ts'
 import { verify } from '../../src/verification/verify.ts'
-import type { Answer } from '../harness.ts'
-import { type Call, type Harness, startHarness } from '../harness.ts'
-import { keySource } from '../installation-key.ts'
-import { startTestPostgres } from '../postgres.ts'
+import type { ApiResponse, Call } from '../harness/api-response.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
+import { keySource } from '../harness/installation-key.ts'
+import { startTestPostgres } from '../runner/postgres.ts'
 
 // A dump restored on another server, by COPY between two clusters: PostgreSQL from npm brings no pg_dump.
 
@@ -31,7 +31,7 @@ afterAll(async () => {
   await cluster.stop()
 })
 
-type CallApi = (method: string, path: string, call?: Call) => Promise<Answer>
+type CallApi = (method: string, path: string, call?: Call) => Promise<ApiResponse>
 type Listed = { id: string; type: string; sequence: number; data: Record<string, string> }
 type Line = { id: string; change: { available: { amount: number } }; balanceAfter: { available: { amount: number } } }
 
@@ -144,7 +144,7 @@ async function restore(): Promise<{ db: Db; call: CallApi; stop(): Promise<void>
       const headers = { 'x-api-key': old.key, 'content-type': 'application/json' }
       const answer = await app.inject({ method: method as 'GET', url: path, headers, ...payload })
       const { statusCode: status, body: text } = answer
-      return { status, text, body: JSON.parse(text), headers: answer.headers as Answer['headers'] }
+      return { status, text, body: JSON.parse(text), headers: answer.headers as ApiResponse['headers'] }
     },
     async stop() {
       await app.close()

@@ -6,7 +6,7 @@ import { ApiError, Midmonth } from '../../packages/sdk/src/index.ts'
 import { withPartsInPlace } from '../../src/http/shared-parts.ts'
 import { callerOf, type Document, type Operation, operationsOf } from '../../src/site/docs/openapi.ts'
 import { samplesOf } from '../../src/site/docs/samples.ts'
-import { type Harness, startHarness } from '../harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 import { midmonthHere } from './program.ts'
 
 const document: Document = withPartsInPlace(

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { triggers } from '../../cli/client/webhook-triggers.ts'
 import { eventTypes } from '../../src/events/catalogue.ts'
-import { startReceiver, verify } from '../receiver.ts'
+import { startReceiver, verify } from '../servers/receiver.ts'
 import { launch, midmonth, newDatabase, type Served, serve, tidyUp } from './program.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { inDecimals } from '../bank-xml.ts'
+import { inDecimals } from '../banks/iso20022.ts'
 import { readStandard18 } from './bank-files-program.ts'
 
 type Payment = { account: string; amount: bigint; entryDay: string; returned: bigint; code: string }

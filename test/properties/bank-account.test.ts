@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { extent } from '../long.ts'
+import { extent } from '../runner/extent.ts'
 import { type Command, type DecidedBy, type Happening, happenings, Scene } from './bank-account-scene.ts'
 import type { SendFault } from './bank-files-model.ts'
 import { BankFilesProgram } from './bank-files-program.ts'

@@ -19,6 +19,7 @@ import { stateWithoutAdvice } from '../../src/payouts/formats/standard18/entry-d
 import { standard18Format } from '../../src/payouts/formats/standard18/format.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
 import { verify } from '../../src/verification/verify.ts'
+import { euroRail, FileBank, ownIban } from '../banks/file-bank.ts'
 import {
   accountReport,
   type Entry,
@@ -27,10 +28,10 @@ import {
   statusReport,
   transaction,
   wholeBatch,
-} from '../bank-xml.ts'
-import { closeException } from '../decided-by-two.ts'
-import { euroRail, FileBank, ownIban } from '../file-bank.ts'
-import { euAccount, goodAccount, type Harness, locatedId, startHarness } from '../harness.ts'
+} from '../banks/iso20022.ts'
+import { locatedId } from '../harness/api-response.ts'
+import { euAccount, goodAccount, type Harness, startHarness } from '../harness/harness.ts'
+import { closeException } from '../payouts/two-person-decisions.ts'
 import {
   type BankFile,
   type Decision,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
-import { extent } from '../long.ts'
+import { extent } from '../runner/extent.ts'
 import {
   type BankFile,
   BankFilesModel,

@@ -7,7 +7,7 @@ import {
   statusReport,
   transaction,
   wholeBatch,
-} from '../bank-xml.ts'
+} from '../banks/iso20022.ts'
 
 /** What a booking moved for one payment, or for none. Negative if money left. */
 type Part = { reference: string | null; amount: bigint }

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { withPartsInPlace } from '../../src/http/shared-parts.ts'
-import { euroRail } from '../file-bank.ts'
-import { type Harness, startHarness } from '../harness.ts'
-import { extent } from '../long.ts'
+import { euroRail } from '../banks/file-bank.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
+import { extent } from '../runner/extent.ts'
 
 type Schema = {
   $ref?: string

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { gbp, id, type LogEntry, Midmonth } from '../../packages/sdk/src/index.ts'
 import { sql } from '../../src/database/database.ts'
 import { randomOf } from '../crash/random.ts'
-import { type Harness, startHarness } from '../harness.ts'
-import { extent } from '../long.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
+import { extent } from '../runner/extent.ts'
 import { type Fault, startFaultyProxy } from './faulty-proxy.ts'
 
 const faults: Fault[] = ['drop', 'lose', 'cut', 'delay', 'duplicate']

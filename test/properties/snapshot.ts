@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { connect } from '../../src/database/connect.ts'
-import type { Harness } from '../harness.ts'
+import type { Harness } from '../harness/harness.ts'
 
 export type Snapshot = { restore(): Promise<void>; stop(): Promise<void> }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bronze, gold, type Harness, silver, startHarness } from '../harness.ts'
-import { extent } from '../long.ts'
+import { bronze, gold, type Harness, silver, startHarness } from '../harness/harness.ts'
+import { extent } from '../runner/extent.ts'
 import { checkRuns } from './checked.ts'
 import {
   type BankAnswer,

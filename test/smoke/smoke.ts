@@ -7,7 +7,7 @@ import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { freePort } from '../free-port.ts'
+import { freePort } from '../servers/free-port.ts'
 
 // A new user's first minutes, in a fresh copy of the checkout, in a folder that only its owner can access: npm start before
 // npm install, the README's first command, the printed request as pasted, a CLI command, and a second start without dev

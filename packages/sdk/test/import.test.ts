@@ -2,7 +2,7 @@ import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
 import { memberJobTasks } from '../../../src/member-imports/tasks.ts'
-import { type Harness, startHarness, type TestPartner } from '../../../test/harness.ts'
+import { type Harness, startHarness, type TestPartner } from '../../../test/harness/harness.ts'
 import { FileContentError, type MemberJob, Midmonth } from '../src/index.ts'
 
 let harness: Harness

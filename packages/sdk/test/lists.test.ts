@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Harness, startHarness, type TestPartner } from '../../../test/harness.ts'
+import { type Harness, startHarness, type TestPartner } from '../../../test/harness/harness.ts'
 import { gbp, id, type MemberId, Midmonth } from '../src/index.ts'
 
 let harness: Harness

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Document, operationsOf } from '../../../scripts/sdk.ts'
 import { sdkNames } from '../../../src/site/docs/sdk-names.ts'
-import { type Harness, startHarness } from '../../../test/harness.ts'
+import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 import { ApiError, type Call, Midmonth } from '../src/index.ts'
 
 const document: Document = JSON.parse(readFileSync(new URL('../../../openapi.json', import.meta.url), 'utf8'))

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { goodAccount, type Harness, startHarness } from '../../../test/harness.ts'
+import { goodAccount, type Harness, startHarness } from '../../../test/harness/harness.ts'
 import { gbp, MemberInsufficientFundsError, Midmonth } from '../src/index.ts'
 
 let harness: Harness

@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../../../test/harness.ts'
-import { deliveryOf, startReceiver } from '../../../test/receiver.ts'
+import { type Harness, startHarness } from '../../../test/harness/harness.ts'
+import { deliveryOf, startReceiver } from '../../../test/servers/receiver.ts'
 import { Midmonth, unwrapWebhook, WebhookVerificationError, webhookTestHeaders } from '../src/index.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'

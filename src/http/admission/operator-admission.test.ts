@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Answer, type Harness, startHarness } from '../../../test/harness.ts'
+import type { ApiResponse } from '../../../test/harness/api-response.ts'
+import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 import { generateSecret } from '../../kernel/secrets.ts'
 import { createOperatorKey, listOperatorKeys, revokeOperatorKey } from '../../partners/operator-keys.ts'
 
@@ -11,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-const problemOf = ({ status, body }: Answer) => [status, body.issues[0].code, body.issues[0].path]
+const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code, body.issues[0].path]
 const refused = [401, 'HeaderValidation', 'x-api-key']
 
 test('a key of a partner is refused by the operators’ API, and an operator key by the partners’ API', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Browser, type ConsoleUser, ownOrigin, pageHeaders, signIn } from '../../../test/console.ts'
-import { type Harness, startHarness } from '../../../test/harness.ts'
+import { Browser, type ConsoleUser, ownOrigin, pageHeaders, signIn } from '../../../test/harness/console.ts'
+import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 import { generateSecret } from '../../kernel/secrets.ts'
 
 let harness: Harness

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../../../test/harness.ts'
-import { extent } from '../../../test/long.ts'
+import { type Harness, startHarness } from '../../../test/harness/harness.ts'
+import { extent } from '../../../test/runner/extent.ts'
 
 let harness: Harness
 let port: number

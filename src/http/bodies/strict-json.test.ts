@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { extent } from '../../../test/long.ts'
+import { extent } from '../../../test/runner/extent.ts'
 import { parseStrictJson, TooComplex } from './strict-json.ts'
 
 const parse = (text: string) => parseStrictJson(new TextEncoder().encode(text))

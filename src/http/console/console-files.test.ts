@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { signIn } from '../../../test/console.ts'
-import { type Harness, startHarness } from '../../../test/harness.ts'
+import { signIn } from '../../../test/harness/console.ts'
+import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 
 let harness: Harness
 const logged: string[] = []

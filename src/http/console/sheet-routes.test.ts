@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
-import { signIn } from '../../../test/console.ts'
-import { type Harness, startHarness } from '../../../test/harness.ts'
+import { signIn } from '../../../test/harness/console.ts'
+import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 
 let harness: Harness
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import net from 'node:net'
 import { gzipSync } from 'node:zlib'
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Harness, startHarness } from '../../../test/harness.ts'
+import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 import { newSecret } from '../../partners/api-keys.ts'
 import { createServer } from './create-server.ts'
 

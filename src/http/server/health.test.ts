@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startHarness } from '../../../test/harness.ts'
+import { startHarness } from '../../../test/harness/harness.ts'
 import { sql } from '../../database/database.ts'
 import { beat, listWorkers, signOff } from '../../worker/heartbeats.ts'
 

@@ -4,7 +4,7 @@ import net from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type Harness, startHarness } from '../../../test/harness.ts'
+import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 import { createServer } from './create-server.ts'
 import { listenOn } from './listening.ts'
 

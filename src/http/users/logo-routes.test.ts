@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type ConsoleUser, pageHeaders, signIn } from '../../../test/console.ts'
-import { type Harness, startHarness } from '../../../test/harness.ts'
+import { type ConsoleUser, pageHeaders, signIn } from '../../../test/harness/console.ts'
+import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 import { logoBytesMax } from '../../partners/logos.ts'
 
 let harness: Harness

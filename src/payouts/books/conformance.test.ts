@@ -1,8 +1,8 @@
 import pino from 'pino'
-import { euroRail, FileBank } from '../../../test/file-bank.ts'
-import { startHarness } from '../../../test/harness.ts'
-import { preparePayments } from '../../../test/prepared-payments.ts'
-import { type RailUnderTest, railConformance } from '../../../test/rail-conformance.ts'
+import { euroRail, FileBank } from '../../../test/banks/file-bank.ts'
+import { startHarness } from '../../../test/harness/harness.ts'
+import { preparePayments } from '../../../test/payouts/prepared-payments.ts'
+import { type RailUnderTest, railConformance } from '../../../test/payouts/rail-conformance.ts'
 import { fileRail } from '../channels/files/file-rail.ts'
 
 type Outcome = Parameters<RailUnderTest['payment']>[0]

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { FileRailScene } from '../../../test/file-rail-scene.ts'
+import { FileRailScene } from '../../../test/payouts/file-rail-scene.ts'
 import type { Decision } from './decisions.ts'
 import { closeException } from './decisions.ts'
 import { confirmProposal, decide, decideOutcomeOfTwo } from './decisions-of-two.ts'

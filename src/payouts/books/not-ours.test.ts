@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type ConsoleUser, signIn } from '../../../test/console.ts'
-import { FileRailScene } from '../../../test/file-rail-scene.ts'
-import type { Answer } from '../../../test/harness.ts'
+import type { ApiResponse } from '../../../test/harness/api-response.ts'
+import { type ConsoleUser, signIn } from '../../../test/harness/console.ts'
+import { FileRailScene } from '../../../test/payouts/file-rail-scene.ts'
 import { list } from './exceptions.ts'
 
 let scene: FileRailScene
@@ -33,7 +33,7 @@ const by = (index: number, method: string, path: string, body?: object) =>
   users[index]?.call(method, `/operator/v1${path}`, {
     partner: null,
     ...(body === undefined ? {} : { body }),
-  }) as Promise<Answer>
+  }) as Promise<ApiResponse>
 const rail = () => scene.settings.name
 const preview = async (text: string) =>
   (await key.call('GET', `/payout-exceptions/by-text?${new URLSearchParams({ rail: rail(), text })}`)).body

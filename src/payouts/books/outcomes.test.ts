@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { closeException, decideOutcome } from '../../../test/decided-by-two.ts'
-import { FileRailScene } from '../../../test/file-rail-scene.ts'
+import { FileRailScene } from '../../../test/payouts/file-rail-scene.ts'
+import { closeException, decideOutcome } from '../../../test/payouts/two-person-decisions.ts'
 import { fund } from '../../float/float.ts'
 import { readProposals } from './attachments.ts'
 import type { Decision } from './decisions.ts'

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { accountReport, type Entry, transaction } from '../../../test/bank-xml.ts'
-import { ownIban } from '../../../test/file-bank.ts'
-import { FileRailScene } from '../../../test/file-rail-scene.ts'
+import { ownIban } from '../../../test/banks/file-bank.ts'
+import { accountReport, type Entry, transaction } from '../../../test/banks/iso20022.ts'
+import { FileRailScene } from '../../../test/payouts/file-rail-scene.ts'
 import { sepaFormat } from '../formats/sepa/format.ts'
 
 let scene: FileRailScene

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { accountReport, type Entry, statusReport, transaction, wholeBatch } from '../../../test/bank-xml.ts'
-import { closeException } from '../../../test/decided-by-two.ts'
-import { ownIban } from '../../../test/file-bank.ts'
-import { FileRailScene } from '../../../test/file-rail-scene.ts'
+import { ownIban } from '../../../test/banks/file-bank.ts'
+import { accountReport, type Entry, statusReport, transaction, wholeBatch } from '../../../test/banks/iso20022.ts'
+import { FileRailScene } from '../../../test/payouts/file-rail-scene.ts'
+import { closeException } from '../../../test/payouts/two-person-decisions.ts'
 import { sepaFormat } from '../formats/sepa/format.ts'
 import type { Decision } from './decisions.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { closeException } from '../../../test/decided-by-two.ts'
-import { FileRailScene, type SentPayment } from '../../../test/file-rail-scene.ts'
+import { FileRailScene, type SentPayment } from '../../../test/payouts/file-rail-scene.ts'
+import { closeException } from '../../../test/payouts/two-person-decisions.ts'
 import { closeIfOver } from '../../closing/closing.ts'
 import * as float from '../../float/float.ts'
 import { listBalances } from './balances.ts'

@@ -4,7 +4,7 @@ import type { Payment, Report } from '../payments/payment.ts'
 
 /**
  * A way for money to reach members: a bank, a payment scheme, a file exchange. Every rail passes the same conformance
- * suite (test/rail-conformance.ts).
+ * suite (test/payouts/rail-conformance.ts).
  *
  * A call that throws or times out says nothing: the payment may or may not have been executed. The outcome is polled, never
  * assumed.

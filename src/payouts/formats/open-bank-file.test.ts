@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { accountReport, type Entry, statusReport } from '../../../test/bank-xml.ts'
+import { accountReport, type Entry, statusReport } from '../../../test/banks/iso20022.ts'
 import { type Part, zipOf } from '../../tabular/zip.fixture.ts'
 import { BankFileProblem, type ReadBankFile } from './bank-files.ts'
 import { sepaFormat } from './sepa/format.ts'

@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
-import { preparePayments } from '../../../../test/prepared-payments.ts'
-import { type RailUnderTest, railConformance } from '../../../../test/rail-conformance.ts'
+import { preparePayments } from '../../../../test/payouts/prepared-payments.ts'
+import { type RailUnderTest, railConformance } from '../../../../test/payouts/rail-conformance.ts'
 
 type Outcome = Parameters<RailUnderTest['payment']>[0]
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
-import { preparePayments } from '../../../../test/prepared-payments.ts'
+import { preparePayments } from '../../../../test/payouts/prepared-payments.ts'
 import type { Payment } from '../../payments/payment.ts'
 
 let setUp: Awaited<ReturnType<typeof setUpAdyen>>

@@ -1,0 +1,80 @@
+import { createWriteStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { check } from '../../src/bank-accounts/rules.ts'
+
+/** The columns of the files, in their order. */
+export const columns = [
+  ...['email', 'first_name', 'last_name', 'phone', 'tier', 'worker_id'],
+  ...['sort_code', 'account_number', 'account_holder'],
+]
+
+/** In a changed file so many rows of the first one have another phone number: one in a hundred. */
+export const changeEvery = 100
+
+/**
+ * Writes a complete list of members as a payroll system exports it. The same number of rows is always the same file.
+ * @param isChanged every hundredth member has another phone number
+ */
+export async function writeMemberFile(
+  file: string,
+  { rows, isChanged }: { rows: number; isChanged: boolean },
+): Promise<void> {
+  await pipeline(Readable.from(textOf({ rows, isChanged })), createWriteStream(file))
+}
+
+// As many lines as are worth a write.
+const linesAtOnce = 1_000
+
+function* textOf({ rows, isChanged }: { rows: number; isChanged: boolean }): Generator<string> {
+  yield `${columns.join(',')}\r\n`
+  const accounts = [...someAccounts()]
+  let lines = ''
+  for (let number = 0; number < rows; number++) {
+    const first = of(firstNames, number * 7)
+    const last = of(lastNames, number * 13)
+    const { sortCode, accountNumber } = of(accounts, number)
+    const email = `${plain(first)}.${plain(last)}${number}@example.com`
+    const phone = `+447${isChanged && number % changeEvery === 0 ? 8 : 7}${String(number).padStart(8, '0')}`
+    const tier = number % 5 === 0 ? 'Silver' : 'Bronze'
+    lines += `${email},${first},${last},${phone},${tier},W${number},${sortCode},${accountNumber},${first} ${last}\r\n`
+    if (number % linesAtOnce !== linesAtOnce - 1) continue
+    yield lines
+    lines = ''
+  }
+  yield lines
+}
+
+/** Without accents, in lower case. */
+function plain(name: string): string {
+  return name.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase()
+}
+
+function of<T>(list: T[], number: number): T {
+  const found = list[number % list.length]
+  if (found === undefined) throw new Error('The list is empty')
+  return found
+}
+
+const firstNames = 'Ada Sam Zoë Ravi Noor Jack Mary Iwan Lena Tom Eva Omar Kofi Ines Ben Anna Yusuf Chloé Max'.split(
+  ' ',
+)
+const lastNames = 'Okafor Smith Jones Patel Evans Müller Khan Brown Walsh Silva Ito Novak Ali Berg Reid Lopez'.split(
+  ' ',
+)
+
+// Checked by modulus 10, by modulus 11, and by several checks of which all must pass.
+const sortCodes = ['089999', '107999', '202959', '401234', '600001', '774100', '938611', '871427']
+const accountsOfEach = 1_000
+
+function* someAccounts(): Generator<{ sortCode: string; accountNumber: string }> {
+  for (const sortCode of sortCodes) {
+    // 7919 is a prime: the numbers do not look like a list.
+    for (let tried = 0, found = 0; found < accountsOfEach && tried < 1e6; tried++) {
+      const accountNumber = String(10_000_000 + ((tried * 7_919) % 90_000_000))
+      if (check({ accountHolder: '', sortCode, accountNumber }) === 'invalid') continue
+      found += 1
+      yield { sortCode, accountNumber }
+    }
+  }
+}

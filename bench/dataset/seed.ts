@@ -1,0 +1,289 @@
+import type pg from 'pg'
+import pino from 'pino'
+import { connect } from '../../src/database/connect.ts'
+import { createKey, scopes } from '../../src/partners/api-keys.ts'
+import { claimMode, createPartner } from '../../src/partners/partners.ts'
+import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
+import type { TierTerms } from '../../src/tiers/rules.ts'
+import { setTier } from '../../src/tiers/tiers.ts'
+import { withClient } from '../machine/postgres.ts'
+
+/** A partner with a key, an open pay cycle and members, whose ids are the numbers from `firstMember` on. */
+export type Employer = { partnerId: string; payCycleId: string; key: string; firstMember: number; members: number }
+
+const bronze: TierTerms = {
+  ...{ feeFixed: 50n, feeBps: 100, feeMin: 50n, feeMax: 300n, feePayer: 'member' },
+  ...{ lowerLimit: 1000n, upperLimit: 20000n, withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null },
+}
+// What a withdrawal of 50.00 is by these terms, in minor units.
+const quote = { amount: 5_000, net: 4_900, fee: 100 }
+
+// Enough for every withdrawal of a run to be of the same member.
+const pay = 100_000_000_000
+
+type WantedEmployer = {
+  name: string
+  firstMember: number
+  members: number
+  /** Of five earlier intents one was completed and paid, the others expired. Their numbers start at 0; `pending` ones follow. */
+  past?: { intents: number; pending: number }
+}
+
+/**
+ * Seeds employers whose members have plenty to withdraw, booked by a pay run. Indexes are rebuilt once, after all of them:
+ * once per employer, that takes minutes for a hundred.
+ * @returns the employers, in order
+ */
+export async function seedEmployers(url: string, all: WantedEmployer[]): Promise<Employer[]> {
+  const employers = await createEmployers(url, all)
+  await seeding(url, async client => {
+    for (const [index, employer] of employers.entries()) {
+      await insertMembers(client, employer)
+      const past = all[index]?.past
+      if (past === undefined) continue
+      await insertPast(client, employer, past.intents)
+      await insertPending(client, employer, { firstIntent: past.intents, count: past.pending })
+    }
+  })
+  return employers
+}
+
+/** Like `seedEmployers`, for one. */
+export async function seedEmployer(url: string, wanted: WantedEmployer): Promise<Employer> {
+  const [employer] = await seedEmployers(url, [wanted])
+  if (employer === undefined) throw new Error('No employer was seeded')
+  return employer
+}
+
+async function createEmployers(url: string, all: WantedEmployer[]): Promise<Employer[]> {
+  const { db, close } = connect(url, { log: pino({ level: 'silent' }), connectionsMax: 1 })
+  const mode = 'sandbox'
+  const now = new Date()
+  const settings = {
+    // The limiter is asked every time and never refuses.
+    ...{ requestsPerSecond: 1_000_000, requestsBurst: 1_000_000 },
+    // Submitting to the bank is not part of what is measured.
+    holdSeconds: 86_400,
+  }
+  try {
+    return await db.transaction().execute(async tx => {
+      await claimMode(tx, { mode, now })
+      const employers: Employer[] = []
+      for (const { name, firstMember, members } of all) {
+        const partner = await createPartner(tx, { name, settings, now })
+        const payCycle = await payCycles.openFirst(tx, { partner, now })
+        await setTier(tx, { partnerId: partner.id, name: 'Bronze', currency: 'GBP', terms: bronze, now })
+        const { secret } = await createKey(tx, { partnerId: partner.id, mode, scopes, expiresAt: null, now })
+        employers.push({ partnerId: partner.id, payCycleId: payCycle.id, key: secret, firstMember, members })
+      }
+      return employers
+    })
+  } finally {
+    await close()
+  }
+}
+
+/** Adds a tier with the terms of the first one. */
+export async function addTier(url: string, { partnerId }: Employer, name: string): Promise<void> {
+  const { db } = connect(url, { log: pino({ level: 'silent' }), connectionsMax: 1 })
+  await db
+    .transaction()
+    .execute(tx => setTier(tx, { partnerId, name, currency: 'GBP', terms: bronze, now: new Date() }))
+    .finally(() => db.destroy())
+}
+
+/**
+ * Makes pending intents, each to be completed once, all over the members or of the first `ofMembers`. Their created
+ * events are there, as in life.
+ */
+export async function seedPending(
+  url: string,
+  employer: Employer,
+  wanted: { firstIntent: number; count: number; ofMembers?: number },
+): Promise<void> {
+  await withClient(url, async client => {
+    await client.query('set session_replication_role = replica')
+    await insertPending(client, employer, wanted)
+  })
+}
+
+/** Brings statistics up to date and writes out what is dirty, so that what is measured next pays for nothing before it. */
+export async function settle(url: string): Promise<void> {
+  await withClient(url, async client => {
+    await client.query('vacuum analyze')
+    await client.query('checkpoint')
+  })
+}
+
+/**
+ * Fills tables quickly: foreign keys and triggers are off, and the indexes that no constraint needs are made afterwards.
+ * What is written is right all the same, which `midmonth ledger verify` says at the end.
+ */
+async function seeding(url: string, fill: (client: pg.Client) => Promise<void>): Promise<void> {
+  await withClient(url, async client => {
+    await client.query(`set session_replication_role = replica; set synchronous_commit = off;
+                        set maintenance_work_mem = '512MB'; set max_parallel_maintenance_workers = 2`)
+    const { rows: indexes } = await client.query<{ name: string; definition: string }>(
+      `select c.oid::regclass::text as name, pg_get_indexdef(c.oid) as definition
+         from pg_index x join pg_class c on c.oid = x.indexrelid
+        where x.indrelid = any('{members, ledger_balances, ledger_transfers, pay_run_lines, withdrawal_intents,
+                                 withdrawals, events}'::regclass[])
+          and not exists (select from pg_constraint where conindid = c.oid)`,
+    )
+    for (const { name } of indexes) await client.query(`drop index ${name}`)
+    await fill(client)
+    for (const { definition } of indexes) await client.query(definition)
+  })
+}
+
+async function insertMembers(
+  client: pg.Client,
+  { partnerId, payCycleId, firstMember, members }: Employer,
+): Promise<void> {
+  const last = firstMember + members - 1
+  const numbers = `generate_series(${firstMember}, ${last}) as n`
+  await client.query(
+    `insert into members (partner_id, id, status, email, first_name, last_name, tier, worker_id, account_holder,
+                          sort_code, account_number, enable_payroll, created_at, updated_at, instructed_at)
+     select $1, ${id('mem', 'n')}, 'active', 'member-' || n || '@example.com', 'Sam', 'Okafor', 'Bronze', n::text,
+            'Sam Okafor', '089999', '66374958', false, now(), now(), now()
+       from ${numbers}`,
+    [partnerId],
+  )
+  await client.query(
+    `insert into pay_runs (partner_id, id, pay_cycle_id, status, scheduled_for, available_at, created_at,
+                           line_count, member_count, totals)
+     values ($1, ${id('pr', '0')}, $2, 'Available', now(), now(), now(), 0, 0, '{}')`,
+    [partnerId, payCycleId],
+  )
+  await client.query(
+    `insert into pay_run_lines (partner_id, pay_run_id, line, member_id, amount, currency)
+     select $1, ${id('pr', '0')}, n - ${firstMember} + 1, ${id('mem', 'n')}, ${pay}, 'GBP' from ${numbers}`,
+    [partnerId],
+  )
+  // Before all that \`insertPast\` writes: transfers are numbered in the order of their times.
+  await client.query(
+    `insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id,
+                                   pay_cycle_id, created_at, member_sequence)
+     select $1, ${id('tr', 'n')}, ${id('pr', '0')}, 'pay_run.available', 'earned_pay', 'member_available', ${pay}, 'GBP',
+            ${id('mem', 'n')}, $2, now() - interval '91 days', 1
+       from ${numbers}`,
+    [partnerId, payCycleId],
+  )
+  await client.query(
+    `insert into ledger_balances (partner_id, member_id, currency, available, transfer_count)
+     select $1, ${id('mem', 'n')}, 'GBP', ${pay}, 1 from ${numbers}`,
+    [partnerId],
+  )
+}
+
+async function insertPast(client: pg.Client, employer: Employer, intents: number): Promise<void> {
+  const { partnerId, payCycleId, firstMember, members } = employer
+  const all = `generate_series(0, ${intents - 1}) as n`
+  const completed = `generate_series(0, ${intents - 1}, 5) as n`
+  const member = id('mem', `${firstMember} + (n / 5) % ${members}`)
+  // All of it in the quarter before today.
+  const at = `now() - interval '90 days' * (1 - n::float8 / ${intents})`
+  await client.query(
+    `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee,
+                                     employer_fee, tier, tier_version, account_holder, sort_code, account_number,
+                                     created_at, expires_at)
+     select $1, ${id('wi', 'n')}, ${member}, $2, case when n % 5 = 0 then 'completed' else 'expired' end, 'GBP',
+            ${quote.amount}, ${quote.net}, ${quote.fee}, 0, 'Bronze', 1, 'Sam Okafor', '089999', '66374958',
+            ${at}, ${at} + interval '15 minutes'
+       from ${all}`,
+    [partnerId, payCycleId],
+  )
+  await client.query(
+    `insert into withdrawals (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount,
+                              net, fee, employer_fee, created_at, balance_after)
+     select $1, ${id('w', 'n')}, ${id('wi', 'n')}, ${member}, $2, 'paid', 'GBP', ${quote.amount}, ${quote.net},
+            ${quote.fee}, 0, ${at}, ${pay}
+       from ${completed}`,
+    [partnerId, payCycleId],
+  )
+  // The numbers of these transfers begin above those of the pay run's.
+  await client.query(
+    `insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id,
+                                   pay_cycle_id, created_at, member_sequence)
+     select $1, ${id('tr', `1000000000 + n + line`)}, ${id('w', 'n')}, reason, debit, credit, amount, 'GBP',
+            case when is_of_member then ${member} end, $2, ${at},
+            -- The pay run was the first; the withdrawals of a member are \`members\` completed intents apart.
+            case when is_of_member then 2 + (n / 5 / ${members}) * 2 + line end
+       from ${completed} cross join (values
+            (0, 'withdrawal.held', 'member_available', 'payouts_pending', ${quote.net}, true),
+            (1, 'withdrawal.held', 'member_available', 'fees', ${quote.fee}, true),
+            (2, 'withdrawal.paid', 'payouts_pending', 'float', ${quote.net}, false)
+          ) as t (line, reason, debit, credit, amount, is_of_member)`,
+    [partnerId, payCycleId],
+  )
+  await client.query(
+    `insert into ledger_float_totals (partner_id, currency, float_balance, pending_balance)
+     select $1, 'GBP', -count(*) * ${quote.net}, 0 from ${completed}`,
+    [partnerId],
+  )
+  await client.query(
+    `update ledger_balances b set available = available - spent.amount, transfer_count = transfer_count + 2 * spent.withdrawals
+       from (select ${member} as member_id, count(*) * ${quote.amount} as amount, count(*) as withdrawals from ${completed} group by 1) spent
+      where b.partner_id = $1 and b.member_id = spent.member_id`,
+    [partnerId],
+  )
+  // What these events say is never read here.
+  const event = (type: string, resource: 'wi' | 'w', sequence: number, of: string) => {
+    const place = `n * 8 + ${sequence + (resource === 'w' ? 2 : 0)}`
+    return client.query(
+      `insert into events (partner_id, id, type, resource_id, sequence, data, created_at, position)
+       select $1, ${id('evt', place)}, '${type}', ${id(resource, 'n')}, ${sequence}, '{}', ${at}, ${place} from ${of}`,
+      [partnerId],
+    )
+  }
+  await event('intent.created', 'wi', 1, all)
+  await event('intent.completed', 'wi', 2, completed)
+  await event('intent.expired', 'wi', 2, `${all} where n % 5 <> 0`)
+  await event('withdrawal.held', 'w', 1, completed)
+  await event('withdrawal.submitted', 'w', 2, completed)
+  await event('withdrawal.paid', 'w', 3, completed)
+}
+
+async function insertPending(
+  client: pg.Client,
+  { partnerId, payCycleId, firstMember, members }: Employer,
+  { firstIntent, count, ofMembers = members }: { firstIntent: number; count: number; ofMembers?: number },
+): Promise<void> {
+  const numbers = `generate_series(${firstIntent}::bigint, ${firstIntent + count - 1}) as n`
+  // 7919 is a prime that divides no number of members: one after the other, the intents are of members far apart.
+  const member = id('mem', `${firstMember} + n * 7919 % ${ofMembers}`)
+  await client.query(
+    `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee,
+                                     employer_fee, tier, tier_version, account_holder, sort_code, account_number,
+                                     created_at, expires_at)
+     select $1, ${id('wi', 'n')}, ${member}, $2, 'pending', 'GBP', ${quote.amount}, ${quote.net}, ${quote.fee}, 0,
+            'Bronze', 1, 'Sam Okafor', '089999', '66374958', now(), now() + interval '1 day'
+       from ${numbers}`,
+    [partnerId, payCycleId],
+  )
+  await client.query(
+    `insert into events (partner_id, id, type, resource_id, sequence, data, created_at, position)
+     select $1, ${id('evt', 'n * 8 + 1')}, 'intent.created', ${id('wi', 'n')}, 1,
+            jsonb_build_object('withdrawalIntentId', ${id('wi', 'n')}, 'memberId', ${member}, 'payCycleId', $2::text,
+                               'amount', ${money(quote.amount)}, 'fee', ${money(quote.fee)}, 'netAmount', ${money(quote.net)}),
+            now(), n * 8 + 1
+       from ${numbers}`,
+    [partnerId, payCycleId],
+  )
+  await client.query(
+    `insert into event_feeds as feed (partner_id, last_position) values ($1, $2)
+         on conflict (partner_id) do update set last_position = greatest(feed.last_position, excluded.last_position)`,
+    [partnerId, (firstIntent + count) * 8],
+  )
+}
+
+/** SQL for an amount as events have it. */
+function money(amount: number): string {
+  return `jsonb_build_object('amount', ${amount}, 'currency', 'GBP')`
+}
+
+/** SQL for the id of a number: the prefix and 26 digits, which is what an id may look like. */
+function id(prefix: string, number: string): string {
+  return `'${prefix}_' || lpad((${number})::text, 26, '0')`
+}

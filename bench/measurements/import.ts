@@ -1,0 +1,180 @@
+import { execFile } from 'node:child_process'
+import { openAsBlob } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { writeKeys } from '../dataset/dataset.ts'
+import { changeEvery, columns, writeMemberFile } from '../dataset/member-file.ts'
+import { addTier, type Employer, seedEmployer, settle } from '../dataset/seed.ts'
+import { type Load, type LoadFigures, startSteadyLoad } from '../load/wrk.ts'
+import { type Server, withClient } from '../machine/postgres.ts'
+import { cpuMsOf, peakRssMbOf, resetPeakRss, rssMbOf } from '../machine/processes.ts'
+import { findProgram } from '../machine/programs.ts'
+import { operate, type Service, startService, type Where } from '../machine/service.ts'
+import { postgresCpuMs } from './measure.ts'
+
+/** One import of a file, and what others have noticed of it. */
+export type Import = {
+  round: number
+  rows: number
+  kind: 'first' | 'again'
+  /** `psql \copy` of the same file into a plain table: the mean of just before and just after. */
+  copyMs: number
+  /** From the request to its answer: the file is read and planned. */
+  planMs: number
+  /** From the answer to the end of the job. */
+  applyMs: number
+  /** How much more resident memory the process had at its peak than before. */
+  grownMb: number
+  /** The requests of another partner, without an import and beside it. */
+  others: { before: LoadFigures; during: LoadFigures }
+  cpuMs: { service: number; postgres: number }
+  /** Why it must not be believed; null when it may. */
+  fault: string | null
+}
+
+const database = 'bench_import'
+const kinds = ['first', 'again'] as const
+// Of the other partner.
+const others = { members: 1_000, connections: 8, secondsToWarmUp: 5, secondsBefore: 10, secondsMax: 1_800 }
+const jobMsMax = 1_200_000
+const pollMs = 50
+
+/**
+ * Imports a list of members into an empty partner, and then the same list with changes, each compared with PostgreSQL reading
+ * the same file and nothing else. Every round has a fresh database and a fresh process.
+ */
+export async function measureImports(
+  server: Server,
+  where: Omit<Where, 'databaseUrl'>,
+  { rows, rounds, imported }: { rows: number; rounds: number; imported: (figures: Import) => void },
+): Promise<void> {
+  const files = {
+    first: path.join(where.logs, 'members-first.csv'),
+    again: path.join(where.logs, 'members-again.csv'),
+  }
+  for (const kind of kinds) await writeMemberFile(files[kind], { rows, isChanged: kind === 'again' })
+  for (let round = 1; round <= rounds; round++) {
+    const databaseUrl = await server.create(database)
+    await operate(['migrate'], { ...where, databaseUrl })
+    const importer = await seedEmployer(databaseUrl, { name: 'Importer', firstMember: 0, members: 0 })
+    await addTier(databaseUrl, importer, 'Silver')
+    const other = await seedEmployer(databaseUrl, { name: 'Other', firstMember: 1, members: others.members })
+    const keysFile = writeKeys(path.join(where.logs, 'import.keys'), [other])
+    const { firstMember, members: membersPerKey } = other
+    const load: Load = { requests: 'intent', keysFile, firstMember, membersPerKey, firstIntent: 0 }
+    await settle(databaseUrl)
+    const service = await startService('product', { ...where, databaseUrl, hasWorker: true })
+    await measureOthers(service, load, () => sleep(others.secondsToWarmUp * 1_000))
+    const before = await measureOthers(service, load, () => sleep(others.secondsBefore * 1_000))
+    for (const kind of kinds) {
+      const stand = { server, databaseUrl, service, importer, load }
+      const figures = await measureImport(stand, { file: files[kind], kind, rows })
+      const { during } = figures
+      imported({ ...figures, round, rows, kind, others: { before: before.seen, during } })
+    }
+    await service.stop()
+    await server.drop(database)
+  }
+}
+
+type Stand = { server: Server; databaseUrl: string; service: Service; importer: Employer; load: Load }
+
+async function measureImport(
+  { server, databaseUrl, service, importer, load }: Stand,
+  { file, kind, rows }: { file: string; kind: Import['kind']; rows: number },
+) {
+  const copyBeforeMs = await copy(databaseUrl, { file, table: `listed_${kind}` })
+  await settle(databaseUrl)
+  const { address, pid } = service
+  const cpuBefore = { service: cpuMsOf(pid), postgres: postgresCpuMs(server) }
+  const rssBeforeMb = rssMbOf(pid)
+  resetPeakRss(pid)
+  const { result, seen } = await measureOthers(service, load, () => importFile(address, importer.key, file))
+  const { planMs, applyMs, type } = result
+  const grownMb = peakRssMbOf(pid) - rssBeforeMb
+  const cpuMs = {
+    service: cpuMsOf(pid) - cpuBefore.service,
+    postgres: postgresCpuMs(server) - cpuBefore.postgres,
+  }
+  // The machine may have become slower meanwhile.
+  const copyMs = (copyBeforeMs + (await copy(databaseUrl, { file, table: `listed_${kind}_after` }))) / 2
+  const refused = seen.refused + seen.broken
+  const fault =
+    type !== 'Completed'
+      ? `the job is ${type}`
+      : ((await faultOfMembers(databaseUrl, { importer, kind, rows })) ??
+        (refused === 0 ? null : `${refused} of ${seen.requests} requests of the other partner failed`))
+  return { copyMs, planMs, applyMs, grownMb, during: seen, cpuMs, fault }
+}
+
+/** The baseline: PostgreSQL's own tool reads the file into a table that has nothing but the columns. */
+async function copy(databaseUrl: string, { file, table }: { file: string; table: string }): Promise<number> {
+  const psql = findProgram('psql')
+  if (psql === undefined) throw new Error('psql is missing')
+  await withClient(databaseUrl, client =>
+    client.query(`create table ${table} (${columns.map(column => `${column} text`).join(', ')})`),
+  )
+  await settle(databaseUrl)
+  const startedAt = performance.now()
+  await promisify(execFile)(psql, [databaseUrl, '-qXc', `\\copy ${table} from '${file}' csv header`])
+  return performance.now() - startedAt
+}
+
+async function importFile(address: string, key: string, file: string) {
+  const ask = async (path: string, request?: RequestInit) => {
+    const response = await fetch(address + path, { ...request, headers: { 'x-api-key': key, ...request?.headers } })
+    const said = await response.text()
+    if (!response.ok) throw new Error(`${path} answers ${response.status}: ${said.slice(0, 1_000)}`)
+    return JSON.parse(said)
+  }
+  const startedAt = performance.now()
+  const { jobId } = await ask('/v2/members/jobs/csv', {
+    method: 'PUT',
+    headers: { 'content-type': 'text/csv' },
+    body: await openAsBlob(file),
+  })
+  const answeredAt = performance.now()
+  for (;;) {
+    const { progress } = await ask(`/v1/members/jobs/${jobId}`)
+    const endedAt = performance.now()
+    if (progress.type !== 'Processing' || endedAt - answeredAt > jobMsMax) {
+      return { planMs: answeredAt - startedAt, applyMs: endedAt - answeredAt, type: String(progress.type) }
+    }
+    await sleep(pollMs)
+  }
+}
+
+/** Does something while another partner makes intents, some hundred a second. */
+async function measureOthers<T>({ address }: Service, load: Load, work: () => Promise<T>) {
+  const steady = startSteadyLoad(address, load, { connections: others.connections, seconds: others.secondsMax })
+  try {
+    const result = await work()
+    return { result, seen: await steady.stop() }
+  } catch (error) {
+    await steady.stop().catch(() => undefined)
+    throw error
+  }
+}
+
+/** What was fast must also be right: every row of the file is a member, and no more than what was changed has changed. */
+async function faultOfMembers(
+  databaseUrl: string,
+  { importer: { partnerId }, kind, rows }: { importer: Employer; kind: Import['kind']; rows: number },
+): Promise<string | null> {
+  const same = columns.map(column => `m.${column} = l.${column}`).join(' and ')
+  const { rows: found } = await withClient(databaseUrl, client =>
+    client.query(
+      `select (select count(*) from members where partner_id = $1)::integer as members,
+              (select count(*) from members m join listed_${kind} l on ${same}
+                where m.partner_id = $1 and m.status = 'invited')::integer as same,
+              (select count(*) from members where partner_id = $1 and updated_at > created_at)::integer as changed,
+              (select count(*) from events where partner_id = $1 and type like 'member.%')::integer as told`,
+      [partnerId],
+    ),
+  )
+  const changed = kind === 'first' ? 0 : rows / changeEvery
+  const wanted = { members: rows, same: rows, changed, told: rows + changed }
+  const isRight = Object.entries(wanted).every(([name, count]) => found[0]?.[name] === count)
+  return isRight ? null : `there should be ${JSON.stringify(wanted)}, and there are ${JSON.stringify(found[0])}`
+}

@@ -1,0 +1,33 @@
+import type { Dataset } from '../dataset/dataset.ts'
+import type { Server } from '../machine/postgres.ts'
+import { startService, type Where } from '../machine/service.ts'
+import type { Options } from '../options.ts'
+import { measureOverload } from './overload.ts'
+import { noteFault, type Results } from './results.ts'
+import { measureStarts } from './start.ts'
+
+/** What is measured of the product alone: its start, and what it does under more than it can do. */
+export async function measureProductAlone(
+  server: Server,
+  dataset: Dataset,
+  { where, options, results }: { where: Omit<Where, 'databaseUrl'>; options: Options; results: Results },
+): Promise<void> {
+  const { parts, seconds } = options
+  const database = 'bench_alone'
+  const databaseUrl = await server.create(database, { template: dataset.template })
+  if (parts.has('start')) {
+    results.starts = await measureStarts({ ...where, databaseUrl })
+    console.log(`start: ready after ${Math.round(results.starts.readyMs)} ms`)
+  }
+  if (parts.has('overload')) {
+    const service = await startService('product', { ...where, databaseUrl })
+    results.overload = await measureOverload(service, dataset, { databaseUrl, seconds })
+    for (const { connections, statuses } of results.overload.floods) {
+      const flood = `overload at ${connections}`
+      console.log(`${flood}: ${JSON.stringify(statuses)}`)
+      noteFault(results, flood, statuses.other === 0 ? null : `${statuses.other} answers were of another status`)
+    }
+    await service.stop()
+  }
+  await server.drop(database)
+}

@@ -1,0 +1,39 @@
+import type { WorkloadName } from '../load/workloads.ts'
+import type { Side } from '../machine/service.ts'
+import type { BankFileFigures } from './bank-files.ts'
+import type { ConsoleFigure } from './console.ts'
+import type { Grown } from './growth.ts'
+import type { Import } from './import.ts'
+import type { Figures } from './measure.ts'
+import type { Overload } from './overload.ts'
+import type { Point, Statement } from './pgbench.ts'
+import type { LogCost } from './request-log.ts'
+import type { Starts } from './start.ts'
+import type { Webhooks } from './webhooks.ts'
+
+/** The figures of one workload at one number of connections. */
+export type Cell = Figures & { workload: WorkloadName; connections: number; side: Side; round: number }
+
+export type Results = {
+  machine: string
+  cells: Cell[]
+  /** Of each round. */
+  points: Partial<Record<Statement, Point[][]>>
+  starts: Starts | undefined
+  overload: Overload | undefined
+  logCosts: LogCost[]
+  imports: Import[]
+  webhooks: Webhooks | undefined
+  bankFiles: BankFileFigures[]
+  console: ConsoleFigure[]
+  grown: Grown[]
+  /** What must not be believed, and why. */
+  invalid: string[]
+}
+
+/** Says loudly, now and in the report, that something must not be believed. */
+export function noteFault(results: Results, what: string, fault: string | null): void {
+  if (fault === null) return
+  console.error(`INVALID: ${what}: ${fault}`)
+  results.invalid.push(`${what}: ${fault}`)
+}

@@ -1,0 +1,280 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import pino, { type Logger } from 'pino'
+import { inject } from 'vitest'
+import { buildApp } from '../../src/app.ts'
+import { connect } from '../../src/database/connect.ts'
+import type { Db } from '../../src/database/database.ts'
+import type { ApiContext, App } from '../../src/http/server/server.ts'
+import type { Lanes } from '../../src/kernel/lanes.ts'
+import type { Currency } from '../../src/kernel/money.ts'
+import { createKey, type Scope, scopes } from '../../src/partners/api-keys.ts'
+import { createOperatorKey } from '../../src/partners/operator-keys.ts'
+import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings } from '../../src/partners/partners.ts'
+import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
+import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
+import type { Rail } from '../../src/payouts/channels/channel.ts'
+import { RequestLog } from '../../src/requests/recorder.ts'
+import { openSealer } from '../../src/sealing/installation-keys.ts'
+import type { TierTerms } from '../../src/tiers/rules.ts'
+import { setTier } from '../../src/tiers/tiers.ts'
+import { Fence } from '../../src/webhooks/fence.ts'
+import type { ApiResponse, Call } from './api-response.ts'
+import { assertEveryAnswer, verifyAnswer } from './contract.ts'
+import { keySettings, keySource } from './installation-key.ts'
+
+/** A clock that only moves when a test moves it. */
+export type TestClock = {
+  now(): Date
+  advance(by: { minutes?: number; days?: number; seconds?: number }): void
+  set(instant: Date): void
+}
+
+/** A partner with a key, an open cycle and the tiers that the tests use. */
+export type TestPartner = { partner: Partner; key: string; payCycle: payCycles.PayCycle }
+
+export const bronze: TierTerms = {
+  ...{ feeFixed: 50n, feeBps: 100, feeMin: 50n, feeMax: 300n, feePayer: 'member' },
+  ...{ lowerLimit: 1000n, upperLimit: 20000n, withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null },
+}
+export const silver: TierTerms = { ...bronze, feeBps: 0, feeMin: null, feeMax: null }
+export const gold: TierTerms = { ...silver, feePayer: 'employer' }
+
+/** An account that passes its modulus check, and one that fails it. */
+export const goodAccount = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374958' }
+export const badAccount = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374959' }
+export const euAccount = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
+
+/**
+ * Sets up a separate database (cloned from the migrated template), the whole API on it, a test clock and two partners. Call
+ * `stop` in `afterAll`. Every response is validated against openapi.json.
+ */
+export async function startHarness({
+  mode = 'sandbox',
+  hasRail = mode === 'sandbox',
+  bankOf = () => (hasRail ? (mode === 'sandbox' ? 'simulated' : 'connected') : null),
+  rails,
+  fileRails,
+  startAt = new Date('2026-03-10T09:00:00.000Z'),
+  postgres: { host, user, owner, superuser } = inject('postgres'),
+  log = pino({ level: 'silent' }),
+  lanes = 'shared',
+  console,
+}: {
+  mode?: Mode
+  /** Whether the API believes that withdrawals can be paid out. */
+  hasRail?: boolean
+  bankOf?: ApiContext['bankOf']
+  /** The rails of a sandbox; by default the simulated bank. */
+  rails?: Rail[]
+  /** The rails of files whose bank a sandbox plays. */
+  fileRails?: FileRailSettings[]
+  startAt?: Date
+  postgres?: { host: string; user: string; owner: string; superuser: string }
+  log?: Logger
+  lanes?: Lanes
+  /** How users sign in to the console. */
+  console?: ApiContext['console']
+} = {}) {
+  const database = `test_${randomBytes(6).toString('hex')}`
+  await cloneTemplate({ host, owner, superuser, database })
+  const databases = connect({ host, user, database }, { log, connectionsMax: 30, lanes })
+  // For changes that bypass the service. Connects lazily.
+  const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })
+  const clock = testClock(startAt)
+  const fence = new Fence({ allowsHttp: mode === 'sandbox', allowsLoopback: true, refusedPorts: [5432] })
+  const { db } = databases
+  await db.transaction().execute(tx => claimMode(tx, { mode, now: clock.now() }))
+  const sealer = await openSealer(db, keySource)
+  const requestLog = new RequestLog({ withCopying: databases.withCopying, log })
+  const recordRequest = requestLog.record
+  const app = await buildApp(
+    { ...databases, lanes, sealer, log, now: clock.now, mode, bankOf, recordRequest, console },
+    { fence, rails, ...(fileRails ? { fileRails } : {}) },
+  )
+  const addressOf = (role: string) => `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
+  const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
+  const other = await addPartner(db, { clock, mode, name: 'Other Partner' })
+
+  const call = callerOf(app)
+
+  function callerOf(app: App) {
+    return (method: string, path: string, call: Call = {}) => send(app, { method, path }, call)
+  }
+
+  async function send(
+    app: App,
+    { method, path }: { method: string; path: string },
+    { body, raw, headers = {}, key = mine.key }: Call,
+  ): Promise<ApiResponse> {
+    const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+    const response = await app.inject({
+      method: method as 'GET',
+      url: path,
+      headers: {
+        ...(key === null ? {} : { 'x-api-key': key }),
+        ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(payload === undefined ? {} : { payload }),
+    })
+    const text = response.body
+    const answer: ApiResponse = {
+      status: response.statusCode,
+      headers: response.headers as Record<string, string | undefined>,
+      body: /json/.test(String(response.headers['content-type'])) ? JSON.parse(text) : text,
+      text,
+    }
+    // openapi.json declares what a request with an API key is answered.
+    if (headers.cookie === undefined && !path.startsWith('/console/')) verifyAnswer(method, path, answer)
+    else assertEveryAnswer(answer)
+    return answer
+  }
+
+  return {
+    app: app as App,
+    /** Connected with the app role, and limited to its rights. */
+    ...databases,
+    /** Connected as the owner of the tables, for what the app role may not read or change. */
+    ownerDb: asOwner.db,
+    clock,
+    sealer,
+    /** Writes the requests until now to the request log. */
+    flushRequestLog: () => requestLog.flush(),
+    host,
+    database,
+    user,
+    owner,
+    superuser,
+    /** For commands that use the same database. */
+    settings: { DATABASE_URL: addressOf(user), DATABASE_OWNER_URL: addressOf(owner), ...keySettings },
+    mode,
+    fence,
+    partner: mine.partner,
+    key: mine.key,
+    payCycle: mine.payCycle,
+    other,
+    call,
+    addPartner: (name: string, settings?: PartnerSettings) =>
+      addPartner(db, { clock, mode, name, ...(settings ? { settings } : {}) }),
+    addTier: (name: string, terms: TierTerms, { currency = 'GBP' as Currency, partnerId = mine.partner.id } = {}) =>
+      db.transaction().execute(tx => setTier(tx, { partnerId, name, currency, terms, now: clock.now() })),
+    addKey: (granted: readonly Scope[], { expiresAt = null as Date | null, partnerId = mine.partner.id } = {}) =>
+      db.transaction().execute(tx => createKey(tx, { partnerId, mode, scopes: granted, expiresAt, now: clock.now() })),
+    /** Creates an operator key, and returns a function that calls the operators' API with it. */
+    async addOperator(name = 'Operator') {
+      const asked = { name, createdBy: 'test@host', expiresAt: null, now: clock.now() }
+      const { key, secret } = await db.transaction().execute(tx => createOperatorKey(tx, asked))
+      const operate = (method: string, path: string, options: Call = {}) =>
+        call(method, `/operator/v1${path}`, { key: secret, ...options })
+      return { id: key.id, secret, call: operate }
+    },
+    /** Invites a member (active at once), and creates a pay run if `available` is not 0. */
+    async addMember({
+      available = 0,
+      tier = 'Silver',
+      account = goodAccount as object | null,
+      key = mine.key,
+      currency = 'GBP',
+    } = {}): Promise<string> {
+      const email = `member-${randomBytes(5).toString('hex')}@example.com`
+      const invited = await call('POST', '/v1/members', {
+        key,
+        body: { email, firstName: 'Sam', lastName: 'Okafor', tier, accountDetails: account },
+      })
+      if (invited.status !== 201) throw new Error(`Setting up a member failed: ${invited.text}`)
+      if (available > 0) {
+        const body = { payDetails: [{ memberId: invited.body.memberId, money: { amount: available, currency } }] }
+        const paid = await call('POST', '/v1/pay/run', { key, body })
+        if (paid.status !== 201) throw new Error(`Setting up a pay run failed: ${paid.text}`)
+      }
+      return invited.body.memberId
+    },
+    /**
+     * Stands in for a second process: the same API with separate connections.
+     * @param options.rails instead of those of the first
+     * @param options.moveMsMax how long its requests wait for a move of a clock
+     */
+    async startSecond(options: { rails?: Rail[]; moveMsMax?: number } = {}) {
+      const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
+      const context = { ...databases, sealer, log, now: clock.now, mode, bankOf }
+      const secondApp = await buildApp(context, { fence, rails, ...options })
+      return {
+        call: callerOf(secondApp),
+        async stop() {
+          await secondApp.close()
+          await databases.close()
+        },
+      }
+    },
+    async stop() {
+      await app.close()
+      await requestLog.close()
+      await Promise.all([databases.close(), asOwner.close()])
+    },
+  }
+}
+export type Harness = Awaited<ReturnType<typeof startHarness>>
+
+async function addPartner(
+  db: Db,
+  { clock, mode, name, settings }: { clock: TestClock; mode: Mode; name: string; settings?: PartnerSettings },
+): Promise<TestPartner> {
+  return await db.transaction().execute(async tx => {
+    const now = clock.now()
+    const partner = await createPartner(tx, {
+      name,
+      // With a frozen clock, the rate limiter would never refill.
+      settings: {
+        autoActivate: true,
+        graceMinutes: 0,
+        requestsPerSecond: 1_000_000,
+        requestsBurst: 1_000_000,
+        ...settings,
+      },
+      now,
+    })
+    const payCycle = await payCycles.openFirst(tx, { partner, now })
+    for (const [tier, terms] of Object.entries({ Bronze: bronze, Silver: silver, Gold: gold })) {
+      await setTier(tx, { partnerId: partner.id, name: tier, currency: 'GBP', terms, now })
+    }
+    await setTier(tx, { partnerId: partner.id, name: 'Silver EU', currency: 'EUR', terms: silver, now })
+    const { secret } = await createKey(tx, { partnerId: partner.id, mode, scopes, expiresAt: null, now })
+    return { partner, key: secret, payCycle }
+  })
+}
+
+async function cloneTemplate({
+  host,
+  owner,
+  superuser,
+  database,
+}: {
+  host: string
+  owner: string
+  superuser: string
+  database: string
+}): Promise<void> {
+  const client = new pg.Client({ host, user: superuser, database: 'postgres' })
+  await client.connect()
+  try {
+    // Only one session at a time can copy a template, and test files run concurrently.
+    await client.query('select pg_advisory_lock(1)')
+    await client.query(`create database ${database} template template_midmonth strategy file_copy owner ${owner}`)
+  } finally {
+    await client.end()
+  }
+}
+
+function testClock(startAt: Date): TestClock {
+  let instant = startAt
+  return {
+    now: () => new Date(instant),
+    set(to) {
+      instant = to
+    },
+    advance({ minutes = 0, days = 0, seconds = 0 }) {
+      instant = new Date(instant.getTime() + seconds * 1_000 + minutes * 60_000 + days * 86_400_000)
+    },
+  }
+}

@@ -1,0 +1,164 @@
+import pino from 'pino'
+import type { Tx } from '../../src/database/database.ts'
+import * as exceptions from '../../src/payouts/books/exceptions.ts'
+import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
+import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
+import { payoutTasks } from '../../src/payouts/tasks.ts'
+import { verify } from '../../src/verification/verify.ts'
+import { euroRail, FileBank } from '../banks/file-bank.ts'
+import { euAccount, type Harness, startHarness } from '../harness/harness.ts'
+
+/** A payment that the bank has been told to make, each of a separate member. */
+export type SentPayment = { id: string; reference: string; memberId: string }
+
+// 11:00 in Berlin, on a Tuesday.
+const start = new Date('2026-03-10T10:00:00.000Z')
+
+/** One rail of files with its bank, for tests of what the bank says once it has the files. */
+export class FileRailScene {
+  readonly harness: Harness
+  readonly settings: FileRailSettings
+  readonly #bank: FileBank
+  #files = 0
+
+  private constructor(harness: Harness, settings: FileRailSettings, bank: FileBank) {
+    this.harness = harness
+    this.settings = settings
+    this.#bank = bank
+  }
+
+  static async start(changes: Partial<FileRailSettings> = {}): Promise<FileRailScene> {
+    const bank = new FileBank()
+    const settings = euroRail({ delivery: async () => bank, ...changes })
+    const harness = await startHarness({
+      ...{
+        bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated'),
+        fileRails: [settings],
+        startAt: start,
+      },
+    })
+    return new FileRailScene(harness, settings, bank)
+  }
+
+  /** Begins the day anew: each test has its own Tuesday, and thus its own batch. */
+  async nextWeek(): Promise<void> {
+    // Batches of the week are approved automatically, whatever was given back before.
+    await this.harness.pool.query(
+      'update payout_batches set brake_released_at = given_back_at where given_back_at is not null and brake_released_at is null',
+    )
+    await this.send([])
+    const { rows } = await this.harness.pool.query(`select max(created_at) as latest from withdrawals`)
+    const latest: Date | null = rows[0].latest
+    if (latest === null) return this.harness.clock.set(start)
+    const weeks = Math.floor((latest.getTime() - start.getTime()) / (7 * 86_400_000)) + 1
+    this.harness.clock.set(new Date(start.getTime() + weeks * 7 * 86_400_000))
+  }
+
+  run = async (task: keyof ReturnType<typeof payoutTasks>) => {
+    const { db, clock } = this.harness
+    const rails = [fileRail({ db, now: clock.now, settings: this.settings })]
+    await payoutTasks(rails)[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
+  }
+
+  inTx = async <T>(run: (tx: Tx) => Promise<T>) => await this.harness.db.transaction().execute(run)
+
+  /** A member with money who withdraws all of it, or less. The fee is 50, which the member pays. */
+  async withdraw(net: number, { available = net + 50, key = this.harness.key } = {}) {
+    const { call, addMember } = this.harness
+    const memberId = await addMember({ key, available, account: euAccount, tier: 'Silver EU', currency: 'EUR' })
+    const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
+    const { withdrawalIntentId } = (await call('POST', '/v1/pay/withdrawals/intent', { key, body })).body
+    const completed = await call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
+    return { id: completed.headers.location?.split('/').at(-1) ?? '', memberId }
+  }
+
+  /** A member withdraws once more, without a file. */
+  async withdrawAgain(memberId: string, net: number): Promise<void> {
+    const { call } = this.harness
+    const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
+    const { withdrawalIntentId } = (await call('POST', '/v1/pay/withdrawals/intent', { body })).body
+    await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  }
+
+  /** Withdraws, and sends the file: one batch with a payment of each net amount. */
+  async sent(...nets: number[]): Promise<{ payments: SentPayment[]; batchId: string; messageId: string }> {
+    const withdrawn: { id: string; memberId: string }[] = []
+    for (const net of nets) withdrawn.push(await this.withdraw(net))
+    return await this.send(withdrawn)
+  }
+
+  async send(withdrawn: { id: string; memberId: string }[]) {
+    const { clock, db } = this.harness
+    clock.advance({ seconds: 30 })
+    await this.run('submit-withdrawals')
+    clock.advance({ minutes: 4 * 60 })
+    await this.run('send-payout-batches')
+    const payments = await Promise.all(
+      withdrawn.map(async each => ({ ...each, reference: await this.referenceOf(each.id) })),
+    )
+    const batch = await db
+      .selectFrom('payoutBatches')
+      .select(['id', 'messageId'])
+      .where('rail', '=', this.settings.name)
+      .orderBy('id', 'desc')
+      .executeTakeFirst()
+    return { payments, batchId: batch?.id ?? '', messageId: batch?.messageId ?? '' }
+  }
+
+  /** Imports a file of the bank, and records what it reports. */
+  answer = async (...lines: string[]) => await this.hear([...lines, 'end'].join('\n'))
+
+  async hear(text: string): Promise<void> {
+    await this.importText(text)
+    await this.run('read-rail-reports')
+  }
+
+  /** Imports a file of the bank, whose reports are not recorded yet. */
+  async importText(text: string): Promise<void> {
+    this.#bank.inbox.set(`answer-${++this.#files}.txt`, text)
+    await this.run('read-bank-files')
+  }
+
+  open = async () => {
+    const all = await exceptions.list(this.harness.db, { state: 'open', take: 100 })
+    return all.filter(({ rail }) => rail === this.settings.name).toReversed()
+  }
+
+  get = async (id: string, key = this.harness.key) =>
+    (await this.harness.call('GET', `/v1/pay/withdrawals/${id}`, { key })).body
+  statusesOf = async (payments: { id: string }[]) =>
+    await Promise.all(payments.map(async ({ id }) => (await this.get(id)).status as string))
+  referenceOf = async (id: string): Promise<string> => {
+    const found = await this.harness.db
+      .selectFrom('payouts')
+      .select('reference')
+      .where('withdrawalId', '=', id)
+      .executeTakeFirst()
+    return found?.reference ?? ''
+  }
+
+  /** What a member can withdraw, and what the member owes. */
+  balanceOf = async (memberId: string) => {
+    const { available, owed } = await this.harness.db
+      .selectFrom('ledgerBalances')
+      .select(['available', 'owed'])
+      .where('memberId', '=', memberId)
+      .executeTakeFirstOrThrow()
+    return { available: Number(available), owed: Number(owed) }
+  }
+
+  /** A partner's balances of the accounts that have one, in euros: debits less credits. */
+  books = async (partnerId = this.harness.partner.id): Promise<Record<string, number>> => {
+    const { rows } = await this.harness.pool.query(
+      `select account, sum(amount)::integer as balance
+         from (select debit as account, amount from ledger_transfers where partner_id = $1 and currency = 'EUR'
+                union all
+               select credit, -amount from ledger_transfers where partner_id = $1 and currency = 'EUR') sides
+        group by account having sum(amount) <> 0`,
+      [partnerId],
+    )
+    return Object.fromEntries(rows.map(({ account, balance }) => [account, balance]))
+  }
+
+  disagreements = async () => (await verify(this.harness.db)).filter(({ disagreement }) => disagreement !== null)
+}

@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto'
+import { statfsSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
+import { freemem, tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { superuser } from '@midmonth/embedded-postgres'
+import pino from 'pino'
+import type { TestProject } from 'vitest/node'
+import { connect } from '../../src/database/connect.ts'
+import { startEmbeddedPostgres } from '../../src/database/embedded.ts'
+import { migrate } from '../../src/database/migrate.ts'
+import { ensureInstallationKey } from '../../src/sealing/installation-keys.ts'
+import { keySource } from '../harness/installation-key.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The suite's server and its roles: the app role, the owner of all databases, and a superuser. */
+    postgres: { host: string; user: string; owner: string; superuser: string }
+  }
+}
+
+/** One PostgreSQL for the whole run, with a migrated template that each test file clones. */
+export default async function setup(project: TestProject) {
+  const { host, user, owner, stop } = await startTestPostgres()
+  project.provide('postgres', { host, user, owner, superuser })
+  return stop
+}
+
+/** Starts a PostgreSQL with a migrated template. A test that stops or freezes the server needs its own. */
+export async function startTestPostgres() {
+  const folder = await folderForData()
+  // Not mkdtemp: an unprivileged PostgreSQL could not access a folder with mode 0700.
+  const dataDir = path.join(folder, `midmonth-test-${process.pid}-${randomBytes(6).toString('hex')}`)
+  const postgres = await startEmbeddedPostgres({
+    dataDir,
+    checkoutDir: fileURLToPath(new URL('../..', import.meta.url)),
+    settings: {
+      max_connections: '300',
+      // Nothing replicates this server or recovers it, and a checkpoint would write out databases that are done with.
+      wal_level: 'minimal',
+      max_wal_senders: '0',
+      max_wal_size: folder === memory ? '2GB' : '8GB',
+      checkpoint_timeout: '1h',
+      // With a database per test file, it would start a worker several times a second.
+      autovacuum: 'off',
+    },
+  })
+  const { host, user } = postgres.connection
+  const owner = postgres.ownerConnection.user
+  const log = pino({ level: 'silent' })
+  const server = connect({ host, user: superuser, database: 'postgres' }, { log })
+  await server.pool.query(`create database template_midmonth owner ${owner}`)
+  await server.db.destroy()
+  const { db, pool } = connect({ host, user: owner, database: 'template_midmonth' }, { log })
+  await migrate(db, pool, { name: user })
+  await ensureInstallationKey(db, { source: keySource, now: new Date() })
+  await db.destroy()
+  return {
+    host,
+    user,
+    owner,
+    superuser,
+    dataDir,
+    async stop() {
+      await postgres.stop()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+const memory = '/dev/shm'
+
+/**
+ * A file system in memory, if this machine has one with room for the log and two hundred databases: no commit of the suite
+ * then waits for a disk. PostgreSQL's settings stay those of a durable server, which a start of the service asks for.
+ */
+async function folderForData(): Promise<string> {
+  try {
+    const { bavail, bsize } = statfsSync(memory)
+    const bytesMin = 6 * 2 ** 30
+    if (bavail * bsize < bytesMin || freemem() < bytesMin) return tmpdir()
+  } catch {
+    return tmpdir()
+  }
+  // What a killed run has left would take up memory until the machine restarts.
+  for (const name of await readdir(memory)) {
+    const pid = /^midmonth-test-([0-9]+)-/.exec(name)?.[1]
+    if (pid !== undefined && !isRunning(Number(pid)))
+      await rm(path.join(memory, name), { recursive: true, force: true })
+  }
+  return memory
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // Another user's process may not be signalled.
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

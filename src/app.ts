@@ -50,13 +50,13 @@ import type { Tasks } from './worker/task.ts'
 /**
  * Builds the API, ready to listen or to be called without a socket.
  * @param hasDocs whether it serves the documentation pages
- * @param rails the banks that a sandbox pays through at once; by default the simulated bank
- * @param fileRails the rails of files: their banks report what arrives, and a sandbox plays their banks
- * @param adyenRails the rails of Adyen’s API
- * @param installation what operators are told about it
- * @param notifications for the rails whose banks send them
- * @param moveMsMax how long a request waits for a move of a sandbox clock
- * @param fence which targets webhook deliveries may be sent to; by default only public ones
+ * @param rails the banks that pay immediately in a sandbox; by default the simulated bank
+ * @param fileRails the rails that pay by files: their banks report payments, and a sandbox simulates their banks
+ * @param adyenRails the rails that pay through Adyen’s API
+ * @param installation facts about the installation that operators see
+ * @param notifications receivers for the rails whose banks send notifications
+ * @param moveMsMax how long a request waits while it moves a sandbox clock
+ * @param fence the targets that webhook deliveries may be sent to; by default only public ones
  */
 export async function buildApp(
   context: ApiContext,
@@ -102,7 +102,7 @@ export async function buildApp(
     ...adyenRails,
   ]
   withdrawalRoutes(app, context, {
-    // The simulated bank takes every character.
+    // The simulated bank accepts every character.
     payeeName: (currency, accountHolder) =>
       payeeNames.find(rail => rail.currency === currency)?.payeeName(accountHolder) ?? accountHolder,
     accountRefusal: (currency, account) =>
@@ -143,7 +143,7 @@ export async function buildApp(
   return app
 }
 
-/** What the worker does, for operations of the sandbox that do it at once. */
+/** The worker's tasks, for sandbox operations that run them immediately. */
 async function sandboxTasks({ db, now }: ApiContext, rails: Rail[] | undefined): Promise<Partial<Tasks>> {
   const { internalTasks, payoutTasks } = await import('./tasks.ts')
   const { simulatedBank } = await import('./payouts/channels/simulated/simulated-bank.ts')

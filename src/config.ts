@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { ajv } from './kernel/json-schema.ts'
 import type { Lanes } from './kernel/lanes.ts'
 
-/** The port for a worker's health probes, unless one is set. */
+/** The default port for a worker's health probes. */
 export const defaultHealthPort = 8081
 
 /**
@@ -34,7 +34,7 @@ export const Settings = Type.Object({
   MIDMONTH_DATA_DIR: Type.String({
     default: '',
     description:
-      'Data folder of the embedded PostgreSQL. If empty, `data` in the checkout, or a folder in /var/lib/midmonth if PostgreSQL has no access to the checkout.',
+      'Data folder of the embedded PostgreSQL. If empty, the folder is `data` in the checkout, or one in /var/lib/midmonth if PostgreSQL cannot access the checkout.',
   }),
   MIDMONTH_MODE: Type.Unsafe<'sandbox' | 'live'>({
     type: 'string',
@@ -48,7 +48,7 @@ export const Settings = Type.Object({
     minimum: 2,
     maximum: 500,
     description:
-      'Maximum number of database connections of this process. On top of it, the API uses up to 8 for batches (16 with `MIDMONTH_LANES=partner`), and a worker up to 7 for its queue.',
+      'Maximum number of database connections of this process. The API uses up to 8 more for batches (16 with `MIDMONTH_LANES=partner`), and a worker up to 7 more for its queue.',
   }),
   MIDMONTH_LANES: Type.Unsafe<Lanes>({
     type: 'string',
@@ -69,7 +69,7 @@ export const Settings = Type.Object({
     pattern: '^(https?://[^\\s/?#]+/?)?$',
     examples: ['https://pay.example.com'],
     description:
-      'Where people and partners reach the service, for the links that it makes, the hosted page of member sessions and the packages in the guides. `start` needs it in live mode. If empty in a sandbox, the hosted page is at the address that the partner’s request was sent to.',
+      'Public address of the service, used in links, for the hosted page of member sessions and for the packages in the guides. `start` requires it in live mode. If empty in a sandbox, the hosted page is at the address that the partner’s request was sent to.',
   }),
   MIDMONTH_OIDC_ISSUER: Type.String({
     default: '',
@@ -90,12 +90,12 @@ export const Settings = Type.Object({
   MIDMONTH_OIDC_ROLES: Type.String({
     default: '',
     description:
-      'What the groups of the OpenID provider grant, as JSON: `{"operations":["operator"],"acme-payroll":["payroll@par_…"]}`. It then decides about all roles of the people who sign in through the provider. If empty, roles are given in the console.',
+      'What the groups of the OpenID provider grant, as JSON: `{"operations":["operator"],"acme-payroll":["payroll@par_…"]}`. The groups then decide all roles of people who sign in through the provider. If empty, roles are given in the console.',
   }),
   MIDMONTH_INSTALLATION_KEY_FILE: Type.String({
     default: '',
     description:
-      'Path of the file with the installation’s key, which protects the secrets in the database; see docs/operations/backups.md. All processes need the same key. The first start of an empty database creates the file. If empty, `installation.key` in a folder beside the data folder, `data-key` in the checkout.',
+      'Path of the file with the installation’s key, which protects the secrets in the database; see docs/operations/backups.md. All processes need the same key. The first start with an empty database creates the file. If empty, the file is `installation.key` in a folder beside the data folder (`data-key` in the checkout).',
   }),
   MIDMONTH_INSTALLATION_KEY: Type.String({
     default: '',
@@ -110,7 +110,7 @@ export const Settings = Type.Object({
     default: 'info',
     description: 'Minimum level of log lines.',
   }),
-  // No default in the schema: a port that was set must be free, the default port need not be.
+  // The schema has no default: a configured port must be free, but the default port need not be.
   MIDMONTH_HEALTH_PORT: Type.Optional(
     Type.Integer({
       minimum: 0,
@@ -121,14 +121,14 @@ export const Settings = Type.Object({
   MIDMONTH_RAILS: Type.String({
     default: '',
     description:
-      'Path of a JSON file with the banks that pay withdrawals; see docs/guides/go-live.md. Every process reads it at its start, and all need the same one. If empty, no bank is connected: a live installation refuses withdrawals, and a sandbox uses the simulated bank, except for euros if `DATABASE_URL` is empty too: they are paid by the files of a demo bank.',
+      'Path of a JSON file with the banks that pay withdrawals; see docs/guides/go-live.md. Every process reads the file when it starts, and all need the same file. If empty, no bank is connected: a live installation refuses withdrawals, and a sandbox uses the simulated bank. If `DATABASE_URL` is also empty, the sandbox pays euros through the files of a demo bank.',
   }),
   MIDMONTH_APPROVAL_LOGINS: Type.Unsafe<'different' | 'any'>({
     type: 'string',
     enum: ['different', 'any'],
     default: 'different',
     description:
-      'Whether the two people who approve a batch with `midmonth payouts approve` need different logins of the operating system. `any`: the names that `--as` gives are enough. See docs/guides/go-live.md for what this can guarantee.',
+      'Whether the two people who approve a batch with `midmonth payouts approve` need different operating system logins. `any`: the names given with `--as` are enough. See docs/guides/go-live.md for what this can guarantee.',
   }),
   MIDMONTH_WEBHOOK_LOOPBACK: Type.Unsafe<'auto' | 'on' | 'off'>({
     type: 'string',
@@ -172,7 +172,7 @@ export const Settings = Type.Object({
   }),
   MIDMONTH_API_KEY: Type.String({
     default: '',
-    description: 'API key of the partner for the commands that call the API. It wins over `midmonth login`.',
+    description: 'API key of the partner for the commands that call the API. It overrides `midmonth login`.',
   }),
 })
 export type Settings = Static<typeof Settings>

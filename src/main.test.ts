@@ -119,7 +119,7 @@ test('a worker does not start if its configured health port is in use', async ()
   )
 })
 
-test('a start waits for a PostgreSQL that answers late, and says so; in service connecting takes at most 5 s', async () => {
+test('startup waits for a slow PostgreSQL and logs the wait; in service, connecting takes at most 5 s', async () => {
   const harness = await startHarness()
   onTestFinished(() => harness.stop())
   const { port, nextHeld, pass } = await startHoldingProxy(`${harness.host}/.s.PGSQL.5432`)
@@ -133,24 +133,24 @@ test('a start waits for a PostgreSQL that answers late, and says so; in service 
   })
   const messages: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => messages.push(JSON.parse(line).msg) })
-  // Not the timers of sockets.
+  // Sockets keep their real timers.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
-  const isSaid = 'PostgreSQL has accepted no connection for 5 s: waiting, for at most 60 s'
+  const notice = 'PostgreSQL has accepted no connection for 5 s: waiting, for at most 60 s'
 
   const opening = openDatabase(settings, log)
   let held = await nextHeld()
   vi.advanceTimersByTime(4_999)
   expect(messages).toEqual([])
   vi.advanceTimersByTime(55_000)
-  expect(messages).toEqual([isSaid])
+  expect(messages).toEqual([notice])
   pass(held)
   const database = await opening
   onTestFinished(() => database.close())
   const preparing = prepare(database, { mayMigrate: true, log })
   held = await nextHeld()
   vi.advanceTimersByTime(59_999)
-  expect(messages).toEqual([isSaid, isSaid])
+  expect(messages).toEqual([notice, notice])
   pass(held)
   const sealer = await preparing
   const roles = { api: true, worker: false }
@@ -168,7 +168,7 @@ test('a start waits for a PostgreSQL that answers late, and says so; in service 
   for (const client of clients) client.release()
 })
 
-test('a start waits for a PostgreSQL that recovers after a crash; a command that reports the state does not', async () => {
+test('startup waits for a PostgreSQL that is recovering from a crash; a command that reports the state does not', async () => {
   const harness = await startHarness()
   onTestFinished(() => harness.stop())
   let refusals = 0
@@ -182,7 +182,7 @@ test('a start waits for a PostgreSQL that recovers after a crash; a command that
   expect(refusals).toBe(4)
 })
 
-test('a start gives up on a PostgreSQL that has not answered for a minute, and names the setting', async () => {
+test('startup gives up on a PostgreSQL that has not answered for a minute, and names the setting', async () => {
   const { port, nextHeld } = await startHoldingProxy('/nowhere')
   const settings = readSettings({ DATABASE_URL: `postgres://x@127.0.0.1:${port}/x` })
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -199,8 +199,9 @@ test('a start gives up on a PostgreSQL that has not answered for a minute, and n
 })
 
 /**
- * Starts a proxy in front of a PostgreSQL. A connection that is waited for is held until it is passed on; others are not.
- * @param options.mayPass false for a connection that is answered as by a server that recovers
+ * Starts a proxy in front of a PostgreSQL. It holds the connection that `nextHeld` waits for until `pass` is called, and passes
+ * all others on.
+ * @param options.mayPass false to answer a connection as a recovering server does
  */
 async function startHoldingProxy(target: string, { mayPass = () => true }: { mayPass?: () => boolean } = {}) {
   const pass = (socket: net.Socket) => {
@@ -235,11 +236,11 @@ async function startHoldingProxy(target: string, { mayPass = () => true }: { may
   }
 }
 
-// As the protocol of PostgreSQL has it: E, the length, then fields that end with a zero byte.
+// An error in PostgreSQL's protocol: E, the length, then fields that end with a zero byte.
 const fields = 'SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0'
 const startingUp = Buffer.from(`E\0\0\0${String.fromCharCode(4 + fields.length)}${fields}`, 'latin1')
 
-/** Occupies a port until the test has finished, unless another process already does. */
+/** Occupies a port until the test has finished, unless another process already occupies it. */
 async function occupy(port: number): Promise<number> {
   const server = net.createServer().listen({ host: '127.0.0.1', port })
   try {

@@ -46,7 +46,7 @@ export type Database = Databases & {
 
 /**
  * Opens the configured database, or the embedded PostgreSQL, which is shared if another process is already running it.
- * @param options.mayCreate false for a command that only looks: it does not create an embedded database
+ * @param options.mayCreate false for a command that only reads and must not create an embedded database
  * @param options.as the role to connect as: the app role, or the owner, which works before the app role exists
  * @param options.isStarting whether connecting may take a minute; false for a command that reports whether the database answers
  * @throws Error with a message for the operator
@@ -133,7 +133,7 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * Brings the schema up to date, gives a new database the key of the installation, and compares that of any other.
+ * Brings the schema up to date. Binds a new database to the installation's key, and checks that any other has the same key.
  * @param database connected as the owner
  * @returns the names of the migrations that this call applied
  */
@@ -317,8 +317,8 @@ async function listenForProbes(
 }
 
 /**
- * The bank that pays withdrawals in each currency. Depends on the settings alone, so that an API process refuses what no worker
- * could pay. The simulated bank moves no money, so live mode never uses it.
+ * The bank that pays withdrawals in each currency. Depends only on the settings, so that an API process refuses withdrawals that
+ * no worker could pay. The simulated bank moves no money, so live mode never uses it.
  */
 export function banksOf(
   { MIDMONTH_MODE: mode }: Pick<Settings, 'MIDMONTH_MODE'>,
@@ -331,8 +331,9 @@ export function banksOf(
 type RailSettings = Pick<Settings, 'MIDMONTH_RAILS'> & Partial<Pick<Settings, 'MIDMONTH_MODE' | 'DATABASE_URL'>>
 
 /**
- * The file with the rails; empty if no bank is connected. A sandbox with nothing configured, as a newcomer starts it, has the demo's
- * rail of files. With `DATABASE_URL` a sandbox is for partners: the simulated bank answers them in every currency, without an operator.
+ * Returns the path of the file with the rails; empty if no bank is connected. A sandbox without settings, as a newcomer starts it,
+ * uses the demo's file rail. A sandbox with `DATABASE_URL` is for partners: the simulated bank pays in every currency, without an
+ * operator.
  */
 function railsFileOf({ MIDMONTH_RAILS: file, MIDMONTH_MODE: mode, DATABASE_URL: database }: RailSettings): string {
   return file === '' && mode === 'sandbox' && database === '' ? demoRails : file
@@ -340,14 +341,14 @@ function railsFileOf({ MIDMONTH_RAILS: file, MIDMONTH_MODE: mode, DATABASE_URL: 
 
 const demoRails = fileURLToPath(new URL('sandbox/demo-rails.json', import.meta.url))
 
-/** The rail that the demo fills; undefined unless it is the demo's own. */
+/** Reads the rail that the demo fills; undefined if the installation has other rails. */
 export async function readDemoRail(settings: RailSettings): Promise<FileRailSettings | undefined> {
   return railsFileOf(settings) === demoRails ? (await readFileRails(settings))[0] : undefined
 }
 
 /**
  * Reads the rails in MIDMONTH_RAILS, or the demo's.
- * @throws SettingsProblem that names every fault of the file, or what does not fit the mode
+ * @throws SettingsProblem that names every fault of the file, or the rail that does not fit the mode
  */
 export async function readAllRails(
   settings: RailSettings & Pick<Settings, 'MIDMONTH_MODE'>,
@@ -361,7 +362,7 @@ export async function readAllRails(
 }
 
 /**
- * Reads the rails of files in MIDMONTH_RAILS, or the demo's.
+ * Reads the file rails in MIDMONTH_RAILS, or the demo's.
  * @throws SettingsProblem that names every fault of the file
  */
 export async function readFileRails(settings: RailSettings): Promise<FileRailSettings[]> {
@@ -422,7 +423,7 @@ async function consoleOf(settings: Settings): Promise<ApiContext['console']> {
   return (await import('./users/settings.ts')).readConsoleSettings(settings)
 }
 
-/** Which targets webhook deliveries may be sent to. */
+/** The targets that webhook deliveries may be sent to. */
 function fenceOf(settings: Settings): Fence {
   const { MIDMONTH_MODE: mode, MIDMONTH_WEBHOOK_LOOPBACK: loopback, HOST: host } = settings
   const isLocal = mode === 'sandbox' && /^(localhost|127\.[0-9.]+|::1)$/.test(host)

@@ -3,7 +3,7 @@ import { parentPort, type Transferable, Worker } from 'node:worker_threads'
 import { problem } from './kernel/errors.ts'
 
 type Limits = {
-  /** Tasks that are read at once; each has its own heap. */
+  /** Tasks that are read concurrently; each has its own heap. */
   threadsMax: number
   /** How long a task waits for a thread before it is refused. */
   waitMsMax: number
@@ -159,7 +159,7 @@ export class ReaderThreads<Task, Batch, Found> {
     } catch (error) {
       if (signal.aborted) throw disconnected()
       const isExhausted = silence.signal.aborted || (error as { code?: string }).code === 'ERR_WORKER_OUT_OF_MEMORY'
-      throw isExhausted ? new ReaderExhausted('The input exhausts its reader', { cause: error }) : error
+      throw isExhausted ? new ReaderExhausted('The input exhausted its reader', { cause: error }) : error
     } finally {
       clearTimeout(timer)
     }

@@ -1,14 +1,14 @@
-/** What the request log keeps of one request. Nothing in it is personal: no query, no body, and of a path only words and ids. */
+/** One request, as the request log keeps it. Holds no personal data: no query, no body, and only the words and ids of the path. */
 export type RequestRecord = {
   partnerId: string
   /** The API key, or the user of the console. */
   keyId: string
-  /** The `x-request-id` of the answer: the caller's, or one of ours. */
+  /** The `x-request-id` of the response: the caller's, or one that we generated. */
   requestId: string
   isOwnRequestId: boolean
   receivedAt: Date
   method: string
-  /** As in openapi.json; null if no operation has the path. */
+  /** The path as in openapi.json; null if no operation has it. */
   route: string | null
   path: string
   status: number

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 
-/** A file with a secret cannot be used. The message names the file, never what is in it. */
+/** A file with a secret cannot be used. The message names the file, never its contents. */
 export class SecretFileProblem extends Error {}
 
 /** @throws SecretFileProblem if other users can read the file */

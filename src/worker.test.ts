@@ -52,7 +52,7 @@ test('a worker that cannot start its first round stops completely, and leaves no
   const connected = async () =>
     (await pool.query(`select count(*)::integer as count from pg_stat_activity where datname = current_database()`))
       .rows[0].count
-  // One connection is that of this query.
+  // This query itself uses one connection.
   await expect.poll(connected, wait).toBeLessThanOrEqual(pool.totalCount)
 
   await sql`alter function graphile_worker.add_job_gone rename to add_job`.execute(ownerDb)

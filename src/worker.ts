@@ -29,12 +29,12 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
 /**
  * Runs the background tasks until stopped, and survives an outage of PostgreSQL. Any number of workers may run
  * concurrently.
- * @param rails pay out withdrawals; without one for its currency, a withdrawal stays held
+ * @param rails pay out withdrawals; a withdrawal in a currency without a rail stays held
  * @param options.sealer opens the secrets of webhook endpoints
  * @param options.sender sends webhook deliveries
- * @param options.realNow the real clock: how long a claim lasts does not follow the clock of the tasks
+ * @param options.realNow the real clock: the length of a claim does not follow the clock of the tasks
  * @param options.auditAddressDays how long the audit log keeps addresses
- * @param options.isSandbox whether partners have clocks, which can be moved
+ * @param options.isSandbox whether partners have clocks that can be moved
  * @throws if the tasks cannot be started
  */
 export async function startWorker(
@@ -81,7 +81,7 @@ export async function startWorker(
     return runner
   }
   const startExternal = async () => {
-    // Long tasks too, so that they leave the slots of internal ones free.
+    // Long tasks are among them, so that internal tasks keep their slots.
     const addressTasks = auditLogTasks({ addressDays: auditAddressDays })
     const tasks = { ...scoped(external), ...clockTasks, ...longTasks, ...addressTasks }
     const runner = await startRunner(context, queue, { tasks, concurrency: slots.external })
@@ -109,8 +109,8 @@ export async function startWorker(
   }
 }
 
-// Tasks that read no clock or keep real time on purpose. They ignore the scope, so one run must serve all partners: run by the
-// clock of one partner, the last three would delete what other partners still need.
+// Tasks that read no clock or keep real time on purpose. They ignore the scope, so one run must serve all partners: with the
+// clock of one partner, the last three would delete rows that other partners still need.
 const unscoped: ReadonlySet<TaskName> = new Set([
   'fold-float-changes',
   'add-up-withdrawals',
@@ -124,7 +124,7 @@ const unscoped: ReadonlySet<TaskName> = new Set([
   'forget-webhook-deliveries',
 ])
 
-/** Makes each task run for the partners that share real time, and for each other partner by its clock. */
+/** Makes each task run once for all partners on real time, and once for each other partner with that partner's clock. */
 function inEachScope(tasks: Partial<Tasks>): Partial<Tasks> {
   const wrapped = (Object.entries(tasks) as [TaskName, Tasks[TaskName]][]).map(([name, task]) => {
     if (unscoped.has(name)) return [name, task] as const
@@ -218,7 +218,7 @@ async function startRunner(
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
     noHandleSignals: true,
     logger: new JobLogger(scope => (level, message, meta) => {
-      // Its info lines are noise to an operator.
+      // The runner's info lines are noise to an operator.
       if (level === 'error' || level === 'warning') {
         context.log[level === 'error' ? 'error' : 'warn']({ task: scope.taskIdentifier, err: meta?.error }, message)
       }

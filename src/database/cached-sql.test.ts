@@ -43,7 +43,7 @@ test('a part that is created for each execution is refused before its texts fill
   await expect(run()).rejects.toThrow('A part of cached SQL is created for each execution')
 })
 
-test('of two databases in one process only the one with a lane per partner is told the partner', async () => {
+test('with two databases in one process, only statements for the one with a lane per partner name the partner', async () => {
   const connection = { host: harness.host, user: harness.user, database: harness.database }
   const log = pino({ level: 'silent' })
   const [shared, routed] = (['shared', 'partner'] as const).map(lanes => connect(connection, { log, lanes }))

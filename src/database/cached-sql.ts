@@ -3,17 +3,17 @@ import { type Reader, sql } from './database.ts'
 
 /**
  * Like `sql`, for the statements of the hot path: the text is compiled once, and later executions only collect the values.
- * A part may be cached SQL itself, a constant `sql` object, or a function that returns cached SQL for the database that it is
- * executed on. Each combination of parts has its own text.
+ * A part may be cached SQL, a constant `sql` object, or a function that returns cached SQL for the database that executes the
+ * statement. Each combination of parts has its own text.
  */
 export function cachedSql<Row = unknown>(strings: TemplateStringsArray, ...values: unknown[]): CachedSql<Row> {
   return new CachedSql(strings, values)
 }
 
-/** The parts that a statement consists of. Equal shapes have equal texts. */
+/** The parts of a statement. Equal shapes have equal texts. */
 type Shape = (TemplateStringsArray | RawBuilder<unknown>)[]
 
-// By the outermost part. A statement with an optional part has two texts.
+// The key is the outermost part. A statement with an optional part has two texts.
 const texts = new Map<TemplateStringsArray, { shape: Shape; text: string }[]>()
 
 // A statement with more variants has a part that is created for each execution, whose texts would fill the memory.
@@ -35,7 +35,7 @@ export class CachedSql<Row = unknown> {
     return await db.executeQuery<Row>(CompiledQuery.raw(this.#textOf(shape, db), parameters))
   }
 
-  /** Lets it be a part of ordinary `sql`, which is then compiled each time, without the parts for one database. */
+  /** Allows cached SQL within ordinary `sql`, which is then compiled each time, without the parts for one database. */
   toOperationNode(): RawNode {
     return this.#toSql(undefined).toOperationNode()
   }

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => harness.stop())
 
 // An index cannot be used for a comparison with a column of another collation.
-test('every column with an id of ours has the same collation', async () => {
+test('every column with one of our ids has the same collation', async () => {
   const { rows } = await sql<{ place: string }>`
     select c.relname || '.' || a.attname as place
       from pg_attribute a
@@ -19,7 +19,7 @@ test('every column with an id of ours has the same collation', async () => {
        and (a.attname = 'id' or a.attname like '%\\_id') and l.collname <> 'C'
      order by 1`.execute(harness.db)
   expect(rows.map(({ place }) => place)).toEqual([
-    // Ids of callers, banks, partners and workers, and of Kysely. The one of idempotency keys is returned, and never compared.
+    // Ids from callers, banks, partners, workers and Kysely. The resource id of an idempotency key is returned, never compared.
     'audit_log.request_id',
     'bank_files.message_id',
     'bank_records.message_id',

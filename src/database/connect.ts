@@ -10,7 +10,7 @@ import { preparing } from './prepared.ts'
 
 export type Connection = string | { host: string; user: string; database: string }
 
-/** One database, over connections that are named by their purpose. */
+/** Connections to one database, named by their purpose. */
 export type Databases = {
   db: Db
   batchDb: BatchDb
@@ -22,7 +22,7 @@ export type Databases = {
   close(): Promise<void>
 }
 
-// A wait that is longer than its limit is a fault, and ends as one instead of blocking others.
+// A wait beyond its limit is a fault: it ends with an error instead of blocking others.
 const limits = {
   // A lock is held for one short transaction; the contract lets a repeated key wait for two seconds.
   lockMsMax: 2_000,
@@ -34,30 +34,30 @@ const limits = {
 }
 
 const startLimits = {
-  // A machine that has just booted starts everything at once, and a process that loads its modules reads no answer.
+  // A machine that has just booted starts everything at once, and a process that is still loading modules reads no replies.
   connectMsMax: 60_000,
-  // After this time the log says what the start waits for.
+  // After this time, the log says what startup is waiting for.
   noticeMs: 5_000,
   retryMs: 250,
 }
 
 const batchLimits = {
-  // Batches lock rows without waiting. What is left is an idempotency key that another transaction is inserting: a batch
-  // that waits for one delays all its commands, so after this time the command is retried alone.
+  // Batches lock rows without waiting. They wait only for an idempotency key that another transaction is inserting. That
+  // wait delays all commands of the batch, so after this time the command is retried on its own.
   lockMsMax: 50,
-  // In the shared lane two batches of each of the two operations, and as many of the reads that are as frequent. With a
-  // lane per partner, eight batches of each operation.
+  // The shared lane runs two batches of each of the two operations, and as many batches of the equally frequent reads. With a
+  // lane per partner, there are eight batches of each operation.
   connectionsMax: { shared: 8, partner: 16 },
-  // A plan lives as long as its connection. One that was made while tables were empty must not live long.
+  // A plan lives as long as its connection. A plan made while tables were empty must not live long.
   planSecondsMax: 60,
 }
 
 /**
  * Opens the pool for ordinary operations, and a small separate pool for batches. Instants are returned as `Date`, days
  * as text, `bigint` columns as bigint, and snake_case columns in camelCase.
- * @param connectionsMax of the pool; every process has its own
- * @param lanes the setting for batches, whose statements are planned accordingly
- * @param isStarting whether connecting may take a minute, until `endStart`
+ * @param connectionsMax the size of the pool; every process has its own pool
+ * @param lanes the lanes of batches, which decide how statements of batches are planned
+ * @param isStarting whether connecting may take a minute, until `endStart` is called
  */
 export function connect(
   connection: Connection,
@@ -97,8 +97,8 @@ export function limitConnecting(pool: pg.Pool): void {
 }
 
 /**
- * Makes the first connection of a pool. A start waits for a server that does not answer, or that recovers after a crash. Logs a long
- * wait, so that a start does not look as if it hung.
+ * Makes the first connection of a pool. Startup waits for a server that does not answer, or is recovering from a crash. A long wait
+ * is logged, so that startup does not seem to hang.
  */
 export async function connectFirst(pool: pg.Pool, log: Logger): Promise<void> {
   const { noticeMs, retryMs } = startLimits
@@ -126,9 +126,9 @@ export async function connectFirst(pool: pg.Pool, log: Logger): Promise<void> {
 }
 
 const planSettings: Record<Lanes, string> = {
-  // Statements of batches are planned once per connection, for arrays of any length. A plan that was made while a table was
-  // small would scan all of it later, so only plans over indexes are allowed. JIT would compile what the planner then takes
-  // for expensive, which costs more than it saves.
+  // Statements of batches are planned once per connection, for arrays of any length. A plan made while a table was small
+  // would later scan the whole table, so only plans over indexes are allowed. JIT would compile statements that look
+  // expensive under these settings, which costs more than it saves.
   shared: `set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_hashjoin = off;
            set enable_mergejoin = off; set enable_bitmapscan = off; set jit = off`,
   // A distributed PostgreSQL routes a join with a list of values only if the plan has the partner's id as a constant.
@@ -140,7 +140,7 @@ const batchOptions = (lanes: Lanes): pg.PoolConfig => ({
   maxLifetimeSeconds: batchLimits.planSecondsMax,
   lock_timeout: batchLimits.lockMsMax,
   pipeline: true,
-  // Not among the options of the connection, which those of a DATABASE_URL would replace.
+  // Not set as connection options, because the options of a DATABASE_URL would replace them.
   onConnect: client => client.query(planSettings[lanes]),
 })
 

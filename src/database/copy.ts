@@ -11,11 +11,11 @@ export type CopyInto = (statement: string) => Writable
 /**
  * Runs work on one connection, over which rows can also be copied into a table, which is faster than any insert. The
  * connection is leased for one transaction at a time.
- * @param work its transactions must not overlap, since there is one connection
+ * @param work its transactions share one connection, so they must not overlap
  */
 export type WithCopying = <T>(work: (db: Db, copyInto: CopyInto) => Promise<T>) => Promise<T>
 
-/** @param lanes of the batches that run on it */
+/** @param lanes the lanes of the batches that run on the pool */
 export function copying(pool: pg.Pool, { lanes }: { lanes: Lanes }): WithCopying {
   return async work => {
     let client: pg.PoolClient | undefined

@@ -1,15 +1,15 @@
 import { type Problem, problem } from '../kernel/errors.ts'
 import { type Reader, sql } from './database.ts'
 
-/** Where a page begins in a list that is newest first: older entries come after the one with this id, newer ones before it. */
+/** Where a page begins in a newest-first list: older entries come after the entry with this id, newer entries before it. */
 export type Cursor = { side: 'after' | 'before'; id: string }
 
 /** A cursor, and when its entry was created. */
 export type Position = Cursor & { createdAt: Date }
 
 /**
- * Finds the entry of a cursor. It need not match the filter of the list.
- * @throws Problem `NotFound` if there is none, also for another partner's
+ * Finds the entry of a cursor. The entry need not match the filter of the list.
+ * @throws Problem `NotFound` if the partner has no such entry
  */
 export async function locate(
   db: Reader,
@@ -25,9 +25,9 @@ export async function locate(
 }
 
 /**
- * Checks that the entry of a cursor is the partner's, in a list whose order the id alone gives. It need not match the filter of
- * the list, and may have been deleted from it.
- * @throws Problem `NotFound` if there is none, also for another partner's
+ * Checks that the entry of a cursor belongs to the partner, in a list ordered by id. The entry need not match the filter of the
+ * list, and may be marked as deleted.
+ * @throws Problem `NotFound` if the partner has no such entry
  */
 export async function requireKnown(
   db: Reader,
@@ -44,18 +44,18 @@ export function unknownCursor({ side }: Cursor): Problem {
   return problem('NotFound', `There is no entry with the id in ${side}; start again without ${side}`)
 }
 
-/** SQL condition: a row of a list by `(created_at, id)` is on the cursor's side of it. */
+/** SQL condition: the row is on the cursor's side, in a list ordered by `(created_at, id)`. */
 export function isBeyond({ side, createdAt, id }: Position) {
   const order = sql.raw(side === 'after' ? '<' : '>')
   return sql<boolean>`(created_at, id) ${order} (${createdAt}, ${id})`
 }
 
-/** Like `isBeyond`, for a list by `id`. */
+/** Like `isBeyond`, for a list ordered by `id`. */
 export function isBeyondId({ side, id }: Cursor) {
   return side === 'after' ? sql<boolean>`id < ${id}` : sql<boolean>`id > ${id}`
 }
 
-/** The order in which rows are read: those nearest to the cursor first. */
+/** The order in which rows are read: nearest to the cursor first. */
 export function readingOrder(cursor: Cursor | undefined): 'asc' | 'desc' {
   return cursor?.side === 'before' ? 'asc' : 'desc'
 }

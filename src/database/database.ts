@@ -25,8 +25,8 @@ type Database<Purpose extends string> = Kysely<DB> & { readonly [purpose]: Purpo
 export type Db = Database<'ordinary operations'>
 
 /**
- * The same database over the connections of batches: locks are waited for only briefly, statements are prepared, and plans use
- * indexes only. The compiler accepts neither this for `Db` nor `Db` for this.
+ * The same database over the connections of batches: lock waits are short, statements are prepared, and plans use only indexes.
+ * The compiler accepts neither `BatchDb` for `Db` nor `Db` for `BatchDb`.
  */
 export type BatchDb = Database<'batches'>
 
@@ -41,7 +41,7 @@ export type Page = { skip: number; take: number }
 
 /**
  * Opens Kysely over a pool. Columns are snake_case in the database and camelCase in the program.
- * @param lanes of the batches that run on it
+ * @param lanes the lanes of the batches that run on the database
  */
 export function openKysely<D extends Db | BatchDb>(
   pool: PostgresPool,
@@ -81,7 +81,7 @@ class LanesDialect extends PostgresDialect {
 }
 
 class ColumnNames extends CamelCasePlugin {
-  // `sql` texts are snake_case already, and may have thousands of parameters: walking them would be a waste.
+  // `sql` texts are already snake_case, and may have thousands of parameters: walking them would be a waste.
   override transformQuery(query: PluginTransformQueryArgs): RootOperationNode {
     return query.node.kind === 'RawNode' ? query.node : super.transformQuery(query)
   }

@@ -15,7 +15,7 @@ export async function requireDurability(db: Reader): Promise<void> {
   for (const name of ['fsync', 'full_page_writes', 'synchronous_commit']) {
     if (setting.get(name) === 'off') {
       throw new Error(
-        `PostgreSQL runs with ${name} = off, so it could lose wages that were confirmed: turn it on and start again`,
+        `PostgreSQL runs with ${name} = off, so confirmed withdrawals could be lost: turn ${name} on and start again`,
       )
     }
   }

@@ -15,7 +15,7 @@ export const names: Names = {
 
 /**
  * Starts the embedded PostgreSQL with our names, or joins the running one.
- * @throws EmbeddedPostgresProblem; where a server of the operator's own would help, it names DATABASE_URL
+ * @throws EmbeddedPostgresProblem, which names DATABASE_URL if the operator's own server would help
  */
 export async function startEmbeddedPostgres(
   options: Omit<Parameters<typeof start>[0], 'names'>,

@@ -11,7 +11,7 @@ export class Unavailable extends Error {
 }
 
 /**
- * The outcome of the transaction that a database error ended. `nothing-done`: the database was busy or could not be
+ * The outcome of a transaction that ended with a database error. `nothing-done`: the database was busy or could not be
  * reached, and a retry is safe. `unknown`: the connection broke, perhaps during the commit. Undefined for any other error.
  * Source: PostgreSQL error codes, classes 08, 25, 40, 53, 55 and 57; Node's network errors; the driver's own messages.
  */
@@ -22,12 +22,12 @@ export function outageOutcome(error: unknown): 'nothing-done' | 'unknown' | unde
     if (/^(25006|25P03|40|53|55P03|57014|57P03)/.test(error.code ?? '') || isOutdatedPlan(error)) return 'nothing-done'
     return /^(08|57P)/.test(error.code ?? '') ? 'unknown' : undefined
   }
-  // A name with several addresses (`localhost`) gives an error that holds one for each.
+  // A name with several addresses (`localhost`) gives an error that holds one error per address.
   const { code = '', message = '', syscall } = firstOf(error) as NodeJS.ErrnoException
   if (syscall === 'connect' || syscall === 'getaddrinfo' || /^(ECONNREFUSED|ENOENT)$/.test(code)) return 'nothing-done'
   if (/^timeout (exceeded when trying to connect|expired)|due to connection timeout|establishing an SSL/.test(message))
     return 'nothing-done'
-  // Rolling back on a broken connection fails too, and hides what broke it.
+  // Rolling back also fails on a broken connection, and hides the original error.
   const isBroken = /Connection terminated|not queryable|Client was closed|write EPIPE|read ECONNRESET/.test(message)
   return isBroken || /^(ECONNRESET|EPIPE|ETIMEDOUT)$/.test(code) ? 'unknown' : undefined
 }
@@ -41,7 +41,7 @@ export function isLockTimeout(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '55P03'
 }
 
-/** Whether the transaction was rolled back for the sake of a concurrent one, and would succeed if repeated. */
+/** Whether the transaction was rolled back in favour of a concurrent one; a retry succeeds. */
 export function isDeadlock(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '40P01' || error.code === '40001')
 }
@@ -56,7 +56,7 @@ export function isReadOnly(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '25006'
 }
 
-/** Whether a migration has altered a column that the prepared statement returns. It was not run. The message may be translated. */
+/** Whether a migration has altered a column that a prepared statement returns. The statement was not run. The message may be translated. */
 export function isOutdatedPlan(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
 }

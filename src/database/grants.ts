@@ -15,7 +15,7 @@ type Rights<Column extends string = string> = {
 }
 
 /**
- * The rights of the app role on each table, besides reading it. PostgreSQL refuses everything that is not listed. Add each
+ * The rights of the app role on each table, in addition to reading. PostgreSQL refuses everything that is not listed. Add each
  * table of a new migration, and each column that a new operation updates.
  */
 export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] & string> } = {
@@ -201,7 +201,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
       'suspendedAt',
     ],
   },
-  // Replacing it deletes what was there.
+  // Replacing metadata deletes the old rows.
   metadata: { insert: true, delete: true },
   payCycles: { insert: true, update: ['status', 'closedAt', 'settledAt'] },
   payRunLines: { insert: true },

@@ -7,9 +7,9 @@ import { Unavailable } from './errors.ts'
 import { parameterOf } from './parameters.ts'
 
 const limits = {
-  // A request does not wait longer for a connection: by then its caller had better retry.
+  // A request waits no longer for a connection: after that, its caller should retry.
   requestConnectMsMax: 2_000,
-  // 0.2 s of reads on two cores. Further requests are refused at once, while their callers still have time to retry.
+  // 0.2 s of reads on two cores. Further requests are refused immediately, while their callers still have time to retry.
   requestsWaitingMax: 512,
 }
 
@@ -21,13 +21,13 @@ export type Lease = {
 
 /**
  * Takes a connection from the pool for as long as the current deadline allows. If the deadline passes first, the connection is
- * destroyed: a server that does not answer cannot be asked to cancel either.
- * @throws Unavailable if no connection is free in time; later, from `query`, if the answer does not come in time
+ * destroyed, because a server that does not answer cannot be asked to cancel the query.
+ * @throws Unavailable if no connection is free in time; later, from `query`, if the database does not answer in time
  */
 export async function lease(pool: pg.Pool): Promise<Lease> {
   const deadline = Deadline.current
   const client = await acquire(pool, deadline)
-  // Decides the outcome if the connection is destroyed: an open transaction is rolled back, unless its commit was on the way.
+  // Decides the outcome if the connection is destroyed: an open transaction is rolled back, unless its commit was already sent.
   let isInTransaction = false
   let cutOff: Unavailable | undefined
   const timer =
@@ -57,7 +57,7 @@ export async function lease(pool: pg.Pool): Promise<Lease> {
 async function acquire(pool: pg.Pool, deadline: Deadline | undefined): Promise<pg.PoolClient> {
   if (deadline === undefined) return await pool.connect()
   if (deadline.isSheddable && pool.waitingCount >= limits.requestsWaitingMax) {
-    throw new Unavailable('too many requests wait for a database connection', 'nothing-done')
+    throw new Unavailable('too many requests are waiting for a database connection', 'nothing-done')
   }
   const connecting = pool.connect()
   // An idle connection is handed over in the next tick.
@@ -83,29 +83,29 @@ async function acquire(pool: pg.Pool, deadline: Deadline | undefined): Promise<p
   })
 }
 
-// Ending the client would wait for answers that do not come.
+// Ending the client would wait for replies that do not come.
 function destroy(client: pg.PoolClient): void {
   destroyed.add(client)
   socketOf(client).destroy()
 }
 
 /**
- * The driver has no call that closes a connection without waiting for the server, so that its socket is destroyed. The socket
- * is in the driver's types but not in its manual: `openPool` calls this for every new connection, so that a driver without
- * it fails at the first connection, and not when a deadline passes.
+ * The driver cannot close a connection without waiting for the server, so we destroy the socket. The socket is in the driver's
+ * types but not in its manual: `openPool` calls this function for every new connection, so that a driver without the socket
+ * fails at the first connection, not when a deadline passes.
  */
 function socketOf({ connection }: pg.ClientBase & { connection?: { stream?: unknown } }): Duplex {
   if (connection?.stream instanceof Duplex) return connection.stream
   throw new Error('pg no longer has client.connection.stream: find another way to destroy a connection')
 }
 
-// Connections whose loss is not logged: the caller that cut them off knows.
+// Connections that a deadline has cut off; their loss is not logged.
 const destroyed = new WeakSet<pg.ClientBase>()
 
 /** Opens a pool whose lost connections are logged. Without a listener, losing one would end the process. */
 export function openPool(options: pg.PoolConfig, log: Logger): pg.Pool {
   const pool = new pg.Pool(options)
-  // The pool repeats what the client of an idle connection has emitted.
+  // The pool repeats the errors of idle clients, which are logged below.
   pool.on('error', () => undefined)
   pool.on('connect', client => {
     socketOf(client)
@@ -128,7 +128,7 @@ export function leasing(pool: pg.Pool): PostgresPool {
   }
 }
 
-/** Kysely's type of `query` has a second form, for cursors, which is not used here. */
+/** Kysely's type of `query` has an overload for cursors, which is not used here. */
 export function forKysely({ query, release }: Pick<Lease, 'query' | 'release'>) {
   return { query, release } as never
 }

@@ -25,7 +25,7 @@ const migrations: MigrationProvider = {
   },
 }
 
-// In the migration's transaction: a program that saw the one without the other would refuse to start for no reason.
+// Runs in the migration's transaction: a program that saw only one of the two would refuse to start for no reason.
 async function declareCompatibility(tx: Db, { name, migration }: { name: string; migration: string }): Promise<void> {
   const declared = compatibleWith(migration)
   if (declared === undefined) return
@@ -33,10 +33,10 @@ async function declareCompatibility(tx: Db, { name, migration }: { name: string;
 }
 
 /**
- * Brings the schema up to date, ours and the job queue's, and then the grants. Idempotent, and safe to run from several
+ * Brings our schema and the job queue's up to date, and then the grants. Idempotent, and safe to run from several
  * processes at once, which take turns. A newer schema that this program can serve is left unchanged, grants included; so is an
  * up-to-date schema if the connected role does not own it.
- * @param db connected as the owner, as `pool` is
+ * @param db connected as the owner, like `pool`
  * @param app the role that the program logs in as, which gets the grants
  * @returns the names of the migrations that this call applied
  * @throws with a sentence for the operator if the role lacks rights, or the schema is too new for this program
@@ -100,14 +100,14 @@ async function describeLackingRights(client: pg.ClientBase): Promise<string | un
                           or (nspname = 'public' and relname in ('kysely_migration', 'ledger_transfers')))) as "otherOwners"`,
   )
   const [found] = rows
-  if (found === undefined) throw new Error('PostgreSQL does not describe the session')
+  if (found === undefined) throw new Error('PostgreSQL returned no session details')
   const [role, database] = [pg.escapeIdentifier(found.role), pg.escapeIdentifier(found.database)]
   const lacking = `The role ${found.role} may not change the schema of the database ${found.database}`
   const [owner] = found.otherOwners
   if (owner !== undefined) {
     return (
       `${lacking}, which belongs to ${owner}: set DATABASE_OWNER_URL to an address that logs in as ${owner}; or, if ` +
-      `${found.role} is to own it, let a superuser run in that database: reassign owned by ${owner} to ${role};`
+      `${found.role} is to own it, have a superuser run in that database: reassign owned by ${owner} to ${role};`
     )
   }
   const remedies = [
@@ -115,5 +115,5 @@ async function describeLackingRights(client: pg.ClientBase): Promise<string | un
     ...(found.mayCreateSchemas ? [] : [`grant create on database ${database} to ${role};`]),
   ]
   if (remedies.length === 0) return undefined
-  return `${lacking}: set DATABASE_OWNER_URL to a role that owns it, or let its owner run there: ${remedies.join(' ')}`
+  return `${lacking}: set DATABASE_OWNER_URL to a role that owns it, or have its owner run in that database: ${remedies.join(' ')}`
 }

@@ -4,7 +4,7 @@ import { type Reader, sql } from './database.ts'
 
 const folder = new URL('../../migrations/', import.meta.url)
 
-/** The migrations that this version of the program has, in order. */
+/** The migrations of this version of the program, in order. */
 export async function knownMigrations(): Promise<string[]> {
   const files = await readdir(folder)
   return files
@@ -17,7 +17,7 @@ export async function readMigration(name: string): Promise<string> {
   return await readFile(new URL(`${name}.sql`, folder), 'utf8')
 }
 
-/** The migration that a program must at least know to serve the schema after this one, by its number; undefined if the file does not say. */
+/** The number of the newest migration that a program must know to serve the schema after this one; undefined if the file names none. */
 export function compatibleWith(migration: string): string | undefined {
   return /^-- compatible-with: ([0-9]{4})$/m.exec(migration)?.[1]
 }
@@ -25,7 +25,7 @@ export function compatibleWith(migration: string): string | undefined {
 /** The difference between a database's schema and this program. */
 export type SchemaState = {
   pending: string[]
-  /** Migrations of a newer program, each with the number that a program must at least know; null: the migration itself. */
+  /** Migrations of a newer program. `compatibleWith` is the newest migration that a program must know; null means this one. */
   unknown: { name: string; compatibleWith: string | null }[]
 }
 
@@ -40,7 +40,7 @@ export async function readSchemaState(db: Reader): Promise<SchemaState> {
   }
 }
 
-/** Says in a sentence for the operator why the schema is too new for this program; undefined if the program can serve it. */
+/** Tells the operator why the schema is too new for this program; undefined if the program can serve the schema. */
 export async function describeNewerSchema({ unknown }: SchemaState): Promise<string | undefined> {
   const newest = (await knownMigrations()).at(-1) ?? ''
   const tooNew = unknown.filter(each => each.compatibleWith === null || each.compatibleWith > newest.slice(0, 4))

@@ -1,8 +1,8 @@
 import { type Db, type Reader, sql, type Tx } from './database.ts'
 
 /**
- * What transactions take turns at where there may be no row to lock. A space is followed by the id of what is locked. Never
- * rename one: during an upgrade, two versions take turns.
+ * Names of locks for work that may have no row to lock. The space is followed by the id of the locked object. Never rename a
+ * space: during an upgrade, both versions must take the same lock.
  */
 type LockSpace =
   /** One key of one partner, across requests in any process. */
@@ -23,7 +23,7 @@ type LockSpace =
   | 'bank file'
   /** Applying bank files of one rail. Payouts never take it. */
   | 'import of bank files'
-  /** One purpose of one rail of files. */
+  /** One purpose of one file rail. */
   | 'payout rail'
   /** The task that closes the pay cycle of a partner. */
   | 'closing of the pay cycle of'
@@ -37,7 +37,7 @@ export async function lockByName(tx: Tx, space: LockSpace, of: string): Promise<
   await sql`select pg_advisory_xact_lock(hashtextextended(${`${space} ${of}`}, 0))`.execute(tx)
 }
 
-/** Takes a lock that is free, until the transaction ends. @returns whether it was free */
+/** Takes a lock if it is free, and holds it until the transaction ends. @returns whether the lock was free */
 export async function lockByNameIfFree(tx: Tx, space: LockSpace, of: string): Promise<boolean> {
   const { rows } = await sql<{ isMine: boolean }>`
     select pg_try_advisory_xact_lock(hashtextextended(${`${space} ${of}`}, 0)) as is_mine`.execute(tx)
@@ -45,8 +45,8 @@ export async function lockByNameIfFree(tx: Tx, space: LockSpace, of: string): Pr
 }
 
 /**
- * Works under a lock that is free, over as many transactions as it takes. The lock ends with the connection, so a killed process
- * leaves nothing to expire.
+ * Runs work that takes several transactions under a lock, if the lock is free. The lock ends with the connection, so a killed
+ * process leaves nothing to expire.
  * @param work gets the connection that holds the lock
  * @returns whether the lock was free
  */

@@ -3,12 +3,12 @@ import { type CachedSql, cachedSql } from './cached-sql.ts'
 import { lanesOf, type Reader, sql } from './database.ts'
 
 /**
- * SQL of a condition that repeats the partner of a batch as a constant, for each table that a statement of a batch reads or
- * updates. A distributed PostgreSQL needs it to route the statement to the partner's node. Empty if the batch has commands of
- * several partners; the statement joins on each row's partner as well.
+ * SQL condition that repeats the partner of a batch as a constant, for each table that the batch's statement reads or updates.
+ * A distributed PostgreSQL needs the constant to route the statement to the partner's node. Empty if the batch has commands of
+ * several partners: the statement also joins on each row's partner.
  *
- * Empty with shared lanes too. On one database the constant harms: with outdated statistics the planner then reads all balances
- * of the partner for each row of a batch instead of looking each one up.
+ * Also empty with shared lanes. On a single database the constant does harm: with outdated statistics, the planner reads all
+ * balances of the partner for each row of a batch instead of looking up one.
  * @param table the name or alias whose `partner_id` is meant
  */
 export function onOnePartner(table: string, rows: { partnerId: string }[]): (db: Reader) => CachedSql {

@@ -1,6 +1,6 @@
 /**
- * Writes a list as PostgreSQL reads it. The driver does so too, at three times the cost, because it checks each element for
- * every type. Lists of objects are left to it. One loop without closures: a statement has fifty lists, mostly short.
+ * Writes a list in PostgreSQL's array format. The driver needs three times as long, because it checks each element for every
+ * type. Lists of objects are left to the driver. One loop without closures: a statement has fifty lists, mostly short.
  */
 export function parameterOf(value: unknown): unknown {
   if (!Array.isArray(value)) return value

@@ -52,7 +52,7 @@ test('a statement answered with the next one is committed with its transaction',
   expect(await isPaused()).toBe(true)
 })
 
-test('a migration that alters a column costs a running process one answer per connection, and no more', async () => {
+test('after a migration alters a column, a running process has one failed statement per connection and then recovers', async () => {
   const { host, user, owner, database, pool } = harness
   const log = pino({ level: 'silent' })
   const running = connect({ host, user, database }, { log, connectionsMax: 1 })

@@ -47,7 +47,7 @@ export function preparing(pool: pg.Pool): PostgresPool {
         unawaited.catch(() => undefined)
         return { command: '', rows: [] }
       }
-      // A migration has altered a column that its statements return: they would be refused for as long as the connection lives.
+      // A migration has altered a column that statements of this connection return: they would fail as long as the connection lives.
       return forKysely({ query: query as Lease['query'], release: () => leased.release(isOutdated) })
     },
     end: () => pool.end(),

@@ -110,8 +110,8 @@ const readable = {
 } as const satisfies { readonly [Table in keyof DB]: string }
 
 /**
- * Columns that the read role may not select: what could be used instead of only read. Also what is sealed or hashed, which
- * says nothing to a reader, and the addresses of webhooks, which often contain a token.
+ * Columns that the read role may not select: secrets that could be used, sealed or hashed values that mean nothing to a reader,
+ * and the addresses of webhooks, which often contain a token.
  */
 const withheld = {
   apiKeys: 'hash',
@@ -143,7 +143,7 @@ type Unlisted = {
 /** The columns that the read role may select. A type error here names the column of a new migration: add it to a list. */
 export const readColumns: [Unlisted] extends [never] ? Columns : Unlisted = columnsOf(readable)
 
-/** The columns that are withheld from it. */
+/** The columns that are withheld from the read role. */
 export const withheldColumns: Columns = columnsOf(withheld)
 
 type Columns = readonly (readonly [table: string, columns: string[]])[]

@@ -60,7 +60,7 @@ type Found = { name: ProblemName; issue: Issue }[]
 function capped(found: Found): Found {
   const next = found[issuesMax]
   if (next === undefined) return found
-  const closing = issue(next.name, 'and more; fix the others first', { path: next.issue.path })
+  const closing = issue(next.name, 'and more; fix these issues first', { path: next.issue.path })
   return [...found.slice(0, issuesMax), { name: next.name, issue: closing }]
 }
 

@@ -3,12 +3,12 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 const storage = new AsyncLocalStorage<Deadline>()
 
 /**
- * How long one request, or one batch, may take. Whatever waits on its behalf (for a connection, for an answer of the
- * database) asks for the current deadline and gives up when it passes. Work without one, such as the worker's tasks, waits
- * as long as the database lets it.
+ * How long one request, or one batch, may take. Code that waits on its behalf (for a connection, for the database) asks for
+ * the current deadline and gives up when that passes. Work without a deadline, such as the worker's tasks, waits as long as
+ * the database allows.
  */
 export class Deadline {
-  /** Whether the work is refused at once when too many requests wait for a connection already. */
+  /** Whether the work is refused immediately if too many requests are already waiting for a connection. */
   readonly isSheddable: boolean
   #dueMs: number
   #pausedAtMs: number | undefined
@@ -28,7 +28,7 @@ export class Deadline {
     return Math.max(0, this.#dueMs - performance.now())
   }
 
-  /** Stops the clock while it is the caller's turn, until `run` is called. */
+  /** Stops the clock until `run` is called, while the service waits for the caller. */
   pause(): void {
     this.#pausedAtMs = performance.now()
   }
@@ -38,7 +38,7 @@ export class Deadline {
     return storage.exit(work)
   }
 
-  /** Makes this the current deadline of `work`, and of all that it starts. */
+  /** Makes this the current deadline of `work`, and of everything that `work` starts. */
   run<T>(work: () => T): T {
     if (this.#pausedAtMs !== undefined) this.#dueMs += performance.now() - this.#pausedAtMs
     this.#pausedAtMs = undefined

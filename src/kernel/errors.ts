@@ -4,7 +4,8 @@
  *
  * `order` is the precedence: if several rows apply to a request, the lowest wins. A row's name is what the code throws; its
  * `code` is what the caller sees. Several rows can share a code, when a specific case uses the code of the generic one. A
- * code is never reused for another meaning. `message` is one that the service sends: the example of the code. `retry` decides the header `x-should-retry`; see `shouldRetry`.
+ * code is never reused for another meaning. `message` is a real message of the service, shown as the example of the code. `retry`
+ * decides the header `x-should-retry`; see `shouldRetry`.
  */
 export const problems = {
   ApiKeyRefused: {
@@ -322,7 +323,7 @@ export const problems = {
     retry: 'if-repeatable',
     extra: [],
     message:
-      'The connection to the database was lost, and whether the request took effect is not known; repeat it with the same idempotency key',
+      'The connection to the database was lost, and the request may have taken effect; repeat it with the same idempotency key',
     when: 'The connection to the database was lost, and the request may have taken effect; retry after `retry-after` with the same idempotency key.',
   },
   InternalServerError: {
@@ -331,7 +332,7 @@ export const problems = {
     status: 500,
     retry: 'if-repeatable',
     extra: [],
-    message: 'Unexpected error; quote the x-request-id of this answer to the operator',
+    message: 'Unexpected error; quote the x-request-id of this response to the operator',
     when: 'An unexpected error in the service. Quote the `x-request-id` of the response to the operator.',
   },
 } as const satisfies Record<string, ProblemRow>
@@ -343,7 +344,7 @@ type ProblemRow = {
   retry: Retry
   extra: readonly string[]
   message: string
-  /** No operation of the partner API answers with it. */
+  /** The partner API never responds with this problem. */
   isConsoleOnly?: true
   when: string
 }
@@ -353,7 +354,7 @@ type Retry = 'yes' | 'no' | 'if-retry-after' | 'if-repeatable'
 
 export type ProblemName = keyof typeof problems
 
-/** The problems that the partner API can answer with, in order. */
+/** The problems that the partner API can respond with, in order. */
 export const partnerProblems = (Object.keys(problems) as ProblemName[]).filter(
   name => !('isConsoleOnly' in problems[name]),
 )
@@ -376,7 +377,7 @@ export class Problem extends Error {
   override readonly name: ProblemName
   readonly status: number
   readonly issues: Issue[]
-  /** Response headers that belong to it: `retry-after`, `allow`. */
+  /** Response headers of the problem: `retry-after`, `allow`. */
   readonly headers: Record<string, string>
 
   constructor(name: ProblemName, issues: Issue[], headers: Record<string, string> = {}) {
@@ -428,7 +429,7 @@ export function issue(name: ProblemName, message: string, extra: Record<string, 
 export function firstIssues(found: Iterable<Issue>, countMax = issuesMax): Issue[] {
   const issues = [...Iterator.from(found).take(countMax + 1)]
   const next = issues[countMax]
-  if (next !== undefined) issues[countMax] = { ...next, message: 'and more; fix the others first' }
+  if (next !== undefined) issues[countMax] = { ...next, message: 'and more; fix these issues first' }
   return issues
 }
 

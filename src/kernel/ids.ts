@@ -115,7 +115,7 @@ export function isIdOf(kind: IdKind, cell: string): boolean {
 
 const generatedForm = new RegExp(`^(${Object.values(idPrefixes).join('|')})_[${base32}]{26}$`)
 
-/** Whether a value has the form of an id that we generate, so that it can hold nothing else: no name, no e-mail. */
+/** Whether a value has the form of an id that we generate, and therefore cannot hold a name or an e-mail address. */
 export function isGeneratedId(value: unknown): value is string {
   return typeof value === 'string' && value.length <= idLengthMax && generatedForm.test(value)
 }

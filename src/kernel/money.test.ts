@@ -52,7 +52,7 @@ test('formatted money has the decimals of its currency', () => {
   expect(inWords({ amount: 1250n, currency: 'KWD' })).toBe('1.250 KWD')
 })
 
-test('an amount with decimals is read exactly as it is written, and nothing else is taken for one', () => {
+test('an amount with decimals is read exactly as written, and any other text is rejected', () => {
   fc.assert(
     fc.property(fc.maxSafeInteger(), fc.constantFrom(...currencies), (amount, currency) => {
       expect(fromDecimals(inDecimals({ amount: BigInt(amount), currency }), currency)).toBe(BigInt(amount))

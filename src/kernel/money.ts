@@ -39,7 +39,7 @@ export const CurrencyCode = Type.Unsafe<Currency>({
 /** In minor units. A larger JSON number is not exact. */
 export const amountMax = Number.MAX_SAFE_INTEGER
 
-/** Money of either sign, in a request or an answer. */
+/** Money of either sign, in a request or a response. */
 export const SignedMoney = Type.Object(
   {
     amount: Type.Integer({
@@ -76,7 +76,7 @@ export function toWire({ amount, currency }: Money): WireMoney {
   return { amount: Number(amount), currency }
 }
 
-/** Converts a sum of many amounts to its wire format. Beyond ±9007199254740991 it is that number, so that a page with it can be shown. */
+/** Converts a sum of many amounts to its wire format. A larger sum becomes ±9007199254740991, so that its page can be shown. */
 export function sumToWire({ amount, currency }: Money): WireMoney {
   const max = BigInt(amountMax)
   return toWire({ amount: amount > max ? max : amount < -max ? -max : amount, currency })

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
-/** The pattern of what follows the prefix of a secret. */
+/** The pattern of a secret after its prefix. */
 export const secretPattern = '[0-9A-Za-z]{43}[0-9A-Za-z]{6}'
 
 /**
@@ -18,7 +18,7 @@ export function hasChecksum(secret: string): boolean {
   return checksum(secret.slice(0, -6)) === secret.slice(-6)
 }
 
-/** What the database stores of a secret. */
+/** Returns the hash that the database stores instead of the secret. */
 export function hashOf(secret: string): Buffer {
   return createHash('sha256').update(secret).digest()
 }

@@ -11,7 +11,7 @@ test.each([
   ['zero-width characters', '\u200b\u200c\u200d\u2060\ufeff'],
   ['direction marks', '\u200e\u200f\u202e\u2066\u2069'],
   ['a soft hyphen', '\u00ad'],
-  ['combining marks alone', '\u0301\u0308\u20dd'],
+  ['combining marks on their own', '\u0301\u0308\u20dd'],
   ['variation selectors', '\ufe0f\u{e0100}'],
   ['tags', '\u{e0001}\u{e0041}'],
   ['an empty Braille cell', '\u2800'],

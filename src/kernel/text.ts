@@ -17,7 +17,7 @@ export function countOf(count: number, noun: string, plural = `${noun}s`): strin
   return `${count} ${count === 1 ? noun : plural}`
 }
 
-/** Ends a message with a full stop, for the place where another sentence follows. */
+/** Ends a message with a full stop, so that another sentence can follow. */
 export function asSentence(message: string): string {
   return /[.!?…]$/.test(message) ? message : `${message}.`
 }

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 
-/** An instant in an answer: UTC with milliseconds. */
+/** An instant in a response: UTC with milliseconds. */
 export const Instant = Type.String({
   title: 'Instant',
   format: 'date-time',
@@ -12,7 +12,7 @@ const dayForm = '[0-9]{4}-[0-9]{2}-[0-9]{2}'
 const timeForm = 'T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]+)?)?Z'
 
 /**
- * An instant in a request: UTC with a `Z`. Seconds are optional and decimals unlimited, because Java and Go write them so.
+ * An instant in a request: UTC with a `Z`. Seconds are optional and decimals unlimited, because Java and Go write instants this way.
  * Offsets and leap seconds are rejected. Parse it with `parseInstant`.
  */
 export const GivenInstant = Type.String({
@@ -33,7 +33,7 @@ export const GivenDayOrInstant = Type.String({
 /** The validator formats of the schemas above: `pattern` checks the syntax; these reject days that do not exist. */
 export const timeFormats = { instant: beginsWithDay, 'day-or-instant': beginsWithDay }
 
-/** Whether a text that begins in the form of a day begins with one that exists. */
+/** Whether the day at the start of a text exists. The text must begin in the form of a day. */
 export function beginsWithDay(text: string): boolean {
   const day = text.slice(0, 10)
   const start = new Date(`${day}T00:00:00Z`)
@@ -107,9 +107,9 @@ export function startOfDay(timeZone: string, day: Day): Date {
 }
 
 /**
- * Returns the instant at which clocks in a time zone show a time of a day, such as '15:00'. A time that the clocks show twice
- * is the first of the two. A time that they skip is taken as if they had gone forward before it, so the instant is never later
- * than one would expect.
+ * Returns the instant at which clocks in a time zone show a time of a day, such as '15:00'. If the clocks show the time twice,
+ * returns the first instant. If they skip the time, the offset after the change applies, so the instant is never later than
+ * expected.
  */
 export function instantAt(timeZone: string, day: Day, time: string): Date {
   const asUtc = Date.parse(`${day}T${time}:00Z`)

@@ -37,7 +37,7 @@ export class Zip {
 
   /**
    * @param source a file descriptor, which stays open, or the bytes of the archive
-   * @param refuse makes the error of a fault
+   * @param refuse creates the error for a fault
    */
   static async open(
     source: number | Buffer,
@@ -90,7 +90,7 @@ function faultOf(part: Entry, { ratioMax, ratioFreeBytes }: ZipLimits): ZipFault
   return undefined
 }
 
-/** Parts that share bytes would let a small archive hold an endless one. */
+/** Parts that share bytes would let a small archive unpack to unlimited data. */
 function faultOfAll(parts: Entry[]): ZipFault | undefined {
   if (new Set(parts.map(({ fileName }) => fileName.toLowerCase())).size < parts.length) return 'a part twice'
   const inOrder = parts.toSorted((a, b) => a.relativeOffsetOfLocalHeader - b.relativeOffsetOfLocalHeader)
@@ -104,7 +104,7 @@ function faultOfAll(parts: Entry[]): ZipFault | undefined {
 
 const localHeaderBytesMin = 30
 
-/** To the author of an archive, every error of the library means the same. */
+/** Replaces every error of the library with ours: all mean that the archive is damaged. */
 async function orElse<T>(error: () => Error, work: Promise<T>): Promise<T> {
   return await work.catch(() => {
     throw error()

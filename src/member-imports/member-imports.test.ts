@@ -1145,7 +1145,7 @@ describe('a body of ten thousand bad actions', () => {
     expect(answer.body.issues).toHaveLength(101)
     expect(answer.body.issues.at(-1)).toMatchObject({
       path: expect.stringMatching(/^actions\.\d+\./),
-      message: 'and more; fix the others first',
+      message: 'and more; fix these issues first',
     })
   })
 })

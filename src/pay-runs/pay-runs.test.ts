@@ -562,6 +562,6 @@ test('a pay run with thousands of invalid lines is refused with a thousand issue
   for (const { status, body } of [unknown, wrongCurrency]) {
     expect(status).toBe(400)
     expect(body.issues).toHaveLength(1_001)
-    expect(body.issues[1_000].message).toBe('and more; fix the others first')
+    expect(body.issues[1_000].message).toBe('and more; fix these issues first')
   }
 })

@@ -143,7 +143,7 @@ test('reads beyond the queue limit are refused at once, and the log summarises t
   const sum = (kind: string) =>
     refusals.filter(([each]) => each === kind).reduce((total, [, count]) => total + count, 0)
   // 512 wait for a connection and 30 for a response; the rest are never queued.
-  expect(sum('too many requests wait for a database connection')).toBeGreaterThan(1_000)
+  expect(sum('too many requests are waiting for a database connection')).toBeGreaterThan(1_000)
   expect(logged.length).toBeLessThan(20)
   await waitUntilReady()
   expect((await harness.call('GET', '/v1/tiers')).status).toBe(200)

@@ -53,10 +53,10 @@ test('migrate without the right to create tables says what to grant, and works o
     code: 1,
     stderr:
       `midmonth: The role ${role} may not change the schema of the database ${nameOf(url)}: set DATABASE_OWNER_URL to a ` +
-      `role that owns it, or let its owner run there: grant create on schema public to "${role}"; ` +
+      `role that owns it, or have its owner run in that database: grant create on schema public to "${role}"; ` +
       `grant create on database "${nameOf(url)}" to "${role}";\n`,
   })
-  await tamper(database, stderr.replace(/^.*run there: /, ''))
+  await tamper(database, stderr.replace(/^.*run in that database: /, ''))
   expect(await midmonth(['migrate'], { DATABASE_URL: url })).toMatchObject({ code: 0 })
 })
 

@@ -146,7 +146,7 @@ describe('a hostile body', () => {
       expect(body.issues[100]).toEqual({
         code: 'BodyValidation',
         path: 'payDetails.50.memberId',
-        message: 'and more; fix the others first',
+        message: 'and more; fix these issues first',
       })
     }
     expect((await run(`{"payDetails":[${Array(50).fill('{}').join()}]}`)).body.issues).toHaveLength(100)

@@ -189,7 +189,7 @@ describe('strict reading of requests', () => {
     const { status, body } = await harness.call('POST', path, { raw })
     expect(status).toBe(400)
     expect(body.issues).toHaveLength(101)
-    expect(body.issues[100].message).toBe('and more; fix the others first')
+    expect(body.issues[100].message).toBe('and more; fix these issues first')
   })
 
   test('a body is refused by an operation that takes none', async () => {

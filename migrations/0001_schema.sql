@@ -68,16 +68,16 @@ insert into state_edges (entity, from_state, to_state) values
   ('members', 'invited', 'inactive'),
   ('members', 'active', 'inactive'),
   ('members', 'inactive', 'invited'),
-  ('member_jobs', 'new', 'NotReady'),
-  ('member_jobs', 'new', 'AwaitingReview'),
-  ('member_jobs', 'new', 'Processing'),
-  ('member_jobs', 'NotReady', 'AwaitingReview'),
-  ('member_jobs', 'NotReady', 'Processing'),
-  ('member_jobs', 'NotReady', 'Rejected'),
-  ('member_jobs', 'AwaitingReview', 'Processing'),
-  ('member_jobs', 'AwaitingReview', 'Rejected'),
-  ('member_jobs', 'Processing', 'Completed'),
-  ('member_jobs', 'Processing', 'Rejected'),
+  ('member_imports', 'new', 'NotReady'),
+  ('member_imports', 'new', 'AwaitingReview'),
+  ('member_imports', 'new', 'Processing'),
+  ('member_imports', 'NotReady', 'AwaitingReview'),
+  ('member_imports', 'NotReady', 'Processing'),
+  ('member_imports', 'NotReady', 'Rejected'),
+  ('member_imports', 'AwaitingReview', 'Processing'),
+  ('member_imports', 'AwaitingReview', 'Rejected'),
+  ('member_imports', 'Processing', 'Completed'),
+  ('member_imports', 'Processing', 'Rejected'),
   ('pay_cycles', 'new', 'Open'),
   ('pay_cycles', 'Open', 'Closed'),
   ('pay_runs', 'new', 'Scheduled'),
@@ -189,7 +189,7 @@ create table partners (
   shortfall_policy text not null default 'carry' check (shortfall_policy in ('carry', 'write_off')),
   -- A file that would offboard more than this share of the members waits for a review.
   offboard_review_percent integer not null default 10 check (offboard_review_percent between 0 and 100),
-  -- A review blocks the partner's later jobs, so the job is rejected after this time.
+  -- A review blocks the partner's later imports, so the import is rejected after this time.
   review_days integer not null default 14 check (review_days between 1 and 365),
   -- Shown to members with a payment, in the characters of SEPA; may be empty.
   remittance_text text not null default ''
@@ -299,8 +299,8 @@ create table members (
   review_reason text,
   created_at timestamptz not null,
   updated_at timestamptz not null,
-  -- When the partner gave the instruction behind the latest change: the instant of the request, or at which the job was sent. A
-  -- queued job is applied long after it was sent, and a file that was sent later still wins over it.
+  -- When the partner gave the instruction behind the latest change: the instant of the request, or at which the import was sent. A
+  -- queued import is applied long after it was sent, and a file that was sent later still wins over it.
   instructed_at timestamptz not null,
   primary key (partner_id, id),
   foreign key (partner_id, tier) references tiers,
@@ -381,9 +381,9 @@ create index member_sessions_expired on member_sessions (expires_at);
 
 -- Member imports
 
--- A batch of actions, or a file that is the complete list of members. A partner's jobs are applied one after another: a queued
--- one is 'NotReady', and is planned against the members as the jobs before it left them.
-create table member_jobs (
+-- A batch of actions, or a file that is the complete list of members. A partner's imports are applied one after another: a queued
+-- one is 'NotReady', and is planned against the members as the imports before it left them.
+create table member_imports (
   partner_id id not null,
   id id not null,
   kind text not null check (kind in ('actions', 'file')),
@@ -404,10 +404,10 @@ create table member_jobs (
   -- The action of the file's rows without a step.
   rest_action text not null default 'Unchanged' check (rest_action in ('Invite', 'Unchanged')),
   steps_done integer not null default 0,
-  -- The last step applied. It moves in the transaction that applies the steps, so a killed job resumes after it.
+  -- The last step applied. It moves in the transaction that applies the steps, so a killed import resumes after it.
   applied_through integer not null default 0,
   created_at timestamptz not null,
-  -- Since when the job waits for a review; null if it never had to.
+  -- Since when the import waits for a review; null if it never had to.
   review_since timestamptz,
   reviewed_at timestamptz,
   ended_at timestamptz,
@@ -418,30 +418,30 @@ create table member_jobs (
   constraint steps_done_are_of_the_plan check (
     steps_done between 0 and invite + update + reinstate + offboard + case kind when 'actions' then unchanged else 0 end
   ),
-  constraint job_ends_once check ((ended_at is not null) = (status in ('Completed', 'Rejected')))
+  constraint import_ends_once check ((ended_at is not null) = (status in ('Completed', 'Rejected')))
 );
-create unique index one_member_job_at_a_time on member_jobs (partner_id) where status in ('AwaitingReview', 'Processing');
-create index member_jobs_unfinished on member_jobs (partner_id, created_at, id) where ended_at is null;
-create index member_jobs_to_forget on member_jobs (ended_at) where forgotten_at is null;
-create trigger member_jobs_births before insert on member_jobs
-  for each row execute function refuse_unlisted_edge('member_jobs');
-create trigger member_jobs_edges before update of status on member_jobs
-  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge('member_jobs');
+create unique index one_member_import_at_a_time on member_imports (partner_id) where status in ('AwaitingReview', 'Processing');
+create index member_imports_unfinished on member_imports (partner_id, created_at, id) where ended_at is null;
+create index member_imports_to_forget on member_imports (ended_at) where forgotten_at is null;
+create trigger member_imports_births before insert on member_imports
+  for each row execute function refuse_unlisted_edge('member_imports');
+create trigger member_imports_edges before update of status on member_imports
+  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge('member_imports');
 
--- How many actions of a running batch are done. The batch is one transaction, so member_jobs shows nothing until it commits; this
+-- How many actions of a running batch are done. The batch is one transaction, so member_imports shows nothing until it commits; this
 -- row is written over another connection. Only what the API shows depends on it.
-create table member_job_progress (
+create table member_import_progress (
   partner_id id not null,
-  job_id id not null,
+  import_id id not null,
   steps_done integer not null check (steps_done >= 0),
-  primary key (partner_id, job_id)
+  primary key (partner_id, import_id)
 );
 
 -- The parsed rows of a file, by which it is planned and applied by set; null where a column is absent or a cell empty. Rows and
--- steps are written by the million, before their job and in its transaction, so they have no foreign key into it.
-create table member_job_rows (
+-- steps are written by the million, before their import and in its transaction, so they have no foreign key into it.
+create table member_import_rows (
   partner_id id not null,
-  job_id id not null,
+  import_id id not null,
   -- As a spreadsheet counts: the header is 1.
   row integer not null,
   -- The id of the member that the row would create.
@@ -461,10 +461,10 @@ create table member_job_rows (
   enable_payroll boolean,
   -- Why the row is refused, unless the member already has these values.
   faults text,
-  primary key (partner_id, job_id, row)
+  primary key (partner_id, import_id, row)
 );
 -- Planning analyzes the rows. No query compares these columns.
-alter table member_job_rows
+alter table member_import_rows
   alter column new_member_id set statistics 0,
   alter column first_name set statistics 0,
   alter column last_name set statistics 0,
@@ -479,10 +479,10 @@ alter table member_job_rows
   alter column enable_payroll set statistics 0;
 
 -- What to do with one member. A step has the number of its row or action; members missing from a file come after all rows. Rows
--- that need the job's rest_action have no step.
-create table member_job_steps (
+-- that need the import's rest_action have no step.
+create table member_import_steps (
   partner_id id not null,
-  job_id id not null,
+  import_id id not null,
   step integer not null,
   action text not null check (action in ('Invite', 'Update', 'Reinstate', 'Offboard', 'Unchanged')),
   member_id id not null,
@@ -490,7 +490,7 @@ create table member_job_steps (
   command jsonb,
   -- Why it was refused when it was applied.
   fault text,
-  primary key (partner_id, job_id, step)
+  primary key (partner_id, import_id, step)
 );
 
 

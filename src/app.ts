@@ -12,7 +12,7 @@ import { createServer } from './http/server/create-server.ts'
 import { healthRoutes } from './http/server/health.ts'
 import type { ApiContext, App } from './http/server/server.ts'
 import { userRoutes } from './http/users/routes.ts'
-import { memberJobRoutes } from './member-imports/routes.ts'
+import { memberImportRoutes } from './member-imports/routes.ts'
 import { memberConsoleRoutes } from './members/console-routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
@@ -95,7 +95,7 @@ export async function buildApp(
   tierRoutes(app, context)
   memberRoutes(app, context)
   memberConsoleRoutes(app, context)
-  memberJobRoutes(app, context)
+  memberImportRoutes(app, context)
   memberSessionRoutes(app, context)
   const payeeNames = [
     ...fileRails.map(({ currency, format }) => ({ currency, payeeName: format.payeeName })),

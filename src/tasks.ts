@@ -3,7 +3,7 @@ import { eventTasks } from './events/tasks.ts'
 import { floatTasks } from './float/tasks.ts'
 import { idempotencyTasks } from './idempotency/tasks.ts'
 import { ledgerTasks } from './ledger/tasks.ts'
-import { memberJobTasks } from './member-imports/tasks.ts'
+import { memberImportTasks } from './member-imports/tasks.ts'
 import { overviewTasks } from './overview/tasks.ts'
 import { partnerTasks } from './partners/tasks.ts'
 import { payRunTasks } from './pay-runs/tasks.ts'
@@ -20,7 +20,7 @@ export { auditTasks as longTasks } from './verification/tasks.ts'
 /** The tasks that call no external system. */
 export const internalTasks = {
   ...payRunTasks,
-  ...memberJobTasks,
+  ...memberImportTasks,
   ...closingTasks,
   ...withdrawalTasks,
   ...idempotencyTasks,

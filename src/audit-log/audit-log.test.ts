@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import { sql } from '../database/database.ts'
-import { memberJobTasks } from '../member-imports/tasks.ts'
+import { memberImportTasks } from '../member-imports/tasks.ts'
 import { type Action, differences, list, readOldestAddress, record } from './audit-log.ts'
 import { auditLogTasks } from './tasks.ts'
 
@@ -121,7 +121,11 @@ test('each change through the API leaves one row with actor, action, before and 
     return first
   }
   const work = () =>
-    memberJobTasks['apply-member-jobs']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+    memberImportTasks['apply-member-imports']({
+      db: harness.db,
+      log: pino({ level: 'silent' }),
+      now: harness.clock.now,
+    })
   const header = 'email,first_name,last_name,phone,tier'
 
   const { memberId } = (await call('inviteMember', 'POST', '/v1/members', { body: newMember })).body

@@ -31,7 +31,7 @@ export async function locate(
  */
 export async function requireKnown(
   db: Reader,
-  table: 'members' | 'webhook_endpoints' | 'member_jobs' | 'request_log',
+  table: 'members' | 'webhook_endpoints' | 'member_imports' | 'request_log',
   { partnerId, cursor }: { partnerId: string; cursor: Cursor | undefined },
 ): Promise<void> {
   if (cursor === undefined) return

@@ -44,10 +44,10 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   ledgerFloatTotals: { insert: true, update: ['floatBalance', 'pendingBalance'] },
   ledgerTransfers: { insert: true },
   ledgerVerifications: { insert: true, update: ['startedAt', 'endedAt', 'checksDone', 'checks', 'problem'] },
-  memberJobProgress: { insert: true, update: ['stepsDone'], delete: true },
-  memberJobRows: { insert: true, delete: true },
-  memberJobSteps: { insert: true, update: ['action', 'fault'], delete: true },
-  memberJobs: {
+  memberImportProgress: { insert: true, update: ['stepsDone'], delete: true },
+  memberImportRows: { insert: true, delete: true },
+  memberImportSteps: { insert: true, update: ['action', 'fault'], delete: true },
+  memberImports: {
     insert: true,
     update: [
       'status',

@@ -8,11 +8,11 @@ type LockSpace =
   /** One key of one partner, across requests in any process. */
   | 'idempotency key'
   /** Reading a file of a partner. */
-  | 'member job of'
-  /** Inserting the jobs of a partner. */
-  | 'queue of member jobs of'
-  /** Provoking transitions of a partner's jobs in a sandbox. */
-  | 'provoked member jobs of'
+  | 'member import of'
+  /** Inserting the imports of a partner. */
+  | 'queue of member imports of'
+  /** Provoking transitions of a partner's imports in a sandbox. */
+  | 'provoked member imports of'
   /** Replacing the metadata of an object. */
   | 'metadata of'
   /** Moving a partner's clock, and resetting the partner. */

@@ -31,11 +31,11 @@ const readable = {
   ledgerTransfers:
     'partnerId id movementId reason debit credit amount currency memberId payCycleId createdAt memberSequence',
   ledgerVerifications: 'id requestedBy requestedAt startedAt endedAt checksDone checksTotal checks problem',
-  memberJobProgress: 'partnerId jobId stepsDone',
-  memberJobRows:
-    'partnerId jobId row newMemberId email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban dob gender enablePayroll faults',
-  memberJobSteps: 'partnerId jobId step action memberId command fault',
-  memberJobs:
+  memberImportProgress: 'partnerId importId stepsDone',
+  memberImportRows:
+    'partnerId importId row newMemberId email firstName lastName phone tier workerId accountHolder sortCode accountNumber iban dob gender enablePayroll faults',
+  memberImportSteps: 'partnerId importId step action memberId command fault',
+  memberImports:
     'partnerId id kind columns removesAccounts rowTo status invite update reinstate offboard unchanged stepsDone appliedThrough createdAt reviewedAt endedAt forgottenAt offboardMax reviewSince restAction',
   memberSessions: 'partnerId id memberId keyId scope origin createdAt expiresAt',
   members:

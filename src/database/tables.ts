@@ -225,14 +225,14 @@ export type DB = {
     checks: unknown
     problem: string | null
   }
-  memberJobProgress: {
+  memberImportProgress: {
     partnerId: string
-    jobId: string
+    importId: string
     stepsDone: number
   }
-  memberJobRows: {
+  memberImportRows: {
     partnerId: string
-    jobId: string
+    importId: string
     row: number
     newMemberId: string
     email: string
@@ -250,16 +250,16 @@ export type DB = {
     enablePayroll: boolean | null
     faults: string | null
   }
-  memberJobSteps: {
+  memberImportSteps: {
     partnerId: string
-    jobId: string
+    importId: string
     step: number
     action: 'Invite' | 'Offboard' | 'Reinstate' | 'Unchanged' | 'Update'
     memberId: string
     command: unknown
     fault: string | null
   }
-  memberJobs: {
+  memberImports: {
     partnerId: string
     id: string
     kind: 'actions' | 'file'

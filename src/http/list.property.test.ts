@@ -35,7 +35,7 @@ const lists = {
       await post('/v1/members/jobs', { actions: [{ type: 'Update', memberId }] })
       // Nothing applies the jobs here, and only so many may wait.
       await harness.db
-        .updateTable('memberJobs')
+        .updateTable('memberImports')
         .set({ status: 'Completed', endedAt: harness.clock.now() })
         .where('partnerId', '=', harness.partner.id)
         .where('endedAt', 'is', null)

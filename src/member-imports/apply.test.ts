@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
-import { memberJobTasks } from './tasks.ts'
+import { memberImportTasks } from './tasks.ts'
 
 let harness: Harness
 beforeAll(async () => {
@@ -23,7 +23,7 @@ test('a row whose e-mail or worker_id has been taken fails; the others are invit
     expect(invited.status, invited.text).toBe(201)
   }
 
-  await memberJobTasks['apply-member-jobs']({ db: harness.db, log, now: harness.clock.now })
+  await memberImportTasks['apply-member-imports']({ db: harness.db, log, now: harness.clock.now })
 
   const { results } = (await harness.call('GET', `/v1/members/jobs/${body.jobId}/results`, { key })).body
   expect(results.map(({ outcome }: { outcome: string }) => outcome)).toEqual(['Done', 'Failed', 'Failed', 'Done'])

@@ -16,8 +16,8 @@ import { absentValues, columnSpecs } from '../members/fields.ts'
 import { readCommands } from './plan.ts'
 import { type Action, actionOf, countActions, type FileTerms, faultsOf, type Kind, type RestAction } from './rules.ts'
 
-/** A locked job that is being applied. `createdAt` is when it was sent. */
-export type Job = FileTerms & {
+/** A locked import that is being applied. `createdAt` is when it was sent. */
+export type LockedImport = FileTerms & {
   kind: Kind
   steps: number
   appliedThrough: number
@@ -38,16 +38,18 @@ type Step = { step: number; action: Action; memberId: string; command: MemberCom
 type Outcome = { step: number; action?: Action; fault?: string | undefined }
 
 /**
- * Applies the next steps of a job. They are decided again, since a planned step may have become impossible or unnecessary while
- * the job waited. An impossible row of a file is marked as failed and the others are applied; an impossible action rejects the
- * whole job. Steps that were planned as failed are skipped.
- * @returns whether the job has ended
+ * Applies the next steps of an import. They are decided again, since a planned step may have become impossible or unnecessary while
+ * the import waited. An impossible row of a file is marked as failed and the others are applied; an impossible action rejects the
+ * whole import. Steps that were planned as failed are skipped.
+ * @returns whether the import has ended
  */
 export async function applySteps(
   tx: Tx,
-  { report, ...applied }: { job: Job; partner: PartnerRules; now: Date; report: Report },
+  { report, ...applied }: { memberImport: LockedImport; partner: PartnerRules; now: Date; report: Report },
 ): Promise<boolean> {
-  return applied.job.kind === 'file' ? await applyChunk(tx, applied) : await applyBatch(tx, { report, ...applied })
+  return applied.memberImport.kind === 'file'
+    ? await applyChunk(tx, applied)
+    : await applyBatch(tx, { report, ...applied })
 }
 
 /** Called with the number of steps of a batch that are done, before its transaction commits. */
@@ -55,55 +57,60 @@ export type Report = (stepsDone: number, partnerId: string) => Promise<void>
 
 async function applyBatch(
   tx: Tx,
-  { job, partner, now, report }: { job: Job; partner: PartnerRules; now: Date; report: Report },
+  {
+    memberImport,
+    partner,
+    now,
+    report,
+  }: { memberImport: LockedImport; partner: PartnerRules; now: Date; report: Report },
 ): Promise<boolean> {
-  await report(0, job.partnerId)
-  const steps = await nextSteps(tx, { job, limit: stepsAtOnce.actions })
+  await report(0, memberImport.partnerId)
+  const steps = await nextSteps(tx, { memberImport, limit: stepsAtOnce.actions })
   const last = steps.at(-1)
-  assert(last !== undefined, 'An unfinished job has steps left')
+  assert(last !== undefined, 'An unfinished import has steps left')
   const outcomes = await applyChanges(tx, {
-    ...{ job, partner, steps, now },
+    ...{ memberImport, partner, steps, now },
     // Actions that change nothing are done first.
-    written: async (count, total) => await report(steps.length - total + count, job.partnerId),
+    written: async (count, total) => await report(steps.length - total + count, memberImport.partnerId),
   })
   const failed = outcomes.filter(({ fault }) => fault !== undefined)
-  await recordFaults(tx, job, failed)
-  if (failed.length === 0) await recordActions(tx, { job, outcomes, appliedThrough: last.step })
-  await end(tx, job, { status: failed.length === 0 ? 'Completed' : 'Rejected', now })
+  await recordFaults(tx, memberImport, failed)
+  if (failed.length === 0) await recordActions(tx, { memberImport, outcomes, appliedThrough: last.step })
+  await end(tx, memberImport, { status: failed.length === 0 ? 'Completed' : 'Rejected', now })
   return true
 }
 
 async function applyChunk(
   tx: Tx,
-  { job, partner, now }: { job: Job; partner: PartnerRules; now: Date },
+  { memberImport, partner, now }: { memberImport: LockedImport; partner: PartnerRules; now: Date },
 ): Promise<boolean> {
-  const through = await endOfChunk(tx, job)
-  const steps = await nextSteps(tx, { job, through, limit: stepsAtOnce.file })
+  const through = await endOfChunk(tx, memberImport)
+  const steps = await nextSteps(tx, { memberImport, through, limit: stepsAtOnce.file })
   const appliedThrough = through ?? steps.at(-1)?.step
-  assert(appliedThrough !== undefined, 'An unfinished job has steps left')
+  assert(appliedThrough !== undefined, 'An unfinished import has steps left')
   const possible = steps.filter(({ action, fault }) => action !== 'Unchanged' && fault === null)
   const isNew = ({ action }: Step) => action === 'Invite'
   // Changes first: they lock members, and an invitation that waits for an e-mail must not hold a member that they need.
-  const outcomes = await applyChanges(tx, { job, partner, steps: possible.filter(step => !isNew(step)), now })
+  const outcomes = await applyChanges(tx, { memberImport, partner, steps: possible.filter(step => !isNew(step)), now })
   const listed = sql`row = any(${possible.filter(isNew).map(({ step }) => step)}::integer[])`
   const { count: restCount } =
     through === undefined
-      ? await invite(tx, { job, partner, rows: listed, isNeeded: possible.some(isNew), now })
-      : await invite(tx, { job, partner, rows: restOf(job, through), isNeeded: true, now })
+      ? await invite(tx, { memberImport, partner, rows: listed, isNeeded: possible.some(isNew), now })
+      : await invite(tx, { memberImport, partner, rows: restOf(memberImport, through), isNeeded: true, now })
   await recordFaults(
     tx,
-    job,
+    memberImport,
     outcomes.filter(({ fault }) => fault !== undefined),
   )
   const stepsDone =
     steps.filter(({ action }) => action !== 'Unchanged').length + (through === undefined ? 0 : restCount)
   const { rows } = await sql<{ stepsDone: number }>`
-    update member_jobs
+    update member_imports
        set steps_done = steps_done + ${stepsDone}, applied_through = ${appliedThrough}
-     where partner_id = ${job.partnerId} and id = ${job.jobId}
+     where partner_id = ${memberImport.partnerId} and id = ${memberImport.importId}
     returning steps_done`.execute(tx)
-  const hasEnded = rows[0]?.stepsDone === job.steps
-  if (hasEnded) await end(tx, job, { status: 'Completed', now })
+  const hasEnded = rows[0]?.stepsDone === memberImport.steps
+  if (hasEnded) await end(tx, memberImport, { status: 'Completed', now })
   return hasEnded
 }
 
@@ -113,13 +120,13 @@ async function applyChunk(
  */
 async function endOfChunk(
   tx: Tx,
-  { partnerId, jobId, appliedThrough, rowTo, restAction }: Job,
+  { partnerId, importId, appliedThrough, rowTo, restAction }: LockedImport,
 ): Promise<number | undefined> {
   if (restAction !== 'Invite' || appliedThrough >= rowTo) return undefined
   const { rows } = await sql<{ through: number | null }>`
     select max(row) as through
-      from (select row from member_job_rows
-             where partner_id = ${partnerId} and job_id = ${jobId} and row > ${appliedThrough}
+      from (select row from member_import_rows
+             where partner_id = ${partnerId} and import_id = ${importId} and row > ${appliedThrough}
              order by row limit ${stepsAtOnce.file}) chunk`.execute(tx)
   return rows[0]?.through ?? undefined
 }
@@ -127,25 +134,25 @@ async function endOfChunk(
 async function nextSteps(
   tx: Tx,
   {
-    job: { partnerId, jobId, appliedThrough },
+    memberImport: { partnerId, importId, appliedThrough },
     through,
     limit,
-  }: { job: Job; through?: number | undefined; limit: number },
+  }: { memberImport: LockedImport; through?: number | undefined; limit: number },
 ): Promise<Step[]> {
   const { rows } = await sql<Step>`
-    select step, action, member_id, command, fault from member_job_steps
-     where partner_id = ${partnerId} and job_id = ${jobId} and step > ${appliedThrough}
+    select step, action, member_id, command, fault from member_import_steps
+     where partner_id = ${partnerId} and import_id = ${importId} and step > ${appliedThrough}
            ${through === undefined ? sql`` : sql`and step <= ${through}`}
      order by step limit ${limit}`.execute(tx)
   return rows
 }
 
 // The rows of a chunk that have no step.
-function restOf({ partnerId, jobId, appliedThrough }: Job, through: number) {
+function restOf({ partnerId, importId, appliedThrough }: LockedImport, through: number) {
   return sql`
     row > ${appliedThrough} and row <= ${through}
-    and not exists (select from member_job_steps s
-                     where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = member_job_rows.row)`
+    and not exists (select from member_import_steps s
+                     where s.partner_id = ${partnerId} and s.import_id = ${importId} and s.step = member_import_rows.row)`
 }
 
 // Columns of a new member, with the default where the row has no value.
@@ -161,28 +168,28 @@ const newProfileColumns = sql.join(
 async function invite(
   tx: Tx,
   {
-    job: { partnerId, jobId, createdAt },
+    memberImport: { partnerId, importId, createdAt },
     partner,
     rows,
     isNeeded,
     now,
-  }: { job: Job; partner: PartnerRules; rows: ReturnType<typeof sql>; isNeeded: boolean; now: Date },
+  }: { memberImport: LockedImport; partner: PartnerRules; rows: ReturnType<typeof sql>; isNeeded: boolean; now: Date },
 ): Promise<{ count: number }> {
   if (!isNeeded) return { count: 0 }
-  const chosen = sql`partner_id = ${partnerId} and job_id = ${jobId} and ${rows}`
+  const chosen = sql`partner_id = ${partnerId} and import_id = ${importId} and ${rows}`
   const { count, refusedIds } = await inviteAll(tx, {
     partner,
-    source: sql`select new_member_id as id, ${newProfileColumns} from member_job_rows where ${chosen} order by row`,
+    source: sql`select new_member_id as id, ${newProfileColumns} from member_import_rows where ${chosen} order by row`,
     countMax: stepsAtOnce.file,
     instructedAt: createdAt,
     now,
   })
   if (refusedIds.length > 0) {
     await sql`
-      insert into member_job_steps (partner_id, job_id, step, action, member_id, fault)
-      select partner_id, job_id, row, 'Invite', new_member_id, ${takenSince} from member_job_rows
+      insert into member_import_steps (partner_id, import_id, step, action, member_id, fault)
+      select partner_id, import_id, row, 'Invite', new_member_id, ${takenSince} from member_import_rows
        where ${chosen} and new_member_id = any(${refusedIds}::text[])
-          on conflict (partner_id, job_id, step) do update set fault = excluded.fault`.execute(tx)
+          on conflict (partner_id, import_id, step) do update set fault = excluded.fault`.execute(tx)
   }
   return { count }
 }
@@ -192,13 +199,13 @@ const takenSince = 'another member has taken the e-mail or the worker_id since t
 async function applyChanges(
   tx: Tx,
   {
-    job,
+    memberImport,
     partner,
     steps,
     written,
     now,
   }: {
-    job: Job
+    memberImport: LockedImport
     partner: PartnerRules
     steps: Step[]
     written?: (count: number, total: number) => Promise<void>
@@ -206,19 +213,19 @@ async function applyChanges(
   },
 ): Promise<Outcome[]> {
   if (steps.length === 0) return []
-  const { partnerId, createdAt: since } = job
+  const { partnerId, createdAt: since } = memberImport
   // Locked before the commands are read, since these depend on the kind of account that a member has.
   const changed = await lockAll(tx, { partnerId, memberIds: steps.map(({ memberId }) => memberId), since })
   // A file describes members as of when it was sent. A newer change takes precedence.
-  const isStale = ({ memberId }: Step) => job.kind === 'file' && changed.has(memberId)
+  const isStale = ({ memberId }: Step) => memberImport.kind === 'file' && changed.has(memberId)
   const fresh = steps.filter(step => !isStale(step))
-  const decided = await decideAll(tx, { partner, commands: await commandsOf(tx, job, fresh), now })
-  const isRefused = decided.some(each => each instanceof Problem) && job.kind === 'actions'
+  const decided = await decideAll(tx, { partner, commands: await commandsOf(tx, memberImport, fresh), now })
+  const isRefused = decided.some(each => each instanceof Problem) && memberImport.kind === 'actions'
   const decisions = decided.filter(
     (each): each is Decision => !(each instanceof Problem) && actionOf(each) !== 'Unchanged',
   )
-  // Already checked when the job was sent, except for actions that clashed with another member.
-  if (job.kind === 'actions' && !isRefused && wavesOf(decisions).length > wavesMax) {
+  // Already checked when the import was sent, except for actions that clashed with another member.
+  if (memberImport.kind === 'actions' && !isRefused && wavesOf(decisions).length > wavesMax) {
     return steps.slice(-1).map(({ step }) => ({ step, fault: 'too many of the actions depend on each other' }))
   }
   if (!isRefused) {
@@ -240,88 +247,88 @@ async function applyChanges(
   ]
 }
 
-async function commandsOf(tx: Tx, job: Job, steps: Step[]): Promise<MemberCommand[]> {
+async function commandsOf(tx: Tx, memberImport: LockedImport, steps: Step[]): Promise<MemberCommand[]> {
   const listed = steps.filter(({ command, action }) => command === null && action !== 'Offboard')
   const places = listed.map(({ step, memberId }) => ({ row: step, memberId }))
-  const read = places.length === 0 ? [] : await readCommands(tx, job, places)
+  const read = places.length === 0 ? [] : await readCommands(tx, memberImport, places)
   const byStep = new Map(listed.map(({ step }, index) => [step, read[index]]))
   return steps.map(({ step, memberId, command }) => command ?? byStep.get(step) ?? { type: 'Offboard', memberId })
 }
 
-async function recordFaults(tx: Tx, { partnerId, jobId }: Job, failed: Outcome[]): Promise<void> {
+async function recordFaults(tx: Tx, { partnerId, importId }: LockedImport, failed: Outcome[]): Promise<void> {
   if (failed.length === 0) return
   await sql`
-    update member_job_steps s set fault = f.fault
+    update member_import_steps s set fault = f.fault
       from unnest(${failed.map(({ step }) => step)}::integer[], ${failed.map(({ fault }) => fault)}::text[]) as f (step, fault)
-     where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = f.step`.execute(tx)
+     where s.partner_id = ${partnerId} and s.import_id = ${importId} and s.step = f.step`.execute(tx)
 }
 
 // Records what the actions did, which may differ from what they would have done when they were sent.
 async function recordActions(
   tx: Tx,
   {
-    job: { partnerId, jobId, steps },
+    memberImport: { partnerId, importId, steps },
     outcomes,
     appliedThrough,
-  }: { job: Job; outcomes: Outcome[]; appliedThrough: number },
+  }: { memberImport: LockedImport; outcomes: Outcome[]; appliedThrough: number },
 ): Promise<void> {
   await sql`
-    update member_job_steps s set action = done.action
+    update member_import_steps s set action = done.action
       from unnest(${outcomes.map(({ step }) => step)}::integer[], ${outcomes.map(({ action }) => action)}::text[])
         as done (step, action)
-     where s.partner_id = ${partnerId} and s.job_id = ${jobId} and s.step = done.step and s.action <> done.action`.execute(
+     where s.partner_id = ${partnerId} and s.import_id = ${importId} and s.step = done.step and s.action <> done.action`.execute(
     tx,
   )
   const plan = countActions(outcomes.flatMap(({ action }) => action ?? []))
   await tx
-    .updateTable('memberJobs')
+    .updateTable('memberImports')
     .set({ ...plan, stepsDone: steps, appliedThrough })
     .where('partnerId', '=', partnerId)
-    .where('id', '=', jobId)
+    .where('id', '=', importId)
     .execute()
 }
 
-/** Ends a job and emits its event. */
+/** Ends an import and emits its event. */
 export async function end(
   tx: Tx,
-  { partnerId, jobId }: { partnerId: string; jobId: string },
+  { partnerId, importId }: { partnerId: string; importId: string },
   { status, now }: { status: 'Completed' | 'Rejected'; now: Date },
 ): Promise<void> {
   await tx
-    .updateTable('memberJobs')
+    .updateTable('memberImports')
     .set({ status, endedAt: now })
     .where('partnerId', '=', partnerId)
-    .where('id', '=', jobId)
+    .where('id', '=', importId)
     .execute()
-  await sql`delete from member_job_progress where partner_id = ${partnerId} and job_id = ${jobId}`.execute(tx)
-  await emitStatus(tx, { partnerId, jobId, status, now })
+  await sql`delete from member_import_progress where partner_id = ${partnerId} and import_id = ${importId}`.execute(tx)
+  await emitStatus(tx, { partnerId, importId, status, now })
 }
 
-/** Emits the event for a job's new status. */
+/** Emits the event for an import's new status. */
 export async function emitStatus(
   tx: Tx,
-  { status, ...job }: { partnerId: string; jobId: string; status: keyof typeof eventTypes; now: Date },
+  { status, ...memberImport }: { partnerId: string; importId: string; status: keyof typeof eventTypes; now: Date },
 ): Promise<void> {
-  await emit(tx, { ...job, status, type: eventTypes[status] })
+  await emit(tx, { ...memberImport, status, type: eventTypes[status] })
 }
 
 export async function emit(
   tx: Tx,
   {
     partnerId,
-    jobId,
+    importId,
     type,
     status,
     now,
   }: {
     partnerId: string
-    jobId: string
+    importId: string
     type: 'job.expired' | (typeof eventTypes)[keyof typeof eventTypes]
     status: keyof typeof eventTypes
     now: Date
   },
 ): Promise<void> {
-  await events.emit(tx, { partnerId, type, resourceId: jobId, data: { jobId, status }, now })
+  await events.emit(tx, { partnerId, type, resourceId: importId, data: { jobId: importId, status }, now })
 }
 
 const eventTypes = {

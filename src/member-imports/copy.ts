@@ -3,7 +3,7 @@ import type { ProfileCell } from '../members/rows.ts'
 
 type OwnCells = {
   partnerId: string
-  jobId: string
+  importId: string
   row: number
   newMemberId: string
   faults: string | null
@@ -11,13 +11,13 @@ type OwnCells = {
 
 const ownColumns: readonly { name: string; key: keyof OwnCells }[] = [
   { name: 'partner_id', key: 'partnerId' },
-  { name: 'job_id', key: 'jobId' },
+  { name: 'import_id', key: 'importId' },
   { name: 'row', key: 'row' },
   { name: 'new_member_id', key: 'newMemberId' },
   { name: 'faults', key: 'faults' },
 ]
 
-export const copyStatement = `copy member_job_rows (${[...ownColumns, ...columnSpecs].map(({ name }) => name).join(', ')}) from stdin`
+export const copyStatement = `copy member_import_rows (${[...ownColumns, ...columnSpecs].map(({ name }) => name).join(', ')}) from stdin`
 
 /** Formats a row of a file as a line for `copyStatement`, in COPY's text format, without the line end. */
 export function copyLine(own: OwnCells, profileCell: (column: Column) => ProfileCell): string {

@@ -1,10 +1,10 @@
 import { type Reader, sql } from '../database/database.ts'
-import type { MemberJob } from './member-imports.ts'
+import type { MemberImport } from './member-imports.ts'
 import type { Plan } from './rules.ts'
 
-// Member jobs across all partners, for operators.
+// Member imports across all partners, for operators.
 
-export type Inspected = Pick<MemberJob, 'id' | 'status' | 'stepsDone' | 'createdAt' | 'endedAt'> & {
+export type Inspected = Pick<MemberImport, 'id' | 'status' | 'stepsDone' | 'createdAt' | 'endedAt'> & {
   partnerId: string
   kind: 'actions' | 'file'
   plan: Plan
@@ -14,8 +14,8 @@ export type Inspected = Pick<MemberJob, 'id' | 'status' | 'stepsDone' | 'created
 export type Filter = { partnerId?: string; statuses?: string[] }
 
 /**
- * Member jobs, newest first.
- * @param before the id of a job: only older ones, for the next page
+ * Member imports, newest first.
+ * @param before the id of an import: only older ones, for the next page
  */
 export async function list(
   db: Reader,
@@ -30,11 +30,11 @@ export async function list(
   const { rows } = await sql<Omit<Inspected, 'plan'> & Plan>`
     select partner_id, id, kind, status, invite, update, reinstate, offboard, unchanged, steps_done, created_at,
            reviewed_at, ended_at
-      from member_jobs
+      from member_imports
      where ${sql.join(conditions.length === 0 ? [sql`true`] : conditions, sql` and `)}
      order by id desc limit ${take}`.execute(db)
-  return rows.map(({ invite, update, reinstate, offboard, unchanged, ...job }) => ({
-    ...job,
+  return rows.map(({ invite, update, reinstate, offboard, unchanged, ...memberImport }) => ({
+    ...memberImport,
     plan: { invite, update, reinstate, offboard, unchanged },
   }))
 }

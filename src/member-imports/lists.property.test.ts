@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { extent } from '../../test/runner/extent.ts'
 import { sql } from '../database/database.ts'
-import { memberJobTasks } from './tasks.ts'
+import { memberImportTasks } from './tasks.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -101,7 +101,7 @@ test('a dry run predicts exactly what the job does, and importing the same list 
         if (preview.body.needsReview) {
           await harness.call('POST', `/v1/members/jobs/${answer.body.jobId}/approve`, { key })
         }
-        await memberJobTasks['apply-member-jobs']({
+        await memberImportTasks['apply-member-imports']({
           db: harness.db,
           log: pino({ level: 'silent' }),
           now: harness.clock.now,

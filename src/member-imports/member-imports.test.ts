@@ -6,7 +6,7 @@ import { extent } from '../../test/runner/extent.ts'
 import { sql } from '../database/database.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import * as memberImports from './member-imports.ts'
-import { memberJobTasks } from './tasks.ts'
+import { memberImportTasks } from './tasks.ts'
 
 let harness: Harness
 
@@ -18,7 +18,7 @@ afterAll(async () => {
 })
 
 const context = () => ({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
-const work = () => memberJobTasks['apply-member-jobs']?.(context())
+const work = () => memberImportTasks['apply-member-imports']?.(context())
 
 let partners = 0
 /** A partner of the test's own, so that its list of members is its own. */
@@ -233,17 +233,17 @@ describe('a file with faults', () => {
     expect(await members(partner)).toEqual(before)
     expect((await harness.call('GET', '/v1/members/jobs', { key: partner.key })).body.total).toBe(1)
     // The first file invites only, so none of its rows has a step.
-    for (const [table, jobCount] of [
-      ['memberJobRows', 1],
-      ['memberJobSteps', 0],
+    for (const [table, importCount] of [
+      ['memberImportRows', 1],
+      ['memberImportSteps', 0],
     ] as const) {
       const rows = await harness.db
         .selectFrom(table)
-        .select('jobId')
+        .select('importId')
         .distinct()
         .where('partnerId', '=', partner.partner.id)
         .execute()
-      expect(rows.length).toBe(jobCount)
+      expect(rows.length).toBe(importCount)
     }
   })
 
@@ -457,7 +457,7 @@ describe('a worker_id that a file reassigns to another member', () => {
 })
 
 describe('an overdue review', () => {
-  const expire = () => memberJobTasks['expire-member-jobs']?.(context())
+  const expire = () => memberImportTasks['expire-member-imports']?.(context())
 
   test('expires after the partner’s number of days: the job is rejected, with an event and an audit entry', async () => {
     const partner = await employer({ offboardReviewPercent: 0, reviewDays: 3 })
@@ -518,14 +518,14 @@ describe('while a list is planned', () => {
     await apply(partner, file(minimal, row('ann')))
     const last = (await feed()).at(-1).id
     const inFeed = await harness.db.transaction().execute(async tx => {
-      const { jobId } = await memberImports.createFromActions(tx, {
+      const { importId } = await memberImports.createFromActions(tx, {
         partner: partner.partner,
         actions: [
           { type: 'Add', email: 'cem@example.com', firstName: 'Cem', lastName: 'Ito', tier: 'Silver', phone: null },
         ],
         now: harness.clock.now(),
       })
-      expect(jobId).toMatch(/^maj_/)
+      expect(importId).toMatch(/^maj_/)
       // The transaction of the plan has emitted an event, and is still open.
       const body = { email: 'ben@example.com', firstName: 'Ben', lastName: 'Ito', tier: 'Silver', phone: null }
       expect((await harness.call('POST', '/v1/members', { key: partner.key, body })).status).toBe(201)
@@ -550,10 +550,12 @@ describe('while a job is applied', () => {
       expect(totalProcessing).toBe(type === 'Completed' ? 0 : count - totalComplete)
       if (type === 'Completed') break
       // Each time as a new process would.
-      await harness.db.transaction().execute(tx => memberImports.applyNext(tx, { jobId, now: harness.clock.now() }))
+      await harness.db
+        .transaction()
+        .execute(tx => memberImports.applyNext(tx, { importId: jobId, now: harness.clock.now() }))
       // And cut off in the middle of the next chunk.
       const cut = harness.db.transaction().execute(async tx => {
-        await memberImports.applyNext(tx, { jobId, now: harness.clock.now() })
+        await memberImports.applyNext(tx, { importId: jobId, now: harness.clock.now() })
         throw new Error('cut off')
       })
       await expect(cut).rejects.toThrow('cut off')
@@ -644,13 +646,13 @@ describe('while a job is applied', () => {
     const partner = await employer()
     const { jobId } = (await upload(partner, file(minimal, row('ann')))).body
     await harness.db.transaction().execute(async tx => {
-      await sql`select from member_jobs where id = ${jobId} for no key update`.execute(tx)
+      await sql`select from member_imports where id = ${jobId} for no key update`.execute(tx)
       await work()
     })
     expect((await job(partner, jobId)).type).toBe('Processing')
     const { rows } = await sql<{ seconds: number }>`
       select extract(epoch from max(run_at) - ${harness.clock.now()})::float as seconds from graphile_worker.jobs
-       where task_identifier = 'apply-member-jobs'`.execute(harness.db)
+       where task_identifier = 'apply-member-imports'`.execute(harness.db)
     expect(rows).toEqual([{ seconds: 0.5 }])
     await work()
     expect((await job(partner, jobId)).type).toBe('Completed')
@@ -659,11 +661,11 @@ describe('while a job is applied', () => {
   test('a job that keeps failing is reported, and does not block the others', async () => {
     const [broken, well] = [await employer(), await employer()]
     const { jobId } = (await upload(broken, file(minimal, row('ann')))).body
-    await sql`update member_jobs set invite = 2 where id = ${jobId}`.execute(harness.ownerDb)
+    await sql`update member_imports set invite = 2 where id = ${jobId}`.execute(harness.ownerDb)
     const other = (await upload(well, file(minimal, row('ann')))).body.jobId
-    await expect(work()).rejects.toThrow('An unfinished job has steps left')
+    await expect(work()).rejects.toThrow('An unfinished import has steps left')
     expect((await job(well, other)).type).toBe('Completed')
-    await sql`update member_jobs set invite = 1, status = 'Completed', ended_at = now() where id = ${jobId}`.execute(
+    await sql`update member_imports set invite = 1, status = 'Completed', ended_at = now() where id = ${jobId}`.execute(
       harness.ownerDb,
     )
   })
@@ -782,12 +784,14 @@ describe('a batch of actions', () => {
     const progress: object[] = []
     await harness.db.transaction().execute(tx =>
       memberImports.applyNext(tx, {
-        jobId,
+        importId: jobId,
         now: harness.clock.now(),
         async report(stepsDone) {
           await harness.db
             .transaction()
-            .execute(other => memberImports.recordProgress(other, { partnerId: partner.partner.id, jobId, stepsDone }))
+            .execute(other =>
+              memberImports.recordProgress(other, { partnerId: partner.partner.id, importId: jobId, stepsDone }),
+            )
           progress.push(await job(partner, jobId))
         },
       }),
@@ -1352,7 +1356,7 @@ describe('results as a file', () => {
   test('are deleted 30 days after the job ends, except for the counts', async () => {
     const partner = await employer()
     const jobId = await apply(partner, file(minimal, row('ann')))
-    const forget = () => memberJobTasks['forget-member-jobs']?.(context())
+    const forget = () => memberImportTasks['forget-member-imports']?.(context())
     harness.clock.advance({ days: 29 })
     await forget()
     expect((await results(partner, jobId)).total).toBe(1)

@@ -12,7 +12,7 @@ import type { Partner } from '../partners/partners.ts'
 import type { TableKind } from '../tabular/tabular.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { inScope, partnerOf, type Scope, scheduleTask } from '../worker/task.ts'
-import { applySteps, emit, emitStatus, end, type Job, type Report, wavesMax } from './apply.ts'
+import { applySteps, emit, emitStatus, end, type LockedImport, type Report, wavesMax } from './apply.ts'
 import { copyStatement } from './copy.ts'
 import { planFile, planFileAgain } from './plan.ts'
 import { readInto } from './read-file.ts'
@@ -34,27 +34,27 @@ import type { MemberAction } from './schema.ts'
 export type { Report } from './apply.ts'
 
 /** A batch of changes to members, planned when it is sent and applied by the worker. */
-export type MemberJob = {
+export type MemberImport = {
   id: string
-  /** `NotReady` while it is queued behind another job. */
+  /** `NotReady` while it is queued behind another import. */
   status: 'NotReady' | 'AwaitingReview' | 'Processing' | 'Completed' | 'Rejected'
-  /** For a queued job, the plan at the time it was sent. */
+  /** For a queued import, the plan at the time it was sent. */
   plan: Plan
   /** Steps in the plan. */
   steps: number
-  /** Columns of the file; the template's columns for a job of actions. */
+  /** Columns of the file; the template's columns for an import of actions. */
   columns: readonly Column[]
   stepsDone: number
   createdAt: Date
   endedAt: Date | null
 }
 
-/** The job made from an upload or from actions, and whether it waits for review. */
-export type Created = { jobId: string; plan: Plan; needsReview: boolean }
+/** The import made from an upload or from actions, and whether it waits for review. */
+export type Created = { importId: string; plan: Plan; needsReview: boolean }
 
 /**
  * A file with the complete list of members.
- * `offboardMax`: the number of offboarded members that the caller has agreed to; above it, the job waits for review.
+ * `offboardMax`: the number of offboarded members that the caller has agreed to; above it, the import waits for review.
  */
 export type MemberFile = {
   /** Descriptor of the open file. */
@@ -68,14 +68,14 @@ export type MemberFile = {
 const namedMax = 1_000
 // Autovacuum notices smaller growth soon enough.
 const growthMin = 5_000
-// Per partner. A client that queues more is not watching its jobs.
-const queuedJobsMax = 100
+// Per partner. A client that queues more is not watching its imports.
+const queuedImportsMax = 100
 // Per partner. Each holds up to a million rows, and the next complete list supersedes it.
 const queuedFilesMax = 5
 
 /**
- * Creates a job from actions, which the worker applies atomically and in order. A job behind another one is queued and decided
- * again when its turn comes. It may therefore clash with another member: the job ahead may resolve that.
+ * Creates an import from actions, which the worker applies atomically and in order. An import behind another one is queued and decided
+ * again when its turn comes. It may therefore clash with another member: the import ahead may resolve that.
  * @throws Problem with an issue for every invalid action; `Conflict` if the queue is full
  */
 export async function createFromActions(
@@ -98,7 +98,7 @@ export async function createFromActions(
       path: 'actions',
     })
   }
-  const jobId = newId('memberJob', now)
+  const importId = newId('memberJob', now)
   const steps = commands.map((command, index) => ({
     step: index + 1,
     action: actionFor(command, decided[index]),
@@ -107,7 +107,7 @@ export async function createFromActions(
   const plan = countActions(steps.map(({ action }) => action))
   await insert(tx, {
     partner,
-    jobId,
+    importId,
     kind: 'actions',
     plan,
     columns: [],
@@ -120,18 +120,18 @@ export async function createFromActions(
     now,
   })
   await sql`
-    insert into member_job_steps (partner_id, job_id, step, action, member_id, command)
-    select ${partner.id}, ${jobId}, * from unnest(
+    insert into member_import_steps (partner_id, import_id, step, action, member_id, command)
+    select ${partner.id}, ${importId}, * from unnest(
       ${steps.map(({ step }) => step)}::integer[], ${steps.map(({ action }) => action)}::text[],
       ${steps.map(({ command }) => command.memberId)}::text[], ${steps.map(({ command }) => JSON.stringify(command))}::jsonb[])`.execute(
     tx,
   )
-  return { jobId, plan, needsReview: false }
+  return { importId, plan, needsReview: false }
 }
 
 /**
  * Reads a file and plans its changes, which the worker applies at once or after a review. Everything happens in this transaction,
- * so a faulty file or a crash leaves nothing behind. A file behind another job is queued and planned again when its turn comes.
+ * so a faulty file or a crash leaves nothing behind. A file behind another import is queued and planned again when its turn comes.
  * @param copyInto copies rows within this transaction
  * @param signal aborts reading when the caller disconnects
  * @throws Problem `FileContent` with an issue for every faulty row; `Conflict` if the queue is full or another file of the
@@ -151,17 +151,17 @@ export async function createFromFile(
   await lockUpload(tx, partnerId)
   const { isQueued } = await requireRoom(tx, { partnerId, kind: 'file' })
   await allowForLargeFile(tx)
-  const jobId = newId('memberJob', now)
+  const importId = newId('memberJob', now)
   const currencies = await tiers.listCurrencies(tx, partnerId)
   const { fd, kind, removesAccounts, offboardMax = null } = file
   const read = await readInto(() => copyInto(copyStatement), {
-    ...{ file: { fd, kind }, partnerId, jobId, country: partner.country, today: dayIn(partner.timeZone, now), now },
+    ...{ file: { fd, kind }, partnerId, importId, country: partner.country, today: dayIn(partner.timeZone, now), now },
     ...{ tiers: [...currencies], signal },
   })
   const { columns } = read
   // Without a header there is nothing to compare with the members.
   if (columns.length === 0 || read.faultsMore > 0) throw faultyFile(read)
-  const terms = { partnerId, jobId, columns, removesAccounts }
+  const terms = { partnerId, importId, columns, removesAccounts }
   const clashes = isQueued ? 'defer' : 'refuse'
   const { plan, restAction, membersBefore, ...planned } = await planFile(tx, { ...read, terms, partner, clashes, now })
   if (read.faults.length + planned.faults.length > 0) throw faultyFile(read, planned)
@@ -169,7 +169,7 @@ export async function createFromFile(
   const needsReview = mustBeReviewed(plan, { membersBefore, offboardReviewPercent, offboardMax })
   await insert(tx, {
     partner,
-    jobId,
+    importId,
     kind: 'file',
     plan,
     columns,
@@ -181,40 +181,43 @@ export async function createFromFile(
     needsReview,
     now,
   })
-  return { jobId, plan, needsReview }
+  return { importId, plan, needsReview }
 }
 
-/** What a job would do: its plan, and the first `namedMax` members that it offboards. */
+/** What an import would do: its plan, and the first `namedMax` members that it offboards. */
 export type Preview = { plan: Plan; needsReview: boolean; offboard: string[] }
 
-/** Creates a job and rolls it back. The transaction stays usable. */
+/** Creates an import and rolls it back. The transaction stays usable. */
 export async function preview(
   tx: Tx,
   { partnerId, create }: { partnerId: string; create: () => Promise<Created> },
 ): Promise<Preview> {
   await sql`savepoint dry_run`.execute(tx)
-  const { jobId, plan, needsReview } = await create()
-  const offboard = await listOffboarded(tx, { partnerId, jobId })
+  const { importId, plan, needsReview } = await create()
+  const offboard = await listOffboarded(tx, { partnerId, importId })
   await sql`rollback to savepoint dry_run`.execute(tx)
   return { plan, needsReview, offboard }
 }
 
 async function listOffboarded(
   db: Reader,
-  { partnerId, jobId }: { partnerId: string; jobId: string },
+  { partnerId, importId }: { partnerId: string; importId: string },
 ): Promise<string[]> {
   const { rows } = await sql<{ memberId: string }>`
-    select member_id from member_job_steps
-     where partner_id = ${partnerId} and job_id = ${jobId} and action = 'Offboard'
+    select member_id from member_import_steps
+     where partner_id = ${partnerId} and import_id = ${importId} and action = 'Offboard'
      order by step limit ${namedMax}`.execute(db)
   return rows.map(row => row.memberId)
 }
 
-/** @throws Problem `NotFound`, also for another partner's job */
-export async function find(db: Reader, { partnerId, jobId }: { partnerId: string; jobId: string }): Promise<MemberJob> {
-  const row = await select(db, partnerId).where('id', '=', jobId).executeTakeFirst()
-  if (row === undefined) throw noSuchJob()
-  return toJob(row)
+/** @throws Problem `NotFound`, also for another partner's import */
+export async function find(
+  db: Reader,
+  { partnerId, importId }: { partnerId: string; importId: string },
+): Promise<MemberImport> {
+  const row = await select(db, partnerId).where('id', '=', importId).executeTakeFirst()
+  if (row === undefined) throw noSuchImport()
+  return toMemberImport(row)
 }
 
 /**
@@ -224,20 +227,20 @@ export async function find(db: Reader, { partnerId, jobId }: { partnerId: string
 export async function list(
   db: Reader,
   { partnerId, page, cursor }: { partnerId: string; page: Page; cursor: Cursor | undefined },
-): Promise<MemberJob[]> {
-  await requireKnown(db, 'member_jobs', { partnerId, cursor })
+): Promise<MemberImport[]> {
+  await requireKnown(db, 'member_imports', { partnerId, cursor })
   const all = select(db, partnerId)
   const rows = await (cursor === undefined ? all : all.where(isBeyondId(cursor)))
     .orderBy('id', readingOrder(cursor))
     .offset(page.skip)
     .limit(page.take)
     .execute()
-  return newestFirst(rows, cursor).map(toJob)
+  return newestFirst(rows, cursor).map(toMemberImport)
 }
 
 export async function count(db: Reader, partnerId: string): Promise<number> {
   const { total } = await db
-    .selectFrom('memberJobs')
+    .selectFrom('memberImports')
     .select(sql<number>`count(*)::integer`.as('total'))
     .where('partnerId', '=', partnerId)
     .executeTakeFirstOrThrow()
@@ -245,204 +248,206 @@ export async function count(db: Reader, partnerId: string): Promise<number> {
 }
 
 /**
- * Approves a job that is waiting for review. Idempotent, also once the job is running or completed.
- * @throws Problem `NotFound`; `Conflict` for a rejected or queued job
+ * Approves an import that is waiting for review. Idempotent, also once the import is running or completed.
+ * @throws Problem `NotFound`; `Conflict` for a rejected or queued import
  */
 export async function approve(tx: Tx, decision: Review): Promise<Reviewed> {
   return await review(tx, { ...decision, to: 'Processing' })
 }
 
 /**
- * Rejects a job that is queued or waiting for review, without applying it. Idempotent.
- * @throws Problem `NotFound`; `Conflict` for a job that was approved or needed no review
+ * Rejects an import that is queued or waiting for review, without applying it. Idempotent.
+ * @throws Problem `NotFound`; `Conflict` for an import that was approved or needed no review
  */
 export async function reject(tx: Tx, decision: Review): Promise<Reviewed> {
   return await review(tx, { ...decision, to: 'Rejected' })
 }
 
 /**
- * Rejects jobs that have waited for review longer than their partner allows. An expired job emits `job.expired` in addition to
+ * Rejects imports that have waited for review longer than their partner allows. An expired import emits `job.expired` in addition to
  * `job.rejected`.
- * @returns the number of expired jobs
+ * @returns the number of expired imports
  */
 export async function expireReviews(
   tx: Tx,
   { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
 ): Promise<number> {
-  const { rows } = await sql<{ partnerId: string; jobId: string; reviewDays: number }>`
-    select j.partner_id, j.id as job_id, p.review_days
-      from member_jobs j join partners p on p.id = j.partner_id
-     where j.ended_at is null and j.status = 'AwaitingReview'
-       and coalesce(j.review_since, j.created_at) + make_interval(days => p.review_days) <= ${now}
-       ${inScope(scope, sql`j.partner_id`)}
-     order by j.id limit ${countMax} for no key update of j skip locked`.execute(tx)
-  for (const { partnerId, jobId, reviewDays } of rows) {
-    await emit(tx, { partnerId, jobId, type: 'job.expired', status: 'Rejected', now })
-    await end(tx, { partnerId, jobId }, { status: 'Rejected', now })
-    const change = { action: 'member_job.expire', resourceId: jobId, details: { reviewDays } } as const
+  const { rows } = await sql<{ partnerId: string; importId: string; reviewDays: number }>`
+    select i.partner_id, i.id as import_id, p.review_days
+      from member_imports i join partners p on p.id = i.partner_id
+     where i.ended_at is null and i.status = 'AwaitingReview'
+       and coalesce(i.review_since, i.created_at) + make_interval(days => p.review_days) <= ${now}
+       ${inScope(scope, sql`i.partner_id`)}
+     order by i.id limit ${countMax} for no key update of i skip locked`.execute(tx)
+  for (const { partnerId, importId, reviewDays } of rows) {
+    await emit(tx, { partnerId, importId, type: 'job.expired', status: 'Rejected', now })
+    await end(tx, { partnerId, importId }, { status: 'Rejected', now })
+    const change = { action: 'member_job.expire', resourceId: importId, details: { reviewDays } } as const
     await auditLog.record(tx, { partnerId, actor: auditLog.worker, change, now })
   }
-  // The next jobs in the queues can start.
-  if (rows.length > 0) await scheduleTask(tx, { task: 'apply-member-jobs', at: now, partnerId: partnerOf(scope) })
+  // The next imports in the queues can start.
+  if (rows.length > 0) await scheduleTask(tx, { task: 'apply-member-imports', at: now, partnerId: partnerOf(scope) })
   return rows.length
 }
 
-type Review = { partnerId: string; jobId: string; now: Date }
+type Review = { partnerId: string; importId: string; now: Date }
 
-/** The job after its review. `isRepeated`: the same decision had been made before. */
-type Reviewed = { job: MemberJob; isRepeated: boolean }
+/** The import after its review. `isRepeated`: the same decision had been made before. */
+type Reviewed = { memberImport: MemberImport; isRepeated: boolean }
 
-/** How many jobs of a partner wait for a review: one at most, because the others queue behind it. */
+/** How many imports of a partner wait for a review: one at most, because the others queue behind it. */
 export async function countInReview(db: Reader, partnerId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    select count(*)::integer as count from member_jobs
+    select count(*)::integer as count from member_imports
      where partner_id = ${partnerId} and ended_at is null and status = 'AwaitingReview'`.execute(db)
   return rows[0]?.count ?? 0
 }
 
 async function review(
   tx: Tx,
-  { partnerId, jobId, now, to }: Review & { to: 'Processing' | 'Rejected' },
+  { partnerId, importId, now, to }: Review & { to: 'Processing' | 'Rejected' },
 ): Promise<Reviewed> {
-  const row = await select(tx, partnerId).where('id', '=', jobId).forNoKeyUpdate().executeTakeFirst()
-  if (row === undefined) throw noSuchJob()
+  const row = await select(tx, partnerId).where('id', '=', importId).forNoKeyUpdate().executeTakeFirst()
+  if (row === undefined) throw noSuchImport()
   const isWaiting = row.status === 'AwaitingReview' || (row.status === 'NotReady' && to === 'Rejected')
   if (!isWaiting) {
     const isRepeated = row.status !== 'NotReady' && (row.status === 'Rejected') === (to === 'Rejected')
-    if (isRepeated) return { job: toJob(row), isRepeated }
+    if (isRepeated) return { memberImport: toMemberImport(row), isRepeated }
     throw problem('Conflict', `The job is not waiting for a review; it is ${row.status}`)
   }
   await tx
-    .updateTable('memberJobs')
+    .updateTable('memberImports')
     .set({ reviewedAt: now, ...(to === 'Processing' ? { status: to } : {}) })
     .where('partnerId', '=', partnerId)
-    .where('id', '=', jobId)
+    .where('id', '=', importId)
     .execute()
-  if (to === 'Rejected') await end(tx, { partnerId, jobId }, { status: to, now })
-  else await emitStatus(tx, { partnerId, jobId, status: to, now })
-  // This job can start, or the next one in the queue.
-  await scheduleTask(tx, { task: 'apply-member-jobs', at: now, partnerId })
-  return { job: await find(tx, { partnerId, jobId }), isRepeated: false }
+  if (to === 'Rejected') await end(tx, { partnerId, importId }, { status: to, now })
+  else await emitStatus(tx, { partnerId, importId, status: to, now })
+  // This import can start, or the next one in the queue.
+  await scheduleTask(tx, { task: 'apply-member-imports', at: now, partnerId })
+  return { memberImport: await find(tx, { partnerId, importId }), isRepeated: false }
 }
 
-/** SQL of the condition that a row `j` of `member_jobs` has work to do now: it is being applied, or is the next in its queue. */
-export const canGoOn = sql`j.ended_at is null
-       and (j.status = 'Processing' or j.status = 'NotReady' and not exists (
-             select from member_jobs ahead
-              where ahead.partner_id = j.partner_id and ahead.ended_at is null
-                and (ahead.status <> 'NotReady' or (ahead.created_at, ahead.id) < (j.created_at, j.id))))`
+/** SQL of the condition that a row `i` of `member_imports` has work to do now: it is being applied, or is the next in its queue. */
+export const canGoOn = sql`i.ended_at is null
+       and (i.status = 'Processing' or i.status = 'NotReady' and not exists (
+             select from member_imports ahead
+              where ahead.partner_id = i.partner_id and ahead.ended_at is null
+                and (ahead.status <> 'NotReady' or (ahead.created_at, ahead.id) < (i.created_at, i.id))))`
 
 /**
- * Finds the next job to work on: the one with the fewest steps done, so that a small job does not wait for a large one to end.
- * Each partner's jobs are applied in the order in which they were sent.
- * @param except jobs to skip
+ * Finds the next import to work on: the one with the fewest steps done, so that a small import does not wait for a large one to end.
+ * Each partner's imports are applied in the order in which they were sent.
+ * @param except imports to skip
  */
 export async function findNext(
   db: Reader,
   { except, scope }: { except: string[]; scope: Scope | undefined },
 ): Promise<string | undefined> {
   const { rows } = await sql<{ id: string }>`
-    select j.id from member_jobs j
-     where ${canGoOn} and j.id <> all(${except}::text[]) ${inScope(scope, sql`j.partner_id`)}
-     order by j.steps_done, j.created_at limit 1`.execute(db)
+    select i.id from member_imports i
+     where ${canGoOn} and i.id <> all(${except}::text[]) ${inScope(scope, sql`i.partner_id`)}
+     order by i.steps_done, i.created_at limit 1`.execute(db)
   return rows[0]?.id
 }
 
 /**
- * Applies the next steps of a job. A queued job is planned again first.
+ * Applies the next steps of an import. A queued import is planned again first.
  * @param report called with the progress of a running batch
- * @returns undefined if another worker has locked or ended the job; otherwise whether it has ended, and its number of steps
+ * @returns undefined if another worker has locked or ended the import; otherwise whether it has ended, and its number of steps
  */
 export async function applyNext(
   tx: Tx,
-  { jobId, now, report = async () => undefined }: { jobId: string; now: Date; report?: Report },
+  { importId, now, report = async () => undefined }: { importId: string; now: Date; report?: Report },
 ): Promise<{ hasEnded: boolean; steps: number } | undefined> {
-  const { rows } = await sql<Omit<Job, 'steps'> & Plan & Queued & PartnerRules & { status: 'NotReady' | 'Processing' }>`
-    select j.partner_id, j.id as job_id, j.kind, j.status, j.columns, j.removes_accounts, j.applied_through, j.created_at,
-           j.invite, j.update, j.reinstate, j.offboard, j.unchanged, j.row_to, j.rest_action, j.offboard_max,
+  const { rows } = await sql<
+    Omit<LockedImport, 'steps'> & Plan & Queued & PartnerRules & { status: 'NotReady' | 'Processing' }
+  >`
+    select i.partner_id, i.id as import_id, i.kind, i.status, i.columns, i.removes_accounts, i.applied_through, i.created_at,
+           i.invite, i.update, i.reinstate, i.offboard, i.unchanged, i.row_to, i.rest_action, i.offboard_max,
            p.offboard_review_percent, p.country, p.time_zone, p.auto_activate
-      from member_jobs j join partners p on p.id = j.partner_id
-     where j.status in ('NotReady', 'Processing') and j.id = ${jobId}
-       for no key update of j skip locked`.execute(tx)
+      from member_imports i join partners p on p.id = i.partner_id
+     where i.status in ('NotReady', 'Processing') and i.id = ${importId}
+       for no key update of i skip locked`.execute(tx)
   const [row] = rows
   if (row === undefined) return undefined
   const { country, timeZone, autoActivate, ...rest } = row
   const partner = { id: row.partnerId, country, timeZone, autoActivate }
-  const job = { ...rest, steps: countSteps(row.kind, row) }
-  if (row.status === 'NotReady') return await startQueued(tx, { job, partner, now })
-  return { hasEnded: await applySteps(tx, { job, partner, now, report }), steps: job.steps }
+  const memberImport = { ...rest, steps: countSteps(row.kind, row) }
+  if (row.status === 'NotReady') return await startQueued(tx, { memberImport, partner, now })
+  return { hasEnded: await applySteps(tx, { memberImport, partner, now, report }), steps: memberImport.steps }
 }
 
 /** Records how many actions of a running batch are done, in a separate transaction: the batch commits only at its end. */
 export async function recordProgress(
   tx: Tx,
-  { partnerId, jobId, stepsDone }: { partnerId: string; jobId: string; stepsDone: number },
+  { partnerId, importId, stepsDone }: { partnerId: string; importId: string; stepsDone: number },
 ): Promise<void> {
   await sql`
-    insert into member_job_progress (partner_id, job_id, steps_done) values (${partnerId}, ${jobId}, ${stepsDone})
-        on conflict (partner_id, job_id) do update set steps_done = excluded.steps_done`.execute(tx)
+    insert into member_import_progress (partner_id, import_id, steps_done) values (${partnerId}, ${importId}, ${stepsDone})
+        on conflict (partner_id, import_id) do update set steps_done = excluded.steps_done`.execute(tx)
 }
 
 /** The input for planning a queued file again. */
 type Queued = { offboardMax: number | null; offboardReviewPercent: number }
 
-// Actions are decided again when they are applied. A file is planned again, since the jobs ahead may have changed who is missing.
+// Actions are decided again when they are applied. A file is planned again, since the imports ahead may have changed who is missing.
 async function startQueued(
   tx: Tx,
-  { job, partner, now }: { job: Job & Plan & Queued; partner: PartnerRules; now: Date },
+  { memberImport, partner, now }: { memberImport: LockedImport & Plan & Queued; partner: PartnerRules; now: Date },
 ): Promise<{ hasEnded: boolean; steps: number }> {
-  if (job.kind === 'actions') {
-    await begin(tx, { job, plan: job, restAction: job.restAction, needsReview: false, now })
-    return { hasEnded: false, steps: job.steps }
+  if (memberImport.kind === 'actions') {
+    await begin(tx, { memberImport, plan: memberImport, restAction: memberImport.restAction, needsReview: false, now })
+    return { hasEnded: false, steps: memberImport.steps }
   }
   await allowForLargeFile(tx)
-  const rowCount = job.invite + job.update + job.reinstate + job.unchanged
-  const { rowTo: readTo, createdAt: sentAt } = job
-  const planned = await planFileAgain(tx, { terms: job, partner, rowCount, readTo, sentAt })
+  const rowCount = memberImport.invite + memberImport.update + memberImport.reinstate + memberImport.unchanged
+  const { rowTo: readTo, createdAt: sentAt } = memberImport
+  const planned = await planFileAgain(tx, { terms: memberImport, partner, rowCount, readTo, sentAt })
   if (planned === null) {
-    await end(tx, job, { status: 'Rejected', now })
+    await end(tx, memberImport, { status: 'Rejected', now })
     return { hasEnded: true, steps: 0 }
   }
   const { plan, restAction } = planned
-  const steps = countSteps(job.kind, plan)
-  const needsReview = mustBeReviewed(plan, { ...job, ...planned })
-  await begin(tx, { job, plan, restAction, needsReview, now })
+  const steps = countSteps(memberImport.kind, plan)
+  const needsReview = mustBeReviewed(plan, { ...memberImport, ...planned })
+  await begin(tx, { memberImport, plan, restAction, needsReview, now })
   if (needsReview || steps > 0) return { hasEnded: false, steps }
-  await end(tx, job, { status: 'Completed', now })
+  await end(tx, memberImport, { status: 'Completed', now })
   return { hasEnded: true, steps }
 }
 
 async function begin(
   tx: Tx,
   {
-    job: { partnerId, jobId },
+    memberImport: { partnerId, importId },
     plan: { invite, update, reinstate, offboard, unchanged },
     restAction,
     needsReview,
     now,
-  }: { job: Job; plan: Plan; restAction: RestAction; needsReview: boolean; now: Date },
+  }: { memberImport: LockedImport; plan: Plan; restAction: RestAction; needsReview: boolean; now: Date },
 ): Promise<void> {
   const status = needsReview ? 'AwaitingReview' : 'Processing'
   await tx
-    .updateTable('memberJobs')
+    .updateTable('memberImports')
     .set({ status, invite, update, reinstate, offboard, unchanged, restAction })
     .$if(needsReview, query => query.set({ reviewSince: now }))
     .where('partnerId', '=', partnerId)
-    .where('id', '=', jobId)
+    .where('id', '=', importId)
     .execute()
-  await emitStatus(tx, { partnerId, jobId, status, now })
+  await emitStatus(tx, { partnerId, importId, status, now })
 }
 
 /**
- * Analyzes the tables that a large job has filled. Until autovacuum did so, statements would be planned for tables a tenth of the
+ * Analyzes the tables that a large import has filled. Until autovacuum did so, statements would be planned for tables a tenth of the
  * size.
  */
 export async function analyzeFilledTables(db: Db, { steps }: { steps: number }): Promise<void> {
-  if (steps > growthMin) await sql`select analyze_tables('members', 'events', 'member_job_steps')`.execute(db)
+  if (steps > growthMin) await sql`select analyze_tables('members', 'events', 'member_import_steps')`.execute(db)
 }
 
 /**
- * Deletes rows and steps of a job that ended before an instant; its counts are kept.
+ * Deletes rows and steps of an import that ended before an instant; its counts are kept.
  * @param rowsMax rows deleted from each table per call
  * @returns whether there may be more to delete
  */
@@ -450,22 +455,24 @@ export async function forgetSome(
   tx: Tx,
   { endedBefore, rowsMax, now, scope }: { endedBefore: Date; rowsMax: number; now: Date; scope: Scope | undefined },
 ): Promise<boolean> {
-  const { rows } = await sql<{ partnerId: string; jobId: string }>`
-    select partner_id, id as job_id from member_jobs
+  const { rows } = await sql<{ partnerId: string; importId: string }>`
+    select partner_id, id as import_id from member_imports
      where forgotten_at is null and ended_at < ${endedBefore} ${inScope(scope)}
      order by ended_at limit 1 for no key update skip locked`.execute(tx)
-  const [job] = rows
-  if (job === undefined) return false
-  const { partnerId, jobId } = job
+  const [ended] = rows
+  if (ended === undefined) return false
+  const { partnerId, importId } = ended
   let deleted = 0n
-  for (const table of ['member_job_rows', 'member_job_steps'].map(name => sql.table(name))) {
+  for (const table of ['member_import_rows', 'member_import_steps'].map(name => sql.table(name))) {
     const { numAffectedRows = 0n } = await sql`
       delete from ${table} where ctid = any(array(
-        select ctid from ${table} where partner_id = ${partnerId} and job_id = ${jobId} limit ${rowsMax}))`.execute(tx)
+        select ctid from ${table} where partner_id = ${partnerId} and import_id = ${importId} limit ${rowsMax}))`.execute(
+      tx,
+    )
     deleted += numAffectedRows
   }
   if (deleted === 0n) {
-    await sql`update member_jobs set forgotten_at = ${now} where partner_id = ${partnerId} and id = ${jobId}`.execute(
+    await sql`update member_imports set forgotten_at = ${now} where partner_id = ${partnerId} and id = ${importId}`.execute(
       tx,
     )
   }
@@ -483,7 +490,7 @@ async function allowForLargeFile(tx: Tx): Promise<void> {
 
 // Reading a file takes a reader thread and a connection, so each partner may have one file read at a time.
 async function lockUpload(tx: Tx, partnerId: string): Promise<void> {
-  if (await lockByNameIfFree(tx, 'member job of', partnerId)) return
+  if (await lockByNameIfFree(tx, 'member import of', partnerId)) return
   throw problem(
     'Conflict',
     'Another upload of members is being read right now; try again in a moment',
@@ -493,7 +500,7 @@ async function lockUpload(tx: Tx, partnerId: string): Promise<void> {
 }
 
 /**
- * Whether a new job is queued behind an unfinished one. Queued jobs are applied in the order in which they were sent.
+ * Whether a new import is queued behind an unfinished one. Queued imports are applied in the order in which they were sent.
  * @throws Problem `Conflict` if the queue is full
  */
 async function requireRoom(
@@ -504,11 +511,11 @@ async function requireRoom(
     select count(*)::integer as unfinished, count(*) filter (where status = 'NotReady')::integer as queued,
            count(*) filter (where status = 'NotReady' and kind = 'file')::integer as queued_files,
            max(id) filter (where status = 'AwaitingReview') as in_review
-      from member_jobs where partner_id = ${partnerId} and ended_at is null`.execute(tx)
+      from member_imports where partner_id = ${partnerId} and ended_at is null`.execute(tx)
   const { unfinished = 0, queued = 0, queuedFiles = 0, inReview = null } = rows[0] ?? {}
-  const isFull = queued >= queuedJobsMax || (kind === 'file' && queuedFiles >= queuedFilesMax)
+  const isFull = queued >= queuedImportsMax || (kind === 'file' && queuedFiles >= queuedFilesMax)
   if (!isFull) return { isQueued: unfinished > 0 }
-  const what = queued >= queuedJobsMax ? `${queuedJobsMax} jobs are` : `${queuedFilesMax} files are`
+  const what = queued >= queuedImportsMax ? `${queuedImportsMax} jobs are` : `${queuedFilesMax} files are`
   throw inReview === null
     ? problem('Conflict', `${what} already queued; try again when one has ended`, {}, { 'retry-after': '5' })
     : problem(
@@ -517,16 +524,16 @@ async function requireRoom(
       )
 }
 
-// Serialises the inserts of a partner's jobs, so that each sees those before it. Held until the commit, which follows at once.
+// Serialises the inserts of a partner's imports, so that each sees those before it. Held until the commit, which follows at once.
 async function lockQueue(tx: Tx, partnerId: string): Promise<void> {
-  await lockByName(tx, 'queue of member jobs of', partnerId)
+  await lockByName(tx, 'queue of member imports of', partnerId)
 }
 
 async function insert(
   tx: Tx,
   {
     partner,
-    jobId,
+    importId,
     kind,
     plan,
     columns,
@@ -539,7 +546,7 @@ async function insert(
     now,
   }: {
     partner: Partner
-    jobId: string
+    importId: string
     kind: Kind
     plan: Plan
     columns: Column[]
@@ -547,7 +554,7 @@ async function insert(
     offboardMax: number | null
     rowTo: number
     restAction: RestAction
-    /** Clashes were accepted, so it stays queued and is decided again even if the job ahead has ended meanwhile. */
+    /** Clashes were accepted, so it stays queued and is decided again even if the import ahead has ended meanwhile. */
     isQueued: boolean
     needsReview: boolean
     now: Date
@@ -558,26 +565,26 @@ async function insert(
   const isBehind = (await requireRoom(tx, { partnerId, kind })).isQueued
   const status = isQueued || isBehind ? 'NotReady' : needsReview ? 'AwaitingReview' : 'Processing'
   await tx
-    .insertInto('memberJobs')
+    .insertInto('memberImports')
     .values({
-      ...{ partnerId, id: jobId, kind, ...plan, columns, removesAccounts, offboardMax, rowTo, restAction },
+      ...{ partnerId, id: importId, kind, ...plan, columns, removesAccounts, offboardMax, rowTo, restAction },
       ...{ status, createdAt: now, reviewSince: status === 'AwaitingReview' ? now : null },
     })
     .execute()
-  await emitStatus(tx, { partnerId, jobId, status, now })
+  await emitStatus(tx, { partnerId, importId, status, now })
   if (status === 'AwaitingReview') return
   if (status === 'Processing' && countSteps(kind, plan) === 0) {
-    await end(tx, { partnerId, jobId }, { status: 'Completed', now })
-  } else await scheduleTask(tx, { task: 'apply-member-jobs', at: now, partnerId })
+    await end(tx, { partnerId, importId }, { status: 'Completed', now })
+  } else await scheduleTask(tx, { task: 'apply-member-imports', at: now, partnerId })
 }
 
-function noSuchJob(): Problem {
+function noSuchImport(): Problem {
   return problem('NotFound', 'There is no such job')
 }
 
 function select(db: Reader, partnerId: string) {
   return db
-    .selectFrom('memberJobs')
+    .selectFrom('memberImports')
     .select([
       'id',
       'kind',
@@ -594,10 +601,10 @@ function select(db: Reader, partnerId: string) {
     ])
     .select(query =>
       query
-        .selectFrom('memberJobProgress as progress')
+        .selectFrom('memberImportProgress as progress')
         .select('progress.stepsDone')
-        .whereRef('progress.partnerId', '=', 'memberJobs.partnerId')
-        .whereRef('progress.jobId', '=', 'memberJobs.id')
+        .whereRef('progress.partnerId', '=', 'memberImports.partnerId')
+        .whereRef('progress.importId', '=', 'memberImports.id')
         .as('stepsInProgress'),
     )
     .where('partnerId', '=', partnerId)
@@ -605,11 +612,22 @@ function select(db: Reader, partnerId: string) {
 
 type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-function toJob(row: Row): MemberJob {
-  const { kind, invite, update, reinstate, offboard, unchanged, columns: stored, stepsInProgress, ...job } = row
+function toMemberImport(row: Row): MemberImport {
+  const {
+    kind,
+    invite,
+    update,
+    reinstate,
+    offboard,
+    unchanged,
+    columns: stored,
+    stepsInProgress,
+    ...memberImport
+  } = row
   const plan = { invite, update, reinstate, offboard, unchanged }
   const steps = countSteps(kind, plan)
   // Stored by this module, which writes only known columns.
-  const stepsDone = job.status === 'Processing' ? (stepsInProgress ?? job.stepsDone) : job.stepsDone
-  return { ...job, stepsDone, plan, steps, columns: stored.length === 0 ? columns : (stored as Column[]) }
+  const stepsDone =
+    memberImport.status === 'Processing' ? (stepsInProgress ?? memberImport.stepsDone) : memberImport.stepsDone
+  return { ...memberImport, stepsDone, plan, steps, columns: stored.length === 0 ? columns : (stored as Column[]) }
 }

@@ -35,7 +35,7 @@ type Faults = { faults: Fault[]; faultsMore: number }
  * A row matches the active or invited member with its e-mail, else the member with its `worker_id`, else the newest inactive
  * member with its e-mail, else it is a new member. Active and invited members without a row are offboarded.
  * @param readTo the last row of the file
- * @param clashes what to do with a row that clashes with another member. A job ahead may resolve it, so a queued file defers
+ * @param clashes what to do with a row that clashes with another member. An import ahead may resolve it, so a queued file defers
  * it: the row gets a step that is marked as failed, until the file is planned again when its turn comes.
  * @param now when the file was sent
  * @returns the plan, which is void if there are faults; at most `issuesMax` faults, and the number of further faulty rows
@@ -57,7 +57,7 @@ export async function planFile(
 ): Promise<FilePlan & Faults> {
   const isLarge = rowCount > decidedAtOnce
   // A query plan for a small table would join a million rows one by one. Concurrent analyzes do not wait for each other.
-  if (isLarge) await sql`select analyze_tables('member_job_rows')`.execute(tx)
+  if (isLarge) await sql`select analyze_tables('member_import_rows')`.execute(tx)
   await createWorkTables(tx)
   if (mayBeRepeated.includes('email')) await recordDuplicates(tx, terms, { key: sql`lower(email)`, name: 'email' })
   if (mayBeRepeated.includes('worker_id')) await recordDuplicates(tx, terms, { key: sql`worker_id`, name: 'worker_id' })
@@ -69,7 +69,7 @@ export async function planFile(
   await planRest(tx, { terms, restAction })
   const { update, reinstate } = await planKnown(tx, { terms, partner, restAction, now })
   // The results join both tables.
-  if (isLarge) await sql`select analyze_tables('member_job_steps')`.execute(tx)
+  if (isLarge) await sql`select analyze_tables('member_import_steps')`.execute(tx)
   const plan = { invite, update, reinstate, offboard, unchanged: rowCount - invite - update - reinstate }
   const found = await listFaults(tx, { clashes })
   if (found.faults.length > 0 || clashes === 'refuse') return { plan, restAction, membersBefore, ...found }
@@ -77,7 +77,7 @@ export async function planFile(
 }
 
 /**
- * Plans a queued file again when its turn comes, against the members as the jobs ahead have left them. A row that has become
+ * Plans a queued file again when its turn comes, against the members as the imports ahead have left them. A row that has become
  * impossible gets a step that is marked as failed.
  * @param sentAt when the file was sent
  * @returns null if too many rows have become impossible; then only these are marked
@@ -92,7 +92,9 @@ export async function planFileAgain(
     sentAt,
   }: { terms: FileTerms; partner: PartnerRules; rowCount: number; readTo: number; sentAt: Date },
 ): Promise<FilePlan | null> {
-  await sql`delete from member_job_steps where partner_id = ${terms.partnerId} and job_id = ${terms.jobId}`.execute(tx)
+  await sql`delete from member_import_steps where partner_id = ${terms.partnerId} and import_id = ${terms.importId}`.execute(
+    tx,
+  )
   const { faults, faultsMore, ...planned } = await planFile(tx, {
     ...{ terms, partner, rowCount, readTo, mayBeRepeated: [], clashes: 'refuse', now: sentAt },
   })
@@ -107,14 +109,14 @@ export async function planFileAgain(
  */
 export async function readCommands(
   db: Reader,
-  { partnerId, jobId, columns, removesAccounts }: FileTerms,
+  { partnerId, importId, columns, removesAccounts }: FileTerms,
   places: { row: number; memberId: string }[],
 ): Promise<MemberCommand[]> {
   const { rows } = await sql<StoredRow & { memberId: string; hasIban: boolean }>`
     select r.row, ${profileColumns('r')}, p.member_id, m.iban is not null as has_iban
       from unnest(${places.map(place => place.row)}::integer[], ${places.map(place => place.memberId)}::text[])
              with ordinality as p (row, member_id, place)
-      join member_job_rows r on r.partner_id = ${partnerId} and r.job_id = ${jobId} and r.row = p.row
+      join member_import_rows r on r.partner_id = ${partnerId} and r.import_id = ${importId} and r.row = p.row
       left join members m on m.partner_id = ${partnerId} and m.id = p.member_id
      order by p.place`.execute(db)
   return rows.map(({ memberId, hasIban, ...row }) => ({
@@ -124,15 +126,15 @@ export async function readCommands(
   }))
 }
 
-// `member_job_matches` holds the rows that need a step or a decision; see `match`.
+// `member_import_matches` holds the rows that need a step or a decision; see `match`.
 async function createWorkTables(tx: Tx): Promise<void> {
   await sql`
-    create temporary table member_job_matches (row integer not null, member_id text collate "C", is_same boolean not null,
+    create temporary table member_import_matches (row integer not null, member_id text collate "C", is_same boolean not null,
                                                by_worker_id boolean not null, new_member_id text, faults text) on commit drop`.execute(
     tx,
   )
   await sql`
-    create temporary table member_job_faults (row integer not null, message text not null, is_clash boolean not null)
+    create temporary table member_import_faults (row integer not null, message text not null, is_clash boolean not null)
       on commit drop`.execute(tx)
 }
 
@@ -142,7 +144,7 @@ async function match(
   tx: Tx,
   { terms, readTo, isLarge, now }: { terms: FileTerms; readTo: number; isLarge: boolean; now: Date },
 ): Promise<Matched> {
-  const { partnerId, jobId } = terms
+  const { partnerId, importId } = terms
   // Without fresh statistics the planner might look a million rows up one by one.
   if (isLarge) await sql`select set_config('enable_nestloop', 'off', true)`.execute(tx)
   // One pass over the members finds both the rows' members by e-mail and the members without such a row. Only the other rows,
@@ -153,7 +155,7 @@ async function match(
              case when e.id is null then r.worker_id end as worker_id,
              case when e.id is null then lower(r.email) end as email,
              case when e.id is null then r.new_member_id end as new_member_id, r.faults
-        from (select * from member_job_rows where partner_id = ${partnerId} and job_id = ${jobId}) r
+        from (select * from member_import_rows where partner_id = ${partnerId} and import_id = ${importId}) r
         full join (select *, instructed_at <= ${now} as may_be_missing from members
                     where partner_id = ${partnerId} and status in ('active', 'invited')) e
                on lower(e.email) = lower(r.email)
@@ -169,15 +171,15 @@ async function match(
         from (select count(row) as row_count, count(member_id) as members_before from joined) j,
              (select count(*) filter (where member_id is null) as new_rows from others) o
     ), missing as (
-      insert into member_job_steps (partner_id, job_id, step, action, member_id)
-      select ${partnerId}, ${jobId}, ${readTo}::integer + row_number() over (order by member_id), 'Offboard', member_id
+      insert into member_import_steps (partner_id, import_id, step, action, member_id)
+      select ${partnerId}, ${importId}, ${readTo}::integer + row_number() over (order by member_id), 'Offboard', member_id
         from joined
        where row is null and may_be_missing
          and not exists (select from others where others.member_id = joined.member_id)
       returning step
     ), stored as (
       -- Not the rows of the more frequent kind, new or unchanged, which need neither a step nor a decision.
-      insert into member_job_matches
+      insert into member_import_matches
       select row, member_id, is_same, false, new_member_id, joined.faults
         from joined cross join counted
        where row is not null and member_id is not null
@@ -218,57 +220,57 @@ function isSame({ columns, removesAccounts }: FileTerms) {
 
 async function recordDuplicates(
   tx: Tx,
-  { partnerId, jobId }: FileTerms,
+  { partnerId, importId }: FileTerms,
   { key, name }: { key: ReturnType<typeof sql>; name: Column },
 ): Promise<void> {
-  const mine = sql`partner_id = ${partnerId} and job_id = ${jobId}`
+  const mine = sql`partner_id = ${partnerId} and import_id = ${importId}`
   await sql`
-    with repeated as (select ${key} as key, min(row) as first from member_job_rows where ${mine}
+    with repeated as (select ${key} as key, min(row) as first from member_import_rows where ${mine}
                        group by ${key} having count(*) > 1 and ${key} <> ${unreadText})
-    insert into member_job_faults
+    insert into member_import_faults
     select r.row, format('%s: duplicate of row %s', ${name}::text, repeated.first), false
-      from repeated join member_job_rows r on ${key} = repeated.key
+      from repeated join member_import_rows r on ${key} = repeated.key
      where ${mine} and r.row <> repeated.first`.execute(tx)
 }
 
 async function recordDoubleMatches(tx: Tx): Promise<void> {
   await sql`
-    with twice as (select member_id, min(row) as first from member_job_matches
+    with twice as (select member_id, min(row) as first from member_import_matches
                     where member_id is not null group by member_id having count(*) > 1)
-    insert into member_job_faults
+    insert into member_import_faults
     select m.row, format('matches %s by e-mail or worker_id, and so does row %s', m.member_id, twice.first), true
-      from twice join member_job_matches m on m.member_id = twice.member_id
-     where m.row <> twice.first and m.row not in (select row from member_job_faults)`.execute(tx)
+      from twice join member_import_matches m on m.member_id = twice.member_id
+     where m.row <> twice.first and m.row not in (select row from member_import_faults)`.execute(tx)
 }
 
 // Stores the steps of new and unchanged rows, except those of the rest action.
 async function planRest(
   tx: Tx,
-  { terms: { partnerId, jobId }, restAction }: { terms: FileTerms; restAction: RestAction },
+  { terms: { partnerId, importId }, restAction }: { terms: FileTerms; restAction: RestAction },
 ): Promise<void> {
   await sql`
-    insert into member_job_faults
-    select row, faults, false from member_job_matches where member_id is null and faults is not null`.execute(tx)
+    insert into member_import_faults
+    select row, faults, false from member_import_matches where member_id is null and faults is not null`.execute(tx)
   const others =
     restAction === 'Invite'
-      ? sql`select row, 'Unchanged', member_id from member_job_matches where is_same`
-      : sql`select row, 'Invite', new_member_id from member_job_matches where member_id is null and faults is null`
+      ? sql`select row, 'Unchanged', member_id from member_import_matches where is_same`
+      : sql`select row, 'Invite', new_member_id from member_import_matches where member_id is null and faults is null`
   await sql`
-    insert into member_job_steps (partner_id, job_id, step, action, member_id)
-    select ${partnerId}, ${jobId}, others.* from (${others}) others`.execute(tx)
+    insert into member_import_steps (partner_id, import_id, step, action, member_id)
+    select ${partnerId}, ${importId}, others.* from (${others}) others`.execute(tx)
 }
 
 async function planKnown(
   tx: Tx,
   { terms, partner, restAction, now }: { terms: FileTerms; partner: PartnerRules; restAction: RestAction; now: Date },
 ): Promise<{ update: number; reinstate: number }> {
-  const { partnerId, jobId } = terms
+  const { partnerId, importId } = terms
   // Without this index, every batch below would scan all rows.
-  await sql`create index on member_job_matches (row) where member_id is not null and not is_same`.execute(tx)
+  await sql`create index on member_import_matches (row) where member_id is not null and not is_same`.execute(tx)
   const counts = { update: 0, reinstate: 0 }
   for (let [after, faultyCount] = [0, 0]; ; ) {
     const { rows: places } = await sql<{ row: number; memberId: string; byWorkerId: boolean }>`
-      select row, member_id, by_worker_id from member_job_matches
+      select row, member_id, by_worker_id from member_import_matches
        where member_id is not null and not is_same and row > ${after} order by row limit ${decidedAtOnce}`.execute(tx)
     const last = places.at(-1)
     if (last === undefined || faultyCount > issuesMax) return counts
@@ -283,7 +285,7 @@ async function planKnown(
       assert(decision !== undefined)
       if (decision instanceof Problem) {
         faultyCount += 1
-        // A member who is matched only by worker_id may give it up in a job ahead; the row is then about another member.
+        // A member who is matched only by worker_id may give it up in an import ahead; the row is then about another member.
         for (const message of faultsOf(decision))
           faults.push({ row, message, isClash: byWorkerId || isClash(decision) })
         continue
@@ -294,12 +296,12 @@ async function planKnown(
       if (action !== restAction) steps.push({ row, action, memberId })
     }
     await sql`
-      insert into member_job_steps (partner_id, job_id, step, action, member_id)
-      select ${partnerId}, ${jobId}, * from unnest(
+      insert into member_import_steps (partner_id, import_id, step, action, member_id)
+      select ${partnerId}, ${importId}, * from unnest(
         ${steps.map(step => step.row)}::integer[], ${steps.map(step => step.action)}::text[],
         ${steps.map(step => step.memberId)}::text[])`.execute(tx)
     await sql`
-      insert into member_job_faults
+      insert into member_import_faults
       select * from unnest(${faults.map(fault => fault.row)}::integer[], ${faults.map(fault => fault.message)}::text[],
                            ${faults.map(fault => fault.isClash)}::boolean[])`.execute(tx)
   }
@@ -309,7 +311,7 @@ async function planKnown(
 async function listFaults(tx: Tx, { clashes }: { clashes: 'refuse' | 'defer' }): Promise<Faults> {
   const { rows } = await sql<Fault & { total: number }>`
     select row, array_agg(distinct message) as messages, (count(*) over ())::integer as total
-      from member_job_faults where not is_clash or ${clashes === 'refuse'}::boolean
+      from member_import_faults where not is_clash or ${clashes === 'refuse'}::boolean
      group by row order by row limit ${issuesMax}`.execute(tx)
   const faultsMore = (rows[0]?.total ?? 0) - rows.length
   return { faults: rows.map(({ row, messages }) => ({ row, messages })), faultsMore }
@@ -319,21 +321,21 @@ async function listFaults(tx: Tx, { clashes }: { clashes: 'refuse' | 'defer' }):
 async function markFaulty(
   tx: Tx,
   {
-    terms: { partnerId, jobId },
+    terms: { partnerId, importId },
     plan,
     rowCount,
     restAction,
   }: { terms: FileTerms; plan: Plan; rowCount: number; restAction: RestAction },
 ): Promise<Plan> {
   const { numAffectedRows: marked } = await sql`
-    insert into member_job_steps (partner_id, job_id, step, action, member_id, fault)
-    select ${partnerId}, ${jobId}, m.row, case when m.member_id is null then 'Invite' else 'Update' end,
+    insert into member_import_steps (partner_id, import_id, step, action, member_id, fault)
+    select ${partnerId}, ${importId}, m.row, case when m.member_id is null then 'Invite' else 'Update' end,
            coalesce(m.member_id, m.new_member_id), f.message
-      from (select row, string_agg(distinct message, '; ') as message from member_job_faults group by row) f
-      join member_job_matches m on m.row = f.row
-        on conflict (partner_id, job_id, step) do update
+      from (select row, string_agg(distinct message, '; ') as message from member_import_faults group by row) f
+      join member_import_matches m on m.row = f.row
+        on conflict (partner_id, import_id, step) do update
            set fault = excluded.fault,
-               action = case member_job_steps.action when 'Unchanged' then excluded.action else member_job_steps.action end`.execute(
+               action = case member_import_steps.action when 'Unchanged' then excluded.action else member_import_steps.action end`.execute(
     tx,
   )
   if (!marked) return plan
@@ -343,6 +345,6 @@ async function markFaulty(
            count(*) filter (where action = 'Reinstate')::integer as reinstate,
            count(*) filter (where action = 'Offboard')::integer as offboard,
            count(*) filter (where action = 'Unchanged')::integer as unchanged
-      from member_job_steps where partner_id = ${partnerId} and job_id = ${jobId}`.execute(tx)
+      from member_import_steps where partner_id = ${partnerId} and import_id = ${importId}`.execute(tx)
   return planOfSteps(rows[0] ?? emptyPlan, { rowCount, restAction })
 }

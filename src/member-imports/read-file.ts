@@ -14,7 +14,7 @@ export type Fault = { row: number; messages: string[] }
 export type Reading = {
   file: { fd: number; kind: TableKind }
   partnerId: string
-  jobId: string
+  importId: string
   country: string
   today: Day
   tiers: [name: string, currency: Currency][]

@@ -73,7 +73,7 @@ async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>)
 // Formats a row for COPY, and lists its faults that hold for any member. Faults that do not count if the member already has the
 // value are stored with the row. It runs a million times, so it avoids copying objects.
 function copyLines(
-  { partnerId, jobId, country, today, tiers, now }: Reading,
+  { partnerId, importId, country, today, tiers, now }: Reading,
   seen: { email: DuplicateFilter; worker_id: DuplicateFilter },
 ): (row: number, read: RowRead) => { line: string; faults: string[] } {
   const facts = { country, today, tierNames: tiers.map(([name]) => name) }
@@ -94,7 +94,7 @@ function copyLines(
     if (profile.workerId !== null) seen.worker_id.add(profile.workerId)
     const cellOf = cellsOf(profile)
     const own = {
-      ...{ partnerId, jobId, row, newMemberId: newId('member', now) },
+      ...{ partnerId, importId, row, newMemberId: newId('member', now) },
       faults: isPossible && faults.length > 0 ? faults.join('; ') : null,
     }
     return {

@@ -16,11 +16,11 @@ export type Result = Omit<StoredRow, 'row'> & {
 
 type ResultFilter = { actions?: Result['action'][]; outcomes?: Result['outcome'][] }
 
-type Asked = { partnerId: string; jobId: string; filter: ResultFilter }
+type Asked = { partnerId: string; importId: string; filter: ResultFilter }
 
 /**
- * Lists the results of a job in the order of the file or the actions; members missing from the file come last. The rows are
- * deleted 30 days after the job ends, and the list is empty from then on.
+ * Lists the results of an import in the order of the file or the actions; members missing from the file come last. The rows are
+ * deleted 30 days after the import ends, and the list is empty from then on.
  * @param after step of the last result already read, 0 to start
  */
 export async function listResults(
@@ -63,33 +63,33 @@ function matching({ actions, outcomes }: ResultFilter) {
 const profile = profileColumns('p')
 
 const outcomeOf = ({ step, isUnchanged }: Record<'step' | 'isUnchanged', ReturnType<typeof sql>>) => sql`
-  case when j.status = 'NotReady' then 'Pending'
+  case when i.status = 'NotReady' then 'Pending'
        when s.fault is not null then 'Failed'
        when ${isUnchanged} then 'Done'
-       when j.status = 'Rejected' then 'NotDone'
-       when ${step} <= j.applied_through then 'Done'
+       when i.status = 'Rejected' then 'NotDone'
+       when ${step} <= i.applied_through then 'Done'
        else 'Pending' end as outcome`
 
-function ofRows({ partnerId, jobId }: Asked) {
-  const action = sql`coalesce(s.action, j.rest_action)`
+function ofRows({ partnerId, importId }: Asked) {
+  const action = sql`coalesce(s.action, i.rest_action)`
   return sql`
     select p.row as step, p.row, ${action} as action,
            ${outcomeOf({ step: sql`p.row`, isUnchanged: sql`${action} = 'Unchanged'` })},
-           coalesce(s.member_id, case j.rest_action when 'Invite' then p.new_member_id end) as step_member_id,
+           coalesce(s.member_id, case i.rest_action when 'Invite' then p.new_member_id end) as step_member_id,
            s.fault as message, ${profile}
-      from member_jobs j
-      join member_job_rows p on p.partner_id = j.partner_id and p.job_id = j.id
-      left join member_job_steps s on s.partner_id = p.partner_id and s.job_id = p.job_id and s.step = p.row
-     where j.partner_id = ${partnerId} and j.id = ${jobId}`
+      from member_imports i
+      join member_import_rows p on p.partner_id = i.partner_id and p.import_id = i.id
+      left join member_import_steps s on s.partner_id = p.partner_id and s.import_id = p.import_id and s.step = p.row
+     where i.partner_id = ${partnerId} and i.id = ${importId}`
 }
 
-function ofOthers({ partnerId, jobId }: Asked) {
+function ofOthers({ partnerId, importId }: Asked) {
   return sql`
-    select s.step, case when j.kind = 'actions' then s.step end as row, s.action,
+    select s.step, case when i.kind = 'actions' then s.step end as row, s.action,
            ${outcomeOf({ step: sql`s.step`, isUnchanged: sql`false` })},
            s.member_id as step_member_id, s.fault as message, ${profile}
-      from member_jobs j
-      join member_job_steps s on s.partner_id = j.partner_id and s.job_id = j.id
+      from member_imports i
+      join member_import_steps s on s.partner_id = i.partner_id and s.import_id = i.id
       left join members p on p.partner_id = s.partner_id and p.id = s.member_id
-     where j.partner_id = ${partnerId} and j.id = ${jobId} and s.step > j.row_to`
+     where i.partner_id = ${partnerId} and i.id = ${importId} and s.step > i.row_to`
 }

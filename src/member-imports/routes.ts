@@ -46,7 +46,7 @@ const preview = {
   schema: Preview,
 } as const
 
-export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void {
+export function memberImportRoutes(app: App, { db, withCopying }: ApiContext): void {
   app.post(
     '/v1/members/jobs',
     {
@@ -137,9 +137,9 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
       read(db, request, reply, async reader => {
         const partnerId = request.partner.id
         const page = pageOf(request.query)
-        const jobs = await memberImports.list(reader, { partnerId, page, cursor: cursorOf(request.query) })
+        const imports = await memberImports.list(reader, { partnerId, page, cursor: cursorOf(request.query) })
         const total = await memberImports.count(reader, partnerId)
-        return { status: 200, body: { jobs: jobs.map(jobBody), total, ...page } }
+        return { status: 200, body: { jobs: imports.map(jobBody), total, ...page } }
       }),
   )
 
@@ -158,8 +158,11 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const job = await memberImports.find(reader, { partnerId: request.partner.id, jobId: request.params.jobId })
-        return { status: 200, body: jobBody(job) }
+        const memberImport = await memberImports.find(reader, {
+          partnerId: request.partner.id,
+          importId: request.params.jobId,
+        })
+        return { status: 200, body: jobBody(memberImport) }
       }),
   )
 
@@ -182,9 +185,9 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
         withIdempotency(db, request, reply, async tx => {
           const { partner, now, params } = request
           const { jobId } = params as { jobId: string }
-          const { job, isRepeated } = await decide(tx, { partnerId: partner.id, jobId, now })
-          const audit = isRepeated ? undefined : { action, details: { plan: job.plan } }
-          return { status: 200, body: jobBody(job), resourceId: jobId, audit }
+          const { memberImport, isRepeated } = await decide(tx, { partnerId: partner.id, importId: jobId, now })
+          const audit = isRepeated ? undefined : { action, details: { plan: memberImport.plan } }
+          return { status: 200, body: jobBody(memberImport), resourceId: jobId, audit }
         }),
     )
   }
@@ -216,11 +219,11 @@ export function memberJobRoutes(app: App, { db, withCopying }: ApiContext): void
     },
     async (request, reply) => {
       const { skip, take: _take, after, ...filter } = request.query
-      const asked = { partnerId: request.partner.id, jobId: request.params.jobId, filter }
+      const asked = { partnerId: request.partner.id, importId: request.params.jobId, filter }
       reply.header('vary', 'accept')
       if (prefersCsv(request.headers.accept)) {
         const { columns } = await memberImports.find(db, asked)
-        return sendCsv(request, reply, { name: `${asked.jobId}.csv`, parts: csvOf(db, asked, columns) })
+        return sendCsv(request, reply, { name: `${asked.importId}.csv`, parts: csvOf(db, asked, columns) })
       }
       return await read(db, request, reply, async reader => {
         const page = pageOf(request.query)
@@ -278,12 +281,12 @@ async function answerTo(
   if (query.dryRun) {
     return { status: 200, body: await memberImports.preview(tx, { partnerId: partner.id, create }) }
   }
-  const { jobId, plan, needsReview } = await create()
+  const { importId, plan, needsReview } = await create()
   const audit = { action: 'member_job.create', details: { kind, plan, needsReview } } as const
-  return { status: 202, body: { jobId }, resourceId: jobId, audit }
+  return { status: 202, body: { jobId: importId }, resourceId: importId, audit }
 }
 
-function jobBody({ id, status, steps: total, stepsDone, createdAt }: memberImports.MemberJob) {
+function jobBody({ id, status, steps: total, stepsDone, createdAt }: memberImports.MemberImport) {
   return {
     id,
     progress: {
@@ -302,7 +305,7 @@ function resultBody({ step, row, action, outcome, memberId, email, message }: Re
 
 async function* csvOf(
   db: Db,
-  asked: { partnerId: string; jobId: string; filter: object },
+  asked: { partnerId: string; importId: string; filter: object },
   columns: readonly Column[],
 ): AsyncGenerator<string> {
   const header = ['row', 'action', 'outcome', 'member_id', 'message', ...columns]

@@ -8,9 +8,9 @@ import type { MemberUpdate } from '../members/schema.ts'
 import type { Fault, Read } from './read-file.ts'
 import type { MemberAction } from './schema.ts'
 
-// The decisions of a job that need no database.
+// The decisions of an import that need no database.
 
-/** How many members a job affects, by action. */
+/** How many members an import affects, by action. */
 export type Plan = { invite: number; update: number; reinstate: number; offboard: number; unchanged: number }
 
 export type Action = 'Invite' | 'Update' | 'Reinstate' | 'Offboard' | 'Unchanged'
@@ -21,7 +21,7 @@ export type Kind = 'actions' | 'file'
 export type RestAction = 'Invite' | 'Unchanged'
 
 /** The properties of a file that determine what its rows mean. */
-export type FileTerms = { partnerId: string; jobId: string; columns: Column[]; removesAccounts: boolean }
+export type FileTerms = { partnerId: string; importId: string; columns: Column[]; removesAccounts: boolean }
 
 export const emptyPlan: Plan = { invite: 0, update: 0, reinstate: 0, offboard: 0, unchanged: 0 }
 
@@ -45,7 +45,7 @@ export function planOfSteps(steps: Plan, { rowCount, restAction }: { rowCount: n
     : { ...steps, unchanged: steps.unchanged + rest }
 }
 
-/** Counts what a job has to do. An unchanged row of a file is nothing to do; an action that changes nothing is reported. */
+/** Counts what an import has to do. An unchanged row of a file is nothing to do; an action that changes nothing is reported. */
 export function countSteps(kind: Kind, { invite, update, reinstate, offboard, unchanged }: Plan): number {
   return invite + update + reinstate + offboard + (kind === 'actions' ? unchanged : 0)
 }
@@ -74,7 +74,7 @@ export function mustBeReviewed(
 }
 
 /** A stored row of a file: null if the column is absent or the cell is empty. */
-export type StoredRow = Omit<DB['memberJobRows'], 'partnerId' | 'jobId' | 'newMemberId' | 'faults'>
+export type StoredRow = Omit<DB['memberImportRows'], 'partnerId' | 'importId' | 'newMemberId' | 'faults'>
 
 /** The stored text of a required cell that could not be read. */
 export const unreadText = ''
@@ -145,7 +145,7 @@ export function actionFor(command: MemberCommand, decided: Decision | Problem | 
 /** A batch of actions, and the position of each member's last action. */
 type Batch = { actions: MemberAction[]; positions: Map<string, number> }
 
-/** Whether a job ahead may resolve a clash: the e-mail or the worker id belongs to a member that this batch does not add. */
+/** Whether an import ahead may resolve a clash: the e-mail or the worker id belongs to a member that this batch does not add. */
 export function mayBeResolved(refusal: Problem, { actions, positions }: Batch): boolean {
   const position = positions.get(String(refusal.issues[0]?.memberId))
   return isClash(refusal) && (position === undefined || actions[position]?.type !== 'Add')

@@ -8,13 +8,13 @@ import type { TaskName } from '../worker/task.ts'
 
 /** What can fall due as a partner's clock moves, and the tasks that act on it. */
 export const dueKinds = {
-  member_job: ['apply-member-jobs'],
+  member_job: ['apply-member-imports'],
   pay_run_available: ['make-pay-runs-available'],
   intent_expiry: ['expire-intents'],
   withdrawal_submission: ['submit-withdrawals'],
   bank_poll: ['ask-about-withdrawals'],
   bank_report: ['read-rail-reports'],
-  review_expiry: ['expire-member-jobs', 'apply-member-jobs'],
+  review_expiry: ['expire-member-imports', 'apply-member-imports'],
   cycle_close: ['close-pay-cycles'],
   // The delivery of webhooks runs all the time, and goes by the clock. A receiver may take 15 seconds to answer, and be down for
   // days, so a move neither stops at retries nor waits for them.
@@ -54,9 +54,9 @@ export async function readDue(
 ): Promise<Due[]> {
   const { rows } = await sql<Due>`
     with due (kind, at, work) as (
-      select 'member_job', j.created_at, j.invite + j.update + j.reinstate + j.offboard + j.unchanged - j.steps_done + 1
-        from member_jobs j
-       where j.partner_id = ${partnerId} and ${memberImports.canGoOn}
+      select 'member_job', i.created_at, i.invite + i.update + i.reinstate + i.offboard + i.unchanged - i.steps_done + 1
+        from member_imports i
+       where i.partner_id = ${partnerId} and ${memberImports.canGoOn}
       union all
       select 'pay_run_available', r.scheduled_for, 1
         from pay_runs r join pay_cycles c on c.partner_id = r.partner_id and c.id = r.pay_cycle_id and c.status = 'Open'
@@ -73,9 +73,9 @@ export async function readDue(
         from withdrawals
        where partner_id = ${partnerId} and status = 'submitted' and due_at is not null
       union all
-      select 'review_expiry', coalesce(j.review_since, j.created_at) + make_interval(days => p.review_days), 1
-        from member_jobs j join partners p on p.id = j.partner_id
-       where j.partner_id = ${partnerId} and j.ended_at is null and j.status = 'AwaitingReview'
+      select 'review_expiry', coalesce(i.review_since, i.created_at) + make_interval(days => p.review_days), 1
+        from member_imports i join partners p on p.id = i.partner_id
+       where i.partner_id = ${partnerId} and i.ended_at is null and i.status = 'AwaitingReview'
     ), passing (kind, at) as (
       select 'bank_report', r.reported_at + ${feedDelayMs} * interval '1 ms'
         from simulated_bank_reports r left join payouts p on p.partner_id = r.partner_id and p.reference = r.reference

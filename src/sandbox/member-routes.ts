@@ -11,9 +11,9 @@ import * as members from '../members/members.ts'
 import * as payRuns from '../pay-runs/pay-runs.ts'
 import { readBalance } from '../withdrawals/balance.ts'
 import { tierOf } from './fixtures.ts'
-import { isJobTransition, jobTransitions, provokeJobTransition } from './job-transitions.ts'
+import { importTransitions, isImportTransition, provokeImportTransition } from './import-transitions.ts'
 import { answerMsMax, type SandboxContext, sandboxOperation } from './operation.ts'
-import { JobProvoked, JobTransition, MemberActivated, MemberFunded, MoneyToAdd } from './schema.ts'
+import { ImportTransition, JobProvoked, MemberActivated, MemberFunded, MoneyToAdd } from './schema.ts'
 import { runAtOnce } from './tasks-at-once.ts'
 
 /** Pays and activates a member, and takes a member job through a transition. */
@@ -89,11 +89,11 @@ export function memberRoutes(app: App, context: SandboxContext): void {
         id: 'provokeSandboxJob',
         summary: 'Take a member job through a transition',
         description: `Takes a member job from one status to another, with a member created for the purpose: actions, or a file of all members as they are without that one. Jobs that are queued or wait for a review are rejected first; while one is being applied, the answer is a \`Conflict\`. ${Object.entries(
-          jobTransitions,
+          importTransitions,
         )
           .map(([name, what]) => `\`${name}\`: ${what}`)
           .join(' ')}`,
-        body: JobTransition,
+        body: ImportTransition,
         success: { status: 201, description: 'The job, and the status that it has now.', schema: JobProvoked },
         problems: ['UnprocessableEntity'],
       }),
@@ -102,32 +102,32 @@ export function memberRoutes(app: App, context: SandboxContext): void {
       const { partner, body, now: at } = request
       const partnerId = partner.id
       const transition = `${body.from} > ${body.to}`
-      if (!isJobTransition(transition)) {
-        const known = Object.keys(jobTransitions).join(', ')
+      if (!isImportTransition(transition)) {
+        const known = Object.keys(importTransitions).join(', ')
         throw problem('BodyValidation', `No member job goes from ${body.from} to ${body.to}; use one of ${known}`, {
           path: 'to',
         })
       }
-      let jobId = ''
+      let importId = ''
       return await withStartedWork(db, request, reply, {
         async start() {
           return async () => {
-            jobId = await withCopying((copyingDb, copyInto) =>
+            importId = await withCopying((copyingDb, copyInto) =>
               copyingDb.transaction().execute(async tx => {
                 const tier = await tierOf(tx, partnerId)
                 const upload = { openFile: openNameless, copyInto }
-                return await provokeJobTransition(tx, { partner, tier, transition, upload, now: at })
+                return await provokeImportTransition(tx, { partner, tier, transition, upload, now: at })
               }),
             )
             const isDone = async () => {
-              const { status } = await memberImports.find(db, { partnerId, jobId })
+              const { status } = await memberImports.find(db, { partnerId, importId })
               return body.to === 'NotReady' || (status !== 'NotReady' && status !== 'Processing')
             }
-            await runAtOnce(context, { partnerId, names: ['apply-member-jobs'], isDone })
+            await runAtOnce(context, { partnerId, names: ['apply-member-imports'], isDone })
           }
         },
         async answer(tx) {
-          const { id, status, plan } = await memberImports.find(tx, { partnerId, jobId })
+          const { id, status, plan } = await memberImports.find(tx, { partnerId, importId })
           const details = { transition, plan }
           return {
             status: 201,

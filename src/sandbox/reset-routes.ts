@@ -46,10 +46,10 @@ export function resetRoutes(app: App, context: SandboxContext): void {
         async start(tx) {
           await resetPartner(tx, { partnerId })
           request.now = now()
-          const { jobId } = await build(tx, { partner, scenario, now: request.now })
-          if (jobId === null && scenario !== 'returned_payments') return async () => undefined
-          const names = jobId === null ? bankTasks : (['apply-member-jobs'] as const)
-          const isDone = async () => jobId === null || (await isApplied({ partnerId, jobId }))
+          const { importId } = await build(tx, { partner, scenario, now: request.now })
+          if (importId === null && scenario !== 'returned_payments') return async () => undefined
+          const names = importId === null ? bankTasks : (['apply-member-imports'] as const)
+          const isDone = async () => importId === null || (await isApplied({ partnerId, importId }))
           return async () => await runAtOnce(context, { partnerId, names, isDone })
         },
         async answer(tx) {
@@ -95,8 +95,8 @@ export function resetRoutes(app: App, context: SandboxContext): void {
       }),
   )
 
-  async function isApplied(job: { partnerId: string; jobId: string }): Promise<boolean> {
-    const { endedAt } = await memberImports.find(db, job).catch(error => {
+  async function isApplied(memberImport: { partnerId: string; importId: string }): Promise<boolean> {
+    const { endedAt } = await memberImports.find(db, memberImport).catch(error => {
       throw error instanceof Problem
         ? problem('Conflict', 'The sandbox was reset by another request while it was seeded')
         : error

@@ -30,7 +30,7 @@ const manyMembers = 10_000
 const payOfMany = 50_000n
 
 /** Work that is left to the bank or the worker after seeding. */
-export type Seeded = { jobId: string | null }
+export type Seeded = { importId: string | null }
 
 /** Builds a scenario for a partner that has just been reset, with the operations that partners use. */
 export async function build(
@@ -41,26 +41,26 @@ export async function build(
   switch (scenario) {
     case 'fresh':
       await open(tx, { partner, now })
-      return { jobId: null }
+      return { importId: null }
     case 'mid_cycle':
       await buildMidCycle(tx, { partner, at: within(turnsAt, now) })
-      return { jobId: null }
+      return { importId: null }
     case 'returned_payments': {
       const at = within(turnsAt, now)
       const team = await buildMidCycle(tx, { partner, at })
       await instructAll(tx, { partner, team, now })
-      return { jobId: null }
+      return { importId: null }
     }
     case 'after_payroll': {
       const before = await payCyclesOf(tx, { partner, startsAt, turnsAt })
       await settle(tx, { partner, payCycleId: before.payCycleId, now: turnsAt })
       await bill(tx, { partner, from: startsAt, now: turnsAt })
       await payTwice(tx, { partner, team: before.team, at: within(turnsAt, now) })
-      return { jobId: null }
+      return { importId: null }
     }
     case 'ten_thousand_members': {
       await open(tx, { partner, now })
-      return { jobId: await inviteMany(tx, { partner, now }) }
+      return { importId: await inviteMany(tx, { partner, now }) }
     }
     default:
       return scenario satisfies never
@@ -169,12 +169,12 @@ async function inviteMany(tx: Tx, { partner, now }: { partner: Partner; now: Dat
       },
     }
   })
-  const { jobId } = await memberImports.createFromActions(tx, {
+  const { importId } = await memberImports.createFromActions(tx, {
     partner: { ...partner, autoActivate: true },
     actions,
     now,
   })
-  return jobId
+  return importId
 }
 
 /** Pays the members of the scenario with many, once they are invited. Idempotent. */

@@ -208,7 +208,7 @@ export const TestValues = Type.Object(
 )
 
 const jobStates = ['new', 'NotReady', 'AwaitingReview', 'Processing', 'Completed', 'Rejected'] as const
-export const JobTransition = Type.Object(
+export const ImportTransition = Type.Object(
   {
     from: Type.Enum(jobStates.slice(0, 4), { type: 'string', description: '`new`: there was none before.' }),
     to: Type.Enum(jobStates.slice(1), { type: 'string' }),

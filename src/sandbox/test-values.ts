@@ -1,6 +1,6 @@
 import type { ProblemName } from '../kernel/errors.ts'
 import { lowestAmount, type Tier } from '../tiers/rules.ts'
-import { type JobTransition, jobTransitions } from './job-transitions.ts'
+import { type ImportTransition, importTransitions } from './import-transitions.ts'
 
 /** The header that makes a sandbox refuse a request with a problem that nothing in a single request can cause. */
 export const provokeHeader = 'x-sandbox-provoke'
@@ -103,7 +103,7 @@ const byHeader = provocable.map(name =>
   })),
 )
 
-const jobs = (Object.entries(jobTransitions) as [JobTransition, string][]).map(([name, note]) => {
+const jobs = (Object.entries(importTransitions) as [ImportTransition, string][]).map(([name, note]) => {
   const [from = '', to = ''] = name.split(' > ')
   return transition('member_job', [from, to], 'nothing', note, () => ({
     method: 'POST',

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
 import * as float from '../../src/float/float.ts'
-import { memberJobTasks } from '../../src/member-imports/tasks.ts'
+import { memberImportTasks } from '../../src/member-imports/tasks.ts'
 import { pausePartner, resumePartner } from '../../src/partners/partners.ts'
 import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
 import { bronze, euAccount, goodAccount } from '../harness/harness.ts'
@@ -286,7 +286,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     const raw = ['email,first_name,last_name,phone,tier', ...rows].join('\n')
     await harness.call('PUT', '/v2/members/jobs/csv', { key, raw, headers: { 'content-type': 'text/csv' } })
     const log = pino({ level: 'silent' })
-    await memberJobTasks['apply-member-jobs']({ db: harness.db, log, now: harness.clock.now })
+    await memberImportTasks['apply-member-imports']({ db: harness.db, log, now: harness.clock.now })
     const page = await open(`/console/${partner.id}/members?search=many`, { isOperator: true })
     await page.getByText('1,000+ found').waitFor()
     await page.goto(`${pages.origin}/console/${partner.id}/members`)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { closingTasks } from '../../src/closing/tasks.ts'
 import { eventTypes } from '../../src/events/catalogue.ts'
 import * as float from '../../src/float/float.ts'
-import { memberJobTasks } from '../../src/member-imports/tasks.ts'
+import { memberImportTasks } from '../../src/member-imports/tasks.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'
 import { withdrawalTasks } from '../../src/withdrawals/tasks.ts'
 import * as withdrawals from '../../src/withdrawals/withdrawals.ts'
@@ -31,7 +31,7 @@ test('every event type is emitted in its declared shape, with amounts as Money',
     return answer
   }
   const work = async () => {
-    const tasks: Partial<Tasks> = { ...payRunTasks, ...closingTasks, ...withdrawalTasks, ...memberJobTasks }
+    const tasks: Partial<Tasks> = { ...payRunTasks, ...closingTasks, ...withdrawalTasks, ...memberImportTasks }
     for (const task of Object.values(tasks)) await task({ db, now: clock.now, log: pino({ level: 'silent' }) })
   }
   const { lastEventId: start } = (await call('GET', '/v1/events?from=now')).body

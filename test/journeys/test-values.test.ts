@@ -11,7 +11,7 @@ type Value = {
 }
 const entities: Record<string, string> = {
   members: 'member',
-  member_jobs: 'member_job',
+  member_imports: 'member_job',
   pay_cycles: 'pay_cycle',
   pay_runs: 'pay_run',
   withdrawal_intents: 'withdrawal_intent',

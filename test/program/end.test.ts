@@ -131,7 +131,7 @@ test.concurrent('a request stuck in PostgreSQL delays the exit by ten seconds at
   await tamper(
     database,
     `create function wait() returns trigger language plpgsql as 'begin perform pg_sleep(60); return new; end';
-     create trigger wait before insert on member_job_rows for each row execute function wait()`,
+     create trigger wait before insert on member_import_rows for each row execute function wait()`,
   )
   const list = 'email,first_name,last_name,phone,tier\nsam.okafor@example.com,Sam,Okafor,,Bronze\n'
   const hanging = fetch(`${service.address}/v1/members/jobs/csv`, {

@@ -81,8 +81,8 @@ function openUploads({ pid }: Service): string[] {
 async function rows(settings: { DATABASE_URL: string }) {
   return await tamper(
     settings,
-    `select (select count(*) from members) as members, (select count(*) from member_jobs) as jobs,
-            (select count(*) from member_job_rows) as rows, (select count(*) from bank_files) as files,
+    `select (select count(*) from members) as members, (select count(*) from member_imports) as jobs,
+            (select count(*) from member_import_rows) as rows, (select count(*) from bank_files) as files,
             (select count(*) from idempotency_keys) as keys`,
   )
 }

@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import writeExcelFile from 'write-excel-file/node'
-import { memberJobTasks } from '../../../src/member-imports/tasks.ts'
+import { memberImportTasks } from '../../../src/member-imports/tasks.ts'
 import { type Harness, startHarness, type TestPartner } from '../../../test/harness/harness.ts'
 import { FileContentError, type MemberJob, Midmonth } from '../src/index.ts'
 
@@ -26,7 +26,7 @@ const working: unknown[] = []
 /** Has the worker apply what is queued, while the SDK looks at the job. */
 const work = () => {
   const context = { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now }
-  working.push(memberJobTasks['apply-member-jobs']?.(context))
+  working.push(memberImportTasks['apply-member-imports']?.(context))
 }
 const header = 'email,first_name,last_name,phone,tier'
 const csv = (...names: string[]) =>

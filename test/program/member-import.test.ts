@@ -28,7 +28,7 @@ test('a kill while a file is read leaves no trace, and a job killed while it is 
   await kill(service)
   expect(await lost).toBe('lost')
   await vi.waitFor(async () => expect(await copies(database)).toBe(0), { timeout: 15_000 })
-  expect(await tamper(database, 'select from member_jobs union all select from member_job_rows')).toEqual([])
+  expect(await tamper(database, 'select from member_imports union all select from member_import_rows')).toEqual([])
 
   service = await start(database)
   // The demo's members are missing from the file, so the job needs a review.
@@ -84,16 +84,16 @@ async function kill(service: Service): Promise<void> {
 async function copies(database: { DATABASE_URL: string }): Promise<number> {
   const rows = await tamper(
     database,
-    `select from pg_stat_activity where datname = current_database() and state = 'active' and query like 'copy member_job_rows%'`,
+    `select from pg_stat_activity where datname = current_database() and state = 'active' and query like 'copy member_import_rows%'`,
   )
   return rows.length
 }
 
 async function stepsDone(database: { DATABASE_URL: string }): Promise<number> {
-  const [row] = await tamper(database, 'select steps_done from member_jobs')
+  const [row] = await tamper(database, 'select steps_done from member_imports')
   return Number(row?.steps_done ?? 0)
 }
 
 async function status(database: { DATABASE_URL: string }): Promise<unknown> {
-  return (await tamper(database, 'select status from member_jobs'))[0]?.status
+  return (await tamper(database, 'select status from member_imports'))[0]?.status
 }

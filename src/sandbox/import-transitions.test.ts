@@ -24,7 +24,7 @@ test('a job goes through its transition although another was asked for at the sa
   const asked: ReturnType<typeof provoke>[] = []
   await harness.db.transaction().execute(async tx => {
     // What the insert of a job takes.
-    await lockByName(tx, 'queue of member jobs of', partner.id)
+    await lockByName(tx, 'queue of member imports of', partner.id)
     asked.push(provoke('AwaitingReview'))
     await whenWaiting(1)
     asked.push(provoke('Processing'))

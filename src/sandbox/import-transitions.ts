@@ -10,8 +10,8 @@ import type { Partner } from '../partners/partners.ts'
 import { csvLines } from '../tabular/tabular.ts'
 import type { Tier } from '../tiers/rules.ts'
 
-/** The transitions of a member job that a partner can ask for, and what happens. */
-export const jobTransitions = {
+/** The transitions of a member import that a partner can ask for, and what happens. */
+export const importTransitions = {
   'new > AwaitingReview': 'A file that offboards more members than the caller agreed to waits for a review.',
   'new > Processing': 'A batch of actions is accepted.',
   'new > NotReady': 'Actions are queued behind a file that waits for a review.',
@@ -23,10 +23,10 @@ export const jobTransitions = {
   'Processing > Completed': 'Actions are applied.',
   'Processing > Rejected': 'Actions become invalid before they are applied.',
 } as const
-export type JobTransition = keyof typeof jobTransitions
+export type ImportTransition = keyof typeof importTransitions
 
-export function isJobTransition(name: string): name is JobTransition {
-  return name in jobTransitions
+export function isImportTransition(name: string): name is ImportTransition {
+  return name in importTransitions
 }
 
 /** What an upload of a file has: where its body is kept, and how its rows are copied in the transaction. */
@@ -35,12 +35,12 @@ type Upload = { openFile: () => Promise<FileHandle>; copyInto: CopyInto }
 const pageSize = 1_000
 
 /**
- * Creates jobs by the operations that partners use, so that the worker, or this function, takes one through the transition.
- * They change only a member that is created for the purpose. Jobs that wait for a review or are queued are rejected first.
- * @returns the job that goes through the transition
- * @throws Problem `Conflict` while a job is being applied
+ * Creates imports by the operations that partners use, so that the worker, or this function, takes one through the transition.
+ * They change only a member that is created for the purpose. Imports that wait for a review or are queued are rejected first.
+ * @returns the import that goes through the transition
+ * @throws Problem `Conflict` while an import is being applied
  */
-export async function provokeJobTransition(
+export async function provokeImportTransition(
   tx: Tx,
   {
     partner,
@@ -48,7 +48,7 @@ export async function provokeJobTransition(
     transition,
     upload,
     now,
-  }: { partner: Partner; tier: Tier; transition: JobTransition; upload: Upload; now: Date },
+  }: { partner: Partner; tier: Tier; transition: ImportTransition; upload: Upload; now: Date },
 ): Promise<string> {
   const partnerId = partner.id
   await takeTurns(tx, partnerId)
@@ -61,10 +61,10 @@ export async function provokeJobTransition(
   const memberId = await invite(email())
   const actions = async () => {
     const change = { type: 'Update' as const, memberId, firstName: 'Samuel' }
-    return (await memberImports.createFromActions(tx, { partner, actions: [change], now })).jobId
+    return (await memberImports.createFromActions(tx, { partner, actions: [change], now })).importId
   }
   const file = () => fileWithout(tx, { partner, memberId, upload, now })
-  const reject = (jobId: string) => memberImports.reject(tx, { partnerId, jobId, now })
+  const reject = (importId: string) => memberImports.reject(tx, { partnerId, importId, now })
 
   switch (transition) {
     case 'new > AwaitingReview':
@@ -77,20 +77,20 @@ export async function provokeJobTransition(
       return await actions()
     }
     case 'AwaitingReview > Processing': {
-      const jobId = await file()
-      await memberImports.approve(tx, { partnerId, jobId, now })
-      return jobId
+      const importId = await file()
+      await memberImports.approve(tx, { partnerId, importId, now })
+      return importId
     }
     case 'AwaitingReview > Rejected': {
-      const jobId = await file()
-      await reject(jobId)
-      return jobId
+      const importId = await file()
+      await reject(importId)
+      return importId
     }
     case 'NotReady > Processing': {
       const ahead = await file()
-      const jobId = await actions()
+      const importId = await actions()
       await reject(ahead)
-      return jobId
+      return importId
     }
     case 'NotReady > AwaitingReview': {
       await actions()
@@ -98,38 +98,38 @@ export async function provokeJobTransition(
     }
     case 'NotReady > Rejected': {
       const ahead = await file()
-      const jobId = await actions()
-      await reject(jobId)
+      const importId = await actions()
+      await reject(importId)
       await reject(ahead)
-      return jobId
+      return importId
     }
     case 'Processing > Rejected': {
       const taken = email()
       const add = { type: 'Add' as const, email: taken, firstName: 'Sam', lastName: 'Okafor', tier: tier.name }
-      const { jobId } = await memberImports.createFromActions(tx, { partner, actions: [add], now })
+      const { importId } = await memberImports.createFromActions(tx, { partner, actions: [add], now })
       await invite(taken)
-      return jobId
+      return importId
     }
     default:
       return transition satisfies never
   }
 }
 
-// Otherwise two transitions that are asked for at once would queue their jobs behind each other’s.
+// Otherwise two transitions that are asked for at once would queue their imports behind each other’s.
 async function takeTurns(tx: Tx, partnerId: string): Promise<void> {
-  await lockByName(tx, 'provoked member jobs of', partnerId)
+  await lockByName(tx, 'provoked member imports of', partnerId)
 }
 
-// Newest first: a queued job is rejected before the one ahead of it, which it would otherwise follow.
+// Newest first: a queued import is rejected before the one ahead of it, which it would otherwise follow.
 async function rejectWaiting(tx: Tx, { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
-  const { rows } = await sql<{ id: string; status: memberImports.MemberJob['status'] }>`
-    select id, status from member_jobs where partner_id = ${partnerId} and ended_at is null order by id desc`.execute(
+  const { rows } = await sql<{ id: string; status: memberImports.MemberImport['status'] }>`
+    select id, status from member_imports where partner_id = ${partnerId} and ended_at is null order by id desc`.execute(
     tx,
   )
   if (rows.some(({ status }) => status === 'Processing')) {
     throw problem('Conflict', 'A member job is being applied; try again when it has ended', {}, { 'retry-after': '1' })
   }
-  for (const { id } of rows) await memberImports.reject(tx, { partnerId, jobId: id, now })
+  for (const { id } of rows) await memberImports.reject(tx, { partnerId, importId: id, now })
 }
 
 /** Uploads the list of all members as they are, without one, whose offboarding has to be approved. */
@@ -155,7 +155,7 @@ async function fileWithout(
     await handle.writeFile(csvLines(lines))
     const file = { fd: handle.fd, kind: 'csv' as const, removesAccounts: false, offboardMax: 0 }
     const signal = new AbortController().signal
-    return (await memberImports.createFromFile(tx, { partner, file, copyInto, signal, now })).jobId
+    return (await memberImports.createFromFile(tx, { partner, file, copyInto, signal, now })).importId
   } finally {
     await handle.close()
   }

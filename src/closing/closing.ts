@@ -19,16 +19,17 @@ const membersMax = 5_000
  * withdrawn returns to the cycle's earned pay, which then equals the final deductions. Scheduled pay runs move to the next
  * cycle.
  *
- * No operation that moves pay can be half done: pay runs and refunds hold a share lock on the cycle, and completing a
- * withdrawal locks its member, which closing waits for. Such a withdrawal either counts in this cycle or finds it closed.
- * Idempotent: a cycle is closed only while it is open and over, under its row lock.
+ * No operation that moves pay can be half done: pay runs and refunds hold a share lock on the cycle, and completing a withdrawal
+ * locks its member, which closing waits for. Such a withdrawal either counts in this cycle or finds the cycle closed. Idempotent:
+ * a cycle is closed only while it is open and over, under its row lock.
  * @returns the closed and the newly opened cycle; undefined if the open cycle is not over
  */
 export async function closeIfOver(
   tx: Tx,
   { partnerId, now }: { partnerId: string; now: Date },
 ): Promise<{ closed: payCycles.PayCycle; opened: payCycles.PayCycle } | undefined> {
-  // Overlapping holders of the cycle's share lock can outlast the usual lock timeout. A statement is given that wait and its work.
+  // Overlapping holders of the cycle's share lock can outlast the usual lock timeout. The statement timeout covers that wait and
+  // the work.
   await sql`
     select set_config('lock_timeout', ${String(limits.lockMsMax)}, true),
            set_config('statement_timeout', ${String(limits.lockMsMax + limits.workMsMax)}, true)`.execute(tx)
@@ -51,7 +52,7 @@ async function release(
   let memberIds: string[] = []
   do {
     memberIds = await lockMembersAfter(tx, { partnerId, after: memberIds.at(-1) ?? '' })
-    // Must follow the locks, so that it sees the withdrawals that it waited for.
+    // Must follow the locks, so that it sees the withdrawals that they waited for.
     const { rows } = await sql<{ memberId: string; currency: Currency; amount: bigint }>`
       select member_id, currency, available as amount from ledger_balances
        where partner_id = ${partnerId} and member_id = any(${memberIds}) and available > 0

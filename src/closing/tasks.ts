@@ -12,14 +12,14 @@ export const closingTasks = {
   // twice: a cycle is closed only while it is open and over, under its row lock.
   async 'close-pay-cycles'({ db, now, log, scope }) {
     const failures: unknown[] = []
-    // A move of a partner's clock ends when the cycle is closed.
+    // Moving a partner's clock waits until the cycle is closed.
     const mayWait = partnerOf(scope) !== undefined
     for (const partnerId of await payCycles.findOver(db, { now: now(), countMax: partnersMax, scope })) {
       try {
         let turn: Awaited<ReturnType<typeof closing.closeIfOver>>
         do {
           turn = await db.transaction().execute(async tx => {
-            // An attempt can wait for half a minute. Another one beside it would only take a second slot of the worker.
+            // An attempt can wait for half a minute. A concurrent attempt would only take up a second worker slot.
             if (!mayWait && !(await lockByNameIfFree(tx, 'closing of the pay cycle of', partnerId))) return undefined
             return await closing.closeIfOver(tx, { partnerId, now: now() })
           })

@@ -5,7 +5,7 @@ import { newId } from '../kernel/ids.ts'
 import { generateSecret, hasChecksum, hashOf, secretPattern } from '../kernel/secrets.ts'
 import type { Mode, Partner } from './partners.ts'
 
-/** The permissions of an API key. Without the scope of an operation, a request is answered `Forbidden`. */
+/** The permissions of an API key. A request without the scope of its operation gets `Forbidden`. */
 export const scopes = ['members:read', 'members:write', 'pay:read', 'pay:write'] as const
 export type Scope = (typeof scopes)[number]
 
@@ -25,10 +25,9 @@ const keyPattern = new RegExp(`^mm_(test|live)_${secretPattern}$`)
 // Precise enough to tell whether a key is still in use, without a write per request.
 const lastUsePrecisionMs = 60_000
 
-// A partner has a key for each of its services and environments. A loop that creates keys must not fill the list of them.
+// Enough for a key per service and environment. A loop that creates keys must not fill the list.
 const validMax = 100
 
-/** Generates the secret of a key. */
 export function newSecret(mode: Mode): string {
   return generateSecret(prefixes[mode])
 }
@@ -59,7 +58,7 @@ export async function createKey(
      where partner_id = ${partnerId} and revoked_at is null and (expires_at is null or expires_at > ${now})
      limit ${validMax}`.execute(tx)
   if (rows.length >= validMax)
-    throw problem('Conflict', `The partner has ${validMax} valid keys; revoke those that are not in use first`)
+    throw problem('Conflict', `The partner has ${validMax} valid keys; revoke unused keys first`)
   const secret = newSecret(mode)
   const key = {
     id: newId('apiKey', now),
@@ -94,7 +93,7 @@ export async function listKeys(
   return rows.map(toKey)
 }
 
-/** A key of a partner, in any state; undefined also for another partner's. */
+/** Finds a key of a partner, in any state. Returns undefined for another partner's key. */
 export async function findKey(
   db: Reader,
   { partnerId, keyId }: { partnerId: string; keyId: string },
@@ -116,7 +115,7 @@ function toKey(row: Omit<ApiKey, 'scopes'> & { scopes: string[] }): ApiKey {
 
 type KeyState = 'valid' | 'expired' | 'revoked'
 
-/** How many keys of a partner are in each state. Revoked keys stay, so that there may be many. */
+/** Counts a partner's keys by state. Revoked keys are kept, so there may be many. */
 export async function countKeys(
   db: Reader,
   { partnerId, now }: { partnerId: string; now: Date },
@@ -129,13 +128,13 @@ export async function countKeys(
   return rows[0] ?? { valid: 0, expired: 0, revoked: 0 }
 }
 
-/** Whether a key, of a partner or of an operator, still works. */
+/** Returns the state of a partner's or an operator's key. */
 export function stateOf({ expiresAt, revokedAt }: Pick<ApiKey, 'expiresAt' | 'revokedAt'>, now: Date): KeyState {
   if (revokedAt !== null) return 'revoked'
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'valid'
 }
 
-/** Lists the keys of all partners that a server in this mode accepts, newest first. */
+/** Lists the valid keys of all partners in this mode, newest first. */
 export async function listValidKeys(
   db: Reader,
   { mode, now }: { mode: Mode; now: Date },
@@ -169,8 +168,8 @@ export async function revokeKey(
 }
 
 /**
- * Lets a key expire at an instant, unless it expires earlier anyway. Every process notices within a second.
- * @returns when it expires
+ * Sets a key to expire at an instant, unless it expires earlier. Every process notices within a second.
+ * @returns when the key expires
  */
 export async function expireKey(
   tx: Tx,
@@ -188,7 +187,7 @@ export type KeyHolder = {
   keyId: string
   scopes: ReadonlySet<Scope>
   expiresAt: Date | null
-  /** Whether the partner's clock has ever been moved, on a sandbox, and how far it was ahead when it was read. */
+  /** Only on a sandbox: whether the partner's clock has ever been moved. `clockOffsetMs` says how far it is ahead. */
   hasClock: boolean
   clockOffsetMs: number
 }

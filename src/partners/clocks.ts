@@ -23,8 +23,8 @@ export function offsetMsOf(partnerId: string) {
 }
 
 /**
- * Gives the partner a clock, if it has none yet; from then on every request of the partner reads its offset.
- * @returns whether it had none
+ * Creates the partner's clock unless it exists. From then on, every request of the partner reads the offset.
+ * @returns whether the clock was created
  */
 export async function createClock(tx: Tx, partnerId: string): Promise<boolean> {
   const { rows } = await sql`
@@ -42,12 +42,18 @@ export async function raiseOffset(
     update sandbox_clocks set offset_ms = greatest(offset_ms, ${offsetMs}) where partner_id = ${partnerId}`.execute(tx)
 }
 
-/** Sets the partner's clock back to real time. Only as part of a reset, which leaves nothing that was done by the clock. */
+/**
+ * Sets the partner's clock back to real time. Call it only from a reset, which deletes everything that was recorded by the moved
+ * clock.
+ */
 export async function resetOffset(tx: Tx, partnerId: string): Promise<void> {
   await sql`update sandbox_clocks set offset_ms = 0 where partner_id = ${partnerId}`.execute(tx)
 }
 
-/** The partners that share real time, and each partner whose clock is ahead. A task runs once for each scope. */
+/**
+ * Lists the scopes of a task: all partners on real time together, and each partner whose clock is ahead. The task runs once per
+ * scope.
+ */
 export async function scopesOf(db: Reader): Promise<{ scope: Scope; offsetMs: number }[]> {
   const { rows } = await sql<{ partnerId: string; offsetMs: bigint }>`
     select partner_id, offset_ms from sandbox_clocks where offset_ms > 0 order by partner_id`.execute(db)

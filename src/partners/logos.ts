@@ -1,7 +1,7 @@
 import type { Reader, Tx } from '../database/database.ts'
 import { problem } from '../kernel/errors.ts'
 
-/** Of a partner, on the hosted page of its members. */
+/** A partner's logo, shown on the hosted page of its members. */
 export type Logo = { mediaType: MediaType; bytes: Buffer }
 type MediaType = 'image/png' | 'image/jpeg' | 'image/webp'
 type Picture = { mediaType: MediaType; width: number; height: number }
@@ -11,7 +11,7 @@ export const logoBytesMax = 100 * 1024
 // 100 KiB can unpack to gigabytes. 2,000 by 2,000 pixels take 16 MB of a phone's memory.
 const logoSideMax = 2_000
 
-/** Returns null if the partner has none. */
+/** Returns null if the partner has no logo. */
 export async function findLogo(db: Reader, partnerId: string): Promise<Logo | null> {
   const logo = await db
     .selectFrom('partnerLogos')
@@ -21,12 +21,13 @@ export async function findLogo(db: Reader, partnerId: string): Promise<Logo | nu
   return logo ?? null
 }
 
-/** @throws Problem `BodyValidation` if the file or the picture is too large, or of a kind that can contain scripts */
+/** @throws Problem `BodyValidation` if the file or the picture is too large, or of a type that can contain scripts */
 export async function saveLogo(
   tx: Tx,
   { partnerId, bytes, now }: { partnerId: string; bytes: Buffer; now: Date },
 ): Promise<Logo> {
-  if (bytes.length > logoBytesMax) throw refused(`The file has more than ${logoBytesMax / 1024} KiB`)
+  if (bytes.length > logoBytesMax)
+    throw refused(`The file is larger than ${logoBytesMax / 1024} KiB; use a smaller one`)
   const picture = readPicture(bytes)
   if (picture === undefined) throw refused('The file must be a PNG, JPEG or WebP picture')
   const { mediaType, width, height } = picture
@@ -41,7 +42,7 @@ export async function saveLogo(
   return { mediaType, bytes }
 }
 
-/** @returns whether there was one */
+/** @returns whether there was a logo */
 export async function removeLogo(tx: Tx, partnerId: string): Promise<boolean> {
   const { numDeletedRows } = await tx
     .deleteFrom('partnerLogos')
@@ -55,14 +56,14 @@ function refused(message: string) {
 }
 
 /**
- * The kind and the size of a picture by its bytes, whatever its name says. Undefined for other kinds: SVG is left out because it
- * can contain scripts.
+ * Reads the type and size of a picture from its bytes, whatever its name says. Returns undefined for other types: SVG is refused
+ * because it can contain scripts.
  */
 function readPicture(bytes: Buffer): Picture | undefined {
   try {
     return readPng(bytes) ?? readJpeg(bytes) ?? readWebp(bytes)
   } catch (error) {
-    // The file ends before its size.
+    // The file is cut off before its size.
     if (error instanceof RangeError) return undefined
     throw error
   }
@@ -73,12 +74,12 @@ function readPng(bytes: Buffer): Picture | undefined {
   return { mediaType: 'image/png', width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
 }
 
-/** The size is in the first frame header. The segments before it have their lengths. */
+/** The size is in the first frame header. Every segment before that header states its length. */
 function readJpeg(bytes: Buffer): Picture | undefined {
   if (textAt(bytes, 0, 3) !== '\xff\xd8\xff') return undefined
   for (let at = 2; bytes.readUInt8(at) === 0xff; at += 2 + bytes.readUInt16BE(at + 2)) {
     const marker = bytes.readUInt8(at + 1)
-    // C4, C8 and CC are tables among the frame headers.
+    // C4, C8 and CC lie among the frame headers, but are not frame headers.
     if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker))
       return { mediaType: 'image/jpeg', width: bytes.readUInt16BE(at + 7), height: bytes.readUInt16BE(at + 5) }
   }

@@ -23,7 +23,7 @@ beforeEach(async () => {
 const create = (body: object, call: Call = {}) =>
   harness.call('POST', '/v1/member-sessions', { body: { memberId, scope: 'withdraw', origin, ...body }, ...call })
 
-/** Calls as the page of the session does. */
+/** Calls the API as the session's page does. */
 async function openPage(body: object = {}, call: Call = {}) {
   const created = await create(body, call)
   expect(created.status, created.text).toBe(201)
@@ -134,7 +134,7 @@ describe('a member’s page', () => {
     }
   })
 
-  test('has its own idempotency keys, which never meet those of the partner or of another member', async () => {
+  test('has its own idempotency keys, separate from those of the partner and of other members', async () => {
     const pages = [await openPage(), await openPage({ memberId: await harness.addMember({ available: 9_000 }) })]
     const headers = { 'x-idempotency-key': 'the same' }
     const body = { memberId, amount: gbp(3_000) }
@@ -162,7 +162,7 @@ describe('a member’s page', () => {
     expect(rows).toHaveLength(1)
   })
 
-  test('has its own rate limit: one session in a loop leaves the others and the partner alone', async () => {
+  test('has its own rate limit: one looping session does not slow down other sessions or the partner', async () => {
     const [looping, other] = [await openPage(), await openPage()]
     const statuses: number[] = []
     for (let index = 0; index < 40; index++) statuses.push((await looping.send('GET', '/v1/me')).status)
@@ -175,7 +175,7 @@ describe('a member’s page', () => {
     expect((await harness.call('GET', '/v1/tiers')).status).toBe(200)
   })
 
-  test('is slowed down and can read why, also when its session has ended or is another page’s', async () => {
+  test('can read that it is slowed down, even if its session has ended or belongs to another page', async () => {
     const [ended, elsewhere] = [await openPage({ expiresInSeconds: 60 }), await openPage()]
     harness.clock.advance({ seconds: 60 })
     const other = 'https://other.partner.example'
@@ -227,7 +227,7 @@ describe('browsers', () => {
     },
   )
 
-  test('let only the page of the session read its answers', async () => {
+  test('let only the session’s page read its responses', async () => {
     const { send } = await openPage()
     const answer = await send('GET', '/v1/me')
     expect(answer.headers).toMatchObject({ 'access-control-allow-origin': origin, vary: 'Origin' })
@@ -243,7 +243,7 @@ describe('browsers', () => {
     }
   })
 
-  test('use a session for the hosted page from this server only', async () => {
+  test('use a session for the hosted page only from this server', async () => {
     const { send, url, token } = await openPage({ origin: undefined })
     expect(url).toBe(`http://localhost:80/m#${token}`.replace(':80', ''))
     expect((await send('GET', '/v1/me')).status).toBe(200)
@@ -275,7 +275,7 @@ describe('a session', () => {
     expect((await create({})).body.expiresAt).toBe(new Date(asked + 900_000).toISOString())
   })
 
-  test('ends with its key, when the partner’s clock says that the key has expired', async () => {
+  test('ends with its key, which expires by the partner’s clock', async () => {
     const { key, partner } = await harness.addPartner('Expiring')
     const member = await harness.addMember({ key })
     const expiresAt = new Date(harness.clock.now().getTime() + 86_400_000)
@@ -297,7 +297,7 @@ describe('a session', () => {
     expect(problemOf(await create({}))).toEqual([409, 'Conflict', undefined])
   })
 
-  test('is one of at most ten of a member: a further one ends the oldest', async () => {
+  test('is one of at most ten per member: a new one ends the oldest', async () => {
     const pages: Page[] = []
     for (let index = 0; index < sessionLimits.perMemberMax + 2; index++) pages.push(await openPage())
     const statuses = await Promise.all(pages.map(async ({ send }) => (await send('GET', '/v1/me')).status))
@@ -323,11 +323,11 @@ describe('a session', () => {
     'ftp://app.partner.example',
     'null',
     '*',
-  ])('is not bound to %s, which is not an origin', async given => {
+  ])('cannot be bound to %s, which is not an origin', async given => {
     expect(problemOf(await create({ origin: given }))).toEqual([400, 'BodyValidation', 'origin'])
   })
 
-  test('leaves its hash, an entry in the audit log without the token, and requests in the log of its key', async () => {
+  test('leaves the hash of its token, an audit entry without the token, and its requests in the log of its key', async () => {
     const { key, secret } = await harness.addKey(['pay:write'])
     const { id, token, send } = await openPage({}, { key: secret })
     await send('GET', '/v1/me', { headers: { 'x-request-id': 'from-the-page' } })

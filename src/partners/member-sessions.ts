@@ -6,13 +6,13 @@ import type { Mode, Partner } from './partners.ts'
 export const sessionLimits = {
   // Long enough to decide on a withdrawal. A database constraint has the same maximum.
   secondsMax: 900,
-  // A page that is reloaded again and again. The oldest sessions end, so that the member is never locked out.
+  // For a page that is reloaded often. The oldest sessions end, so the member is never locked out.
   perMemberMax: 10,
-  // So that a page whose session has expired is told so: its origin is known only from the row.
+  // How long an expired session is kept: only its row has the page's origin, without which the page cannot read the refusal.
   keptMs: 3_600_000,
 }
 
-/** What a session may do: look, or also withdraw. */
+/** What a session may do: only read, or also withdraw. */
 export const sessionScopes = ['read', 'withdraw'] as const
 export type SessionScope = (typeof sessionScopes)[number]
 
@@ -29,8 +29,8 @@ const prefixes = { sandbox: 'mms_test_', live: 'mms_live_' } as const
 const tokenPattern = new RegExp(`^mms_(test|live)_([0-9a-z]{26})${secretPattern}$`)
 
 /**
- * Creates a session. At most `perMemberMax` of a member are valid: older ones end. The caller has locked the member.
- * @param now by the real clock, also where the partner's clock is ahead
+ * Creates a session, and ends the member's oldest sessions beyond `perMemberMax`. The caller has locked the member.
+ * @param now by the real clock, even if the partner's clock is ahead
  * @returns the token, which is shown only here
  */
 export async function createSession(
@@ -64,8 +64,8 @@ export async function createSession(
 }
 
 /**
- * The partner of a well-formed token, which contains its id, so that the lookup names the partner; undefined for any other
- * text, and for a token of the other mode.
+ * Reads the partner's id from a well-formed token, so that the lookup names the partner. Returns undefined for any other text,
+ * and for a token of the other mode.
  */
 function partnerIdOf(token: string, mode: Mode): string | undefined {
   const [, , id] = tokenPattern.exec(token) ?? []
@@ -87,7 +87,7 @@ export type SessionHolder = {
 }
 
 /**
- * Finds the session of a token. Nothing of it is cached: a session ends at once.
+ * Finds the session of a token. The result is never cached, so that a session ends at once.
  * @param now by the real clock
  * @returns undefined if the token is not well-formed or unknown
  */
@@ -140,8 +140,8 @@ export async function findSession(
 }
 
 /**
- * Deletes sessions that expired some time ago, at most `countMax`.
- * @returns how many there were
+ * Deletes at most `countMax` sessions that expired some time ago.
+ * @returns the number of deleted sessions
  */
 export async function forgetSessions(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
   const { rows } = await sql`

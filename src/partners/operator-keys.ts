@@ -4,7 +4,7 @@ import { newId } from '../kernel/ids.ts'
 import { generateSecret, hasChecksum, hashOf, secretPattern } from '../kernel/secrets.ts'
 
 /**
- * Who calls an operation for operators. `person` is what a decision about payments is recorded under. Only users approve.
+ * The caller of an operation for operators. Decisions about payments are recorded under `person`. Only users can approve.
  */
 export type Operator = {
   kind: 'operator_key' | 'user'
@@ -74,7 +74,7 @@ export async function listOperatorKeys(db: Reader, { take }: { take: number }): 
 }
 
 /**
- * Revokes a key; it is refused from the next request. Idempotent: the first revocation is kept.
+ * Revokes a key, from the next request on. Idempotent: the first revocation is kept.
  * @returns undefined if the key does not exist; `isRepeated` if it was already revoked
  */
 export async function revokeOperatorKey(

@@ -10,7 +10,7 @@ import type { Day } from '../kernel/time.ts'
 /** A server, its database and its API keys all belong to one mode. */
 export type Mode = 'sandbox' | 'live'
 
-/** An employer, gig platform or payroll bureau, with what its own requests need to know. */
+/** An employer, gig platform or payroll bureau, with the settings that its requests need. */
 export type Partner = {
   id: string
   name: string
@@ -30,11 +30,11 @@ export type Partner = {
   shortfallPolicy: ShortfallPolicy
   /** A file that would offboard more than this share of the members waits for approval. */
   offboardReviewPercent: number
-  /** Days after which a job that waits for a review is rejected. */
+  /** Days after which a job awaiting review is rejected. */
   reviewDays: number
-  /** What members read beside a SEPA payment; empty if nothing. */
+  /** The text beside a SEPA payment on a member's bank statement; empty for none. */
   remittanceText: string
-  /** Whether events have the metadata of their object. */
+  /** Whether events include the metadata of their object. */
   metadataInEvents: boolean
   suspendedAt: Date | null
 }
@@ -49,7 +49,7 @@ export type ShortfallPolicy = (typeof shortfallPolicies)[number]
 /** A partner as the operator sees it. */
 export type PartnerState = Partner & { paused: boolean; createdAt: Date }
 
-/** A partner before and after a change; both are equal if it changed nothing. */
+/** A partner before and after a change; both are equal if nothing changed. */
 export type PartnerChange = { before: PartnerState; after: PartnerState }
 
 export type PartnerSettings = Partial<Omit<Partner, 'id' | 'name' | 'suspendedAt'>>
@@ -135,7 +135,7 @@ export async function findPartner(db: Reader, partnerId: string): Promise<Partne
 /** A filter of partners: by a part of the name or the whole id, and by state. */
 export type PartnerFilter = { search?: string | undefined; state?: 'open' | 'paused' | 'suspended' | undefined }
 
-/** One page of partners, newest first, and how many there are in all. */
+/** Returns one page of partners, newest first, and their total number. */
 export async function search(
   db: Reader,
   { filter: { search: text, state }, page, cursor }: { filter: PartnerFilter; page: Page; cursor: Cursor | undefined },
@@ -179,8 +179,8 @@ export async function listPartners(db: Reader): Promise<Partner[]> {
 }
 
 /**
- * Changes settings of a partner; at least one is required, and omitted ones stay. They apply from the next request, pay run
- * and pay cycle; work in progress keeps its old settings.
+ * Changes settings of a partner; at least one is required, and omitted settings are unchanged. They apply from the next request,
+ * pay run and pay cycle; work in progress keeps its old settings.
  * @throws Problem `NotFound`, as do the four functions below; `Conflict` if the anchor does not fit the schedule
  */
 export async function updatePartner(

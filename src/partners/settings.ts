@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox'
 import { beginsWithDay } from '../kernel/time.ts'
 import { cycleSchedules, shortfallPolicies } from './partners.ts'
 
-// What operators may set, by command and by request.
+// The settings that operators can change, by command or by request.
 
 /** Both bounds are inclusive. */
 export const settingBounds = {
@@ -30,10 +30,10 @@ export function isTimeZone(text: string): boolean {
   }
 }
 
-// Of `Ustrd` in pain.001.
+// The limit of `Ustrd` in pain.001.
 const remittanceCharsMax = 140
 
-/** Whether banks take a text as it is: in the characters of SEPA, without blanks around it. */
+/** Whether banks accept a text unchanged: only SEPA characters, no leading or trailing spaces. */
 export function isRemittanceText(text: string): boolean {
   return text.length <= remittanceCharsMax && /^[A-Za-z0-9/?:().,'+ -]*$/.test(text) && text === text.trim()
 }
@@ -69,26 +69,26 @@ const fields = {
   cycleSchedule: Type.Enum([...cycleSchedules], { type: 'string', description: 'Length of a pay cycle.' }),
   cycleAnchor: Type.String({
     format: 'date',
-    description: 'A day on which a pay cycle starts; of a monthly cycle, from the 1st to the 28th.',
+    description: 'A day on which a pay cycle starts; for monthly cycles, from the 1st to the 28th.',
     examples: ['2026-01-05'],
   }),
   shortfallPolicy: Type.Enum([...shortfallPolicies], {
     type: 'string',
-    description: 'Whether what payroll could not deduct is carried to the next cycle or written off.',
+    description: 'Whether an amount that payroll could not deduct is carried to the next cycle or written off.',
   }),
   offboardReviewPercent: bounded(
     'offboardReviewPercent',
     'A file that would offboard more than this share of the members waits for approval.',
   ),
-  reviewDays: bounded('reviewDays', 'Days after which a job that waits for approval is rejected.'),
+  reviewDays: bounded('reviewDays', 'Days after which a job awaiting approval is rejected.'),
   remittanceText: Type.String({
     maxLength: remittanceCharsMax,
     description:
-      "What members read on their bank statement beside a SEPA payment; empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it.",
+      "The text beside a SEPA payment on a member’s bank statement; leave empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it.",
     examples: ['Wages on demand'],
   }),
   metadataInEvents: Type.Boolean({
-    description: 'Whether events have the metadata of their member, intent, pay run or webhook endpoint.',
+    description: 'Whether events include the metadata of their member, intent, pay run or webhook endpoint.',
   }),
 }
 
@@ -98,7 +98,7 @@ export const Settings = Type.Object(fields, { title: 'PartnerSettings', ...stric
 export const SomeSettings = Type.Partial(Type.Object(fields), { title: 'PartnerSettingsChange', ...strict })
 export type SomeSettings = Static<typeof SomeSettings>
 
-/** The first setting whose value no schema can check, and what to use instead. */
+/** Checks the settings that no schema can check. Returns the first fault, and what to use instead. */
 export function faultOf({
   country,
   timeZone,

@@ -5,7 +5,7 @@ import { forgetSessions } from './member-sessions.ts'
 const sessionsMax = 5_000
 
 export const partnerTasks = {
-  // Safe to run twice: an expired session is good for nothing.
+  // Safe to run twice: expired sessions are no longer used.
   async 'forget-member-sessions'({ db, now }) {
     let count: number
     do count = await forgetSessions(db, { now: now(), countMax: sessionsMax })

@@ -72,7 +72,10 @@ test('what is not a small PNG, JPEG or WebP picture is refused by its bytes, and
     ])
   }
   const large = await set(Buffer.concat([png, Buffer.alloc(logoBytesMax)]))
-  expect([large.status, large.body.issues[0].message]).toEqual([400, 'The file has more than 100 KiB'])
+  expect([large.status, large.body.issues[0].message]).toEqual([
+    400,
+    'The file is larger than 100 KiB; use a smaller one',
+  ])
   expect((await set(Buffer.alloc(3 * logoBytesMax))).status).toBeGreaterThanOrEqual(400)
   expect((await admin.call('PUT', '/console/v1/logo', { body: { data: 'no base64!' } })).status).toBe(400)
   expect((await pageOf(harness)).rawPayload.equals(png)).toBe(true)

@@ -46,7 +46,7 @@ const published: [title: string, sortCode: string, accountNumber: string, passes
   ['Exception 14 where the first check fails and the second passes', '180002', '00000190', true],
 ]
 
-describe('a UK account is checked as the published specification says', () => {
+describe('a UK account is checked by the published specification', () => {
   test.each(published)('%s: %s %s', (_title, sortCode, accountNumber, passes) => {
     expect(check(uk(sortCode, accountNumber)) !== 'invalid').toBe(passes)
   })

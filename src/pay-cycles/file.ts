@@ -6,8 +6,8 @@ import type { DeductionWithWorker } from './deductions.ts'
 export const deductionsHeader = csvLines([['member_id', 'worker_id', 'email', 'amount_decimal', 'currency']])
 
 /**
- * Deductions as lines of a file for payroll and for spreadsheets. The same file, with the amounts that were actually deducted, is
- * a settlement. It has no second column in minor units, which an edited amount would contradict.
+ * Formats deductions as lines of a file for payroll and spreadsheets. With its amounts replaced by the actual deductions, the
+ * same file is a settlement. There is no second column in minor units, which an edited amount would contradict.
  */
 export function deductionLines(deductions: DeductionWithWorker[]): string {
   return csvLines(

@@ -167,7 +167,7 @@ describe('the first cycle', () => {
 })
 
 describe('closing', () => {
-  test('waits for a lock as long as its lock timeout allows, and a second attempt does not wait beside the first', async () => {
+  test('waits for a lock as long as its lock timeout allows, and a second attempt does not wait at the same time', async () => {
     const { key, payCycle, partner: mine } = await partner('Waiting')
     harness.clock.set(new Date('2026-04-01T10:00:00Z'))
     const lock = (tx: Tx) => sql`select from pay_cycles where id = ${payCycle.id} for update`.execute(tx)
@@ -299,10 +299,10 @@ describe('closing', () => {
     expect(await deductionsOf(key, next.id)).toEqual([{ memberId, total: gbp(3_000) }])
   })
 
-  test('covers every one of many members, across several statements', async () => {
+  test('covers all of many members, across several statements', async () => {
     const { key, payCycle, partner: mine } = await partner('Many')
     const first = await harness.addMember({ key })
-    // More than one statement closes.
+    // More than one statement can close.
     const count = extent({ short: 5_200, long: 12_000 })
     await sql`
       insert into members (partner_id, id, status, email, first_name, last_name, tier, enable_payroll, created_at, updated_at, instructed_at)
@@ -573,7 +573,7 @@ describe('reading deductions', () => {
       { memberId, total: gbp(5_000) },
     ])
 
-    // A page by cursor has a member whole. Who counts entries gets as many as they asked for.
+    // A page by cursor never splits a member. A page by `skip` has exactly as many entries as requested.
     const last = await harness.addMember({ key, available: 5_000 })
     await withdraw(key, last)
     const page = async (query: string) => {

@@ -112,7 +112,7 @@ export async function holdOpen(tx: Tx, partnerId: string): Promise<PayCycle | un
     .forShare()
     .executeTakeFirst()
   if (held !== undefined) return held
-  // The awaited row has closed, and the query's snapshot could not include its successor yet.
+  // The cycle that was waited for has closed, and the query's snapshot does not include the next one.
   return (await findOpen(tx, partnerId)) === undefined ? undefined : await holdOpen(tx, partnerId)
 }
 
@@ -157,7 +157,7 @@ export async function find(
   return cycle
 }
 
-/** How many closed cycles payroll has not reported on. */
+/** Counts the closed cycles that payroll has not reported on. */
 export async function countUnsettled(db: Reader, partnerId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count from pay_cycles

@@ -28,7 +28,7 @@ const Deductions = Type.Object(
           memberId: Id('member'),
           total: Type.Unsafe<Static<typeof SignedMoney>>({
             ...SignedMoney,
-            description: 'Amount to deduct from the member’s pay. Negative: amount to give back.',
+            description: 'Amount to deduct from the member’s pay. Negative if payroll is to give money back.',
           }),
         },
         { title: 'Deduction', additionalProperties: false },
@@ -110,7 +110,7 @@ export function payCycleRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'List the deductions of a pay cycle',
         description:
-          'Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the answer is the whole list as a file, and `skip` and `take` are ignored.',
+          'Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.',
         params: Type.Object({ payCycleId: Id('payCycle') }),
         query: Type.Object({ ...pageQuery, ...afterQuery('member', lastMember) }, { additionalProperties: false }),
         success: {
@@ -119,7 +119,7 @@ export function payCycleRoutes(app: App, { db }: ApiContext): void {
           schema: Deductions,
           csv: {
             description:
-              'One line per deduction; `amount_decimal` is the amount with decimals. Spreadsheets read no cell as a formula. To settle the cycle, replace the amounts with what payroll really took and upload the file.',
+              'One line per deduction; `amount_decimal` is the amount with decimals. Spreadsheets do not read any cell as a formula. To settle the cycle, replace the amounts with what payroll actually took and upload the file.',
             example: `member_id,worker_id,email,amount_decimal,currency\r\n${exampleId('member')},AC-1001,sam.okafor@example.com,50.00,GBP\r\n`,
           },
         },

@@ -22,7 +22,7 @@ describe('the cycle of a day', () => {
     expect(cycleOf({ every, anchor }, day)).toEqual({ startDate, endDate })
   })
 
-  test('a monthly schedule cannot be anchored on a day that not every month has', () => {
+  test('a monthly schedule cannot be anchored on a day that some months lack', () => {
     expect(() => cycleOf({ every: 'monthly', anchor: '2026-01-29' }, '2026-02-10')).toThrow('from 1 to 28')
   })
 })

@@ -17,7 +17,7 @@ export type Span = { startDate: Day; endDate: Day }
 
 /**
  * Returns the cycle that contains a day. The cycles of a schedule are contiguous: every day is in exactly one.
- * @throws if a monthly schedule is anchored on the 29th, 30th or 31st, which not every month has
+ * @throws if a monthly schedule is anchored on the 29th, 30th or 31st, which some months lack
  */
 export function cycleOf({ every, anchor }: Schedule, day: Day): Span {
   switch (every) {

@@ -64,7 +64,7 @@ export function statementRoutes(app: App, { db }: ApiContext): void {
         tag: 'Members',
         summary: 'Get a member’s statement',
         description:
-          'Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the answer is `NotFound`.',
+          'Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the response is `NotFound`.',
         params: Type.Object({ memberId: Id('member') }),
         query: Type.Object(
           {

@@ -24,7 +24,7 @@ async function withdraw(memberId: string, amount: number): Promise<string> {
 }
 
 /** A member who is paid, withdraws, and gets a correction beyond the available balance, a minute apart. */
-async function livedMember() {
+async function memberWithHistory() {
   const memberId = await harness.addMember()
   const payRun = locatedId(await pay(memberId, 12_000))
   const paidAt = harness.clock.now()
@@ -38,7 +38,7 @@ async function livedMember() {
 
 describe('a statement', () => {
   test('has every line with its change and the balance after it, newest first', async () => {
-    const { memberId, payRun, withdrawalId, correction } = await livedMember()
+    const { memberId, payRun, withdrawalId, correction } = await memberWithHistory()
     const { status, body } = await statement(memberId)
     expect(status).toBe(200)
     expect(body).toMatchObject({
@@ -64,7 +64,7 @@ describe('a statement', () => {
   })
 
   test('as of an instant includes that instant and ignores later transfers', async () => {
-    const { memberId, paidAt, withdrawnAt } = await livedMember()
+    const { memberId, paidAt, withdrawnAt } = await memberWithHistory()
     const asOf = async (instant: Date) => (await statement(memberId, `?asOf=${instant.toISOString()}`)).body
     expect((await asOf(new Date(paidAt.getTime() - 1))).lines).toEqual([])
     expect(await asOf(paidAt)).toMatchObject({ closing: balance(12_000), lines: [{ change: balance(12_000) }] })
@@ -115,7 +115,7 @@ describe('a statement', () => {
     expect(pages[3]).toMatchObject({ lines: [], opening: balance(0), closing: balance(0) })
   })
 
-  test('of a member without transfers is empty; of another currency too', async () => {
+  test('is empty for a member without transfers, and in another currency', async () => {
     const memberId = await harness.addMember()
     expect((await statement(memberId)).body).toMatchObject({ lines: [], closing: balance(0), hasMore: false })
     await pay(memberId, 1_000)

@@ -20,7 +20,7 @@ export type StatementLine = {
 export type Statement = { opening: MemberBalance; closing: MemberBalance; lines: StatementLine[]; hasMore: boolean }
 
 /**
- * A member's statement in a currency up to an instant, newest line first.
+ * Reads a member's statement in a currency up to an instant, newest line first.
  *
  * Lines are in booking order, the order in which the member's lock was held, so every balance after a line really existed. A
  * line has the time of the request that caused it, and concurrent requests may be booked slightly out of that order. So the

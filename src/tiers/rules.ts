@@ -20,7 +20,7 @@ export type TierTerms = {
   upperLimit: bigint
   withdrawalsPerDay: number | null
   withdrawalsPerCycle: number | null
-  /** Null: as the rail is set. A rail that cannot pay instantly pays at its own speed. */
+  /** Null for the rail's setting. A rail without instant payments pays at its own speed. */
   payoutSpeed: PayoutSpeed | null
 }
 
@@ -78,7 +78,7 @@ export function lowestAmount(terms: TierTerms): bigint {
 }
 
 /**
- * Returns what a member receives who withdraws as much as these terms allow of an available balance; zero if that is less than
+ * Returns the net amount of the largest withdrawal that these terms allow from an available balance; zero if that is less than
  * the smallest amount.
  * @param lowest the smallest amount, as `lowestAmount` returns it
  */
@@ -105,7 +105,7 @@ export function termsToWire(terms: TierTerms, currency: Currency) {
   }
 }
 
-/** A version of a tier, as operators see it and as the audit log has it. */
+/** Returns a version of a tier in the form for operators and the audit log. */
 export function versionToWire({ version, currency, ...terms }: Tier) {
   return { version, currency, ...termsToWire(terms, currency) }
 }

@@ -23,8 +23,7 @@ export const termFields = {
   withdrawalsPerDay: CountOrNull,
   withdrawalsPerCycle: CountOrNull,
   payoutSpeed: Type.Union([Type.Enum([...payoutSpeeds], { type: 'string' }), Type.Null()], {
-    description:
-      'Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank.',
+    description: 'Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank.',
   }),
 }
 

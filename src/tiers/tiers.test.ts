@@ -26,7 +26,7 @@ test('a change keeps all other terms, and of two changes to the same version onl
   const both = await Promise.allSettled([change({ feeFixed: 10n }, 2), change({ feeFixed: 20n }, 2)])
   expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   const refused = both.find(each => each.status === 'rejected')
-  expect(String(refused?.reason)).toContain('was changed to version 3 in the meantime; nothing was done')
+  expect(String(refused?.reason)).toContain('was changed to version 3 in the meantime, so nothing was done')
   expect(await listVersions(harness.db, { partnerId: harness.partner.id, name: 'Bronze' })).toHaveLength(3)
 })
 

@@ -20,7 +20,7 @@ export async function listCurrencies(db: Reader, partnerId: string): Promise<Map
   return new Map(tiers.map(({ name, currency }) => [name, currency]))
 }
 
-/** A version of a tier's terms, with when it took effect. */
+/** A version of a tier's terms, and when it took effect. */
 export type TierVersion = Tier & { since: Date }
 
 const versionColumns = sql.raw(`
@@ -41,7 +41,9 @@ export async function listTerms(
   return rows
 }
 
-/** Finds a tier with its current terms. @param options.locks whether no other transaction may change it until this one ends */
+/**
+ * Finds a tier with its current terms. @param options.locks whether to lock the tier against changes until the transaction ends
+ */
 export async function findTier(
   db: Reader,
   { partnerId, name, locks = false }: { partnerId: string; name: string; locks?: boolean },
@@ -129,7 +131,7 @@ export async function changeTier(
   if (before.version !== version)
     throw problem(
       'Conflict',
-      `Tier ${name} was changed to version ${before.version} in the meantime; nothing was done, look at it and try again`,
+      `Tier ${name} was changed to version ${before.version} in the meantime, so nothing was done; review it and try again`,
     )
   const { name: _, version: __, currency, ...terms } = before
   const after = await setTier(tx, { partnerId, name, currency, terms: { ...terms, ...change }, now })

@@ -78,7 +78,7 @@ test('a completion that crosses the floor never waits for the partner’s row in
     await end.promise
   })
   await isLocked.promise
-  // At once, where a time-out would say 'canceling statement due to lock timeout'.
+  // Fails at once: a time-out would say 'canceling statement due to lock timeout'.
   await expect(completing(false)).rejects.toThrow(/could not obtain lock on row in relation "partners"/)
   const waiting = completing(true)
   end.resolve()
@@ -140,7 +140,7 @@ describe('a float', () => {
 
     await expect(moving(float.fund, 10_001n)).rejects.toThrow('belongs to another movement (fund 100.00 GBP')
     await expect(moving(float.withdraw, 10_000n)).rejects.toThrow('belongs to another movement')
-    // Repeated when no more is free, it is still the same answer.
+    // Repeating it gives the same result even when no more is free.
     await moving(float.withdraw, 10_000n, 'sweep 1')
     expect(await moving(float.withdraw, 10_000n, 'sweep 1')).toMatchObject({ isRepeated: true })
     expect(await show()).toMatchObject({ float: 0n })

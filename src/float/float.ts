@@ -16,20 +16,20 @@ export type Float = {
   pending: bigint
   /** The float less what is pending. */
   free: bigint
-  /** What the operator bears and has not covered: the float lacks it. */
+  /** Costs that the operator bears and has not covered, so that the float lacks them. */
   uncovered: bigint
   /** While less than this is free, members cannot withdraw; null disables the floor. */
   floor: bigint | null
   lowSince: Date | null
 }
 
-/** A partner's floats, one per currency that it has a tier or a floor in. */
+/** Reads a partner's floats, one per currency with a tier or a floor. */
 export async function read(db: Reader, partnerId: string): Promise<Float[]> {
   const floats = await select(db, sql`where partner_id = ${partnerId}`)
   return floats.map(({ partnerId: _, ...float }) => float)
 }
 
-/** The floats of all partners, as `read` gives those of one. */
+/** Reads the floats of all partners; see `read`. */
 export async function listAll(db: Reader): Promise<(Float & { partnerId: string })[]> {
   return await select(db, sql``)
 }
@@ -89,8 +89,8 @@ export async function withdraw(tx: Tx, movement: Movement): Promise<Moved> {
 }
 
 /**
- * Takes collected fees out of a float: the operator's own money, so that it is not a withdrawal of the float. At most what is free
- * above the floor.
+ * Takes collected fees out of a float, at most what is free above the floor. They are the operator's own money, so this does not
+ * count as a withdrawal from the float.
  * @throws Problem `UnprocessableEntity` if it is more than has been collected or than is free above the floor; otherwise as
  * `withdraw`
  */
@@ -99,7 +99,7 @@ export async function withdrawRevenue(tx: Tx, movement: Movement & { reference: 
     const collected = await inFloatOf(tx, { partnerId, currency })
     if (amount > collected) {
       const most = inWords({ amount: collected > 0n ? collected : 0n, currency })
-      throw problem('UnprocessableEntity', `Only ${most} of collected fees is in the float; take out at most that`)
+      throw problem('UnprocessableEntity', `Only ${most} of the collected fees is in the float; take out at most that`)
     }
     const { free } = await sumsOf(tx, { partnerId, currency })
     const floor = await floorOf(tx, { partnerId, currency })
@@ -111,8 +111,8 @@ export async function withdrawRevenue(tx: Tx, movement: Movement & { reference: 
 }
 
 /**
- * Covers what the operator bears: it has paid its own money into the float.
- * @throws Problem `UnprocessableEntity` if it is more than the float lacks; otherwise as `fund`
+ * Covers costs that the operator bears, after the operator has paid its own money into the float.
+ * @throws Problem `UnprocessableEntity` if the amount is more than the float lacks; otherwise as `fund`
  */
 export async function cover(tx: Tx, movement: Movement): Promise<Moved> {
   return await move(tx, 'cover', movement, async ({ partnerId, amount: { amount, currency } }) => {
@@ -130,8 +130,8 @@ export async function cover(tx: Tx, movement: Movement): Promise<Moved> {
 }
 
 /**
- * Books money that has left the float at the operator's cost. The float lacks it until it is covered.
- * @param cost.exceptionId the exception that is decided, which counts once; null if the decision is about none
+ * Books money that has left the float at the operator's cost. The float lacks the amount until the operator covers it.
+ * @param cost.exceptionId the exception that the decision is about, which is booked only once; null if there is none
  */
 export async function bearCost(
   tx: Tx,
@@ -155,7 +155,7 @@ export async function bearCost(
   return { movementId }
 }
 
-/** Funds a float with what is left of a transfer whose other parts are booked under the same movement. */
+/** Funds a float with the rest of a transfer. The other parts are booked under the same movement. */
 export async function fundRest(
   tx: Tx,
   { partnerId, amount: money, movementId, now }: { partnerId: string; amount: Money; movementId: string; now: Date },
@@ -175,7 +175,7 @@ export async function chargePartner(
   return await postCharge(tx, { partnerId, transfer: { debit: 'written_off', credit: 'float', ...money }, now })
 }
 
-/** Books what the bank deducted from a payment: it did not leave the account, so the float keeps it. */
+/** Books the amount that the bank deducted from a payment. That money did not leave the account, so the float keeps it. */
 export async function keepDeducted(
   tx: Tx,
   { partnerId, amount: money, now }: { partnerId: string; amount: Money; now: Date },
@@ -219,7 +219,7 @@ async function move(
   const { partnerId, amount: money, reference, now } = movement
   if (money.amount < 1n) throw problem('Conflict', 'The amount must be at least one minor unit')
   await lockPartner(tx, partnerId)
-  // Before the check, which may fail after the movement itself.
+  // Before the check, which may fail because the movement has already been made.
   const earlier = reference === undefined ? undefined : await findEarlier(tx, direction, { ...movement, reference })
   if (earlier !== undefined) return earlier
   await check(movement)
@@ -234,7 +234,7 @@ async function move(
   return { movementId, at: now, isRepeated: false }
 }
 
-/** A movement that was recorded under a reference. `amount` is negative if it went out of the float. */
+/** A movement that was recorded under a reference. `amount` is negative if money left the float. */
 export type Recorded = {
   partnerId: string
   movementId: string
@@ -243,7 +243,7 @@ export type Recorded = {
   amount: bigint
 }
 
-/** The movements, of all partners, under any of some references, oldest first. */
+/** Lists the movements of all partners with any of these references, oldest first. */
 export async function listRecorded(
   db: Reader,
   { references, currency }: { references: readonly string[]; currency: Currency },
@@ -276,7 +276,7 @@ async function findEarlier(
   if (isSame) return { movementId, at, isRepeated: true }
   throw problem(
     'Conflict',
-    `The reference "${reference}" belongs to another movement (${earlier.direction} ${inWords(earlier)}, ${at.toISOString()}); nothing was done, use a new reference`,
+    `The reference "${reference}" belongs to another movement (${earlier.direction} ${inWords(earlier)}, ${at.toISOString()}), so nothing was done; use a new reference`,
   )
 }
 
@@ -355,7 +355,7 @@ export async function updateLowAlert(
   })
 }
 
-/** The floats that are below their floor, of all partners. */
+/** Lists the floats of all partners that are below their floor. */
 export async function listLow(
   db: Reader,
 ): Promise<{ partnerId: string; currency: Currency; free: bigint; floor: bigint; lowSince: Date | null }[]> {
@@ -368,7 +368,7 @@ export async function listLow(
   return rows
 }
 
-/** What floats lack because the operator bears it and has not covered it. */
+/** Lists, by float, the costs that the operator bears and has not covered. */
 export async function listUncovered(
   db: Reader,
 ): Promise<{ partnerId: string; currency: Currency; uncovered: bigint }[]> {
@@ -382,7 +382,7 @@ export async function listUncovered(
 }
 
 /**
- * The floats whose low-float alert is out of date: a bank or payroll has returned money, or two concurrent withdrawals
+ * Finds the floats whose low-float alert is out of date: a bank or payroll has returned money, or two concurrent withdrawals
  * crossed the floor only together.
  */
 export async function findStaleLowAlerts(

@@ -18,7 +18,7 @@ export const Float = Type.Object(
     float: signed('Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded.'),
     pending: signed('Pending payouts.'),
     free: signed('The float less what is pending.'),
-    uncovered: signed('What the operator bears and has not covered: the float lacks it.'),
+    uncovered: signed('Costs that the operator bears and has not covered, so that the float lacks them.'),
     floor: Type.Union([WireMoney, Type.Null()], {
       description: 'While less than this is free, members cannot withdraw. Null disables the floor.',
     }),

@@ -8,7 +8,7 @@ import { FileFault, type Row } from '../tabular/tabular.ts'
 import { amountIn, type Columns, type FileLine, type ReferenceColumn, readColumns, readLine } from './file.ts'
 import { type Line, linesMax } from './rules.ts'
 
-/** Lines of one file. More would keep the memory of other requests. */
+/** A larger file would take memory from other requests. */
 const fileLinesMax = 250_000
 
 /** A file of pay without errors. Each part becomes a pay run. */
@@ -86,7 +86,7 @@ export async function checkFile(
 
 type Payee = { id: string; currency: Currency }
 
-/** @returns a function that finds the member of a line, or says why there is none */
+/** @returns a function that finds the member of a line, or says why it cannot */
 async function findPayees(
   db: Db,
   { partnerId, lines }: { partnerId: string; lines: FileLine[] },
@@ -102,7 +102,7 @@ async function findPayees(
   const by = {
     member_id: new Map(found.member_id.map(payee => [payee.id, payee])),
     worker_id: new Map(found.worker_id.map(payee => [payee.workerId, payee])),
-    // An address may have belonged to members who have left; the one who has it now comes last.
+    // Offboarded members may have had the same address; its current holder comes last.
     email: new Map(
       found.email
         .toSorted((a, b) => Number(b.status === 'inactive') - Number(a.status === 'inactive'))
@@ -127,7 +127,7 @@ async function findPayees(
 class Sums {
   readonly #sums = new Map<Currency, { sum: bigint; size: bigint }>()
 
-  /** @returns whether it fits */
+  /** @returns whether the sum fits */
   add({ amount, currency }: Money): boolean {
     const { sum, size } = this.#sums.get(currency) ?? { sum: 0n, size: 0n }
     const grown = size + (amount < 0n ? -amount : amount)
@@ -145,7 +145,7 @@ function byCurrency(a: Money, b: Money): number {
   return a.currency < b.currency ? -1 : 1
 }
 
-/** The errors of the first rows that have any; the others are counted. */
+/** Collects the errors of the first faulty rows, and counts the other faulty rows. */
 class Faults {
   readonly #faults: { row: number; message: string }[] = []
   #more = 0

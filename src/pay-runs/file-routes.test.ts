@@ -27,14 +27,14 @@ async function addMember(options = {}): Promise<{ memberId: string; workerId: st
   return { memberId, workerId: body.workerId, email: body.email }
 }
 
-/** Uploads a part of what was checked, as the console does. */
+/** Uploads a part of the checked file, as the console does. */
 const upload = (
   { payDetails, idempotencyKey }: { payDetails: object[]; idempotencyKey: string },
   key = idempotencyKey,
 ) => clerk.call('POST', '/v1/pay/run', { body: { payDetails }, headers: { 'x-idempotency-key': key } })
 
 describe('a file of pay', () => {
-  test('names members by id, worker id or e-mail address, and amounts as people write them', async () => {
+  test('names members by id, worker id or e-mail address, and has amounts as people write them', async () => {
     const [a, b, c] = [await addMember(), await addMember(), await addMember()]
     const gbp = (amount: number) => ({ amount, currency: 'GBP' })
     const rows = [
@@ -64,7 +64,7 @@ describe('a file of pay', () => {
     })
   })
 
-  test('is in the currency of each member, also where the file does not say so', async () => {
+  test('is in each member’s currency, even if the file does not name one', async () => {
     const [a, b] = [await addMember(), await addMember({ tier: 'Silver EU', account: euAccount })]
     const { body } = await check(`worker_id;amount;currency\n${a.workerId};1.50;GBP\n${b.workerId};2;\n`)
     expect(body.totals).toEqual([
@@ -76,7 +76,7 @@ describe('a file of pay', () => {
     ])
   })
 
-  test('may be a workbook, whose sums have no more digits than it shows', async () => {
+  test('may be a workbook, whose sums are read with the digits that it shows', async () => {
     const { workerId, memberId } = await addMember()
     const text = (value: string) => ({ type: String, value })
     const sheet = [
@@ -97,7 +97,7 @@ describe('a file of pay', () => {
     ])
   })
 
-  test('is refused with every row that has an error, and what is wrong in which column', async () => {
+  test('is refused with every faulty row, naming each column and its fault', async () => {
     const [a, b, gone] = [await addMember(), await addMember(), await addMember()]
     await harness.call('DELETE', `/v1/members/${gone.memberId}`)
     const foreign = await harness.addMember({ key: harness.other.key })
@@ -131,7 +131,7 @@ describe('a file of pay', () => {
     ])
   })
 
-  test('has amounts with decimals or in minor units, which must agree if both are there', async () => {
+  test('has amounts with decimals or in minor units, which must agree if both are present', async () => {
     const { memberId } = await addMember()
     const paid = { amount: 12_000, currency: 'GBP' }
     for (const file of [
@@ -145,7 +145,7 @@ describe('a file of pay', () => {
       '2: amount is 12000 and amount_minor is 12000, which is not the same amount; correct one, or delete its column',
     ])
     const [fault] = faultsOf(await check(`member_id,amount,currency,amount_decimal\n${memberId},12000,GBP,120.00\n`))
-    expect(fault).toMatch(/^1: the columns amount and amount_decimal are both there/)
+    expect(fault).toMatch(/^1: the file has both amount and amount_decimal;/)
     expect(faultsOf(await check('name,pay\nSam,1\n'))[0]).toMatch(/^1: the column member_id is missing/)
     expect(faultsOf(await check('email,amount\n'))).toEqual(['1: the file has no lines below the header'])
   })
@@ -158,7 +158,7 @@ describe('a file of pay', () => {
     expect(body.issues[1_000].message).toBe('234 more rows have errors; fix the others first')
   })
 
-  test('is recognised when it is sent again, in whatever format, and can be sent once more on purpose', async () => {
+  test('is recognised when it is sent again in any format, and can be sent again on purpose', async () => {
     const { memberId, workerId } = await addMember()
     const [part] = (await check(`member_id,amount\n${memberId},10\n`)).body.parts
     const sent = await upload(part)
@@ -176,7 +176,7 @@ describe('a file of pay', () => {
     expect((await check(`member_id,amount\n${`${memberId},10\n`.repeat(2)}`)).body.parts[0].sent).toBeNull()
   })
 
-  test('that was reverted can be sent again, and is a new pay run', async () => {
+  test('can be sent again after a revert, as a new pay run', async () => {
     const { memberId } = await addMember()
     const text = `member_id,amount\n${memberId},10\n`
     const first = await upload((await check(text)).body.parts[0])
@@ -188,7 +188,7 @@ describe('a file of pay', () => {
     expect((await check(text)).body.parts[0].sent.payRunId).toBe(locatedId(second))
   })
 
-  test('is not taken for one of another partner', async () => {
+  test('is not mistaken for another partner’s file', async () => {
     const { memberId } = await addMember()
     const foreign = await harness.addMember({ key: harness.other.key })
     const line = (id: string) => ({ memberId: id, money: { amount: 1_234, currency: 'GBP' } })
@@ -206,7 +206,7 @@ describe('a file of pay', () => {
     expect(body.parts[0].idempotencyKey).not.toBe(body.parts[1].idempotencyKey)
   })
 
-  test('is checked for those who may upload a pay run, and changes nothing', async () => {
+  test('can be checked by users who may upload a pay run, and the check changes nothing', async () => {
     const { memberId } = await addMember()
     const before = (await harness.call('GET', '/v1/pay/runs')).body.total
     const text = `member_id,amount\n${memberId},10\n`
@@ -223,7 +223,7 @@ describe('a file of pay', () => {
     expect((await harness.call('GET', '/v1/pay/runs')).body.total).toBe(before)
   })
 
-  test('with the same pay as a week before is not taken for it, even while the key of that one is valid', async () => {
+  test('with the same pay as a week before is a new pay run, even while the earlier key is valid', async () => {
     const { memberId } = await addMember()
     const send = async () => {
       const raw = `member_id,amount\n${memberId},10\n`

@@ -10,16 +10,16 @@ import { type CheckedFile, checkFile } from './file-check.ts'
 import * as payRuns from './pay-runs.ts'
 import type { Line } from './rules.ts'
 
-// The largest file, with some columns that are not read.
+// Enough for the largest file with some columns that are not read.
 const fileBytesMax = 32 * 1024 * 1024
-// Some partners pay the same every week, which is not a mistake.
+// Less than a week: some partners pay the same amounts every week, which is not a mistake.
 const sentDays = 6
-// Keeps the cost of writing an answer on the main thread to a few milliseconds at a time.
+// Keeps the cost of writing a response on the main thread to a few milliseconds at a time.
 const linesAtOnce = 2_000
 
 /**
- * Reads a file of pay and answers with the bodies and idempotency keys with which `uploadPayRun` takes it. It changes nothing,
- * so that a person can look at the sums first.
+ * Reads a file of pay and returns the bodies and idempotency keys for `uploadPayRun`. Changes nothing, so that a person can
+ * review the sums first.
  */
 export function payRunFileRoutes(app: App, { db }: ApiContext): void {
   // In its own scope, because only this operation accepts a file.
@@ -45,16 +45,16 @@ export function payRunFileRoutes(app: App, { db }: ApiContext): void {
 }
 
 type PartOnWire = {
-  /** For sending the part now; if it was sent, for sending it once more. */
+  /** The key for sending the part now, or for sending it again if it was sent before. */
   idempotencyKey: string
-  /** A pay run of the last days with the same lines that was not reverted; null if there is none. */
+  /** A recent pay run with the same lines that was not reverted; null if there is none. */
   sent: { payRunId: string; at: string } | null
   lines: Line[]
 }
 
 /**
- * Finds out which parts were sent before. Keys derive from the lines and from the latest pay run that has them, so that a request
- * that is repeated counts once, and the same pay can still be sent again on purpose, after a revert or in the next week.
+ * Finds out which parts were sent before. Keys derive from the lines and the latest pay run with these lines. A repeated request
+ * therefore counts once, and the same pay can still be sent again on purpose, after a revert or a week later.
  */
 async function partsOf(
   db: Db,
@@ -65,7 +65,7 @@ async function partsOf(
   const parts: PartOnWire[] = []
   for (const [index, { lines, digest }] of checked.parts.entries()) {
     const found = await payRuns.findIdentical(db, { partnerId, lines, digest, now })
-    // A pay run is one part, also if two parts are the same.
+    // A pay run matches only one part, even if two parts are identical.
     const identical = found.filter(({ id }) => !known.has(id))
     const standing = identical.find(({ status, createdAt }) => status !== 'Reverted' && createdAt > since)
     if (standing !== undefined) known.add(standing.id)

@@ -4,12 +4,12 @@ import { type AmountCells, type Cell, readAmount, readHeader } from '../tabular/
 
 const references = ['member_id', 'worker_id', 'email'] as const
 const columnNames = [...references, 'amount', 'amount_decimal', 'amount_minor', 'currency'] as const
-// Sheets of payroll name the people too.
+// Payroll's sheets also have the names of people.
 const ignored = ['name', 'first_name', 'last_name']
 type Column = (typeof columnNames)[number]
 export type ReferenceColumn = (typeof references)[number]
 
-/** Which cell of a row holds what; undefined where the file has no such column. */
+/** The position of each column's cell in a row; no entry if the file does not have the column. */
 export type Columns = ReadonlyMap<Column, number>
 
 /**
@@ -36,7 +36,7 @@ export function readColumns(cells: Cell[]): { columns: Columns; faults: string[]
   const all = [...faults]
   if (!references.some(column => found.has(column))) all.push('use worker_id or email instead')
   if (found.has('amount') && found.has('amount_decimal'))
-    all.push('the columns amount and amount_decimal are both there; keep one, with amounts such as 120.00')
+    all.push('the file has both amount and amount_decimal; keep one, with amounts such as 120.00')
   return { columns: found, faults: all }
 }
 
@@ -76,7 +76,7 @@ export function readLine(row: number, cells: Cell[], columns: Columns): FileLine
 
 /**
  * The amount of a line in minor units of the member's currency.
- * @returns a message if the text is not such an amount
+ * @returns a message if the text is not a valid amount
  */
 export function amountIn(currency: Currency, line: FileLine): bigint | string {
   if (line.currency !== '' && line.currency !== currency)

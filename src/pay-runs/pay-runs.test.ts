@@ -127,7 +127,7 @@ describe('reverting', () => {
     await expectBooksToAgree()
   })
 
-  test('is idempotent: a second revert gives the same answer and moves nothing', async () => {
+  test('is idempotent: a second revert gives the same response and moves nothing', async () => {
     const memberId = await harness.addMember()
     const payRun = await pay([[memberId, 5_000]])
     const first = await revert(idOf(payRun))
@@ -147,7 +147,7 @@ describe('reverting', () => {
     expect(await balance(memberId)).toEqual({ available: 20_000, owed: 0 })
   })
 
-  test('replays the answer for the same idempotency key', async () => {
+  test('replays the response for the same idempotency key', async () => {
     const memberId = await harness.addMember()
     const payRun = await pay([[memberId, 5_000]])
     const headers = { 'x-idempotency-key': 'revert-once' }
@@ -327,7 +327,7 @@ describe('becoming available', () => {
 })
 
 describe('uploading', () => {
-  test('answers one closed shape per status, with the location of the pay run', async () => {
+  test('responds with one closed shape per status, and the location of the pay run', async () => {
     const mine = await harness.addPartner('Shapes', { graceMinutes: 10 })
     const [scheduled, available] = [
       await pay([[await harness.addMember({ key: mine.key }), 100]], mine.key),
@@ -344,7 +344,7 @@ describe('uploading', () => {
     const found = await harness.call('GET', scheduled.headers.location ?? '', { key: mine.key })
     expect(found.body).toMatchObject({ id: idOf(scheduled), status: 'Scheduled', scheduledFor })
 
-    // The check of every answer in these tests rejects a property of another shape.
+    // The harness validates every response, and rejects a property of another shape.
     const odd = [{ status: 'Available', scheduledFor }, { status: 'Scheduled' }, { status: 'Reverted' }]
     for (const body of [...odd.map(shape => ({ ...ids, ...shape })), { status: 'Available' }]) {
       const text = JSON.stringify(body)
@@ -407,7 +407,7 @@ describe('uploading', () => {
       mine.key,
     )
     expect(payRun.status).toBe(201)
-    // The member has no pending money, so that the currency may change.
+    // The member has no pending money, so the currency may change.
     const moved = await harness.call('PATCH', `/v1/members/${unpaid}`, { key: mine.key, body: { tier: 'Silver EU' } })
     expect(moved.status).toBe(200)
     harness.clock.advance({ minutes: 10 })

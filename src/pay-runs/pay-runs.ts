@@ -37,7 +37,7 @@ export async function create(
   }: {
     partner: { id: string; graceMinutes: number }
     lines: Line[]
-    /** The file in the console that the lines are from. */
+    /** Name of the file that was uploaded in the console. */
     fileName?: string | null
     now: Date
   },
@@ -72,7 +72,7 @@ export async function create(
   return await makeAvailable(tx, { partnerId, payRunId: payRun.id, now })
 }
 
-/** What the list of pay runs shows of the lines; amounts are texts, because JSON has no bigint. */
+/** Summarises the lines for the list of pay runs. Amounts are text, because JSON has no bigint. */
 function summaryOf(lines: Line[]): { lineCount: number; memberCount: number; totals: string } {
   const totals = new Map<Currency, bigint>()
   for (const { amount, currency } of lines) totals.set(currency, (totals.get(currency) ?? 0n) + amount)
@@ -177,7 +177,7 @@ export async function find(
   return { ...found, totals: totalsOf(found.totals) }
 }
 
-/** What a person reads of a pay run in a list. */
+/** A pay run as the console lists it. */
 export type PayRunSummary = {
   id: string
   createdAt: Date
@@ -187,7 +187,7 @@ export type PayRunSummary = {
   fileName: string | null
 }
 
-/** Summaries of those of the pay runs that are the partner's, in no order. */
+/** Summarises the pay runs with these ids that belong to the partner, in no particular order. */
 export async function listSummaries(
   db: Reader,
   { partnerId, payRunIds }: { partnerId: string; payRunIds: string[] },
@@ -202,21 +202,21 @@ export async function listSummaries(
 }
 
 function totalsOf(stored: unknown): Money[] {
-  // `create` writes it.
+  // Written by `create`.
   const totals = Object.entries(stored as { [currency in Currency]: string })
   return totals
     .map(([currency, amount]) => ({ currency: currency as Currency, amount: BigInt(amount) }))
     .sort((one, other) => (one.currency < other.currency ? -1 : 1))
 }
 
-/** How long pay runs with the same lines are found: a day longer than an idempotency key of one of them is valid. */
+/** How long pay runs with the same lines are found: a day longer than an idempotency key is valid. */
 const identicalDays = 8
-/** As many as a file has parts that may all be the same, and some that were reverted. */
+/** Enough for a file whose parts are all identical, and for some reverted pay runs. */
 const identicalMax = 20
 
 /**
  * Finds the pay runs of the last days that have exactly these lines, newest first.
- * @param digest SHA-256 of the lines: of each the member, the amount and the currency, with a blank between and a line feed behind
+ * @param digest SHA-256 of the lines; each line is member, amount and currency, separated by spaces and ended by a line feed
  */
 export async function findIdentical(
   db: Reader,
@@ -228,7 +228,7 @@ export async function findIdentical(
     select from pay_run_lines l
      where l.partner_id = r.partner_id and l.pay_run_id = r.id and l.line = ${place}::integer
        and l.member_id = ${line.memberId} and l.amount = ${line.amount} and l.currency = ${line.currency})`
-  // The ends tell nearly all pay runs apart, so that the lines of few are read.
+  // The first and last line tell nearly all pay runs apart, so few are read line by line.
   const { rows } = await sql<{ id: string; status: PayRunStatus; createdAt: Date }>`
     select r.id, r.status, r.created_at from pay_runs r
      where r.partner_id = ${partnerId} and r.created_at > ${addMinutes(now, -identicalDays * 24 * 60)}

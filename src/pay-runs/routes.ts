@@ -57,7 +57,7 @@ const AvailablePayRun = Type.Object(
   { title: 'AvailablePayRun', ...strict },
 )
 
-/** The answer of `POST /v1/pay/run`. Existing clients expect one closed shape per status, so no field may be added. */
+/** The response of `POST /v1/pay/run`. Existing clients expect one closed shape per status, so no field may be added. */
 const PayRunCreated = Type.Unsafe<Static<typeof ScheduledPayRun | typeof AvailablePayRun>>({
   title: 'PayRunCreated',
   type: 'object',
@@ -145,7 +145,7 @@ export function payRunRoutes(app: App, context: ApiContext): void {
         id: 'getPayRuns',
         tag,
         summary: 'List pay runs',
-        description: 'Newest first. If `after` or `before` is unknown, the answer is `NotFound`.',
+        description: 'Newest first. If `after` or `before` is unknown, the response is `NotFound`.',
         query: Type.Object(
           {
             statuses: Type.Optional(Type.Array(Status, { maxItems: 3 })),
@@ -228,7 +228,7 @@ export function payRunRoutes(app: App, context: ApiContext): void {
         tag,
         summary: 'Revert a pay run',
         description:
-          'A `Scheduled` pay run is reverted without moving money. For an `Available` one, the reverse of every line is booked; whatever members have already withdrawn is owed and deducted from their next pay. Possible until the pay cycle closes. Idempotent: reverting it again returns the same answer.',
+          'A `Scheduled` pay run is reverted without moving money. For an `Available` one, the reverse of every line is booked; whatever members have already withdrawn is owed and deducted from their next pay. Possible until the pay cycle closes. Idempotent: reverting it again returns the same response.',
         params: Type.Object({ payRunId: Id('payRun') }),
         success: { status: 200, description: 'The reverted pay run.', schema: PayRun },
         problems: ['NotFound'],
@@ -250,7 +250,7 @@ export function payRunRoutes(app: App, context: ApiContext): void {
   )
 }
 
-// The console sends it, encoded as in an address; a partner's server has no file.
+// The console sends the file name, percent-encoded; a partner's server has no file.
 const fileNameHeader = 'midmonth-file-name'
 
 /** @throws Problem `HeaderValidation` */
@@ -261,9 +261,9 @@ function fileNameOf({ headers, user }: FastifyRequest): string | null {
     const name = decodeURIComponent(String(sent)).trim()
     if (/^[^\x00-\x1f\x7f]{1,200}$/.test(name)) return name
   } catch {
-    // Not encoded as in an address.
+    // The name is not percent-encoded.
   }
-  throw problem('HeaderValidation', `${fileNameHeader} must be the name of a file, of at most 200 characters`, {
+  throw problem('HeaderValidation', `${fileNameHeader} must be a file name of at most 200 characters`, {
     path: fileNameHeader,
   })
 }

@@ -3,7 +3,7 @@ import { amountMax, type Currency } from '../kernel/money.ts'
 import type { Transfer } from '../ledger/ledger.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 
-/** Lines of one pay run. The largest partners pay this many members at once; more take several pay runs. */
+/** The largest partners pay this many members at once; more members take several pay runs. */
 export const linesMax = 100_000
 
 /** One line of a pay run. A negative amount corrects an earlier overpayment. */
@@ -56,7 +56,7 @@ export type Payees = ReadonlyMap<string, { status: 'invited' | 'active' | 'inact
 /** A line with its index in the pay run. */
 export type PlacedLine = Line & { at: number }
 
-// An answer lists only a thousand issues; collecting more of them to sort is not worth the memory.
+// A response lists only a thousand issues; collecting and sorting more is not worth the memory.
 const foundMax = 20_000
 
 /** Finds the reasons to refuse a pay run. Lines may be added in any order, but each member's lines in their own order. */

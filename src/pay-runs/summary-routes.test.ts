@@ -11,7 +11,7 @@ afterAll(() => harness.stop())
 
 const lineOf = (memberId: string, amount: number, currency = 'GBP') => ({ memberId, money: { amount, currency } })
 
-test('a pay run says how much it adds for how many members, from which file, and who sent it', async () => {
+test('a pay run shows its total, its number of members, its file and its author', async () => {
   const clerk = await signIn(harness, { roles: ['payroll'] })
   const [ann, mia] = [await harness.addMember(), await harness.addMember({ tier: 'Silver EU', account: euAccount })]
   const payDetails = [lineOf(ann, 5_000), lineOf(ann, -1_000), lineOf(mia, 700, 'EUR')]
@@ -53,7 +53,7 @@ test('a name that is not a file name is refused, and nothing is added', async ()
   expect((await harness.call('GET', '/v1/pay/runs')).body.total).toBe(before)
 })
 
-test('who cancelled a withdrawal is named, but no operator to the users of a partner', async () => {
+test('a partner’s users see who cancelled a withdrawal, unless it was an operator', async () => {
   const support = await signIn(harness, { roles: ['support'] })
   const operator = await signIn(harness, { isOperator: true })
   const ids: string[] = []

@@ -6,7 +6,7 @@ import { toWire } from '../kernel/money.ts'
 import { listAuthors } from '../users/users.ts'
 import * as payRuns from './pay-runs.ts'
 
-/** What the console shows of pay runs beside what `getPayRuns` answers: how much, for how many, from which file and by whom. */
+/** What the console shows of pay runs in addition to `getPayRuns`: total, number of members, file and author. */
 export function payRunSummaryRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/console/v1/pay-runs',

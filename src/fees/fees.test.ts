@@ -129,7 +129,7 @@ describe('fees that members pay', () => {
     await report(mine, ids[0] ?? '', 'returned')
     expect(await balances()).toEqual([20n, 80n])
     await close(mine, may)
-    // Ann has not withdrawn the 100.00 again, so payroll pays them to her and is to get 50.30 back.
+    // Ann has not withdrawn the 100.00 again, so payroll pays her that amount, and is owed 50.30.
     await settle(mine, next.id, [
       [ann, -10_000n],
       [bob, 3_000n],
@@ -139,7 +139,7 @@ describe('fees that members pay', () => {
     await expectBooksToAgree()
   })
 
-  test('are not collected where the partner bears the shortfall, also not from later money', async () => {
+  test('are not collected if the partner bears the shortfall, not even from later money', async () => {
     const { mine, members } = await closedCycle([2_000, 3_000], { shortfallPolicy: 'write_off' })
     await settle(mine, mine.payCycle.id, [
       [members[0], 30n],
@@ -173,7 +173,7 @@ describe('fees that members pay', () => {
     await expectBooksToAgree()
   })
 
-  test('are collected if what came back pays for a new withdrawal and payroll deducts nothing', async () => {
+  test('are collected if returned money pays for a new withdrawal and payroll deducts nothing', async () => {
     const { mine, members, withdrawals: ids } = await closedCycle([2_000])
     const next = await openCycle(mine)
     await report(mine, ids[0] ?? '', 'returned')

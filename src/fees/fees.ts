@@ -22,8 +22,9 @@ export async function listMembersWithFees(tx: Tx, { partnerId, payCycleId }: OfC
 }
 
 /**
- * Records what a settlement covers of the fees of some members. A shortfall is taken from the advance first and from the fees
- * last, the latest first; so is what the member owes. The caller has locked the members and written their settlement lines.
+ * Records how much of some members' fees a settlement covers. A shortfall is taken from the advance first, and from the fees
+ * last, latest first. The amount that a member owes is taken in the same order. The caller has locked the members and written
+ * their settlement lines.
  * @param carriedTo the cycle that the uncovered parts are due in next, unless the partner bears them
  */
 export async function cover(
@@ -44,7 +45,7 @@ export async function cover(
         from charged c
         join withdrawals w on w.partner_id = ${partnerId} and w.id = c.movement_id
        where w.status in ('held', 'submitted', 'paid')
-         -- A payment that is made after all is charged again, in a later cycle.
+         -- A payment that was made after its refund is charged again, in a later cycle.
          and not exists (select from ledger_transfers again
                           where again.partner_id = ${partnerId} and again.movement_id = c.movement_id and again.credit = 'fees'
                             and again.pay_cycle_id <> ${payCycleId} and again.id > c.last_id)
@@ -83,7 +84,10 @@ export async function cover(
       from split`.execute(tx)
 }
 
-/** Collects the fees that a settlement covers, as far as its money has arrived. The caller has recorded all that it covers. */
+/**
+ * Collects the fees that a settlement covers, as far as its money has arrived. The caller has recorded everything that the
+ * settlement covers.
+ */
 export async function collectSettled(tx: Tx, { partnerId, payCycleId, now }: OfCycle & { now: Date }): Promise<void> {
   const { rows } = await sql<{ currency: Currency }>`
     insert into fee_collections (partner_id, pay_cycle_id, currency, covered, collected)
@@ -95,10 +99,10 @@ export async function collectSettled(tx: Tx, { partnerId, payCycleId, now }: OfC
 }
 
 /**
- * Books fees to revenue, or back, so that what is collected for a settlement is what it covers of fees, as far as its money has
- * arrived. Idempotent.
- * @param released how much less of the fees it covers from now on
- * @param movementId what caused it: the settlement, money that arrived, a withdrawal that was returned
+ * Books fees to revenue, or back, so that the fees collected for a settlement are the fees that it covers, as far as its money
+ * has arrived. Idempotent.
+ * @param released the part of the fees that the settlement no longer covers
+ * @param movementId the cause: the settlement, money that arrived, or a withdrawal that was returned
  */
 export async function collect(
   tx: Tx,
@@ -120,7 +124,7 @@ export async function collect(
     .forUpdate()
     .executeTakeFirst()
   if (collection === undefined) return
-  // Read after the lock: money that arrives at the same time waits for it and then collects.
+  // Read after the lock: money that arrives at the same time waits for the lock and then collects.
   const due = await tx
     .selectFrom('settlementDues')
     .select(['amount', 'received'])
@@ -150,8 +154,8 @@ export async function collect(
 }
 
 /**
- * Releases the fee of a withdrawal that the member gets back: what was collected of it is booked back, and the rest is not
- * collected. The caller has locked the member.
+ * Releases the fee of a refunded withdrawal: the collected part is booked back, and the rest is not collected. The caller has
+ * locked the member.
  */
 export async function release(
   tx: Tx,

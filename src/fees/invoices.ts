@@ -25,7 +25,7 @@ export type Invoice = {
   /** In minor units. */
   sum: bigint
   issuedAt: Date
-  /** How it was paid; null while it is not. */
+  /** How the invoice was paid; null until then. */
   paidReference: string | null
   paidOn: Day | null
 }
@@ -42,16 +42,16 @@ export type InvoiceLine = {
 
 type OfInvoice = { partnerId: string; invoiceId: string }
 
-/** The number as it is printed: no two partners have the same. */
+/** Returns the number as printed, which is unique across partners. */
 export function numberInWords({ partnerId, number }: { partnerId: string; number: number }): string {
   return `${partnerId.slice(-6).toUpperCase()}-${String(number).padStart(4, '0')}`
 }
 
 /**
- * Issues the invoice for all employers' fees of a partner that no invoice bills yet: those of a month and before, or until now.
- * Fees that were given back since are set off.
- * @param month '2026-03', over by now; undefined for all fees until now
- * @throws Problem `NotFound`; `Conflict` if the month is not over, or nothing is to be billed
+ * Issues the invoice for all unbilled employers' fees of a partner, up to the end of a month or until now. Fees that have been
+ * given back are set off.
+ * @param month '2026-03', which must be over; undefined for all fees until now
+ * @throws Problem `NotFound`; `Conflict` if the month is not over, or there is nothing to bill
  */
 export async function issue(
   tx: Tx,
@@ -144,7 +144,7 @@ export type InvoicePayment = { reference: string; paidOn: Day }
 /**
  * Marks an invoice as paid: the fees that it bills become revenue. Idempotent.
  * @returns the invoice, and whether it was open until now
- * @throws Problem `NotFound`; `Conflict` if it is void, or paid in another way; `UnprocessableEntity` if the day is to come
+ * @throws Problem `NotFound`; `Conflict` if it is void, or paid in another way; `UnprocessableEntity` if the day is in the future
  */
 export async function pay(
   tx: Tx,
@@ -178,7 +178,7 @@ export async function reopen(tx: Tx, { partnerId, invoiceId, now }: OfInvoice & 
 }
 
 /**
- * Makes an invoice void: the next one bills its fees.
+ * Makes an invoice void, so that the next one bills its fees.
  * @throws Problem `NotFound`; `Conflict` if it is not open, or not the latest one in its currency
  */
 export async function makeVoid(tx: Tx, { partnerId, invoiceId, now }: OfInvoice & { now: Date }): Promise<Invoice> {
@@ -195,7 +195,7 @@ export async function makeVoid(tx: Tx, { partnerId, invoiceId, now }: OfInvoice 
     .orderBy('number')
     .executeTakeFirst()
   if (later !== undefined)
-    throw problem('Conflict', `Invoice ${numberInWords(later)} follows this one; make it void first`)
+    throw problem('Conflict', `Invoice ${numberInWords(later)} follows this one; make that invoice void first`)
   const voided = { ...invoice, status: 'void' } as const
   await save(tx, voided)
   await book(tx, voided, { reason: 'invoice.voided', now })

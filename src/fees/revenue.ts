@@ -1,23 +1,23 @@
 import { type Reader, sql } from '../database/database.ts'
 import type { Currency } from '../kernel/money.ts'
 
-/** The fees of a partner in one currency, in minor units, and what of them is the operator's income. */
+/** The fees of a partner in one currency, in minor units, and how much of them is revenue. */
 export type Revenue = {
   currency: Currency
-  /** Fees of members that settlements cover and whose money has not arrived. */
+  /** Fees of members that settlements cover, but whose money has not arrived. */
   arriving: bigint
   /** Fees of members that have become revenue, less those booked back. */
   collected: bigint
   /** How much of the collected fees the operator has taken out of the float. */
   withdrawn: bigint
-  /** How much of them is still in the float. Less than zero if fees were booked back after they were taken out. */
+  /** How much of the collected fees is still in the float. Negative if fees were booked back after they were taken out. */
   inFloat: bigint
-  /** Employers' fees that open invoices bill, and those that were paid. */
+  /** Employers' fees on open invoices (`invoiced`) and on paid ones (`paid`). */
   invoiced: bigint
   paid: bigint
 }
 
-/** The revenue of a partner, one entry per currency that it has a tier or fees in. */
+/** Reads a partner's revenue, one entry per currency with a tier or fees. */
 export async function readRevenue(db: Reader, partnerId: string): Promise<Revenue[]> {
   const { rows } = await sql<Revenue>`
     select currency, sum(arriving)::bigint as arriving, sum(collected)::bigint as collected, sum(withdrawn)::bigint as withdrawn,
@@ -35,7 +35,7 @@ export async function readRevenue(db: Reader, partnerId: string): Promise<Revenu
   return rows
 }
 
-/** The revenue that is still in the float. The operator can take it out as far as that much of the float is free. */
+/** Reads the revenue that is still in the float. The operator can take out as much of it as is free in the float. */
 export async function inFloatOf(
   db: Reader,
   { partnerId, currency }: { partnerId: string; currency: Currency },

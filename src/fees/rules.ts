@@ -1,7 +1,7 @@
 /**
- * What can be collected of the fees that a settlement covers. Once all its money has arrived, it is all of them; before, as much as
- * has arrived: what is still missing is taken from the advances first.
- * @param due of a settlement whose money was to arrive; a negative amount was to be paid to the employer
+ * Returns how much can be collected of the fees that a settlement covers: all of them once all its money has arrived, and before
+ * that at most the money that has arrived. A shortfall is taken from the advances first.
+ * @param due undefined if no money was to arrive for the settlement; a negative amount was to be paid to the employer
  */
 export function collectable({
   covered,

@@ -17,9 +17,9 @@ export type FeeLine = {
   employerFeesGivenBack: bigint
 }
 
-/** What a month has changed in a currency. */
+/** The changes of a month in one currency. */
 export type FeeSums = Omit<FeeLine, 'day' | 'tier'> & {
-  /** Fees of members that became revenue, less those that were booked back. */
+  /** Fees of members that became revenue, less fees booked back. */
   collected: bigint
 }
 
@@ -32,7 +32,7 @@ export function daysOf(month: string): { first: Day; last: Day } {
   return { first, last: addDays(`${inNextMonth}-01`, -1) }
 }
 
-/** The instants between which the days of a time zone lie: from the first, until before the second. */
+/** Returns the instants that bound some days in a time zone; the second is exclusive. */
 export function instantsOf(timeZone: string, { first, last }: { first: Day; last: Day }): { from: Date; to: Date } {
   return { from: startOfDay(timeZone, first), to: startOfDay(timeZone, addDays(last, 1)) }
 }
@@ -96,7 +96,7 @@ export async function listLines(db: Reader, { partnerId, timeZone, from, to }: S
 }
 
 /**
- * SQL for fees by partner, day, tier and currency: charges from the withdrawals, and what changed them later from the books.
+ * SQL for fees by partner, day, tier and currency: charges from the withdrawals, and their later changes from the books.
  * @param ofWithdrawals which withdrawals `w`
  * @param ofTransfers which transfers `t`
  * @param timeZone SQL for the time zone that decides the days

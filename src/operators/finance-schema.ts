@@ -65,7 +65,7 @@ const summary = {
   issuedAt: Instant,
   paid: Type.Union(
     [Type.Object({ reference: Type.String(), on: Day }, { title: 'InvoicePaid', ...strict }), Type.Null()],
-    { description: 'How it was paid; null while it is not.' },
+    { description: 'How the invoice was paid; null until then.' },
   ),
 }
 

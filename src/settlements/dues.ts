@@ -16,7 +16,7 @@ export type Due = {
   amount: bigint
   received: bigint
   settledAt: Date
-  /** When the last of it arrived. */
+  /** When the last part of the money arrived. */
   receivedAt: Date | null
 }
 
@@ -24,21 +24,21 @@ const referencePrefix = 'MMS'
 const referenceCharsOfId = 14
 
 /**
- * The reference that the transfer for a settlement must bear: `MMS` and the last 14 characters of the pay cycle's id, in capitals.
- * Fits every payment scheme, Bacs with its 18 characters included, and is known before the cycle is settled.
+ * The reference that the transfer for a settlement must carry: `MMS` and the last 14 characters of the pay cycle's id, in
+ * capitals. Fits every payment scheme, including Bacs with its 18 characters, and is known before the cycle is settled.
  */
 export function referenceOf(payCycleId: string): string {
   return `${referencePrefix}${payCycleId.slice(-referenceCharsOfId).toUpperCase()}`
 }
 
-// A text of a bank has some hundred characters. More than this many references in it are none of ours.
+// A bank's text has some hundred characters. If it has more references than this, they are not ours.
 const referencesMax = 20
 const spreadPrefix = new RegExp([...referencePrefix].join('[^A-Z0-9]*'), 'i')
 const anyReference = new RegExp(`(?=${referencePrefix}([0-9A-Z]{${referenceCharsOfId}}))`, 'g')
 
 /**
- * The references of settlements in some texts, written with any spaces, punctuation and letter case. Without the prefix, as
- * `listNamed` takes them.
+ * Finds references of settlements in some texts, whatever their spaces, punctuation and letter case. Returns them without the
+ * prefix, as `listNamed` takes them.
  */
 export function referencesIn(texts: readonly string[]): string[] {
   const found = texts.flatMap(text => {
@@ -59,12 +59,12 @@ export async function record(
   await tx.insertInto('settlementDues').values(due).execute()
 }
 
-/** The settlements of a partner whose money has not arrived, oldest first. */
+/** Lists the amounts of a partner's settlements that have not arrived in full, oldest first. */
 export async function listOpen(db: Reader, partnerId: string): Promise<Due[]> {
   return await select(db, sql`partner_id = ${partnerId} and received <> amount`)
 }
 
-/** What was to arrive for a settlement, per currency. */
+/** Lists the amounts of a settlement, per currency, whether or not they have arrived. */
 export async function listOfCycle(
   db: Reader,
   { partnerId, payCycleId }: { partnerId: string; payCycleId: string },
@@ -79,7 +79,7 @@ async function select(db: Reader, where: ReturnType<typeof sql>): Promise<Due[]>
   return rows
 }
 
-/** A pay cycle that a text names, and what is still due for it in a currency. */
+/** A pay cycle that a text names, and the amount that is still due for it in a currency. */
 export type Named = {
   /** Without the prefix. */
   reference: string
@@ -88,11 +88,11 @@ export type Named = {
   isSettled: boolean
   /** Null if nothing was to arrive in this currency. */
   due: bigint | null
-  /** What an operator recorded as received without an entry of the bank. */
+  /** The amount that an operator recorded as received without a bank entry. */
   receivedByHand: bigint
 }
 
-/** The pay cycles that have some references, of all partners. */
+/** Finds the pay cycles of all partners with these references. */
 export async function listNamed(
   db: Reader,
   { references, currency }: { references: readonly string[]; currency: Currency },
@@ -111,9 +111,9 @@ export async function listNamed(
 /**
  * Books money that arrived for a settlement from the receivable to the float, and collects the fees that it pays; a negative
  * amount was paid to the employer.
- * @param isByHand an operator says so, without an entry of the bank
- * @param movementId that of a transfer of which this is a part
- * @throws Error with a message for the operator if it is more than is due, or of the other sign
+ * @param isByHand whether an operator records the money, without a bank entry
+ * @param movementId the movement of the transfer that this money is a part of
+ * @throws Error with a message for the operator if the amount exceeds the amount due, or has the other sign
  */
 export async function receive(
   tx: Tx,
@@ -153,7 +153,7 @@ export async function receive(
   return { movementId }
 }
 
-/** What one transfer pays of a settlement, in minor units. */
+/** The part of a transfer that pays for one settlement, in minor units. */
 export type Part = { payCycleId: string; amount: bigint }
 
 /**
@@ -165,7 +165,7 @@ export async function receiveParts(
   { partnerId, currency, parts, now }: { partnerId: string; currency: Currency; parts: Part[]; now: Date },
 ): Promise<{ movementId: string }> {
   const movementId = newId('floatMovement', now)
-  // In one order, because each locks what is due.
+  // In a fixed order, because each part locks the amount due.
   for (const { payCycleId, amount } of parts.toSorted((a, b) => (a.payCycleId < b.payCycleId ? -1 : 1)))
     await receive(tx, { partnerId, payCycleId, amount: { amount, currency }, isByHand: false, movementId, now })
   return { movementId }

@@ -103,7 +103,7 @@ describe('a bad file', () => {
     ['no amount', rows(`${a},,GBP`), [[2, /^amount/]]],
     ['more than a number can hold', rows(`${a},90071992547409.92,GBP`), [[2, /^amount/]]],
     ['a formula', rows(`=HYPERLINK(0),1,GBP`), [[2, /^member_id/]]],
-    ['an id of another thing', rows(`w_01kah4pzc5e4r8v2m6t0x9y3ba,1,GBP`), [[2, /^member_id/]]],
+    ['an id of another kind', rows(`w_01kah4pzc5e4r8v2m6t0x9y3ba,1,GBP`), [[2, /^member_id/]]],
     ['a currency that does not exist', rows(`${a},1,XYZ`), [[2, /^currency/]]],
     ['a currency in lower case', rows(`${a},1,gbp`), [[2, /^currency/]]],
     ['everything wrong with a row, in one sentence', rows('x,y,z'), [[2, /member_id.*; currency/]]],

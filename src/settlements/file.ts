@@ -4,7 +4,7 @@ import { type Currency, decimalsOf } from '../kernel/money.ts'
 import { type Cell, FileFault, type Row, readAmount, readHeader } from '../tabular/tabular.ts'
 import type { Fault, Taken } from './rules.ts'
 
-/** Lines of one settlement. More would make other requests wait too long. */
+/** A larger settlement would make other requests wait too long. */
 export const linesMax = 250_000
 
 const columnNames = ['member_id', 'amount', 'amount_decimal', 'amount_minor', 'currency'] as const
@@ -16,7 +16,7 @@ type Column = (typeof columnNames)[number]
 const ambiguousAmount =
   'the column amount does not say its unit; name it amount_decimal for amounts such as 120.00, or amount_minor for minor units such as 12000'
 
-/** The faults of a file: one more than a response names, and the number of the others. */
+/** The faults of a file: at most one more than a response names, and the number of the others. */
 export type FileRead = { faults: Fault[]; faultsMore: number }
 
 /**

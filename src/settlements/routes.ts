@@ -21,10 +21,10 @@ const params = Type.Object({ payCycleId: Id('payCycle') })
 // The largest settlement as JSON or CSV, with headroom.
 const bodyBytesMax = 32 * 1024 * 1024
 
-// Differences that a person looks through before settling.
+// As many differences as a person reviews before settling.
 const previewLinesMax = 2_000
 
-/** @param reportsArrivals whether the bank reports what arrives on the float's account in a currency */
+/** @param reportsArrivals whether the bank reports money that arrives on the float's account in a currency */
 export function settlementRoutes(
   app: App,
   { db }: ApiContext,
@@ -44,12 +44,12 @@ export function settlementRoutes(
           tag,
           summary: 'Settle a pay cycle',
           description:
-            'Reports what payroll really took, once per closed cycle. A shortfall is carried to the open cycle or written off, depending on the partner’s setting; an excess is given back in the open cycle. Either all lines are accepted or none; every error names its row or path.',
+            'Reports what payroll actually took, once per closed cycle. A shortfall is carried to the open cycle or written off, depending on the partner’s setting; an excess is given back in the open cycle. Either all lines are accepted or none; every error names its row or path.',
           params,
           body: NewSettlement,
           csvBody: {
             description:
-              'One line per member: `member_id`, `currency`, and `amount_decimal` such as 50.00, or `amount_minor` in minor units. If both are there, they must agree. The delimiter is a comma, semicolon or tab. Case and spacing of the header do not matter. The other columns of the deductions file are allowed and ignored.',
+              'One line per member: `member_id`, `currency`, and `amount_decimal` such as 50.00, or `amount_minor` in minor units. If both are present, they must agree. The delimiter is a comma, semicolon or tab. Case and spacing of the header do not matter. The other columns of the deductions file are allowed and ignored.',
             example: `member_id,amount_decimal,currency\r\n${exampleId('member')},50.00,GBP\r\n`,
           },
           success: { status: 201, description: 'The result of the settlement.', schema: SettlementSummary },
@@ -73,7 +73,7 @@ export function settlementRoutes(
     )
   })
 
-  // So that a person can look at what a file would settle, which is final.
+  // Lets a person review what a file would settle, because settling is final.
   app.register(async (scope: App) => {
     acceptUploads(scope, { kinds: ['csv'], fileBytesMax: bodyBytesMax })
     scope.post(

@@ -2,7 +2,7 @@ import { amountMax, type Currency, type Money } from '../kernel/money.ts'
 import type { Transfer } from '../ledger/ledger.ts'
 import type { ShortfallPolicy } from '../partners/partners.ts'
 
-/** The amount that payroll reports to have taken from a member. `at` is the index in the body, or the row of the file. */
+/** The amount that payroll reports it took from a member. `at` is the index in the body, or the row of the file. */
 export type Taken = Money & { memberId: string; at: number }
 
 /** The amount that payroll should have taken from a member. */

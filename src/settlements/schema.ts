@@ -39,7 +39,7 @@ const settlementFields = {
     [Type.String({ pattern: '^MMS[0-9A-Z]{14}$', examples: [referenceOf(exampleId('payCycle'))] }), Type.Null()],
     {
       description:
-        'The reference of the transfer that pays what payroll took to the account of the float. Null if no such transfer is expected, because what payroll took is in the float already.',
+        'The reference that the transfer of this money to the float’s account must carry. Null if no transfer is expected, because the money is already in the float.',
     },
   ),
   totals: Type.Array(
@@ -48,7 +48,7 @@ const settlementFields = {
         ...{ deducted: SignedMoney, taken: SignedMoney, carried: SignedMoney, writtenOff: SignedMoney },
         due: Type.Unsafe<Static<typeof SignedMoney>>({
           ...SignedMoney,
-          description: 'The part of `taken` that has not arrived yet. Negative: it is paid to the employer.',
+          description: 'The part of `taken` that has not arrived yet. Negative if it is to be paid to the employer.',
         }),
       },
       { title: 'SettlementTotals', ...strict },
@@ -72,7 +72,7 @@ export const Settlement = Type.Object(
           outcome: Type.Enum(['matched', 'short', 'over', 'unknown'], { type: 'string' }),
           carried: Type.Unsafe<Static<typeof SignedMoney>>({
             ...SignedMoney,
-            description: 'Amount carried to the open cycle. Negative: amount to give back there.',
+            description: 'Amount carried to the open cycle. Negative if it is to be given back there.',
           }),
           writtenOff: SignedMoney,
         },

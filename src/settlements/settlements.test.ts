@@ -114,7 +114,7 @@ describe('settling', () => {
       short: 2,
       over: 1,
       unknown: 1,
-      // The money is in the float already, as no bank reports what arrives.
+      // The money is already in the float, because no bank reports arrivals.
       paymentReference: null,
       totals,
     }
@@ -425,7 +425,7 @@ describe('a file that is only compared', () => {
     ['carry', gbp(100), gbp(0)],
     ['write_off', gbp(0), gbp(100)],
   ] as const)(
-    'shows what settling it would do, and books nothing, where a shortfall is to %s',
+    'shows what settling it would do with the shortfall policy %s, and books nothing',
     async (shortfallPolicy, carried, writtenOff) => {
       const mine = await closedCycle([3_000, 2_000, 1_000, 0], { shortfallPolicy })
       const [matched, short, over, unknown] = mine.memberIds

@@ -25,7 +25,7 @@ export type Naming = { problem: ProblemName; placeOf(fault: Fault): Record<strin
 export type Summary = Record<Outcome, number> & {
   payCycleId: string
   settledAt: Date
-  /** The reference of the transfer to the float's account; null if no money is, or was, to arrive. */
+  /** The reference of the transfer to the float's account; null if no transfer is, or was, expected. */
   paymentReference: string | null
   /** `due`: what payroll took and has not transferred. */
   totals: {
@@ -42,13 +42,13 @@ type ReportsArrivals = (currency: Currency) => boolean
 
 // Keeps each statement well below a second, and its cost on the main thread low.
 const linesPerStatement = 2_000
-// Further errors are only counted. The errors named may then not be those of the first thousand rows.
+// Further errors are only counted. The listed errors are then not always those of the first thousand faulty rows.
 const faultsMax = 20_000
 
 /**
- * Settles a closed cycle with what payroll really took. Afterwards, the cycle's earned pay is zero for every member.
- * @param reportsArrivals whether the bank reports what arrives on the float's account in a currency. The money is a receivable
- * until then; otherwise, it is in the float at once
+ * Settles a closed cycle with what payroll actually took. Afterwards, the cycle's earned pay is zero for every member.
+ * @param reportsArrivals whether the bank reports money that arrives on the float's account in a currency. The money is a
+ * receivable until then; otherwise, it is in the float at once
  * @throws Problem, with nothing booked: `NotFound`; `Conflict` if the cycle is open or already settled;
  * `UnprocessableEntity` without an open cycle to carry to; or all errors of the lines at once
  */
@@ -89,7 +89,7 @@ export async function create(
   return summary
 }
 
-/** What a settlement would do. `lines` are the first of those with a difference. */
+/** What a settlement would do. `lines` are the first lines with a difference. */
 export type Preview = Pick<Summary, Outcome> & {
   shortfallPolicy: ShortfallPolicy
   totals: Omit<Summary['totals'][number], 'due'>[]
@@ -97,7 +97,7 @@ export type Preview = Pick<Summary, Outcome> & {
 }
 
 /**
- * Compares what payroll really took with the deductions of a closed cycle, as `create` does, and books nothing.
+ * Compares what payroll actually took with the deductions of a closed cycle, as `create` does, and books nothing.
  * @throws Problem like `create`
  */
 export async function preview(
@@ -256,8 +256,8 @@ function piecesOf(lines: Line[]): Line[][] {
   )
 }
 
-// Assigns members to the pieces so that all members are locked in order. A member without a line has fees too, if earlier
-// withdrawals that came back have paid for new ones.
+// Assigns members to the pieces so that all members are locked in order. A member without a line may also have fees, if returned
+// money has paid for new withdrawals.
 function withMembers(pieces: Line[][], memberIds: string[]): { lines: Line[]; withFees: string[] }[] {
   let from = 0
   return (pieces.length === 0 ? [[]] : pieces).map((lines, at) => {

@@ -77,7 +77,10 @@ test('a verification whose process has ended is interrupted, and another can be 
     expect(await get(id)).toMatchObject({ state: 'running' })
   })
   await work()
-  expect(await get(id)).toMatchObject({ state: 'interrupted', problem: 'The process that verified ended' })
+  expect(await get(id)).toMatchObject({
+    state: 'interrupted',
+    problem: 'The verifying process ended; request another verification',
+  })
   const next = (await request()).body
   await work()
   expect((await get(next.id)).state).toBe('agrees')

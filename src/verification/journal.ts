@@ -6,7 +6,7 @@ import { addDays, type Day, daysBetween, startOfDay } from '../kernel/time.ts'
 import { findState, listTimeZones } from '../partners/partners.ts'
 import { csvLines } from '../tabular/tabular.ts'
 
-/** What a day has debited or credited to an account for one cause. Lines with one reference and currency balance. */
+/** The amount debited or credited to an account on a day for one cause. Lines with the same reference and currency balance. */
 type JournalLine = {
   partnerId: string
   day: Day
@@ -33,7 +33,9 @@ export async function openJournal(
   const days = daysBetween(firstDay, lastDay) + 1
   if (days < 1) throw problem('QueryValidation', 'to must not be before from', { path: 'to' })
   if (days > journalDaysMax)
-    throw problem('QueryValidation', `The journal has at most ${journalDaysMax} days; export a part`, { path: 'to' })
+    throw problem('QueryValidation', `The journal has at most ${journalDaysMax} days; export it in parts`, {
+      path: 'to',
+    })
   const partners = partnerId === undefined ? await listTimeZones(db) : [await findState(db, partnerId)]
   return linesOf(readJournal(db, { partners, firstDay, lastDay }))
 }
@@ -64,8 +66,8 @@ async function* readJournal(
   }
 }
 
-// Many withdrawals and pay runs of a day are one entry, without members. Each other movement is an entry, which can be compared
-// with the bank's. Ids begin with the time, so that a day is a range of the primary key.
+// The many withdrawals and pay runs of a day are summed into one entry per reason, without members. Every other movement is a
+// separate entry, to compare with the bank's. Ids begin with the time, so a day is a range of the primary key.
 async function readDay(
   db: Reader,
   { partnerId, day, from, to }: { partnerId: string; day: Day; from: Date; to: Date },

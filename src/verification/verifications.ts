@@ -9,7 +9,8 @@ import { scheduleTask } from '../worker/task.ts'
 import { type Check, checkCount, verifyEach } from './verify.ts'
 
 const limits = {
-  // Hours of transfers at the highest rate take minutes. A longer one would keep PostgreSQL from cleaning up for too long.
+  // Verifying hours of transfers at the highest rate takes minutes. A longer transaction would block PostgreSQL's vacuum for too
+  // long.
   wholeMsMax: 60 * 60_000,
   listMax: 50,
 }
@@ -23,9 +24,9 @@ export type Verification = {
   endedAt: Date | null
   checksDone: number
   checksTotal: number
-  /** Null until it has ended, and if it could not end. */
+  /** Null until the verification has ended, and if it failed. */
   checks: Check[] | null
-  /** Why it could not end. */
+  /** Why the verification failed. */
   problem: string | null
 }
 
@@ -73,7 +74,7 @@ export async function list(db: Reader): Promise<Verification[]> {
   return await select(db, sql`true`)
 }
 
-/** The last one that has ended. */
+/** Finds the last verification that has ended. */
 export async function findLastEnded(db: Reader): Promise<Verification | undefined> {
   const [found] = await select(db, sql`ended_at is not null`)
   return found
@@ -87,9 +88,9 @@ async function select(db: Reader, where: ReturnType<typeof sql>): Promise<Verifi
 }
 
 /**
- * Runs the verification that waits, if there is one. The lock is that of the transaction that verifies, so it ends with its
- * process: a verification that has started and is not locked was interrupted. It is not repeated, because what ended its process
- * might end this one too; an operator requests another.
+ * Runs the waiting verification, if there is one. The verifying transaction holds the lock, so the lock ends with the process: a
+ * verification that has started and is not locked was interrupted. An interrupted verification is not repeated, because its cause
+ * might also end this process; an operator can request another.
  */
 export async function runRequested(db: Db, now: Clock): Promise<void> {
   if ((await select(db, sql`ended_at is null`)).length === 0) return
@@ -103,7 +104,8 @@ export async function runRequested(db: Db, now: Clock): Promise<void> {
       // Not in the transaction, whose snapshot may be older than the end of another run.
       const [due] = await select(db, sql`ended_at is null`)
       if (due === undefined) return
-      if (due.startedAt !== null) return await end(db, due, { problem: 'The process that verified ended', now })
+      if (due.startedAt !== null)
+        return await end(db, due, { problem: 'The verifying process ended; request another verification', now })
       await sql`update ledger_verifications set started_at = ${now()} where id = ${due.id}`.execute(db)
       await run(db, tx, { id: due.id, now })
     })

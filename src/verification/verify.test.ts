@@ -298,10 +298,10 @@ test('a fee that is covered, collected or given back otherwise than booked is re
     sql`update fee_collections set collected = collected - 1 where pay_cycle_id = ${life.closedCycle}`,
   )
   expect(collected['collected fees']).toMatch(/^fees (that can be )?collected in /)
-  expect(collected['whose money it is']).toMatch(/^(fees|revenue) in all cycles: /)
+  expect(collected['ownership of money']).toMatch(/^(fees|revenue) in all cycles: /)
   const twice = await afterTampering(copyOf(sql`reason = 'fees.collected' and pay_cycle_id = ${life.closedCycle}`))
   expect(twice['collected fees']).toMatch(/^fees collected in /)
-  expect(twice['whose money it is']).toMatch(/^(fees|revenue) in all cycles: /)
+  expect(twice['ownership of money']).toMatch(/^(fees|revenue) in all cycles: /)
 })
 
 test('an invoice, taken revenue or a statement that differs from the books is reported', async () => {
@@ -314,7 +314,7 @@ test('an invoice, taken revenue or a statement that differs from the books is re
   const billed = await afterTampering(sql`update invoice_lines set fees = fees - 1 where invoice_id = ${life.invoice}`)
   expect(billed.invoices).toBe(`lines of ${life.invoice} in its postings: 50 GBP, not 48 GBP`)
   const taken = await afterTampering(sql`update float_references set amount = amount - 1 where direction = 'revenue'`)
-  expect(taken['whose money it is']).toMatch(/^operator_account in all cycles: /)
+  expect(taken['ownership of money']).toMatch(/^operator_account in all cycles: /)
   const moved = await afterTampering(
     sql`update withdrawals set created_at = created_at - interval '1 day' where id = ${life.paid}`,
   )

@@ -157,7 +157,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
           ) as line (reason, debit, credit, amount, currency, member_id, pay_cycle_id, is_booked)
          where line.is_booked and line.amount > 0
         union all
-        -- What was given back before it was recovered, and what was taken then.
+        -- The refund before a recovery, and the amounts taken by the recovery.
         select r.partner_id, r.withdrawal_id, line.reason, line.debit, line.credit, line.amount, r.currency, r.member_id, line.pay_cycle_id, true
           from recovered r cross join lateral (values
             ('withdrawal.' || r.from_status, r.back_from, 'member_available', r.net, r.given_back_in_cycle_id),
@@ -191,7 +191,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'pay runs',
-    rule: 'every available pay run has posted its lines, every one reverted after that their opposite, and no other has posted anything',
+    rule: 'every available pay run has posted its lines, every pay run reverted after that also their opposite, and no other pay run has posted anything',
     broken: sums({
       expected: sql`
         select r.partner_id, step.reason || ' of ' || r.id || ' for ' || l.member_id, l.currency, r.pay_cycle_id, step.sign * l.amount
@@ -273,7 +273,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'settlement dues',
-    rule: 'what is due for a settlement is what it has posted as receivable, and what was received is what has left that account',
+    rule: 'the amount due for a settlement is its posted receivable, and the amount received is what has left that account',
     broken: sums({
       expected: sql`
         select d.partner_id, what.word, d.currency, d.pay_cycle_id, what.amount
@@ -286,7 +286,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'fees of members',
-    rule: 'what settlements cover, carry on and leave to the partner of a fee is the whole fee, once, and nothing of a fee that the member got back',
+    rule: 'the parts of a fee that settlements cover, carry on and leave to the partner add up to the whole fee, or to nothing for a fee that the member got back',
     broken: sums({
       expected: sql`
         select w.partner_id, 'the fee of ' || w.id, w.currency, charged.pay_cycle_id, w.fee
@@ -309,7 +309,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'collected fees',
-    rule: 'what is collected for a settlement is what it covers of fees, before its money has arrived at most that much, and has been posted as revenue',
+    rule: 'the fees collected for a settlement are posted as revenue, and are the fees that it covers, or at most those until its money has arrived',
     broken: sums({
       expected: sql`
         select f.partner_id, what.word, f.currency, f.pay_cycle_id, what.amount
@@ -329,8 +329,8 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
     }),
   },
   {
-    name: 'whose money it is',
-    rule: 'fees are uncollected, to be billed, billed or revenue, and the operator has taken out or been paid exactly what was recorded',
+    name: 'ownership of money',
+    rule: 'every fee is uncollected, to be billed, billed or revenue, and the operator has taken out or been paid exactly the recorded amounts',
     broken: sums({
       expected: sql`
         select w.partner_id, what.word, w.currency, 'all cycles', what.amount
@@ -359,7 +359,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'invoices',
-    rule: 'an invoice is of the sum of its lines, and has posted what its state requires',
+    rule: 'the amount of an invoice is the sum of its lines, and the invoice has posted what its state requires',
     broken: sums({
       expected: sql`
         select i.partner_id, what.word || i.id, i.currency, 'its postings', what.amount
@@ -381,7 +381,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'fee statements',
-    rule: 'the fees of each day on the statements are those that the books charged and gave back on it',
+    rule: 'the statements show exactly the fees that the books charged and gave back on each day',
     broken: sums({
       expected: sql`
         select t.partner_id, 'fees of ' || (t.created_at at time zone p.time_zone)::date, t.currency, 'the statement',
@@ -400,7 +400,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'journal',
-    rule: 'transfers are numbered in the order of their times, so that the journal of a day has all of them',
+    rule: 'transfers are numbered in the order of their times, so that the journal of a day is complete',
     broken: sql<Disagreement>`
       select partner_id, id as subject, format('not before %s', before) as expected, created_at::text as found
         from (select partner_id, id, created_at, max(created_at) over (partition by partner_id order by id rows between unbounded preceding and 1 preceding) as before
@@ -410,7 +410,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'costs of the operator',
-    rule: 'what the operator bears is what decisions have booked at its cost, and no float is covered beyond that',
+    rule: 'the costs that the operator bears are those that decisions have booked, and no float is covered beyond them',
     broken: sql<Disagreement>`
       with booked as (
         select partner_id, movement_id, currency, sum(amount) as amount from ledger_transfers
@@ -430,7 +430,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'carried',
-    rule: 'what is carried out of one cycle is carried into another: each member’s carried account is zero',
+    rule: 'every amount carried out of one cycle is carried into another: each member’s carried account is zero',
     broken: sql<Disagreement>`
       select t.partner_id, t.member_id || ' ' || t.currency as subject, '0' as expected,
              sum(case when t.debit = 'carried' then t.amount else -t.amount end)::text as found
@@ -468,7 +468,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
   },
   {
     name: 'payout batches',
-    rule: 'a batch counts and sums its payments, and each of them is of the net amount of its withdrawal, which was not held back or cancelled; the reference of a payment finds its partner',
+    rule: 'a batch has the count and the sum of its payments; each payment has the net amount of its withdrawal, which was not held back or cancelled; the reference of a payment finds its partner',
     broken: sql<Disagreement>`
       with summed as (
         select b.id, b.payment_count, b.control_total, count(p.reference) as payments, coalesce(sum(p.amount), 0) as total

@@ -349,7 +349,7 @@ export interface Resources {
     /**
      * Get a member’s statement.
      *
-     * Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the answer is `NotFound`.
+     * Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the response is `NotFound`.
      *
      * Errors: MemberNotFoundError.
      *
@@ -676,7 +676,7 @@ export interface Resources {
     /**
      * List pay runs.
      *
-     * Newest first. If `after` or `before` is unknown, the answer is `NotFound`.
+     * Newest first. If `after` or `before` is unknown, the response is `NotFound`.
      *
      * `GET /v1/pay/runs` (getPayRuns)
      */
@@ -703,7 +703,7 @@ export interface Resources {
     /**
      * Revert a pay run.
      *
-     * A `Scheduled` pay run is reverted without moving money. For an `Available` one, the reverse of every line is booked; whatever members have already withdrawn is owed and deducted from their next pay. Possible until the pay cycle closes. Idempotent: reverting it again returns the same answer.
+     * A `Scheduled` pay run is reverted without moving money. For an `Available` one, the reverse of every line is booked; whatever members have already withdrawn is owed and deducted from their next pay. Possible until the pay cycle closes. Idempotent: reverting it again returns the same response.
      *
      * `POST /v1/pay/runs/{payRunId}/revert` (revertPayRun)
      */
@@ -749,7 +749,7 @@ export interface Resources {
     /**
      * List the deductions of a pay cycle.
      *
-     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the answer is the whole list as a file, and `skip` and `take` are ignored.
+     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.
      *
      * `GET /v1/pay/cycles/{payCycleId}/deductions` (getPayCycleDeductions)
      */
@@ -764,7 +764,7 @@ export interface Resources {
     /**
      * List the deductions of a pay cycle.
      *
-     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the answer is the whole list as a file, and `skip` and `take` are ignored.
+     * Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.
      *
      * `GET /v1/pay/cycles/{payCycleId}/deductions` (getPayCycleDeductions)
      */
@@ -775,7 +775,7 @@ export interface Resources {
     /**
      * Settle a pay cycle.
      *
-     * Reports what payroll really took, once per closed cycle. A shortfall is carried to the open cycle or written off, depending on the partner’s setting; an excess is given back in the open cycle. Either all lines are accepted or none; every error names its row or path.
+     * Reports what payroll actually took, once per closed cycle. A shortfall is carried to the open cycle or written off, depending on the partner’s setting; an excess is given back in the open cycle. Either all lines are accepted or none; every error names its row or path.
      *
      * Errors: FileContentError, UnprocessableEntityError.
      *

@@ -94,7 +94,7 @@ export type DayOrInstant = string
 
 export type Deduction = {
   memberId: MemberId
-  /** Amount to deduct from the member’s pay. Negative: amount to give back. */
+  /** Amount to deduct from the member’s pay. Negative if payroll is to give money back. */
   total: SignedMoney
 }
 
@@ -1502,7 +1502,7 @@ export type Settlement = {
   over: number
   /** Members in the settlement who had no deduction. */
   unknown: number
-  /** The reference of the transfer that pays what payroll took to the account of the float. Null if no such transfer is expected, because what payroll took is in the float already. */
+  /** The reference that the transfer of this money to the float’s account must carry. Null if no transfer is expected, because the money is already in the float. */
   paymentReference: string | null
   /** One entry per currency. In each one, deducted = taken + carried + writtenOff. */
   totals: SettlementTotals[]
@@ -1517,7 +1517,7 @@ export type SettlementLine = {
   deducted: SignedMoney
   taken: SignedMoney
   outcome: 'matched' | 'short' | 'over' | 'unknown'
-  /** Amount carried to the open cycle. Negative: amount to give back there. */
+  /** Amount carried to the open cycle. Negative if it is to be given back there. */
   carried: SignedMoney
   writtenOff: SignedMoney
 }
@@ -1533,7 +1533,7 @@ export type SettlementSummary = {
   over: number
   /** Members in the settlement who had no deduction. */
   unknown: number
-  /** The reference of the transfer that pays what payroll took to the account of the float. Null if no such transfer is expected, because what payroll took is in the float already. */
+  /** The reference that the transfer of this money to the float’s account must carry. Null if no transfer is expected, because the money is already in the float. */
   paymentReference: string | null
   /** One entry per currency. In each one, deducted = taken + carried + writtenOff. */
   totals: SettlementTotals[]
@@ -1544,7 +1544,7 @@ export type SettlementTotals = {
   taken: SignedMoney
   carried: SignedMoney
   writtenOff: SignedMoney
-  /** The part of `taken` that has not arrived yet. Negative: it is paid to the employer. */
+  /** The part of `taken` that has not arrived yet. Negative if it is to be paid to the employer. */
   due: SignedMoney
 }
 
@@ -1574,7 +1574,7 @@ export type TierWithTerms = {
   upperLimit: Money
   withdrawalsPerDay: number | null
   withdrawalsPerCycle: number | null
-  /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
+  /** Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank. */
   payoutSpeed: 'standard' | 'instant' | null
 }
 
@@ -1936,7 +1936,7 @@ export type WithdrawalIntentExplanation = {
     upperLimit: Money
     withdrawalsPerDay: number | null
     withdrawalsPerCycle: number | null
-    /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
+    /** Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank. */
     payoutSpeed: 'standard' | 'instant' | null
   }
   /** The rules in the order in which they were applied, each with its result. */

@@ -34,8 +34,8 @@ const recorded: Record<string, Action | { because: string }> = {
   updateWebhook: 'webhook.update',
   deleteWebhook: 'webhook.delete',
   rotateWebhookSecret: 'webhook.rotate',
-  testWebhook: { because: 'it changes nothing, and has its delivery' },
-  replayWebhook: { because: 'it changes nothing, and has its deliveries with their attempts' },
+  testWebhook: { because: 'it changes nothing, and its delivery is recorded' },
+  replayWebhook: { because: 'it changes nothing, and its deliveries are recorded with their attempts' },
   setMemberMetadata: 'metadata.set',
   setWithdrawalIntentMetadata: 'metadata.set',
   setPayRunMetadata: 'metadata.set',
@@ -50,7 +50,7 @@ const recorded: Record<string, Action | { because: string }> = {
 
 /** The same for the operations of a sandbox. */
 const recordedOnSandbox: Record<string, Action | { because: string }> = {
-  moveSandboxClock: { because: 'the move is kept with what it did' },
+  moveSandboxClock: { because: 'the move is recorded with its effects' },
   submitSandboxWithdrawal: { because: 'the bank is instructed, and what it does has its events' },
   paySandboxWithdrawal: { because: 'the bank is instructed, and what it does has its events' },
   failSandboxWithdrawal: { because: 'the bank is instructed, and what it does has its events' },
@@ -254,7 +254,7 @@ test('each change through the API leaves one row with actor, action, before and 
   for (const text of [...personal, key, token, endpoint.secret, rotated.secret]) expect(everything).not.toContain(text)
 })
 
-test('operations of a sandbox leave the rows of the changes that they make', async () => {
+test('operations of a sandbox leave one row for each change that they make', async () => {
   const mine = await harness.addPartner('Sandbox', { autoActivate: false })
   const { key } = mine
   const post = async (path: string, body?: object) => {
@@ -348,7 +348,7 @@ test('a row can be neither updated nor deleted', async () => {
   expect(rows[0]?.count).toBeGreaterThan(0n)
 })
 
-test('addresses are removed after as many days as are set, and nothing else of a row can change', async () => {
+test('addresses are removed after the configured number of days, and no other column of a row can change', async () => {
   // The database compares with its own clock.
   const place = await startHarness({ startAt: new Date(Date.now() - 100 * 86_400_000) })
   const { db, ownerDb, clock } = place
@@ -374,7 +374,7 @@ test('addresses are removed after as many days as are set, and nothing else of a
     await forget(90)
     const after = before.map((row, index) => (index < 2 ? row : { ...row, address: null }))
     expect(await rows()).toEqual(after)
-    // Those of the last seven days stay, whatever a thief of the program's role asks for.
+    // The last seven days stay, even if the program's role is stolen.
     clock.set(new Date())
     await write(null)
     const recent = (await rows())[0]

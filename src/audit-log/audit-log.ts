@@ -4,7 +4,7 @@ import { firstId, newId } from '../kernel/ids.ts'
 
 /**
  * The recorded actions, as resource and verb. Movements of money are not recorded here: events, the ledger and idempotency
- * records already cover them. docs/operations/audit.md gives the reasons for what is in and what is out.
+ * records already cover them. docs/operations/audit.md gives the reasons for what is recorded.
  */
 export const actions = [
   'partner.create',
@@ -114,7 +114,7 @@ export type Actor = {
   requestId: string | null
 }
 
-/** The system itself, for a change that a setting decides. */
+/** The system itself, for a change that follows from a setting. */
 export const worker: Actor = { kind: 'worker', name: 'system', address: null, requestId: null }
 
 /** One change. `details` never contains names, e-mails, phone numbers, full account numbers or secrets: rows are kept forever. */
@@ -122,7 +122,7 @@ export type Change = { action: Action; resourceId: string; details: Details }
 
 /**
  * Records a change in the transaction that makes it.
- * @param partnerId null for a change that concerns no partner: of users, and of the installation
+ * @param partnerId null for a change that concerns no partner: to users or to the installation
  */
 export async function record(
   tx: Tx,
@@ -186,7 +186,7 @@ export type Filter = {
 
 /**
  * Lists entries, newest first.
- * @param before an entry id: returns only older entries, for the next page
+ * @param before an entry id; only older entries are returned, for the next page
  */
 export async function list(
   db: Reader,
@@ -243,9 +243,9 @@ export async function countSince(
 }
 
 /**
- * Removes the addresses of entries that were written before an instant, at most `countMax` of each log. The database keeps those of the
- * last seven days whatever is asked.
- * @returns how many it removed
+ * Removes the addresses of entries that were written before an instant, at most `countMax` per log. The database always keeps
+ * the addresses of the last seven days.
+ * @returns how many addresses were removed
  */
 export async function forgetAddresses(
   db: Reader,
@@ -256,7 +256,7 @@ export async function forgetAddresses(
   return rows[0]?.count ?? 0
 }
 
-/** When the oldest entry that has an address was written; null if none has. */
+/** When the oldest entry with an address was written; null if no entry has one. */
 export async function readOldestAddress(db: Reader): Promise<Date | null> {
   const { rows } = await sql<{ at: Date | null }>`
     select least((select min(at) from audit_log where address is not null),
@@ -264,7 +264,7 @@ export async function readOldestAddress(db: Reader): Promise<Date | null> {
   return rows[0]?.at ?? null
 }
 
-/** The instant of the data of the latest backup that was recorded; null if none was. */
+/** The instant of the data in the latest recorded backup; null if none was recorded. */
 export async function readLastBackup(db: Reader): Promise<Date | null> {
   const { rows } = await sql<{ at: string | null }>`
     select max(resource_id) as at from installation_audit_log where action = 'backup.record'`.execute(db)

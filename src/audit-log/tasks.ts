@@ -1,7 +1,7 @@
 import type { Tasks } from '../worker/task.ts'
 import { forgetAddresses } from './audit-log.ts'
 
-// A chunk holds its locks for some tens of milliseconds, and nothing waits for them.
+// A chunk holds its locks for a few tens of milliseconds, and nothing waits for them.
 const countMax = 5_000
 
 /** @param addressDays how long the audit log keeps the addresses of its authors */

@@ -6,7 +6,7 @@ import { Problem, problem } from '../kernel/errors.ts'
 import type { Lanes } from '../kernel/lanes.ts'
 import { Batches, busy, type Outcome } from './batch.ts'
 
-// Each test has its own function that runs batches, without a database.
+// Each test runs batches with its own function, without a database.
 
 /** Runs batches until the test ends them. */
 function stepwise<Result>(decide: (command: string) => Outcome<Result>, options: { lanes?: Lanes } = {}) {
@@ -28,7 +28,7 @@ test('a single command is a batch of one', async () => {
   expect(await batches.submit('a', 'one')).toEqual({ name: 'one' })
 })
 
-test('commands of one event-loop turn are one batch; those submitted while batches are in flight are the next, in order', async () => {
+test('commands of one event-loop turn are one batch; commands submitted while batches are in flight are the next one, in order', async () => {
   const { batches, started, turn, letGo } = stepwise(name => ({ name }))
   const first = ['1', '2'].map(name => batches.submit('a', name))
   await turn()
@@ -136,7 +136,7 @@ test('a command whose row another process wrote first is retried once', async ()
   expect(attempts).toBe(2)
 })
 
-test('while the database is unreachable, all commands fail at once and none is retried', async () => {
+test('while the database is unreachable, all commands fail immediately and none is retried', async () => {
   let attempts = 0
   const batches = new Batches<string, object>(async () => {
     attempts += 1
@@ -147,7 +147,7 @@ test('while the database is unreachable, all commands fail at once and none is r
   expect(attempts).toBe(1)
 })
 
-test('a command waits for a lock in a lane of its partner, without delaying the others', async () => {
+test('a command waits for a lock in its partner’s lane, without delaying the others', async () => {
   const free = Promise.withResolvers<void>()
   let isFree = false
   const waited: string[][] = []
@@ -164,7 +164,7 @@ test('a command waits for a lock in a lane of its partner, without delaying the 
   isFree = true
   free.resolve()
   expect(await Promise.all(held)).toEqual([{ name: 'held 1' }, { name: 'held 2' }, { name: 'held 3' }])
-  // The oldest waited alone. By then the others had become free too, so they did not wait.
+  // Only the oldest command waited. The locks of the others had been released by then.
   expect(waited).toEqual([['held 1']])
 })
 
@@ -193,7 +193,7 @@ test('one partner’s waiting commands do not fill the shared queue', async () =
   }
 })
 
-test('a command that times out on a lock is retried alone in a lane of its partner', async () => {
+test('a command that times out on a lock is retried on its own in its partner’s lane', async () => {
   const waited: string[][] = []
   const batches = new Batches<string, object>(async (commands, { waits }) => {
     if (waits) waited.push(commands)
@@ -204,7 +204,7 @@ test('a command that times out on a lock is retried alone in a lane of its partn
   expect(waited).toEqual([['a2']])
 })
 
-test('when too many commands wait, the next one is refused at once, and accepted again when they are done', async () => {
+test('when too many commands wait, the next one is refused immediately, and accepted again when they are done', async () => {
   const { batches, turn, letGo } = stepwise(name => ({ name }))
   const all = Array.from({ length: 1_024 }, (_, index) => batches.submit('a', String(index)))
   const tooMany = await batches.submit('a', 'one more').catch((error: unknown) => error)
@@ -221,7 +221,7 @@ test('when too many commands wait, the next one is refused at once, and accepted
   expect(await later).toEqual({ name: 'later' })
 })
 
-test('commands of a hanging batch are answered by their deadline, and those queued behind it never run', async () => {
+test('commands of a hanging batch get a response by their deadline, and commands queued behind the batch never run', async () => {
   vi.useFakeTimers()
   try {
     const started: string[][] = []

@@ -11,7 +11,7 @@ export type Outcome<Result> = Result | Problem | typeof busy
 
 /**
  * Decides the commands of a batch, in order, and writes them together.
- * @param waits whether to wait for locks; if not, the outcome of a command that would have to wait is `busy`
+ * @param waits whether to wait for locks; if false, the outcome of a command that would have to wait is `busy`
  * @returns one outcome per command, in order
  * @throws if the batch was rolled back
  */
@@ -24,16 +24,16 @@ const limits = {
   inFlightMax: 2,
   // Over all lanes. Every batch holds a connection; see batchLimits in database/connect.ts.
   inFlightOfAllMax: 8,
-  // A fifth of a second of work on two cores. Beyond this a command is refused at once, while its client can still retry.
+  // A fifth of a second of work on two cores. Beyond this, a command is refused immediately, while its client can still retry.
   waitingMax: 1_024,
   // Commands of one partner that wait for locks, so that one partner cannot fill the queue.
   waitingOfOneMax: 128,
   // Commands that wait for a lock at the same time, each with a connection: at the end of a month many pay cycles close.
   lockWaitsMax: 5,
-  // The lock time-out of an ordinary operation, and as long again in the queue.
+  // Twice the lock timeout of an ordinary operation: as long in the queue as for the lock.
   waitMsMax: 4_000,
-  // A batch that takes longer hangs, and its connection is destroyed. Shorter than the deadline of a request, so that its
-  // commands are answered with a definite outcome.
+  // A batch that takes longer is stuck, and its connection is destroyed. Shorter than the deadline of a request, so that its
+  // commands get a definite outcome.
   runMsMax: 4_000,
 }
 
@@ -42,9 +42,9 @@ type Entry<Command, Result> = {
   command: Command
   since: number
   isSecondTry: boolean
-  /** Sent to the database, which may execute it even if its answer is lost. */
+  /** Sent to the database, which may execute the command even if its reply is lost. */
   isRunning: boolean
-  /** Its deadline has passed and it was answered; it must not run. */
+  /** The deadline has passed and the caller got an error, so the command must not run. */
   isGivenUp: boolean
   resolve(result: Result): void
   reject(reason: unknown): void
@@ -53,14 +53,14 @@ type Entry<Command, Result> = {
 type Lane<Command, Result> = { waiting: Entry<Command, Result>[]; inFlight: number }
 
 /**
- * Coalesces concurrent commands into batches: the commands that are waiting when a batch returns are the next batch. There
- * is no timer, and a command that comes alone is a batch of one on the same code path.
+ * Coalesces concurrent commands into batches: the commands that are waiting when a batch returns form the next batch. There is
+ * no timer, and a single command is a batch of one on the same code path.
  *
- * A lane has two batches in flight and never waits for a lock. A command that would have to wait moves to a queue of its
- * partner, so that it delays no other partner. There the commands that need not wait still run together, and only the
- * oldest of the others waits for its lock, alone.
+ * A lane has two batches in flight and never waits for a lock. A command that would have to wait moves to its partner's queue,
+ * where it delays no other partner. In that queue, commands that need not wait still run together, and the oldest of the others
+ * waits for its lock on its own.
  *
- * A batch that fails is bisected until the failing command is alone, so it never fails its neighbours.
+ * A failing batch is bisected until the failing command is isolated, so no other command of the batch fails.
  */
 export class Batches<Command, Result> {
   readonly #run: RunBatch<Command, Result>
@@ -152,15 +152,15 @@ export class Batches<Command, Result> {
   }
 
   /**
-   * Runs a batch and answers its commands, except those that would have to wait for a lock. Never throws.
-   * @returns those commands, in order
+   * Runs a batch and settles its commands, except commands that would have to wait for a lock. Never throws.
+   * @returns the commands that would have to wait, in order
    */
   async #attempt(batch: Entry<Command, Result>[], context: { waits: boolean }): Promise<Entry<Command, Result>[]> {
     if (batch.length === 0) return []
     for (const entry of batch) entry.isRunning = true
     try {
       const commands = batch.map(({ command }) => command)
-      // The batch has its own deadline, not that of the request that happened to come first.
+      // The batch has its own deadline, not the deadline of the request that happened to come first.
       const deadline = new Deadline({ ms: limits.runMsMax, isSheddable: false })
       const outcomes = await deadline.run(() => this.#run(commands, context))
       return batch.filter((entry, index) => !conclude(entry, outcomes[index]))
@@ -189,7 +189,7 @@ export class Batches<Command, Result> {
       return batch
     }
     if (first !== undefined && isUniqueViolation(error) && !first.isSecondTry) {
-      // Another process was faster with the same idempotency key or intent. Its result is visible now.
+      // Another process was faster with the same idempotency key or intent. The result of that process is visible now.
       first.isSecondTry = true
       return await this.#attempt(batch, context)
     }
@@ -211,7 +211,7 @@ function giveUp<Command, Result>(entry: Entry<Command, Result>): void {
   entry.reject(new Unavailable('the batch did not end in time', entry.isRunning ? 'unknown' : 'nothing-done'))
 }
 
-/** @returns false if the command has no answer yet, because it must wait for a lock */
+/** @returns false if the command is not settled yet, because it must wait for a lock */
 function conclude<Command, Result>(entry: Entry<Command, Result>, outcome: Outcome<Result> | undefined): boolean {
   if (outcome === busy) {
     entry.isRunning = false
@@ -223,8 +223,7 @@ function conclude<Command, Result>(entry: Entry<Command, Result>, outcome: Outco
   return true
 }
 
-// The database is down, full or overloaded, so bisecting would only add load. Deadlocks and lock time-outs concern single
-// rows.
+// The database is down, full or overloaded, so bisecting would only add load. Deadlocks and lock timeouts concern single rows.
 function concernsAll(error: unknown): boolean {
   return outageOutcome(error) !== undefined && !isContention(error)
 }
@@ -252,7 +251,7 @@ class Semaphore {
     try {
       return await work()
     } finally {
-      // The place goes straight to the next in line, so that no newcomer can take it.
+      // The place goes straight to the next in line, so that later work cannot take it.
       const next = this.#waiting.shift()
       if (next === undefined) this.#free += 1
       else next()

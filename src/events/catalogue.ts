@@ -10,11 +10,11 @@ const Count = Type.Integer({ minimum: 0 })
 const metadata = {
   metadata: Type.Optional({
     ...Metadata,
-    description: 'Of the object. Only if `metadataInEvents` is set, and absent if there is none.',
+    description: 'The metadata of the object. Present only if `metadataInEvents` is set and the object has metadata.',
   }),
 }
 
-/** The position of an event among those of its resource. */
+/** The position of an event among the events of its resource. */
 export const EventSequence = Type.Integer({
   title: 'EventSequence',
   minimum: 1,
@@ -24,10 +24,13 @@ export const EventSequence = Type.Integer({
 const amounts = {
   amount: Type.Unsafe<WireMoney>({
     ...WireMoney,
-    description: 'Gross amount: what leaves the member’s pay, net amount plus fee.',
+    description: 'Gross amount: the net amount plus the fee, which together leave the member’s pay.',
   }),
   fee: Type.Unsafe<WireMoney>({ ...WireMoney, description: 'The part of the fee that the member pays.' }),
-  netAmount: Type.Unsafe<WireMoney>({ ...WireMoney, description: 'What the bank transfers to the member’s account.' }),
+  netAmount: Type.Unsafe<WireMoney>({
+    ...WireMoney,
+    description: 'The amount that the bank transfers to the member’s account.',
+  }),
 }
 
 const IntentData = Type.Object(
@@ -53,7 +56,7 @@ const WithdrawalData = Type.Object(
     ),
     paymentReference: Type.Optional(
       Type.String({
-        description: 'The end-to-end reference of the payment at the bank. Only in `withdrawal.submitted`.',
+        description: 'The end-to-end reference of the payment at the bank. Present only in `withdrawal.submitted`.',
       }),
     ),
     ...metadata,
@@ -117,7 +120,7 @@ const FloatData = Type.Object(
   {
     free: Type.Unsafe<Static<typeof SignedMoney>>({
       ...SignedMoney,
-      description: 'Free float: money that is neither paid out nor on its way to members.',
+      description: 'Free float: the money that is neither paid out nor on its way to members.',
     }),
     floor: Type.Unsafe<WireMoney>({
       ...WireMoney,
@@ -133,7 +136,7 @@ const WebhookDisabledData = Type.Object(
     ...webhook,
     reason: Type.Enum(['failing', 'gone'], {
       type: 'string',
-      description: '`failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410.',
+      description: '`failing`: no delivery succeeded for 5 days. `gone`: the endpoint responded with 410.',
     }),
   },
   { title: 'WebhookDisabledEventData', ...strict },
@@ -141,9 +144,9 @@ const WebhookDisabledData = Type.Object(
 const WebhookRecoveredData = Type.Object(webhook, { title: 'WebhookRecoveredEventData', ...strict })
 
 /**
- * Every type of event: when it is emitted, and what its `data` holds (ids, states, days and Money, never bank details or
- * names). Emitting an event that does not match does not compile; openapi.json and docs/reference/events.md are
- * generated from here.
+ * Every type of event: when it is emitted, and the fields of its `data` (ids, states, days and Money, never bank details or
+ * names). Emitting an event that does not match does not compile. openapi.json and docs/reference/events.md are generated
+ * from this catalogue.
  */
 export const catalogue = {
   'intent.created': { when: 'A withdrawal was quoted.', data: IntentData },
@@ -184,7 +187,7 @@ export const catalogue = {
   'job.processing': { when: 'A member job started to be applied.', data: JobData },
   'job.completed': { when: 'A member job was applied.', data: JobData },
   'job.rejected': { when: 'A member job was rejected.', data: JobData },
-  'job.expired': { when: 'A member job waited for approval for too long; it was rejected.', data: JobData },
+  'job.expired': { when: 'A member job waited too long for approval and was rejected.', data: JobData },
   'float.low': {
     when: 'The free float fell below its floor. Withdrawals in its currency are refused.',
     data: FloatData,
@@ -198,7 +201,7 @@ export const catalogue = {
 
 export type EventType = keyof typeof catalogue
 
-/** What the `data` of an event of this type holds. */
+/** The `data` of an event of this type. */
 export type EventData<T extends EventType> = Static<(typeof catalogue)[T]['data']>
 
 export const eventTypes = Object.keys(catalogue) as EventType[]

@@ -19,7 +19,7 @@ beforeEach(async () => {
 type Listed = { id: string; type: string; sequence: number; createdAt: string; data: Record<string, unknown> }
 
 const get = (query = '', options = {}) => harness.call('GET', `/v1/events${query}`, { key: mine.key, ...options })
-// Any two types of the catalogue that share their data: what matters here is who appended, and when.
+// Any two types of the catalogue with the same data: these tests are about who emits, and when.
 const append = (tx: Tx, name: string, type: 'job.processing' | 'job.rejected' = 'job.processing') =>
   events.emit(tx, {
     ...{ partnerId: mine.partner.id, type, resourceId: `maj_${name}`, now: harness.clock.now() },
@@ -31,7 +31,7 @@ const numberAll = async () =>
   await eventTasks['number-event-feeds']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
 const resourcesOf = (listed: Listed[]) => listed.map(({ data }) => String(data.jobId ?? 'maj_cycle').slice(4))
 
-/** Reads as a partner would: on and on from the last event it has. */
+/** Reads as a partner would: always after the last event that it has. */
 function reader(query = 'take=2') {
   const seen: Listed[] = []
   return {
@@ -66,18 +66,18 @@ async function openTransaction() {
   }
 }
 
-test('an event that the catalogue does not declare, or whose data is not as declared, does not compile', () => {
+test('an event that the catalogue does not declare, or with other data than declared, does not compile', () => {
   const common = { partnerId: 'par_x', resourceId: 'maj_x', now: new Date() }
   const declared: events.NewEvent = { ...common, type: 'job.completed', data: { jobId: 'maj_x', status: 'Completed' } }
   // @ts-expect-error: no such type
   const undeclared: events.NewEvent = { ...common, type: 'job.exploded', data: declared.data }
-  // @ts-expect-error: a status that it cannot have
+  // @ts-expect-error: a status that the event cannot have
   const odd: events.NewEvent = { ...common, type: 'job.completed', data: { jobId: 'maj_x', status: 'Odd' } }
   // @ts-expect-error: a field is missing
   const less: events.NewEvent = { ...common, type: 'job.completed', data: { jobId: 'maj_x' } }
   const more: events.NewEvent = {
     ...{ ...common, type: 'job.completed' },
-    // @ts-expect-error: a field too many
+    // @ts-expect-error: an extra field
     data: { jobId: 'maj_x', status: 'Completed', name: 'Sam' },
   }
   const money: events.NewEvent = {
@@ -117,7 +117,7 @@ describe('the feed', () => {
     })
   })
 
-  test('is not blocked by an open transaction, whose events come later', async () => {
+  test('is not blocked by an open transaction; the events of that transaction come later', async () => {
     const { seen, readOn } = reader()
     await appendNow('before')
     const open = await openTransaction()
@@ -135,7 +135,7 @@ describe('the feed', () => {
     await numberAll()
     const numbering = Promise.withResolvers<void>()
     const end = Promise.withResolvers<void>()
-    // It has emitted an event and holds the lock of its feed.
+    // The transaction has emitted an event and holds the lock of its feed.
     const open = harness.db.transaction().execute(async tx => {
       await append(tx, 'uncommitted')
       await events.numberFeed(tx, { partnerId: slow.partner.id, countMax: 1, waits: true })
@@ -143,7 +143,7 @@ describe('the feed', () => {
       await end.promise
     })
     await numbering.promise
-    // Partners are numbered in the order of their ids: these come after the slow one.
+    // Partners are numbered in id order: these come after the slow one.
     const others = [await harness.addPartner('Next'), await harness.addPartner('Last')]
     for (const other of others) {
       mine = other
@@ -172,7 +172,7 @@ describe('the feed', () => {
   })
 
   test('says that there are more while a backlog is being numbered, and the worker numbers all of it', async () => {
-    // Their ids run against their sequence, which is what counts.
+    // The ids descend while the sequence ascends: the sequence decides.
     const ids = Array.from({ length: 7_000 }, () => newId('event', harness.clock.now())).reverse()
     await sql`
       insert into events (partner_id, id, type, resource_id, sequence, data, created_at)
@@ -254,7 +254,7 @@ describe('the feed', () => {
     await sql`analyze events`.execute(harness.ownerDb)
     const client = await harness.pool.connect()
     try {
-      // What PostgreSQL does with the statement of the feed itself.
+      // The plan of the feed's own statement.
       await client.query('begin')
       const read = await client.query(
         `explain (analyze, timing off, summary off) select e.id from unnest($3::text[]) wanted (type) cross join lateral (
@@ -270,7 +270,7 @@ describe('the feed', () => {
     }
   })
 
-  test('reaches back 30 days: older events have left it and are no longer valid cursors', async () => {
+  test('reaches back 30 days: older events are gone and are no longer valid cursors', async () => {
     await appendNow('old')
     const old = (await get()).body.events.at(-1).id
     harness.clock.advance({ days: 29 })
@@ -296,12 +296,12 @@ describe('the feed', () => {
     expect((await get()).body.events).toHaveLength(1)
   })
 
-  test('from now returns no events, but a cursor for all later ones', async () => {
+  test('from=now returns no events, but a cursor for all later events', async () => {
     for (const name of ['one', 'two', 'three']) await appendNow(name)
     const newest = (await get()).body.events.at(-1).id
     const end = { events: [], lastEventId: newest, hasMore: false, take: 50 }
     expect((await get('?from=now')).body).toEqual(end)
-    // The place is the feed's, whatever types are read from it.
+    // The cursor is a position in the whole feed, regardless of the requested types.
     expect((await get('?from=now&types=withdrawal.paid')).body).toEqual(end)
     await appendNow('four')
     expect(resourcesOf((await get(`?after=${newest}`)).body.events)).toEqual(['four'])
@@ -309,7 +309,7 @@ describe('the feed', () => {
     expect([both.status, both.body.issues[0]]).toMatchObject([400, { code: 'QueryValidation', path: 'from' }])
   })
 
-  test('from now starts after everything committed, and misses nothing of an open transaction', async () => {
+  test('from=now starts after everything committed, and misses no event of an open transaction', async () => {
     await appendNow('before')
     const open = await openTransaction()
     await appendNow('meanwhile')
@@ -318,8 +318,8 @@ describe('the feed', () => {
     expect(resourcesOf((await get(`?after=${lastEventId}`)).body.events)).toEqual(['late'])
   })
 
-  test('from now, without any event yet, continues from the beginning', async () => {
-    // As for a partner whose events are all older than the feed.
+  test('from=now on an empty feed continues from the beginning', async () => {
+    // All events of the partner are older than the feed.
     harness.clock.advance({ days: 31 })
     expect((await get('?from=now')).body).toEqual({ events: [], lastEventId: null, hasMore: false, take: 50 })
     await appendNow('first')
@@ -334,7 +334,7 @@ describe('the feed', () => {
     expect((await get('', { key: null })).status).toBe(401)
   })
 
-  test('with an idempotency key replays the first response, whatever has happened since', async () => {
+  test('with an idempotency key replays the first response, even after later events', async () => {
     const headers = { 'x-idempotency-key': 'read-once' }
     const first = await get('', { headers })
     await appendNow('later')

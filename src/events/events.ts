@@ -8,7 +8,7 @@ import type { EventData, EventType } from './catalogue.ts'
 
 /**
  * A state change to be emitted. Its type and data are as declared in the catalogue.
- * `isFirst`: the same statement creates the resource, so there is no earlier event to look for.
+ * `isFirst`: the same statement creates the resource, so the lookup of earlier events is skipped.
  */
 export type NewEvent<T extends EventType = EventType> = {
   [Type in T]: {
@@ -48,11 +48,11 @@ export function emitSql(all: NewEvent[]) {
 }
 
 /**
- * SQL of the parts `feed` and `emitted` of a `with`: inserts the first event of each resource that the same statement creates,
- * for thousands of resources. It numbers the events too, under the lock of the partner's feed, which is held until the commit,
- * so the caller must commit soon. Numbering them later would write each event and its index entries a second time.
+ * SQL of the `with` steps `feed` and `emitted`: inserts the first event of each resource that the same statement creates, for
+ * thousands of resources. Also numbers the events under the lock of the partner's feed. The lock is held until the commit, so
+ * the caller must commit soon. Numbering the events later would write each event and its index entries a second time.
  * @param made a relation with one row per resource, at most `countMax`
- * @param resourceId its column with the id of the resource
+ * @param resourceId the column of `made` with the id of the resource
  * @param data SQL of each field of the event's data
  */
 export function emitFirstSql<T extends EventType>({
@@ -112,7 +112,7 @@ export async function hasUnnumbered(db: Reader, partnerId: string): Promise<bool
   return rows.length > 0
 }
 
-/** The partners that have committed events which are not in the feed yet. */
+/** The partners with committed events that are not in the feed yet. */
 export async function partnersToNumber(db: Reader): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
     select p.id from partners p
@@ -125,11 +125,11 @@ export async function partnersToNumber(db: Reader): Promise<string[]> {
  * Appends committed events of a partner to its feed: assigns the next positions, under the lock of the partner's feed.
  *
  * An event gets its position after its commit, so a transaction that stays open delays no other event. Positions never
- * change: a feed keeps its order when a dump is restored on another server. The events of one resource are numbered by
- * their sequence. They were written under the resource's lock, so a transaction that sees one sees all before it.
- * @param countMax events, lowest ids first; earlier events of the same resources are numbered with them
- * @param waits whether to wait for another transaction that numbers the same feed; if not, the feed is left to it
- * @returns how many were numbered; 0 if the feed is complete, or is being numbered by another transaction
+ * change: a feed keeps its order when a dump is restored on another server. The events of one resource are numbered by their
+ * sequence. They were written under the resource's lock, so a transaction that sees one event sees all earlier ones.
+ * @param countMax how many events, lowest ids first; earlier events of the same resources are numbered with them
+ * @param waits whether to wait for another transaction that numbers the same feed; if false, the feed is left to that one
+ * @returns how many events were numbered; 0 if the feed is complete, or is being numbered by another transaction
  */
 export async function numberFeed(
   tx: Tx,
@@ -149,7 +149,7 @@ export async function numberFeed(
      order by id limit ${countMax}`.execute(tx)
   if (due.length === 0) return 0
   const resourceIds = [...new Set(due.map(({ resourceId }) => resourceId))]
-  // The resources as a list, which PostgreSQL hashes. It would compare a subquery with every event that has no position.
+  // The resources as a list, which PostgreSQL hashes. A subquery would be compared with every event without a position.
   const { rows: placed } = await sql<{ id: string }>`
     with unnumbered as (
       -- An event is placed no earlier than those of its resource that come before it, whatever its id.
@@ -158,7 +158,7 @@ export async function numberFeed(
        where partner_id = ${partnerId} and position is null and resource_id = any(${resourceIds}::text[])
     )
     select id from unnumbered order by latest_id, sequence, id`.execute(tx)
-  // The ids as a list, whose length the planner knows. Of a subquery it would expect one row, and scan the table for each.
+  // The ids as a list, whose length the planner knows. From a subquery it would expect one row, and scan the table for each.
   await sql`
     with feed as (
       update event_feeds set last_position = last_position + ${placed.length}
@@ -171,22 +171,22 @@ export async function numberFeed(
   return placed.length
 }
 
-// Of an event that has none, this is null. A withdrawal has the metadata of its intent.
+// Null for an object without metadata. A withdrawal has the metadata of its intent.
 const metadataOfObject = sql`, metadata = (
       select jsonb_object_agg(m.key, m.value) from metadata m
        where m.partner_id = e.partner_id and m.resource_id = coalesce(e.data ->> 'withdrawalIntentId', e.resource_id))`
 
-/** SQL of the data of an event as partners get it. @param row the alias of `events` */
+/** SQL of an event's data as partners receive it. @param row the alias of `events` */
 export function dataSql(row: string) {
   const [data, metadata] = [sql.ref(`${row}.data`), sql.ref(`${row}.metadata`)]
   return sql`case when ${metadata} is null then ${data} else ${data} || jsonb_build_object('metadata', ${metadata}) end as data`
 }
 
 /**
- * A partner's events of the last 30 days in feed order, oldest first, without those that are not numbered yet. The events of
- * one resource are in order of their sequence.
+ * A partner's numbered events of the last 30 days in feed order, oldest first. The events of one resource are in order of their
+ * sequence.
  * @param after the last event that the reader has; null for the beginning
- * @param types only these; all if empty
+ * @param types returns only these types; all types if empty
  * @throws Problem `NotFound` if there is no such event, or it is older than 30 days: events after it may have left the feed,
  * and the reader would silently miss them
  */
@@ -229,7 +229,7 @@ export async function read(
   return rows
 }
 
-/** The newest events of some resources in the last 30 days, newest first, also those that have no place in the feed yet. */
+/** The events of some resources in the last 30 days, newest first, including events that have no position in the feed yet. */
 export async function listOfResources(
   db: Reader,
   { partnerId, resourceIds, countMax, now }: { partnerId: string; resourceIds: string[]; countMax: number; now: Date },
@@ -242,8 +242,8 @@ export async function listOfResources(
 }
 
 /**
- * The id of the last event in the feed, to read on after. Null if the feed is empty: then reading on means reading from the
- * beginning. The caller has numbered what was due.
+ * The id of the last event in the feed, as the cursor for later events. Null if the feed is empty: the reader then starts from
+ * the beginning. The caller has numbered the committed events.
  */
 export async function findLastId(
   db: Reader,
@@ -268,7 +268,7 @@ function oldestAt(now: Date): Date {
   return new Date(now.getTime() - limits.feedDays * 86_400_000)
 }
 
-// Ids sort by time, so this is one lookup in the primary key: recent events come after those that are certainly too old.
+// Ids sort by time, so this is one lookup in the primary key: recent events come after events that are certainly too old.
 async function startOf(db: Reader, { partnerId, oldest }: { partnerId: string; oldest: Date }): Promise<bigint> {
   const tooOld = firstId('event', new Date(oldest.getTime() - limits.skewMsMax))
   const { rows } = await sql<{ position: bigint }>`

@@ -54,11 +54,11 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
         tag: 'Events',
         summary: 'Read the event feed',
         description:
-          'Returns the state changes of the last 30 days, oldest first. To read on, pass the `lastEventId` of the previous answer as `after`; no event is ever skipped, even with concurrent requests. `from=now` returns no events, only the `lastEventId` to read on from. The events of one resource are in the order of their `sequence`. If `after` is unknown or older than 30 days, the answer is `NotFound`: events may have been missed, so start again without `after`.',
+          'Returns the state changes of the last 30 days, oldest first. To continue, pass the `lastEventId` of the previous response as `after`; no event is ever skipped, even with concurrent requests. `from=now` returns no events, only the `lastEventId` to continue from. The events of one resource are in the order of their `sequence`. If `after` is unknown or older than 30 days, the response is `NotFound`: events may have been missed, so start again without `after`.',
         query: Type.Object(
           {
             after: Type.Optional(
-              Id('event', 'The last event that you have processed: the `lastEventId` of the previous answer.'),
+              Id('event', 'The last event that you have processed: the `lastEventId` of the previous response.'),
             ),
             from: Type.Optional(
               Type.Enum(['now'], {
@@ -95,10 +95,10 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
               events: Type.Array(Event),
               lastEventId: Type.Union([Id('event'), Type.Null()], {
                 description:
-                  'Your position in the feed: pass it as `after` to read on. Null while the feed is empty; then read on without `after`.',
+                  'Your position in the feed: pass it as `after` to continue. Null while the feed is empty; then continue without `after`.',
               }),
               hasMore: Type.Boolean(),
-              take: Type.Integer({ minimum: 1, description: 'Maximum number of events in this answer.' }),
+              take: Type.Integer({ minimum: 1, description: 'Maximum number of events in this response.' }),
             },
             { title: 'Events', ...strict },
           ),
@@ -121,7 +121,7 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
           const lastEventId = await events.findLastId(reader, { partnerId: partner.id, now })
           return { status: 200, body: { events: [], lastEventId, hasMore: false, take } }
         }
-        // One more than asked for, to tell whether there is more.
+        // One more than requested, to know whether there are more.
         const found = await events.read(reader, {
           partnerId: partner.id,
           after,
@@ -139,11 +139,11 @@ export function eventRoutes(app: App, { db }: ApiContext): void {
   )
 }
 
-// Takes some tens of milliseconds at most; the rest is left to the next request or the worker.
+// Takes a few tens of milliseconds at most; the next request or the worker does the rest.
 const numberedAtOnceMax = 2_000
 
 /**
- * @param options.isWhole whether to number everything that is due, within the deadline of the request
+ * @param options.isWhole whether to number all committed events, within the deadline of the request
  * @returns whether the feed is still incomplete
  */
 async function numberWhatIsDue(db: Db, partnerId: string, { isWhole }: { isWhole: boolean }): Promise<boolean> {

@@ -2,12 +2,12 @@ import { isLockTimeout } from '../database/errors.ts'
 import type { Tasks } from '../worker/task.ts'
 import * as events from './events.ts'
 
-// A transaction of this many updates takes some hundred milliseconds.
+// A transaction of this many updates takes a few hundred milliseconds.
 const numberedAtOnceMax = 5_000
 
 export const eventTasks = {
-  // For feeds that are seldom read: a reader numbers what is due itself. Safe to run twice: a position is assigned once,
-  // under the lock of the feed. A feed that is locked is skipped, so that it delays no other partner's.
+  // For feeds that are seldom read: a reader numbers its own feed. Safe to run twice: a position is assigned once, under the
+  // lock of the feed. A locked feed is skipped, so that it delays no other feed.
   async 'number-event-feeds'({ db }) {
     for (const partnerId of await events.partnersToNumber(db)) {
       const number = () =>
@@ -15,7 +15,7 @@ export const eventTasks = {
       try {
         while ((await number()) >= numberedAtOnceMax);
       } catch (error) {
-        // A feed's first numbering, by another transaction, cannot be skipped, only waited for. It is due again next time.
+        // A feed that another transaction numbers for the first time cannot be skipped, only waited for. It is retried next time.
         if (!isLockTimeout(error)) throw error
       }
     }

@@ -13,15 +13,15 @@ export type Claim = {
   key: string
   fingerprint: Buffer
   operation: string
-  /** Seals the answer, and opens an earlier one. */
+  /** Seals the response, and opens an earlier one. */
   sealer: Sealer
   now: Date
 }
 
-/** An answer as it is replayed, byte for byte. `resourceId` lets the look-up of a key say what the request created. */
+/** A response as it is replayed, byte for byte. `resourceId` lets the lookup of a key name the resource that the request created. */
 export type Answer = { status: number; text: string; headers: Record<string, string>; resourceId: string | null }
 
-/** The earlier answer to a request with this key. */
+/** The earlier response to a request with this key. */
 export class Replay {
   readonly answer: Answer
   constructor(answer: Answer) {
@@ -29,10 +29,10 @@ export class Replay {
   }
 }
 
-/** A claim, and how the result of the operation becomes its answer. */
+/** A claim, with the function that turns the operation's result into a response. */
 export type BatchClaim<Result> = Claim & { answerOf(result: Result): Answer }
 
-/** An answer to be recorded under its claim. */
+/** A response to record under its claim. */
 export type Answered = { claim: Claim; answer: Answer }
 
 /** A week: a retry after that is a new request. */
@@ -41,7 +41,7 @@ const keyLifeMs = 7 * 86_400_000
 /**
  * Claims the key for the work that follows in this transaction, before `complete`. Waits for an uncommitted record of the
  * same key; if that is rolled back, the claim succeeds.
- * @returns the replay if the request was answered before
+ * @returns the replay if the request already has a response
  * @throws Problem `IdempotencyKeyReused` if the key belongs to another request, `Conflict` if the first request with this
  * key is still running after two seconds
  */
@@ -74,7 +74,7 @@ let heldCount = 0
 
 /**
  * Holds the key while work runs in separate transactions, which `claim` cannot cover. Another request with the key waits, in
- * any process. The transaction that holds the lock writes nothing, so it delays no reader of the feed; the lock ends with its
+ * any process. The transaction that holds the lock writes nothing, so it delays no reader of the feed. The lock ends with the
  * process.
  * @throws Problem `Conflict` if the first request with this key is still running after two seconds; `ServiceUnavailable` if
  * this process holds too many keys
@@ -99,7 +99,7 @@ export async function hold<T>(db: Db, { partnerId, key }: Claim, work: () => Pro
   }
 }
 
-/** Records the answer under the key that this transaction has claimed. */
+/** Records the response under the key that this transaction has claimed. */
 export async function complete(tx: Tx, claimed: Claim, answer: Answer): Promise<void> {
   const { partnerId, key } = claimed
   const { status, resourceId } = answer
@@ -121,8 +121,8 @@ type Earlier = {
 }
 
 /**
- * What is known already of each request: nothing, its answer, or the refusal `IdempotencyKeyReused`. Records that have
- * expired are deleted here, so that `recordSql` can insert their keys.
+ * Finds the earlier outcome of each request: undefined, its response, or the refusal `IdempotencyKeyReused`. Deletes expired
+ * records, so that `recordSql` can insert their keys.
  */
 export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promise<(Replay | Problem | undefined)[]> {
   const asked = claims.filter(each => each !== undefined)
@@ -146,9 +146,9 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
 }
 
 /**
- * SQL of a further `with` step that records answers, for the statement that has the effects; empty if there are none, since
- * an insert of no rows has its cost too. If another transaction has recorded the key meanwhile, the unique violation rolls
- * the statement back, so nothing is done twice.
+ * SQL of an additional `with` step that records responses, for the statement that makes the changes; empty without responses,
+ * because inserting no rows also has a cost. If another transaction has recorded the key in the meantime, the unique violation
+ * rolls the statement back, so nothing is done twice.
  */
 export function recordSql(records: Answered[]) {
   if (records.length === 0) return cachedSql``
@@ -168,7 +168,7 @@ export function recordSql(records: Answered[]) {
       ${of(({ claim }) => expiryOf(claim).toISOString())}::timestamptz[]))`
 }
 
-/** Seals headers and body together: sealing twice would cost twice. No header has a line feed. */
+/** Seals headers and body together: sealing them separately would cost twice as much. No header has a line feed. */
 function sealAnswer({ sealer, partnerId }: Claim, { headers, text }: Answer): Buffer {
   return sealer.seal(`${JSON.stringify(headers)}\n${text}`, { kind: 'replay', owner: partnerId })
 }
@@ -180,7 +180,7 @@ function openAnswer({ sealer, partnerId }: Claim, answer: Buffer): Pick<Answer, 
   return { headers: JSON.parse(opened.slice(0, end)), text: opened.slice(end + 1) }
 }
 
-/** The answers of a batch to be recorded: the results of commands with a key, without refusals. */
+/** The responses of a batch to record: the results of commands with a key, without refusals. */
 export function answersOf<Result extends object>(
   commands: { claim?: BatchClaim<Result> | undefined }[],
   outcomes: (Result | Replay | Problem | symbol)[],
@@ -194,8 +194,8 @@ export function answersOf<Result extends object>(
 }
 
 /**
- * Deletes records that have expired, at most `countMax` of them.
- * @returns how many there were
+ * Deletes expired records, at most `countMax`.
+ * @returns how many records were deleted
  */
 export async function forgetExpired(
   db: Db,
@@ -228,9 +228,9 @@ function expiryOf({ now }: Claim): Date {
   return new Date(now.getTime() + keyLifeMs)
 }
 
-/** Whether the lock time-out was on the record of a key: the first request with it is still running. */
+/** Whether the lock timeout was on the record of a key: the first request with the key is still running. */
 export function isWaitForKey(error: unknown): boolean {
-  // The error's context says where it waited: 'while inserting index tuple (0,1) in relation "idempotency_keys"'.
+  // The error's context says where the wait was: 'while inserting index tuple (0,1) in relation "idempotency_keys"'.
   return isLockTimeout(error) && /idempotency_keys/.test((error as { where?: string }).where ?? '')
 }
 

@@ -30,16 +30,16 @@ const total = async () =>
     .where('partnerId', '=', partnerId)
     .executeTakeFirst()
 
-/** A transaction that has booked an amount and stays open until it is let go. */
+/** Opens a transaction that has booked an amount and stays open until `end` is called. */
 async function openBooking(amount: bigint) {
   const booked = Promise.withResolvers<void>()
-  const letGo = Promise.withResolvers<'commit' | 'rollback'>()
+  const ending = Promise.withResolvers<'commit' | 'rollback'>()
   const done = harness.db
     .transaction()
     .execute(async tx => {
       await book(tx, amount)
       booked.resolve()
-      if ((await letGo.promise) === 'rollback') throw new Error('rolled back')
+      if ((await ending.promise) === 'rollback') throw new Error('rolled back')
     })
     .catch(error => {
       if (error.message !== 'rolled back') throw error
@@ -47,7 +47,7 @@ async function openBooking(amount: bigint) {
   await booked.promise
   return {
     async end(how: 'commit' | 'rollback') {
-      letGo.resolve(how)
+      ending.resolve(how)
       await done
     },
   }
@@ -92,7 +92,7 @@ test('a float with few changes is not folded', async () => {
   expect(await sum()).toBe(11n)
 })
 
-test('a movement of many transfers is one change, so that a sum reads few rows', async () => {
+test('a movement of many transfers is one float change, so a sum reads few rows', async () => {
   await harness.db.transaction().execute(tx =>
     post(tx, {
       ...{ partnerId, movementId: 'fm_test', reason: 'float.funded', now: harness.clock.now() },
@@ -112,7 +112,7 @@ test('a movement of many transfers is one change, so that a sum reads few rows',
   expect(await sum()).toBe(20_001n)
 })
 
-test('floats as of many instants are the sums of what was booked before each, in the order asked', async () => {
+test('floats as of many instants are the sums of all bookings before each instant, in the requested order', async () => {
   const other = (await harness.addPartner('Another')).partner.id
   const instants = Array.from({ length: 40 }, () => {
     const at = harness.clock.now()
@@ -132,7 +132,7 @@ test('floats as of many instants are the sums of what was booked before each, in
   const asked = [harness.clock.now(), ...instants.toReversed(), first]
   const sums = async (only: string[], at = asked) =>
     await sumFloatsAt(harness.db, { partners: { only }, currency: 'GBP', instants: at })
-  // What is booked at an instant is not yet in the sum as of it.
+  // A booking at an instant is not part of the sum as of that instant.
   const counts = [40n, ...instants.map((_, index) => 39n - BigInt(index)), 0n]
   expect(await sums([partnerId])).toEqual(counts)
   expect(await sums([partnerId, other])).toEqual(counts.map(count => count * 101n))

@@ -64,7 +64,7 @@ export async function post(tx: Tx, movement: Movement): Promise<void> {
 }
 
 /**
- * SQL of the `with` steps that book movements, for the statement that has their other effects. The conditions of `post`
+ * SQL of the `with` steps that book movements, for the statement that makes their other changes. The conditions of `post`
  * apply; in addition the members' balance rows must exist.
  *
  * A member's transfers are numbered under the member's lock. Neither request times nor transaction ids are in the order in
@@ -115,7 +115,7 @@ export function postSql(movements: Movement[]) {
     )`
 }
 
-/** What rows `t` of `ledger_transfers` add to the available balance (credits less debits) and to what is owed (debits less credits). */
+/** The change that rows `t` of `ledger_transfers` make to the available balance (credits less debits) and the debt (debits less credits). */
 export const availableChange = changeOf({ plus: 'credit', account: 'member_available' })
 export const owedChange = changeOf({ plus: 'debit', account: 'member_owed' })
 
@@ -129,16 +129,16 @@ function changeOf({ plus, account }: { plus: 'debit' | 'credit'; account: Accoun
 /** The condition that a row `t` of `ledger_transfers` changes the float or its pending part. */
 export const movesFloat = sql`(t.debit in ('float', 'payouts_pending') or t.credit in ('float', 'payouts_pending'))`
 
-/** What rows `t` add to the float (debits less credits) and to its pending part (credits less debits). */
+/** The change that rows `t` make to the float (debits less credits) and its pending part (credits less debits). */
 export const floatChange = changeOf({ plus: 'debit', account: 'float' })
 export const pendingChange = changeOf({ plus: 'credit', account: 'payouts_pending' })
 
 /**
- * SQL for one row `(float, pending)`: the balance of a partner's float in a currency, and how much of it is on its way to
- * members. It is the total plus the changes that are not folded into it yet: with a single row, every withdrawal of the
- * partner would wait for the one before it.
+ * SQL for one row `(float, pending)`: the balance of a partner's float in a currency, and the part on its way to members. Both
+ * are the total plus the changes that are not folded into the total yet: with a single row, every withdrawal of the partner
+ * would wait for the one before it.
  * @param of SQL of the partner's id and of the currency
- * @param of.rows of a batch, whose statement this is part of
+ * @param of.rows the rows of the batch whose statement contains this SQL
  */
 export function floatSums({
   partnerId,
@@ -160,7 +160,7 @@ export function floatSums({
              on total.partner_id = ${partnerId} and total.currency = ${currency} ${onOnePartner('total', rows)}`
 }
 
-/** What a member can withdraw. The caller has locked the member. */
+/** A member's available balance. The caller has locked the member. */
 export async function availableOf(
   tx: Tx,
   { partnerId, memberId, currency }: { partnerId: string; memberId: string; currency: Currency },
@@ -171,7 +171,7 @@ export async function availableOf(
   return rows[0]?.available ?? 0n
 }
 
-/** What all members of a partner can withdraw together. Reads one row per member and currency. */
+/** The sum of the available balances of all members of a partner. Reads one row per member and currency. */
 export async function sumAvailable(
   db: Reader,
   partnerId: string,
@@ -194,8 +194,8 @@ export async function sumFloatsAt(
   const ascending = instants.toSorted((one, other) => one.getTime() - other.getTime())
   const [first] = ascending
   if (first === undefined) return []
-  // What has changed since an instant is a range of the primary key, because ids ascend with time. Each transfer is read once,
-  // however many instants there are.
+  // The changes since an instant are a range of the primary key, because ids ascend with time. Each transfer is read once,
+  // regardless of the number of instants.
   const { rows } = await sql<{ sum: bigint }>`
     with floats as (
       select partner_id, sum(amount) as balance
@@ -222,7 +222,7 @@ export async function sumFloatsAt(
   return rows.map(({ sum }) => sum)
 }
 
-/** SQL for what the operator bears of a partner's float and has not covered. There are few such transfers, and an index for them. */
+/** SQL for the costs that the operator bears in a partner's float and has not covered. Such transfers are few and have an index. */
 export function operatorCosts({
   partnerId,
   currency,
@@ -237,7 +237,7 @@ export function operatorCosts({
         and (t.debit = 'operator_costs' or t.credit = 'operator_costs'))`
 }
 
-/** Sums what the operator bears and has not covered, as `sumFloatsAt` does the floats. */
+/** Sums the costs that the operator bears and has not covered, like `sumFloatsAt` for floats. */
 export async function sumOperatorCostsAt(
   db: Reader,
   { partners, currency, instants }: { partners: PartnerSet; currency: Currency; instants: Date[] },
@@ -259,8 +259,8 @@ function isAmong(partners: PartnerSet) {
 }
 
 /**
- * Folds the changes of a float into its total, so that a sum stays a short range. Safe to run twice and concurrently: only
- * committed changes are seen, one statement removes each and adds it, and the total is locked.
+ * Folds the changes of a float into its total, so that a sum reads a short range. Safe to run twice and concurrently: it sees
+ * only committed changes, one statement deletes each change and adds it to the total, and the total is locked.
  * @param countMax changes of one partner and currency per statement
  * @returns how many changes were folded
  */
@@ -294,7 +294,7 @@ export async function foldFloatChanges(
 }
 
 /**
- * The floats that have changes to fold, those with the most first.
+ * The floats that have changes to fold, most changes first.
  * @param countMin fewer changes are cheap to sum and are not folded
  */
 export async function floatsToFold(

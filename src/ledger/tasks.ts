@@ -9,7 +9,7 @@ const limits = {
 }
 
 export const ledgerTasks = {
-  // Twice is safe: a change is removed by the statement that adds it to the total.
+  // Safe to run twice: the statement that adds a change to the total also deletes the change.
   async 'fold-float-changes'({ db }) {
     for (const float of await floatsToFold(db, { countMin: limits.unfoldedMax })) {
       const fold = () =>

@@ -342,7 +342,7 @@ describe('a file with faults', () => {
     expect(
       faultsOf(await upload(partner, file('email,first_name,last_name,phone,teir,iban,email', row('ann')))),
     ).toEqual([
-      '1: the column tier is missing; the column account_holder is missing; the column email is there twice; the column "teir" is not known; the columns are: email, first_name, last_name, phone, tier, worker_id, sort_code, account_number, account_holder, iban, dob, gender, enable_payroll; leave others out',
+      '1: the column tier is missing; the column account_holder is missing; the column email appears twice; the column "teir" is not known; the columns are: email, first_name, last_name, phone, tier, worker_id, sort_code, account_number, account_holder, iban, dob, gender, enable_payroll; leave others out',
     ])
     expect((await harness.call('GET', '/v1/members/jobs', { key: partner.key })).body.total).toBe(0)
   })

@@ -8,10 +8,10 @@ import { type InstallationKey, Sealer } from './sealer.ts'
 type Row = { number: number; wrapped: Buffer; provider: string }
 
 /**
- * Gives a database without a key of the installation its first one, and creates the key file if it does not exist. Idempotent.
- * Safe to run from several processes at once, which take turns.
+ * Creates the first installation key of a database that has none, and the key file if it does not exist. Idempotent. Safe to run
+ * from several processes at once, which take turns.
  * @param db connected as the owner
- * @throws SettingsProblem if the key of the settings cannot be used
+ * @throws SettingsProblem if the configured key cannot be used
  */
 export async function ensureInstallationKey(db: Db, { source, now }: { source: KeySource; now: Date }): Promise<void> {
   if ((await readRows(db)).length > 0) return
@@ -28,7 +28,7 @@ export async function ensureInstallationKey(db: Db, { source, now }: { source: K
 
 /**
  * Opens the keys of the installation.
- * @throws SettingsProblem if the key of the settings is missing, or is not that of this database
+ * @throws SettingsProblem if the configured key is missing, or belongs to another database
  */
 export async function openSealer(db: Reader, source: KeySource): Promise<Sealer> {
   const [first, ...rest] = await readRows(db)
@@ -53,7 +53,7 @@ function faultOf(
   const found = provider === undefined ? `${place} does not exist` : `${place} holds the key ${provider.id}`
   return (
     `This database needs the installation’s key ${expected.provider}, but ${found}; restore that key from its backup, or ` +
-    'set MIDMONTH_INSTALLATION_KEY_FILE to its path. A new key could not open what the database holds, so none is created'
+    'set MIDMONTH_INSTALLATION_KEY_FILE to its path. A new key could not open the sealed values of the database, so none is created'
   )
 }
 

@@ -6,7 +6,7 @@ import { type Settings, SettingsProblem } from '../config.ts'
 import { readSecretLine, SecretFileProblem } from '../secret-file.ts'
 import { decrypt, encrypt, keyBytes } from './aes-gcm.ts'
 
-/** Wraps the keys of the installation, which the database holds only wrapped. */
+/** Wraps the keys of the installation, which are stored in the database only in wrapped form. */
 export type KeyProvider = {
   /** Identifies the wrapping key without revealing it. */
   id: string
@@ -18,8 +18,8 @@ export type KeyProvider = {
 export type KeySource = { key: string } | { file: string }
 
 /**
- * Reads the settings of the key. By default it is in a file beside the data folder, so that a copy of the data does not
- * contain it.
+ * Reads the settings of the key. By default the key is in a file beside the data folder, so that a copy of the data does not
+ * contain the key.
  * @throws SettingsProblem if both settings are given
  */
 export function keySourceOf(
@@ -89,7 +89,7 @@ export async function createKeyFile(file: string): Promise<void> {
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new SettingsProblem(
-      `The key file of the installation cannot be created (${reason}); set MIDMONTH_INSTALLATION_KEY_FILE to a path in a folder that can be written`,
+      `The key file of the installation cannot be created (${reason}); set MIDMONTH_INSTALLATION_KEY_FILE to a path in a writable folder`,
       { cause },
     )
   }

@@ -2,8 +2,8 @@ import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:cry
 import { decrypt, encrypt, keyBytes } from './aes-gcm.ts'
 
 /**
- * What a sealed value is: the kind of field, and the partner or the user that it belongs to. It is authenticated, so a value
- * cannot be opened as another kind or for another owner. It does not name the row, so that a value can be copied.
+ * The context of a sealed value: the kind of field, and the partner or user that owns the value. The context is authenticated,
+ * so a value cannot be opened as another kind or for another owner. It does not name the row, so that a value can be copied.
  */
 export type Sealed = { kind: 'webhook-secret' | 'webhook-headers' | 'totp-secret' | 'replay'; owner: string }
 
@@ -22,22 +22,22 @@ const limits = {
 }
 
 /**
- * Seals secrets for the database, and opens them. A sealed value is a version, the number of the key, a salt, and what
- * `encrypt` returns. A process seals with a key that it derives from the installation's key and a random salt.
+ * Seals secrets for the database, and opens them. A sealed value is a version, the number of the key, a salt, and the result of
+ * `encrypt`. A process seals with a key derived from the installation's key and a random salt.
  */
 export class Sealer {
   private readonly keys: ReadonlyMap<number, Buffer>
   private readonly subkeys = new Map<string, KeyObject>()
   private readonly currentNumber: number
   private current: { header: Buffer; subkey: KeyObject; left: number } | undefined
-  /** Signs the tokens of browsers in which people sign in to the console. */
+  /** Signs the tokens that identify browsers used to sign in to the console. */
   readonly browserKey: Buffer
 
   /** @param keys at least one; the last one seals, and all open */
   constructor(keys: readonly [InstallationKey, ...InstallationKey[]]) {
     this.keys = new Map(keys.map(({ number, key }) => [number, key]))
     this.currentNumber = (keys.at(-1) ?? keys[0]).number
-    // From the first key: browsers stay known when a key is added.
+    // Derived from the first key, so that browsers stay known when a key is added.
     this.browserKey = Buffer.from(hkdfSync('sha256', keys[0].key, '', 'midmonth tokens of browsers', keyBytes))
   }
 

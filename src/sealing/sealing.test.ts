@@ -26,7 +26,7 @@ test('a sealed value is opened only as the same kind of field and for the same o
     expect(() => sealer.open(sealed, other)).toThrow(`(${other.kind} of ${other.owner}) cannot be opened`)
 })
 
-test('a changed or truncated value and one of another key are refused, byte by byte', () => {
+test('a value is refused if any byte was changed or cut off, or if the key is another one', () => {
   const sealer = new Sealer([keyOf(1)])
   const sealed = sealer.seal('whsec_1', of)
   for (let at = 0; at < sealed.length; at++) {
@@ -71,7 +71,7 @@ const sourceAt = (name = 'installation.key') => ({ file: path.join(folder, name)
 const ensure = (source = sourceAt()) => ensureInstallationKey(harness.ownerDb, { source, now: harness.clock.now() })
 const open = (source = sourceAt()) => openSealer(harness.db, source)
 
-test('of several processes that start at once on an empty database, one makes the key and all use it', async () => {
+test('when several processes start on an empty database, one creates the key and all use it', async () => {
   const source = { file: path.join(folder, 'a folder', 'installation.key') }
   await Promise.all(Array.from({ length: 3 }, () => ensure(source)))
   const [one, other] = [await open(source), await open(source)]
@@ -83,7 +83,7 @@ test('of several processes that start at once on an empty database, one makes th
   expect(rows[0]?.wrapped).toHaveLength(60)
 })
 
-test('a key file that was already there is kept', async () => {
+test('an existing key file is kept', async () => {
   const { file } = sourceAt()
   const text = `${randomBytes(32).toString('base64')}\n`
   await writeFile(file, text, { mode: 0o600 })
@@ -92,7 +92,7 @@ test('a key file that was already there is kept', async () => {
   await open()
 })
 
-test('without its key a database refuses to open, names the key, and no new one is made', async () => {
+test('a database whose key is missing refuses to open, names the key, and creates no new one', async () => {
   await ensure()
   const id = (await sql<{ provider: string }>`select provider from installation_keys`.execute(harness.db)).rows[0]
     ?.provider
@@ -105,7 +105,7 @@ test('without its key a database refuses to open, names the key, and no new one 
   await expect(stat(file)).rejects.toThrow('ENOENT')
 })
 
-test('another key than that of the database is refused, in a file and in the environment', async () => {
+test('the key of another database is refused, in a file and in the environment', async () => {
   await ensure()
   await writeFile(sourceAt('other').file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 })
   await expect(open(sourceAt('other'))).rejects.toThrow(
@@ -115,7 +115,7 @@ test('another key than that of the database is refused, in a file and in the env
   await expect(openSealer(harness.db, { key })).rejects.toThrow('but MIDMONTH_INSTALLATION_KEY holds the key')
 })
 
-test('a key file that others can read, a truncated one and an empty one are refused with a remedy', async () => {
+test('a key file that is readable by others, truncated or empty is refused with a remedy', async () => {
   await ensure()
   const { file } = sourceAt()
   await chmod(file, 0o640)
@@ -137,11 +137,11 @@ test('a database moves with its key from the file to the environment', async () 
   expect((await openSealer(harness.db, { key })).open(sealed, of).toString()).toBe('moved')
 })
 
-test('a database that has not been given a key yet names the command that does', async () => {
+test('opening a database without a key names the command that creates one', async () => {
   await expect(open()).rejects.toThrow('run midmonth migrate')
 })
 
-test('a folder in which the key file cannot be made is refused with the setting that names another', async () => {
+test('if the folder of the key file is not writable, the error names the setting for another path', async () => {
   await writeFile(path.join(folder, 'file'), '')
   await expect(ensure({ file: path.join(folder, 'file', 'installation.key') })).rejects.toThrow(
     /cannot be created \(.+\); set MIDMONTH_INSTALLATION_KEY_FILE/,

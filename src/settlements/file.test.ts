@@ -65,7 +65,7 @@ describe('a bad file', () => {
   test.each<[string, string, [number, RegExp][]]>([
     ['an empty file', '', [[1, /is empty/]]],
     ['a missing column', `member_id,currency\n${a},GBP`, [[1, /amount_decimal is missing/]]],
-    ['a column twice', `${header},Amount Decimal\n${a},1,GBP,1`, [[1, /amount_decimal is there twice/]]],
+    ['a column twice', `${header},Amount Decimal\n${a},1,GBP,1`, [[1, /amount_decimal appears twice/]]],
     [
       'an amount without its unit',
       `member_id,amount,currency\n${a},5000,GBP`,

@@ -1,6 +1,6 @@
 import { amountMax, type Currency, decimalsOf, fromDecimals } from '../kernel/money.ts'
 
-/** The texts of a row's amount, by the columns that the file has. Where a file has both columns, they must agree. */
+/** The texts of a row's amount, by the columns of the file. If a file has both columns, the amounts must agree. */
 export type AmountCells = { decimal?: { column: string; text: string }; minor?: string }
 
 /**

@@ -33,7 +33,7 @@ export async function* readText(fd: number): AsyncGenerator<{ text: string; wron
 
 const byteOrderMark = Buffer.from('\ufeff')
 
-// Not a stream, which would close its file when destroyed, even with `autoClose: false`.
+// Not a stream: a destroyed stream closes its file, even with `autoClose: false`.
 async function* chunksOf(fd: number): AsyncGenerator<Buffer> {
   for (let position = 0; ; ) {
     const chunk = Buffer.allocUnsafe(chunkBytes)
@@ -93,7 +93,7 @@ function wholeCharactersOf(bytes: Buffer): number {
   return bytes.length
 }
 
-/** @returns the number of bytes before the first that is not UTF-8, or is NUL */
+/** @returns the number of bytes before the first invalid UTF-8 or NUL byte */
 function readableBytesOf(text: Buffer): number {
   const nul = text.indexOf(0)
   const withoutNul = nul === -1 ? text : text.subarray(0, nul)

@@ -8,14 +8,14 @@ const builtInDateFormats = new Set([
 export function isDateFormat(id: number, codes: ReadonlyMap<number, string>): boolean {
   const code = codes.get(id)
   if (code === undefined) return builtInDateFormats.has(id)
-  // Without quoted text, escaped characters, colours and conditions; elapsed hours are written [h].
+  // Ignores quoted text, escaped characters, colours and conditions. Elapsed hours are written [h].
   const letters = code.replace(/"[^"]*"|[\\_*]./g, '').replace(/\[(?!h+\]|m+\]|s+\])[^\]]*\]/gi, '')
   return /[dmyhs]/i.test(letters.replace(/general/i, ''))
 }
 
 /**
  * Converts a serial number to a day, or a day and time.
- * @returns undefined for a number before March 1900, where Excel and the calendar are a day apart, or after 9999
+ * @returns undefined before March 1900, where Excel and the calendar are a day apart, and after 9999
  */
 export function dateOf(serial: number, { countsFrom1904 }: { countsFrom1904: boolean }): Date | undefined {
   const time = (countsFrom1904 ? startOf1904 : startOf1900) + Math.round(serial * dayMs)
@@ -24,7 +24,7 @@ export function dateOf(serial: number, { countsFrom1904 }: { countsFrom1904: boo
 
 const dayMs = 86_400_000
 const startOf1904 = Date.UTC(1904, 0, 1)
-// Excel counts a 29 February 1900, so that its serial numbers effectively start on 30 December 1899.
+// Excel counts a 29 February 1900 that never existed, so its serial numbers effectively start on 30 December 1899.
 const startOf1900 = Date.UTC(1899, 11, 30)
 const firstDay = Date.UTC(1900, 2, 1)
 const endOfDays = Date.UTC(10_000, 0, 1)

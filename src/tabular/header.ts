@@ -1,12 +1,12 @@
 import type { Cell } from './rows.ts'
 
-/** A parsed header: the column of each cell, null if it is `ignored`. A header with faults is unusable. */
+/** A parsed header: the column of each cell, or null for an `ignored` one. A header with faults is unusable. */
 export type Header<Column extends string> = { columns: (Column | null)[]; ignored: (string | null)[]; faults: string[] }
 
 /**
- * Reads a header. Names are compared without case, spaces, hyphens and underscores.
+ * Reads a header. Case, spaces, hyphens and underscores in names are ignored.
  * @param ignored other columns that are accepted but not read
- * @param required returns the required columns, given which columns are present
+ * @param required returns the required columns, given the columns that are present
  */
 export function readHeader<Column extends string>(
   cells: Cell[],
@@ -29,7 +29,7 @@ export function readHeader<Column extends string>(
   const missing = required(has).filter(column => !has(column))
   const faults = [
     ...[...new Set(missing)].map(column => `the column ${column} is missing`),
-    ...repeated.map(column => `the column ${column} is there twice`),
+    ...repeated.map(column => `the column ${column} appears twice`),
     ...unknown.map(name => `the column ${JSON.stringify(name.slice(0, 60))} is not known`),
   ]
   return { columns, ignored: passedOver, faults }

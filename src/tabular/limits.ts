@@ -12,23 +12,23 @@ export const limits = {
   cellCharsMax: 1_000,
   /** Bytes of a CSV row: a hundred cells of maximum length at four bytes per character, with some quotes. */
   recordBytesMax: 512 * 1024,
-  /** Parts of a workbook. One with a dozen sheets, each with drawings, has some hundred. */
+  /** Parts of a workbook. A workbook with a dozen sheets, each with drawings, has about a hundred. */
   archivePartsMax: 1_000,
   /** Compression ratio. Real sheets reach 30, sheets that repeat one row 100, zip bombs 1,000. */
   ratioMax: 200,
-  /** Unpacked bytes below which the ratio is not checked: such a part is too small to do harm. */
+  /** Unpacked bytes of a part below which the ratio is not checked: the part is too small to do harm. */
   ratioFreeBytes: 1024 * 1024,
-  /** Unpacked bytes of the sheet: a million rows of thirteen cells. It is parsed while it is unpacked. */
+  /** Unpacked bytes of the sheet: a million rows of thirteen cells. The sheet is parsed while it is unpacked. */
   sheetBytesMax: 768 * 1024 * 1024,
-  /** Unpacked bytes of the shared strings: six for each of a million rows. They are held in memory, as bytes. */
+  /** Unpacked bytes of the shared strings: six strings for each of a million rows. They are held in memory, as bytes. */
   sharedStringsBytesMax: 256 * 1024 * 1024,
   /** Unpacked bytes of each part that describes the structure of the workbook. */
   frameBytesMax: 4 * 1024 * 1024,
-  /** Characters of a text or an attribute. A cell of a spreadsheet holds 32,767, and each may be written in eight. */
+  /** Characters of a text or an attribute. A spreadsheet cell holds 32,767 characters, each written with up to eight. */
   textCharsMax: 256 * 1024,
   /** Tags within tags. A cell with formatted text is six deep. */
   tagDepthMax: 50,
-  /** Characters of a number format: what Excel allows. */
+  /** Characters of a number format: the limit of Excel. */
   numberFormatCharsMax: 255,
   /** Cells with a failed formula. Beyond this, the formula is wrong and listing its cells is pointless. */
   errorCellsMax: 10_000,

@@ -11,7 +11,7 @@ import { textRow, workbook, zipOf } from './zip.fixture.ts'
 const folder = mkdtempSync(path.join(tmpdir(), 'tabular-mutated-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-// Rows of a mutated file that is a few hundred bytes long: a reader that takes longer than this does not end.
+// A mutated file has a few hundred bytes: a reader that takes longer than this never ends.
 const msMax = 5_000
 
 async function outcomeOf(bytes: Buffer, kind: 'csv' | 'xlsx'): Promise<Row[] | FileFault> {
@@ -30,7 +30,7 @@ async function outcomeOf(bytes: Buffer, kind: 'csv' | 'xlsx'): Promise<Row[] | F
   }
 }
 
-// Characters that mean something to a reader, and bytes that are not text.
+// Characters that a reader treats specially, and bytes that are not text.
 const bytes = fc.oneof(
   fc.constantFrom(
     ...['"', '""', ',', ';', '\t', '\r', '\n', '\r\n', "'=", '\0', '<', '>', '&', '/>', 'PK'].map(Buffer.from),
@@ -94,7 +94,7 @@ const parts = workbook(rows, {
 test('a CSV file with text after a closing quote and then invalid UTF-8 is refused at that row', async () => {
   const fault = await outcomeOf(Buffer.from('""09\xd6,', 'latin1'), 'csv')
   expect(fault).toBeInstanceOf(FileFault)
-  expect(fault).toMatchObject({ row: 1, message: expect.stringMatching(/^Something follows a closing quote/) })
+  expect(fault).toMatchObject({ row: 1, message: expect.stringMatching(/^Text follows a closing quote/) })
 })
 
 test('any mutated CSV file gives rows or a fault', async () => {

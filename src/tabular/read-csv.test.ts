@@ -14,7 +14,7 @@ const folder = mkdtempSync(path.join(tmpdir(), 'tabular-csv-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 let files = 0
 
-/** What can be read of it, and why it cannot be read further. */
+/** Returns the rows up to the first fault, and the fault. */
 async function read(bytes: string | Buffer): Promise<{ rows: Row[]; fault: FileFault | undefined }> {
   const file = path.join(folder, `${++files}.csv`)
   writeFileSync(file, bytes)
@@ -43,7 +43,7 @@ describe('a file', () => {
     ['semicolons', 'a;"b,,,c";d\n1;2;3\n'],
     ['tabs', 'a\tb,c\td\n1\t2\t3\n'],
     ['one column', 'a\n1\n'],
-  ])('of %s is cut as its header is', async (_, text) => {
+  ])('of %s is split by the delimiter of its header', async (_, text) => {
     const [header, row] = (await cellsOf(text)) as string[][]
     expect(row).toEqual(header?.map((_, index) => String(index + 1)))
   })
@@ -75,7 +75,7 @@ describe('a file', () => {
     const cell = fc
       .string({ unit: 'binary', maxLength: 20 })
       .filter(text => text.isWellFormed() && !text.includes('\0') && !text.startsWith("'"))
-    // One of them keeps its row from being blank.
+    // The constant keeps a row from being blank.
     const rows = fc.array(fc.tuple(fc.constant('x'), cell, cell), { minLength: 1, maxLength: 300 })
     await fc.assert(
       fc.asyncProperty(rows, fc.constantFrom(',', ';', '\t'), async (rows, delimiter) => {
@@ -88,7 +88,7 @@ describe('a file', () => {
     expect(await cellsOf("a\n'=1+1\n'-5\n'text\n''=1\n")).toEqual([['a'], ['=1+1'], ['-5'], ["'text"], ["'=1"]])
   })
 
-  test('without quotes is read as csv-parse reads it', async () => {
+  test('without quotes is read as csv-parse would read it', async () => {
     const piece = fc.constantFrom('a', '1', ' ', ',', ';', '\t', '\n', '\r', '\r\n', 'ä')
     await fc.assert(
       fc.asyncProperty(fc.array(piece, { maxLength: 40 }), async pieces => {
@@ -138,17 +138,17 @@ describe('reading stops within five seconds of CPU time, names the row and the r
   const utf16 = (text: string) => Buffer.from(text, 'utf16le')
   test.each<[string, () => string | Buffer, number, RegExp]>([
     ['nothing', () => '', 1, /empty/],
-    ['a byte order mark alone', () => '\ufeff', 1, /empty/],
-    ['blank rows alone', () => '\n\r\n,\n', 1, /empty/],
+    ['only a byte order mark', () => '\ufeff', 1, /empty/],
+    ['only blank rows', () => '\n\r\n,\n', 1, /empty/],
     ['a blank first row', () => '\na,b\n', 1, /first row is blank/],
     ['UTF-16', () => utf16('\ufeffa,b\n'), 1, /UTF-16.*"CSV UTF-8"/],
-    ['UTF-16 the other way round', () => utf16('\ufeffa,b\n').swap16(), 1, /UTF-16/],
+    ['big-endian UTF-16', () => utf16('\ufeffa,b\n').swap16(), 1, /UTF-16/],
     ['UTF-16 without a mark', () => utf16('a,b\n'), 1, /UTF-16/],
     ['Latin-1', () => Buffer.from(`${good}ä,2\n`, 'latin1'), 3, /not valid UTF-8; save/],
-    ['Latin-1 far below', () => Buffer.from(`${deep}ä,2\n3,4\n`, 'latin1'), 50_002, /not valid UTF-8/],
+    ['Latin-1 far down', () => Buffer.from(`${deep}ä,2\n3,4\n`, 'latin1'), 50_002, /not valid UTF-8/],
     ['a character that is cut short at the end', () => Buffer.from(`${good}ä`).subarray(0, -1), 3, /not valid UTF-8/],
     ['NUL', () => `${good}1,\0\n`, 3, /NUL/],
-    ['NUL behind blank rows far below', () => `${deep}\n\r\n1,\0\n`, 50_004, /NUL/],
+    ['NUL after blank rows far down', () => `${deep}\n\r\n1,\0\n`, 50_004, /NUL/],
     ['a workbook', () => 'PK\x03\x04rest', 1, /workbook.*\.xlsx/],
     ['an old workbook', () => Buffer.from('d0cf11e0a1b11ae1', 'hex'), 1, /\.xls/],
     ['a PDF', () => '%PDF-1.7', 1, /PDF/],
@@ -157,7 +157,7 @@ describe('reading stops within five seconds of CPU time, names the row and the r
     ['a quote that is not closed', () => `${good}1,"2\n3,4\n`, 3, /never closed/],
     ['a quote that is not closed in a large file', () => `${good}1,"2\n${'3,4\n'.repeat(500_000)}`, 3, /never closed/],
     ['a quote within a cell', () => `${good}1,2"3\n`, 3, /middle of a cell/],
-    ['something behind a closing quote', () => `${good}1,"2"3\n`, 3, /closing quote/],
+    ['text after a closing quote', () => `${good}1,"2"3\n`, 3, /closing quote/],
     ['a line of 100 MB', () => `${good}${'x'.repeat(100_000_000)}`, 3, /longer than/],
     ['a quoted cell of 10 MB', () => `${good}1,"${'x\n'.repeat(5_000_000)}"\n`, 3, /longer than/],
     ['16,000 columns', () => `${'a,'.repeat(15_999)}a\n`, 1, /more than 1000 cells/],
@@ -169,11 +169,11 @@ describe('reading stops within five seconds of CPU time, names the row and the r
       /more than 1000 cells/,
     ],
     ['blank rows of many cells', () => `${good}${`${','.repeat(60_000)}\n`.repeat(1_000)}`, 3, /more than 1000 cells/],
-    ['a name of a column that is none', () => `${'a'.repeat(1_001)},b\n1,2\n`, 1, /column name/],
-    ['a row too many', () => `a\n${'1\n'.repeat(1_000_001)}`, 1_000_002, /more than 1000000 rows/],
+    ['a column name that is too long', () => `${'a'.repeat(1_001)},b\n1,2\n`, 1, /column name/],
+    ['one row too many', () => `a\n${'1\n'.repeat(1_000_001)}`, 1_000_002, /more than 1000000 rows/],
     ['blank rows without end', () => `a,b\n${'\n'.repeat(5_000_000)}`, 1_000_002, /more than 1000000 rows/],
     [
-      'rows cut in another way',
+      'rows with another delimiter',
       () => `a,b\n${'1;2\n'.repeat(1_000_000)}`,
       10_002,
       /10000 rows do not have as many cells/,

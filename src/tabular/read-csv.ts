@@ -24,7 +24,7 @@ export async function* readCsv(fd: number): AsyncGenerator<Row[]> {
   if (table.fault !== undefined) throw table.fault
 }
 
-/** Detects the delimiter of a file: comma, semicolon or tab, whichever is the most frequent in its header outside quotes. */
+/** Detects the delimiter of a file: the most frequent of comma, semicolon and tab in its header, outside quotes. */
 export function detectDelimiter(text: string): string {
   const counts = { ',': 0, ';': 0, '\t': 0 }
   let isQuoted = false
@@ -38,8 +38,8 @@ export function detectDelimiter(text: string): string {
 }
 
 /**
- * Splits text into rows. Until the first quote of a file, a row is a line, and splitting lines is six times as fast as a parser;
- * from the row of the first quote on, csv-parse takes over.
+ * Splits text into rows. Before the first quote of a file, a row is a line, and splitting lines is six times as fast as a parser.
+ * From the row with the first quote, csv-parse takes over.
  */
 class Table {
   /** Why reading stopped. The rows before it are valid. */
@@ -144,9 +144,9 @@ class Table {
 
 const lineEnd = /\r\n|\n|\r/
 
-/** Reads rows with quotes. The parser is fed manually: as a stream of single rows it takes twice as long. */
+/** Reads rows with quotes. The parser is fed manually: a stream of single rows takes twice as long. */
 class QuotedRows {
-  /** The fault of the row after those that were read. */
+  /** The fault of the row after the last readable one. */
   failure: string | undefined
   private readonly parser: Parser
   private readonly delimiter: string
@@ -158,7 +158,7 @@ class QuotedRows {
       // Detection would apply the header's line ending to the whole file, and lose lines if they are mixed.
       record_delimiter: ['\r\n', '\n', '\r'],
       max_record_size: limits.recordBytesMax,
-      // Such a row is reported with the others.
+      // Rows with another number of cells are reported with the other faults.
       relax_column_count: true,
       skip_empty_lines: true,
       on_record: (cells: string[]) => {
@@ -183,7 +183,7 @@ class QuotedRows {
     if (text.split(lineEnd).some(line => hasTooManyCells(line, this.delimiter))) this.failure ??= tooManyCellsMessage
   }
 
-  /** Makes the parser process a line end that it has received, since it looks some bytes ahead. */
+  /** Makes the parser process a line end that it has received; otherwise the parser waits for a few more bytes. */
   async endLine(): Promise<void> {
     await this.run(done => this.parser.write('x'.repeat(16), done))
   }
@@ -206,7 +206,7 @@ const tooLongRow = `The row is longer than ${limits.recordBytesMax} bytes; check
 const messages: Partial<Record<CsvError['code'], string>> = {
   CSV_MAX_RECORD_SIZE: tooLongRow,
   CSV_QUOTE_NOT_CLOSED: 'A quote is opened in this row and never closed; double each quote that is part of a cell',
-  CSV_INVALID_CLOSING_QUOTE: 'Something follows a closing quote; double each quote that is part of a cell',
+  CSV_INVALID_CLOSING_QUOTE: 'Text follows a closing quote; double each quote that is part of a cell',
   INVALID_OPENING_QUOTE: 'A quote appears in the middle of a cell; quote the whole cell and double the quote inside it',
 }
 

@@ -36,7 +36,7 @@ async function faultOf(bytes: Buffer | string): Promise<FileFault> {
   const startMs = cpuMs()
   const fault = await rowsOf(saved(bytes)).catch((error: unknown) => error)
   expect(cpuMs() - startMs).toBeLessThan(5_000)
-  if (!(fault instanceof FileFault)) throw new Error(`It was not refused: ${JSON.stringify(fault)}`)
+  if (!(fault instanceof FileFault)) throw new Error(`The file was not refused: ${JSON.stringify(fault)}`)
   return fault
 }
 
@@ -145,7 +145,7 @@ describe('a workbook', () => {
     await fc.assert(
       fc.asyncProperty(texts, async texts => {
         const rows = await read(`${header}${texts.map((text, index) => textRow(index + 2, [escaped(text)])).join('')}`)
-        // But for the apostrophe that our own files put before a formula, in workbooks as in CSV.
+        // Except for the apostrophe that our own files put before a formula, in workbooks and in CSV.
         expect(rows.slice(1).map(({ cells }) => cells[0])).toEqual(texts.map(unescaped))
       }),
       { numRuns: 5 },
@@ -153,7 +153,7 @@ describe('a workbook', () => {
   })
 })
 
-// Bytes that are not a workbook, and workbooks that no spreadsheet writes.
+// Files that are not workbooks, and workbooks that no spreadsheet writes.
 describe('a hostile file is refused within five seconds of CPU time, with a remedy:', () => {
   const sheet = (content: string | Buffer, lies: Partial<Part> = {}) =>
     zipOf(workbook('', { more: [{ name: 'xl/worksheets/sheet1.xml', content, ...lies }] }))
@@ -167,11 +167,7 @@ describe('a hostile file is refused within five seconds of CPU time, with a reme
     ['CSV', () => 'email,first_name\r\n', /sent as text\/csv/],
     ['an old or protected workbook', () => Buffer.from('d0cf11e0a1b11ae100000000', 'hex'), /password.*\.xls/],
     ['a zip that is cut short', () => withRows('').subarray(0, -40), /damaged/],
-    [
-      'a zip of something else',
-      () => zipOf([{ name: 'readme.txt', content: 'hello' }]),
-      /not a complete Excel workbook/,
-    ],
+    ['a zip of other files', () => zipOf([{ name: 'readme.txt', content: 'hello' }]), /not a complete Excel workbook/],
     ['a binary workbook', () => zipOf([{ name: 'xl/workbook.bin', content: 'x' }]), /\.xlsb/],
     ['a workbook with macros', () => withParts({ name: 'xl/vbaProject.bin', content: 'x' }), /macros/],
     ['an encrypted part', () => withParts({ name: 'xl/styles.xml', content: 'x', flags: 1 }), /password/],
@@ -180,9 +176,9 @@ describe('a hostile file is refused within five seconds of CPU time, with a reme
       () => withParts({ name: 'xl/styles.xml', content: 'x', method: 12 }),
       /no spreadsheet uses/,
     ],
-    ['a zip within', () => withParts({ name: 'xl/more.zip', content: zipOf([]) }), /another archive/],
+    ['a zip within the workbook', () => withParts({ name: 'xl/more.zip', content: zipOf([]) }), /another archive/],
     [
-      'number formats that take minutes to understand',
+      'number formats that take minutes to parse',
       () => {
         const formats = Array.from(
           { length: 60 },
@@ -192,9 +188,9 @@ describe('a hostile file is refused within five seconds of CPU time, with a reme
       },
       /save it again/,
     ],
-    ['a way out of the archive', () => withParts({ name: '../../etc/passwd', content: 'x' }), /damaged/],
+    ['a path out of the archive', () => withParts({ name: '../../etc/passwd', content: 'x' }), /damaged/],
     [
-      'a part that is there twice',
+      'a duplicate part',
       () => withParts({ name: 'XL/Styles.xml', content: '' }, { name: 'xl/styles.XML', content: '' }),
       /twice/,
     ],
@@ -210,16 +206,20 @@ describe('a hostile file is refused within five seconds of CPU time, with a reme
       /too many parts/,
     ],
     ['a bomb of 1 : 1000', () => sheet(Buffer.alloc(16_000_000, ' ')), /compressed more than/],
-    ['a bomb that says it is small', () => sheet(Buffer.alloc(16_000_000, ' '), { bytesSaid: 100_000 }), /damaged/],
-    ['a sheet that says it is larger', () => sheet('<worksheet/>', { bytesSaid: 900_000 }), /damaged/],
-    ['a sheet that says it is endless', () => sheet('<worksheet/>', { bytesSaid: 0xfffffff0 }), /compressed more than/],
-    ['a part that is not what was written', () => sheet('<worksheet/>', { crcSaid: 1 }), /damaged/],
-    // A file of its size takes a gigabyte of memory and seconds to write.
+    ['a bomb that claims to be small', () => sheet(Buffer.alloc(16_000_000, ' '), { bytesSaid: 100_000 }), /damaged/],
+    ['a sheet that claims to be larger', () => sheet('<worksheet/>', { bytesSaid: 900_000 }), /damaged/],
+    [
+      'a sheet that claims to be endless',
+      () => sheet('<worksheet/>', { bytesSaid: 0xfffffff0 }),
+      /compressed more than/,
+    ],
+    ['a part with a wrong checksum', () => sheet('<worksheet/>', { crcSaid: 1 }), /damaged/],
+    // A file of that size takes a gigabyte of memory and seconds to write.
     ...extent({
       short: [],
       long: [
         [
-          'more sheet than can be read',
+          'a sheet that is too large to be read',
           () => sheet(Buffer.alloc(limits.sheetBytesMax + 1, ' '), { isStored: true }),
           /CSV UTF-8/,
         ] satisfies Hostile,
@@ -242,8 +242,8 @@ describe('a hostile file is refused within five seconds of CPU time, with a reme
       /100 columns/,
     ],
     ['a cell in the last column', () => withRows(cell('XFD2')), /100 columns/],
-    ['a cell far below', () => withRows(cell('A1048576')), /beyond row 1000001/],
-    ['a row beyond every spreadsheet', () => withRows('<row r="4000000000"/>'), /beyond row 1000001/],
+    ['a cell too far down', () => withRows(cell('A1048576')), /beyond row 1000001/],
+    ['a row beyond the limit of every spreadsheet', () => withRows('<row r="4000000000"/>'), /beyond row 1000001/],
     [
       'rows without end',
       () => {
@@ -257,18 +257,18 @@ describe('a hostile file is refused within five seconds of CPU time, with a reme
       /beyond row 1000001/,
     ],
     ['a cell with two places', () => withRows('<row><c r="A2" x:r="XFD2"><v>1</v></c></row>'), /unusual/],
-    ['rows in no order', () => withRows(`${textRow(3, ['a'])}${textRow(2, ['b'])}`), /unusual/],
+    ['rows out of order', () => withRows(`${textRow(3, ['a'])}${textRow(2, ['b'])}`), /unusual/],
     ['texts that do not exist', () => withRows('<row r="2"><c r="A2" t="s"><v>7</v></c></row>'), /unusual/],
     ['a cell of 10 MB', () => withRows(textRow(2, [random(10_000_000)])), /longer than any cell/],
     ['a tag of 10 MB', () => sheet(`<worksheet a="${random(10_000_000)}"/>`), /longer than any cell/],
     ['tags that do not end', () => sheet(`<worksheet>${'<a'.repeat(1_000_000)}`, { isStored: true }), /unusual/],
     [
-      'tags within tags',
+      'tags nested too deeply',
       () => sheet(`<worksheet><sheetData>${header}</sheetData>${'<a>'.repeat(60)}${'</a>'.repeat(60)}</worksheet>`),
       /unusual/,
     ],
     [
-      'formulas that all fail',
+      'too many failed formulas',
       () =>
         withRows(
           Array.from({ length: 10_001 }, (_, index) => `<row><c r="A${index + 2}" t="e"><v>#N/A</v></c></row>`).join(
@@ -278,12 +278,12 @@ describe('a hostile file is refused within five seconds of CPU time, with a reme
       /formula/,
     ],
     [
-      'no sheet that is seen',
+      'no visible sheet',
       () => zipOf(workbook(header, { sheets: '<sheet name="a" state="veryHidden" r:id="rId1"/>' })),
       /no visible sheet/,
     ],
     ['a blank first row', () => zipOf(workbook(textRow(2, ['email']))), /first row is blank/],
-    ['nothing in the sheet', () => zipOf(workbook('')), /first row is blank/],
+    ['an empty sheet', () => zipOf(workbook('')), /first row is blank/],
   ])('%s', async (_, bytes, message) => {
     expect((await faultOf(bytes())).message).toMatch(message)
   })
@@ -309,7 +309,7 @@ test('cells that only have a style are skipped, and a cell at a far corner is a 
 })
 
 test('a sheet of many rows is read within little heap', { timeout: 60_000 }, async () => {
-  // The modules alone need 12 MB, and the collector room for a busy machine; all rows at once need more.
+  // The modules need 12 MB, and the garbage collector needs headroom on a busy machine; holding all rows at once needs more.
   const { count, heapMb } = extent({ short: { count: 250_000, heapMb: 40 }, long: { count: 500_000, heapMb: 64 } })
   const rows = [textRow(1, ['email'])]
   for (let row = 2; row <= count + 1; row++) rows.push(`<row r="${row}"><c r="A${row}" t="s"><v>${row}</v></c></row>`)
@@ -343,7 +343,7 @@ async function countedByWorker(file: string, { heapMb }: { heapMb: number }): Pr
   return await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject))
 }
 
-// Letters that no compression makes anything of, so that it is their number that is refused.
+// Letters that do not compress, so that the file is refused for their number.
 function random(length: number): string {
   return randomBytes(length / 2).toString('hex')
 }

@@ -9,8 +9,8 @@ import { unescaped } from './write-csv.ts'
 import { type Attributes, odd, parseXml, parseXmlInSteps } from './xml.ts'
 
 /**
- * Reads the first visible sheet of a workbook, row by row. A cell has its stored value; for a formula that is the last calculated
- * value. Cells without a value are null, and cells that only have a style are blank.
+ * Reads the first visible sheet of a workbook, row by row. A cell has its stored value, which for a formula is the last calculated
+ * one. Cells without a value are null, and cells that only have a style are blank.
  *
  * Memory grows with the shared strings, not with the rows.
  * @throws FileFault
@@ -244,7 +244,7 @@ class Sheet {
     if (column > limits.columnsMax) {
       throw new FileFault(
         this.currentRow,
-        `The sheet has more than ${limits.columnsMax} columns; delete those that are not needed`,
+        `The sheet has more than ${limits.columnsMax} columns; delete the unused columns`,
       )
     }
     while (this.values.length < column - 1) this.values.push(null)
@@ -310,7 +310,7 @@ function isBlank(value: Value): boolean {
   return value === null || (typeof value === 'string' && value.trim() === '')
 }
 
-/** @returns the cells up to the last that is not blank */
+/** @returns the cells up to the last non-blank one */
 function headerOf(row: number, values: Value[]): Value[] {
   const header = values.slice(0, values.findLastIndex(value => !isBlank(value)) + 1)
   if (row !== 1 || header.length === 0) throw blankHeader()
@@ -326,7 +326,7 @@ function rowOf(row: number, { values, header }: { values: Value[]; header: Value
   return { row, cells, fault: 'The row has cells beyond the last named column; name the column or delete the cells' }
 }
 
-/** Converts a value to a cell, with its fault if there is one; the fault completes a sentence. */
+/** Converts a value to a cell, and to a fault if the value is not allowed. The fault completes a sentence. */
 function cellOf(value: Value): { cell: Cell; fault?: string } {
   if (typeof value === 'string' && value.length > limits.cellCharsMax) {
     return { cell: value.slice(0, limits.cellCharsMax), fault: `is longer than ${limits.cellCharsMax} characters` }

@@ -2,10 +2,10 @@ import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import { FileFault } from './fault.ts'
 import type { Row, TableKind } from './rows.ts'
 
-/** An open file, by its descriptor. */
+/** An open file, given by its descriptor. */
 export type SheetFile = { fd: number; kind: TableKind }
 
-/** Result of the reader thread: why it could not read to the end. */
+/** Result of the reader thread: the fault that stopped it, or null. */
 export type SheetRead = { fault: { row: number; message: string } | null }
 
 // A read without progress for twenty seconds has hung.
@@ -22,8 +22,8 @@ const heapMbMax = 128
 /**
  * Reads a file in a worker thread, from the header on.
  * @param signal aborts the read when the client disconnects
- * @param onBatch receives the rows in batches; what it throws ends the reading
- * @throws FileFault if the file cannot be read to its end; Problem `ServiceUnavailable` if too many files are being read already
+ * @param onBatch receives the rows in batches; an error that it throws ends the read
+ * @throws FileFault if the file cannot be read to its end; Problem `ServiceUnavailable` if too many files are already being read
  */
 export async function readSheet(
   file: SheetFile,
@@ -34,6 +34,6 @@ export async function readSheet(
     if (fault !== null) throw new FileFault(fault.row, fault.message)
   } catch (error) {
     if (!(error instanceof ReaderExhausted)) throw error
-    throw new FileFault(1, 'reading the file takes too much memory; save it again as a plain CSV file')
+    throw new FileFault(1, 'The file needs too much memory to read; save it again as a plain CSV file')
   }
 }

@@ -9,6 +9,6 @@ export type Cell = string | number | boolean | { day: string } | null
 
 /**
  * @property row as a spreadsheet counts: the header is row 1, blank rows count, and a line break within quotes does not
- * @property fault the fault of this row alone, for the author of the file; its cells may be truncated
+ * @property fault the fault of this row, for the author of the file; the cells of the row may be truncated
  */
 export type Row = { row: number; cells: Cell[]; fault?: string }

@@ -1,8 +1,8 @@
 import { odd } from './xml.ts'
 
 /**
- * The shared strings of a workbook, of which there may be millions. They are stored as bytes outside the JavaScript heap, where a
- * string takes its length plus eight bytes.
+ * The shared strings of a workbook, of which there may be millions. Stored as bytes outside the JavaScript heap, at eight bytes
+ * plus its length per string.
  */
 export class SharedStrings {
   private readonly blocks: Buffer[] = []

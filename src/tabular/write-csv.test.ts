@@ -4,10 +4,10 @@ import { expect, test } from 'vitest'
 import { extent } from '../../test/runner/extent.ts'
 import { csvLines, unescaped } from './write-csv.ts'
 
-// Blanks and quotes before its sign do not keep a text from being a formula.
+// Blanks and quotes before the sign do not keep a text from being a formula.
 const formula = /^["\t]*[=+\-@＝＋－＠]/
 
-/** The cells that a spreadsheet makes of a file, which splits at this delimiter and takes quotes only at a cell's beginning. */
+/** The cells that a spreadsheet reads, if it splits at this delimiter and recognises quotes only at the start of a cell. */
 function cellsOf(file: string, delimiter: string): string[] {
   const options = { delimiter, relax_quotes: true, relax_column_count: true, record_delimiter: ['\r\n', '\n', '\r'] }
   return (parse(file, options) as string[][]).flat()
@@ -26,7 +26,7 @@ test.each([',', ';', '\t'])('a file that is split at %j has no formula in any ce
       fc.constantFrom(',', ';', '\t'),
       (cells, written) => {
         const file = csvLines([['first', ...cells, 'last']], { delimiter: written })
-        // Pieces at every separator are what a spreadsheet sees that does not hold quoted cells together.
+        // A spreadsheet that ignores quotes sees the pieces between separators as cells.
         const pieces = file.split(read).flatMap(piece => piece.split(/[\r\n]/))
         for (const piece of pieces) expect(piece).not.toMatch(formula)
         if (written === read) for (const cell of cellsOf(file, read)) expect(cell).not.toMatch(formula)
@@ -36,7 +36,7 @@ test.each([',', ';', '\t'])('a file that is split at %j has no formula in any ce
   )
 })
 
-test.each([',', ';', '\t'])('a file that was written with %j is read as the same texts', delimiter => {
+test.each([',', ';', '\t'])('a file written with %j reads back as the same texts', delimiter => {
   fc.assert(
     fc.property(fc.array(awkward, { minLength: 1, maxLength: 4 }), cells => {
       const file = csvLines([['first', ...cells]], { delimiter })

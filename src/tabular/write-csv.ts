@@ -4,8 +4,8 @@ import { stringify } from 'csv-stringify/sync'
 export type WrittenCell = string | bigint | { number: string } | null
 
 /**
- * Formats rows as lines of a CSV file that is safe to open in a spreadsheet. Every text goes through `escapeFormulas`; numbers do
- * not, since a minus sign before a number is not a formula.
+ * Formats rows as lines of a CSV file that is safe to open in a spreadsheet. Texts go through `escapeFormulas`. Numbers do not,
+ * because a minus sign before a number is not a formula.
  */
 export function csvLines(
   rows: readonly (readonly WrittenCell[])[],
@@ -13,7 +13,7 @@ export function csvLines(
 ): string {
   return stringify(
     rows.map(cells => cells.map(textOf)),
-    // A reader may split at other delimiters, too. Source of the line end: RFC 4180, section 2.
+    // A reader may also split at other delimiters. Source of the line end: RFC 4180, section 2.
     { delimiter, quoted_match: /[,;\t\r\n]/, record_delimiter: 'windows' },
   )
 }
@@ -25,9 +25,9 @@ function textOf(cell: WrittenCell): string {
 }
 
 /**
- * Puts an apostrophe before anything that a spreadsheet could read as a formula, and before text that would otherwise lose its own
+ * Puts an apostrophe before text that a spreadsheet could read as a formula, and before text that would otherwise lose its own
  * apostrophe in `unescaped`. A spreadsheet may split lines by its locale's delimiter instead of the file's, and then quotes do not
- * keep a cell together: so a cell can begin after every comma, semicolon, tab and line break.
+ * keep a cell together. So a cell can begin after every comma, semicolon, tab and line break.
  * Source: OWASP, "CSV Injection"
  */
 function escapeFormulas(cell: string): string {

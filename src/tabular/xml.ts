@@ -12,7 +12,7 @@ type Handlers = {
 }
 
 /**
- * Parses XML as it arrives. Refuses what no spreadsheet writes: entity declarations, comments and other markup that some
+ * Parses XML as it arrives. Refuses XML that no spreadsheet writes: entity declarations, comments and other markup that some
  * parsers treat as the end of a text, and texts, tags and nesting beyond the limits.
  * @param row returns the current row, for the fault
  * @throws FileFault
@@ -32,7 +32,7 @@ export async function* parseXmlInSteps(
   { row }: { row: () => number },
 ): AsyncGenerator<undefined> {
   const parser = new SaxesParser({ xmlns: false, position: false })
-  // Characters received since the latest event: an upper bound for what the parser buffers of one text or tag.
+  // Characters received since the latest event: an upper bound for the part of a text or tag that the parser buffers.
   let held = 0
   let depth = 0
   const refuse = () => {
@@ -68,7 +68,7 @@ export async function* parseXmlInSteps(
   for await (const chunk of chunks) {
     const decoded = decode(chunk)
     held += decoded.length
-    // Begins a DOCTYPE, a comment or CDATA, and nothing else in XML. It may be split between two chunks.
+    // `<!` begins a DOCTYPE, a comment or CDATA, and nothing else in XML. It may be split between two chunks.
     const refusedAt = decoded.indexOf(lastChar === '<' && decoded.startsWith('!') ? '!' : '<!')
     lastChar = decoded.at(-1) ?? lastChar
     parser.write(refusedAt === -1 ? decoded : decoded.slice(0, refusedAt))
@@ -90,7 +90,7 @@ function withoutPrefixes(attributes: Record<string, string>): Attributes {
   for (const name in attributes) hasPrefix ||= name.includes(':')
   if (!hasPrefix) return attributes
   const entries = Object.entries(attributes).map(([name, value]) => [localName(name), value] as const)
-  // Parsers differ in which of two duplicates they use.
+  // Of two duplicate attributes, some parsers use the first, others the last.
   if (new Set(entries.map(([name]) => name)).size < entries.length) throw odd(1)
   return Object.fromEntries(entries)
 }

@@ -7,7 +7,7 @@ export type Part = {
   isStored?: boolean
   flags?: number
   method?: number
-  /** False metadata in the archive. */
+  /** The size in the archive’s metadata, if false. */
   bytesSaid?: number
   crcSaid?: number
   /** The offset in the directory. */

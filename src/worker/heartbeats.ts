@@ -1,7 +1,7 @@
 import { type Db, type Reader, sql } from '../database/database.ts'
 
 export const limits = {
-  /** A quarter of the silence that counts as dead, so that one lost heartbeat raises no alarm. */
+  /** A quarter of the silence after which a worker counts as dead, so that one lost heartbeat raises no alarm. */
   beatEveryMs: 15_000,
   silenceSecondsMax: 60,
   /** Long enough for an operator to see which worker went silent over a weekend. */

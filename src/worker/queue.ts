@@ -5,9 +5,9 @@ import { type Reader, sql } from '../database/database.ts'
 export type Queue = {
   /** Due tasks, including those that are running. */
   due: number
-  /** When the oldest of them became due; null if none is due. */
+  /** When the oldest due task became due; null if none is due. */
   oldestDueAt: Date | null
-  /** Tasks that failed too often and are not retried, by name. The worker's log has the errors. */
+  /** Tasks that have used up their retries, by name. The worker's log has the errors. */
   givenUp: { task: string; count: number }[]
 }
 

@@ -30,15 +30,15 @@ export type TaskName =
   | 'forget-webhook-deliveries'
 
 /**
- * The partners that a task works for. On a sandbox a partner can have its own clock, so its due work is looked for separately;
- * see `scopesOf`. Everywhere else it is `all`. A function that finds due rows requires it, so that no task forgets to pass it on.
+ * The partners that a task works for. In a sandbox, a partner can have its own clock, so its due rows are searched separately;
+ * see `scopesOf`. Everywhere else the scope is `all`. Functions that find due rows require a scope, so that no task forgets it.
  */
 export type Scope = 'all' | { only: string } | { except: readonly string[] }
 
 /** A task's dependencies. A task opens its own transactions and never calls an external system inside one. */
 export type TaskContext = { db: Db; log: Logger; now: Clock; scope?: Scope }
 
-/** SQL of a further condition: the partner is in the scope. Empty for all partners, so that their plans stay as they are. */
+/** SQL of an additional condition: the partner is in the scope. Empty for all partners, so that query plans do not change. */
 export function inScope(scope: Scope = 'all', partnerId = sql`partner_id`) {
   if (scope === 'all') return sql``
   if ('only' in scope) return sql`and ${partnerId} = ${scope.only}`
@@ -46,14 +46,14 @@ export function inScope(scope: Scope = 'all', partnerId = sql`partner_id`) {
 }
 
 /**
- * Looks for the rows that are due and acts on them. It needs no payload, may be killed at any point and run again, and may
- * run concurrently with itself.
+ * Finds the rows that are due and acts on them. Takes no payload, may be killed at any point and run again, and may run
+ * concurrently with itself.
  */
 type Task = (context: TaskContext) => Promise<void>
 
 export type Tasks = Record<TaskName, Task>
 
-/** The one partner of a scope; undefined for several, who share the real clock. */
+/** The only partner of a scope; undefined for several partners, who share the real clock. */
 export function partnerOf(scope: Scope = 'all'): string | undefined {
   return typeof scope === 'object' && 'only' in scope ? scope.only : undefined
 }
@@ -61,7 +61,7 @@ export function partnerOf(scope: Scope = 'all'): string | undefined {
 /**
  * Schedules a task in the caller's transaction. Each call adds a queue entry: with a shared job key, concurrent
  * transactions would wait for each other.
- * @param at by the clock of the partner; without a partner, by the real clock
+ * @param at by the partner's clock; without a partner, by the real clock
  */
 export async function scheduleTask(
   tx: Tx,

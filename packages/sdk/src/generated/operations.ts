@@ -802,12 +802,12 @@ export interface Resources {
     /**
      * Read the event feed.
      *
-     * Returns the state changes of the last 30 days, oldest first. To read on, pass the `lastEventId` of the previous answer as `after`; no event is ever skipped, even with concurrent requests. `from=now` returns no events, only the `lastEventId` to read on from. The events of one resource are in the order of their `sequence`. If `after` is unknown or older than 30 days, the answer is `NotFound`: events may have been missed, so start again without `after`.
+     * Returns the state changes of the last 30 days, oldest first. To continue, pass the `lastEventId` of the previous response as `after`; no event is ever skipped, even with concurrent requests. `from=now` returns no events, only the `lastEventId` to continue from. The events of one resource are in the order of their `sequence`. If `after` is unknown or older than 30 days, the response is `NotFound`: events may have been missed, so start again without `after`.
      *
      * `GET /v1/events` (getEvents)
      */
     list(query?: {
-      /** The last event that you have processed: the `lastEventId` of the previous answer. */
+      /** The last event that you have processed: the `lastEventId` of the previous response. */
       after?: EventId | undefined
       /** Starts at the end of the feed: returns no events, only the `lastEventId` to pass as `after` next. Cannot be combined with `after`. */
       from?: 'now' | undefined

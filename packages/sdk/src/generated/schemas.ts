@@ -147,10 +147,10 @@ export type EventTypePattern = '*' | 'intent.*' | 'withdrawal.*' | 'member.*' | 
 
 export type Events = {
   events: Event[]
-  /** Your position in the feed: pass it as `after` to read on. Null while the feed is empty; then read on without `after`. */
+  /** Your position in the feed: pass it as `after` to continue. Null while the feed is empty; then continue without `after`. */
   lastEventId: EventId | null
   hasMore: boolean
-  /** Maximum number of events in this answer. */
+  /** Maximum number of events in this response. */
   take: number
 }
 
@@ -164,7 +164,7 @@ export type FileContentIssue = {
 export type FirstName = string
 
 export type FloatEventData = {
-  /** Free float: money that is neither paid out nor on its way to members. */
+  /** Free float: the money that is neither paid out nor on its way to members. */
   free: SignedMoney
   /** Withdrawals are refused while the free float is below this amount. */
   floor: Money
@@ -281,13 +281,13 @@ export type IntentEventData = {
   withdrawalIntentId: WithdrawalIntentId
   memberId: MemberId
   payCycleId: PayCycleId
-  /** Gross amount: what leaves the member’s pay, net amount plus fee. */
+  /** Gross amount: the net amount plus the fee, which together leave the member’s pay. */
   amount: Money
   /** The part of the fee that the member pays. */
   fee: Money
-  /** What the bank transfers to the member’s account. */
+  /** The amount that the bank transfers to the member’s account. */
   netAmount: Money
-  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  /** The metadata of the object. Present only if `metadataInEvents` is set and the object has metadata. */
   metadata?: Metadata | undefined
 }
 
@@ -384,7 +384,7 @@ export type JobExpiredDelivery = {
   data: JobEventData
 }
 
-/** A member job waited for approval for too long; it was rejected. */
+/** A member job waited too long for approval and was rejected. */
 export type JobExpiredEvent = {
   type: 'job.expired'
   id: EventId
@@ -558,7 +558,7 @@ export type MemberCounts = {
 export type MemberEventData = {
   memberId: MemberId
   status: MemberStatus
-  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  /** The metadata of the object. Present only if `metadataInEvents` is set and the object has metadata. */
   metadata?: Metadata | undefined
 }
 
@@ -806,7 +806,7 @@ export type MemberUpdatedEvent = {
 export type MemberUpdatedEventData = {
   memberId: MemberId
   status: MemberStatus
-  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  /** The metadata of the object. Present only if `metadataInEvents` is set and the object has metadata. */
   metadata?: Metadata | undefined
   /** Names of the changed fields. Read the member to get their values. */
   changed: ('email' | 'firstName' | 'lastName' | 'phone' | 'tier' | 'workerId' | 'accountDetails' | 'enablePayroll' | 'dob' | 'gender')[]
@@ -1161,7 +1161,7 @@ export type PayRunEventData = {
   payRunId: PayRunId
   payCycleId: PayCycleId
   status: PayRunStatus
-  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  /** The metadata of the object. Present only if `metadataInEvents` is set and the object has metadata. */
   metadata?: Metadata | undefined
 }
 
@@ -1710,9 +1710,9 @@ export type WebhookDisabledEvent = {
 
 export type WebhookDisabledEventData = {
   webhookId: WebhookId
-  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  /** The metadata of the object. Present only if `metadataInEvents` is set and the object has metadata. */
   metadata?: Metadata | undefined
-  /** `failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410. */
+  /** `failing`: no delivery succeeded for 5 days. `gone`: the endpoint responded with 410. */
   reason: 'failing' | 'gone'
 }
 
@@ -1744,7 +1744,7 @@ export type WebhookRecoveredEvent = {
 
 export type WebhookRecoveredEventData = {
   webhookId: WebhookId
-  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  /** The metadata of the object. Present only if `metadataInEvents` is set and the object has metadata. */
   metadata?: Metadata | undefined
 }
 
@@ -1838,17 +1838,17 @@ export type WithdrawalEventData = {
   withdrawalIntentId: WithdrawalIntentId
   memberId: MemberId
   payCycleId: PayCycleId
-  /** Gross amount: what leaves the member’s pay, net amount plus fee. */
+  /** Gross amount: the net amount plus the fee, which together leave the member’s pay. */
   amount: Money
   /** The part of the fee that the member pays. */
   fee: Money
-  /** What the bank transfers to the member’s account. */
+  /** The amount that the bank transfers to the member’s account. */
   netAmount: Money
   /** The bank’s message, or who cancelled. Absent if no reason was given. */
   reason?: string | undefined
-  /** The end-to-end reference of the payment at the bank. Only in `withdrawal.submitted`. */
+  /** The end-to-end reference of the payment at the bank. Present only in `withdrawal.submitted`. */
   paymentReference?: string | undefined
-  /** Of the object. Only if `metadataInEvents` is set, and absent if there is none. */
+  /** The metadata of the object. Present only if `metadataInEvents` is set and the object has metadata. */
   metadata?: Metadata | undefined
 }
 

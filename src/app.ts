@@ -30,7 +30,7 @@ import { payRunFileRoutes } from './pay-runs/file-routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { payRunSummaryRoutes } from './pay-runs/summary-routes.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
-import type { Rail } from './payouts/channels/channel.ts'
+import type { Channel } from './payouts/channels/channel.ts'
 import type { NotificationReceiver } from './payouts/channels/notifications.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
 import { requestRoutes } from './requests/routes.ts'
@@ -72,7 +72,7 @@ export async function buildApp(
   }: {
     hasDocs?: boolean
     fence?: Fence
-    rails?: Rail[] | undefined
+    rails?: Channel[] | undefined
     moveMsMax?: number | undefined
     fileRails?: readonly FileRailSettings[] | undefined
     adyenRails?: RailsOfOperators['adyenRails'] | undefined
@@ -144,7 +144,7 @@ export async function buildApp(
 }
 
 /** The worker's tasks, for sandbox operations that run them immediately. */
-async function sandboxTasks({ db, now }: ApiContext, rails: Rail[] | undefined): Promise<Partial<Tasks>> {
+async function sandboxTasks({ db, now }: ApiContext, rails: Channel[] | undefined): Promise<Partial<Tasks>> {
   const { internalTasks, payoutTasks } = await import('./tasks.ts')
   const { simulatedBank } = await import('./payouts/channels/simulated/simulated-bank.ts')
   return { ...internalTasks, ...payoutTasks(rails ?? [simulatedBank({ db, now })]) }

@@ -18,7 +18,7 @@ import { currencies } from './kernel/money.ts'
 import type { Clock } from './kernel/time.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
 import type { AdyenSettings } from './payouts/channels/adyen/settings.ts'
-import type { Rail } from './payouts/channels/channel.ts'
+import type { Channel } from './payouts/channels/channel.ts'
 import type { NotificationReceiver } from './payouts/channels/notifications.ts'
 import { simulatedBank } from './payouts/channels/simulated/simulated-bank.ts'
 import { RequestLog } from './requests/recorder.ts'
@@ -378,11 +378,11 @@ async function railsOf(
     now,
     configured: { files, adyen },
   }: { db: Db; log: Logger; now: Clock; configured: Awaited<ReturnType<typeof readAllRails>> },
-): Promise<Rail[]> {
+): Promise<Channel[]> {
   const rails = [...(await fileRailsOf(files, { db, now })), ...(await adyenRailsOf(adyen, { db, now }))]
   if (settings.MIDMONTH_MODE === 'sandbox') {
     const unpaid = currencies.filter(currency => ![...files, ...adyen].some(each => each.currency === currency))
-    return [...rails, simulatedBank({ db, now, currencies: rails.length === 0 ? undefined : unpaid })]
+    return [...rails, simulatedBank({ db, now, currencies: rails.length === 0 ? 'rest' : unpaid })]
   }
   if (rails.length > 0) return rails
   log.warn(
@@ -391,7 +391,7 @@ async function railsOf(
   return []
 }
 
-async function fileRailsOf(configured: FileRailSettings[], { db, now }: { db: Db; now: Clock }): Promise<Rail[]> {
+async function fileRailsOf(configured: FileRailSettings[], { db, now }: { db: Db; now: Clock }): Promise<Channel[]> {
   if (configured.length === 0) return []
   const { fileRail } = await import('./payouts/channels/files/file-rail.ts')
   return configured.map(settings => fileRail({ db, now, settings }))
@@ -400,7 +400,7 @@ async function fileRailsOf(configured: FileRailSettings[], { db, now }: { db: Db
 async function adyenRailsOf(
   configured: readonly AdyenSettings[],
   { db, now }: { db: Db; now: Clock },
-): Promise<Rail[]> {
+): Promise<Channel[]> {
   if (configured.length === 0) return []
   const { adyenRail } = await import('./payouts/channels/adyen/adyen-rail.ts')
   return configured.map(settings => adyenRail({ db, now, settings }))

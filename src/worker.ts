@@ -6,7 +6,7 @@ import type pg from 'pg'
 import { limitConnecting, openQueuePool } from './database/connect.ts'
 import type { Clock } from './kernel/time.ts'
 import { scopesOf } from './partners/clocks.ts'
-import type { Rail } from './payouts/channels/channel.ts'
+import type { Channel } from './payouts/channels/channel.ts'
 import type { Sealer } from './sealing/sealer.ts'
 import { auditLogTasks, internalTasks, longTasks, payoutTasks } from './tasks.ts'
 import { Delivery } from './webhooks/delivery.ts'
@@ -48,7 +48,7 @@ export async function startWorker(
     auditAddressDays,
     isSandbox = false,
   }: {
-    rails: Rail[]
+    rails: Channel[]
     sealer: Sealer
     sender: Sender
     realNow: Clock

@@ -13,6 +13,7 @@ import type { FileRailSettings } from '../../src/payouts/books/file-rail-setting
 import { importBankFile } from '../../src/payouts/books/import.ts'
 import { atOnce } from '../../src/payouts/calendars/cut-off.ts'
 import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
+import { sendBatches } from '../../src/payouts/channels/files/send.ts'
 import type { Answer, AnswersToWrite } from '../../src/payouts/formats/answers.ts'
 import type { BatchToWrite, PaymentOrder } from '../../src/payouts/formats/bank-files.ts'
 import { sepaFormat } from '../../src/payouts/formats/sepa/format.ts'
@@ -183,9 +184,9 @@ class PayoutsBeside {
         const payment = { partnerId: 'par_1', withdrawalId: `w_${reference}`, reference, amount, account: to }
         await timed(() => paying.submit([payment], AbortSignal.timeout(60_000)))
       }
-      await timed(async () => paying.files?.send(context))
+      await timed(async () => await sendBatches(context, rail))
       await timed(async () => {
-        cursor = (await paying.reports(cursor, 500, AbortSignal.timeout(60_000))).cursor
+        cursor = (await paying.collect(cursor, 500, AbortSignal.timeout(60_000))).cursor
       })
       await pause(payoutsBesideEveryMs)
     }

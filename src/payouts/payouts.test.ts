@@ -10,7 +10,7 @@ import { verify } from '../verification/verify.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import type { TaskContext } from '../worker/task.ts'
 import * as exceptions from './books/exceptions.ts'
-import type { Rail } from './channels/channel.ts'
+import type { Channel } from './channels/channel.ts'
 import { simulatedBank } from './channels/simulated/simulated-bank.ts'
 import type { Report } from './payments/payment.ts'
 import { findByReference } from './payouts.ts'
@@ -20,7 +20,7 @@ type Line = { level: number; msg: string; withdrawalId?: string; reference?: str
 
 let harness: Harness
 let context: TaskContext
-let bank: Rail
+let bank: Channel
 let lines: Line[] = []
 beforeAll(async () => {
   harness = await startHarness()
@@ -35,7 +35,7 @@ afterEach(() => {
 afterAll(() => harness.stop())
 
 type Step = 'submit-withdrawals' | 'ask-about-withdrawals' | 'read-rail-reports'
-const run = async (step: Step, rail: Rail | null = bank) => payoutTasks(rail === null ? [] : [rail])[step](context)
+const run = async (step: Step, rail: Channel | null = bank) => payoutTasks(rail === null ? [] : [rail])[step](context)
 const errors = () => lines.filter(({ level }) => level >= 50).map(({ msg }) => msg)
 
 async function withdraw(
@@ -186,7 +186,7 @@ test('a rail claims only withdrawals in its currencies, and is polled only about
   const pounds = await withdraw(6_603)
   afterHold()
   const asked: string[] = []
-  const euroBank: Rail = {
+  const euroBank: Channel = {
     ...bank,
     name: 'euro-bank',
     currencies: ['EUR'],
@@ -600,7 +600,7 @@ describe('a faulty bank', () => {
   test('that reports nothing final for hours is polled hourly, and the operator sees it', async () => {
     const { id } = await withdraw(5_000)
     afterHold()
-    const mute: Rail = {
+    const mute: Channel = {
       ...bank,
       submit: async () => [],
       ask: async references => references.map(reference => ({ reference, outcome: 'pending', reason: null })),
@@ -622,7 +622,7 @@ describe('a faulty bank', () => {
   })
 
   test('that is unreachable breaks nothing: state is unchanged, and the call is retried later', async () => {
-    const down: Rail = { ...bank, submit: unreachable, ask: unreachable, reports: unreachable }
+    const down: Channel = { ...bank, submit: unreachable, ask: unreachable, collect: unreachable }
     const { id } = await withdraw(5_000)
     afterHold()
     await run('submit-withdrawals', down)
@@ -752,7 +752,8 @@ async function record(given: Report[]): Promise<void> {
   await run('read-rail-reports', {
     ...bank,
     name,
-    reports: async after => (after === null ? { reports, cursor: 'read' } : { reports: [], cursor: after }),
+    feed: name,
+    collect: async after => (after === null ? { reports, cursor: 'read' } : { reports: [], cursor: after }),
   })
 }
 

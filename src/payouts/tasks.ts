@@ -2,10 +2,10 @@ import type { Tx } from '../database/database.ts'
 import { outageOutcome } from '../database/errors.ts'
 import { Problem } from '../kernel/errors.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
-import type { TaskContext, Tasks } from '../worker/task.ts'
+import { partnerOf, type TaskContext, type Tasks } from '../worker/task.ts'
 import { cursorOf, setCursor } from './books/cursors.ts'
 import * as exceptions from './books/exceptions.ts'
-import { type Rail, within } from './channels/channel.ts'
+import { type BackgroundWork, type Channel, within } from './channels/channel.ts'
 import { type Report, toReport } from './payments/payment.ts'
 import { create, findByReference } from './payouts.ts'
 import { backOffFrom } from './rules.ts'
@@ -17,9 +17,9 @@ const reportsMax = 500
 /**
  * The tasks that submit withdrawals to the bank and read its reports. Withdrawals whose outcome a call did not give are
  * polled later.
- * @param rails at most one for each currency; without one, withdrawals stay held and can be cancelled
+ * @param channels at most one for each currency; without one, withdrawals stay held and can be cancelled
  */
-export function payoutTasks(rails: readonly Rail[]) {
+export function payoutTasks(channels: readonly Channel[]) {
   return {
     // Safe to run twice: a withdrawal is claimed once, and its reference makes repeated submissions one payment.
     async 'submit-withdrawals'(context) {
@@ -35,131 +35,133 @@ export function payoutTasks(rails: readonly Rail[]) {
     },
     // Safe to run twice: a batch always gives the same file, which is delivered once.
     async 'send-payout-batches'(context) {
-      await inTurns(context, async (_, rail) => {
-        await rail.files?.send(context)
-        await rail.releaseApproved?.(context)
-        return false
-      })
+      await doWork('send-payout-batches', context)
     },
     // Safe to run twice: a file is recognised by its checksum, and each of its records counts once; so does each change.
     async 'read-bank-files'(context) {
-      await inTurns(context, async (_, rail) => {
-        await rail.files?.receive(context)
-        await rail.catchUp?.(context)
-        return false
-      })
+      await doWork('read-bank-files', context)
     },
     // Safe to run twice: the differences are computed anew, and each is one exception.
     async 'reconcile-bank-accounts'(context) {
-      await inTurns(context, async (_, rail) => {
-        await rail.files?.reconcile(context)
-        return false
-      })
+      await doWork('reconcile-bank-accounts', context)
     },
   } satisfies Partial<Tasks>
 
+  async function doWork(task: BackgroundWork['task'], context: TaskContext): Promise<void> {
+    await inTurns(context, async (_, { work }) => {
+      for (const each of work.filter(one => one.task === task)) await each.run(context)
+      return false
+    })
+  }
+
   async function inTurns(
     context: TaskContext,
-    turn: (context: TaskContext, rail: Rail) => Promise<boolean>,
+    turn: (context: TaskContext, channel: Channel) => Promise<boolean>,
   ): Promise<void> {
     const failures: unknown[] = []
-    for (const rail of rails) {
-      // One rail's failure must not stop the others.
-      await turnsOf(rail, context, turn).catch(error => failures.push(error))
+    for (const channel of channels) {
+      // One channel's failure must not stop the others.
+      await turnsOf(channel, context, turn).catch(error => failures.push(error))
     }
     if (failures.length > 0) throw failures[0]
   }
 }
 
 async function turnsOf(
-  rail: Rail,
+  channel: Channel,
   context: TaskContext,
-  turn: (context: TaskContext, rail: Rail) => Promise<boolean>,
+  turn: (context: TaskContext, channel: Channel) => Promise<boolean>,
 ): Promise<void> {
   const { scope = 'all' } = context
-  const scoped = (scope === 'all' ? undefined : rail.inScope?.(context)) ?? rail
+  const { time } = channel
+  const scoped = scope !== 'all' && time.kept === 'by partner' ? time.inScope(context) : channel
   for (let count = 0; count < turnsMax; count++) if (!(await turn(context, scoped))) return
 }
 
-function claimingFor(rail: Rail, { scope }: TaskContext, now: Date) {
-  return { now, countMax: rail.paymentsMax, nextPollAt: backOffFrom(now, rail), scope }
+function claimingFor(channel: Channel, { scope }: TaskContext, now: Date) {
+  return { now, countMax: channel.paymentsMax, nextPollAt: backOffFrom(now, channel), scope }
 }
 
 // Claim and commit, call, record and commit. If the worker is killed in between, the withdrawals are polled later.
-async function submitSome(context: TaskContext, rail: Rail): Promise<boolean> {
+async function submitSome(context: TaskContext, channel: Channel): Promise<boolean> {
   const { db } = context
   const now = context.now()
   const claiming = {
-    ...claimingFor(rail, context, now),
-    currencies: rail.currencies,
+    ...claimingFor(channel, context, now),
+    currencies: channel.currencies === 'rest' ? undefined : channel.currencies,
     nameForBank: (tx: Tx, claimed: Omit<withdrawals.Payout, 'reference'>[]) =>
-      create(tx, { rail: rail.name, claimed, now }),
+      create(tx, { rail: channel.name, claimed, now }),
   }
   const payouts = await db.transaction().execute(tx => withdrawals.submitDue(tx, claiming))
   if (payouts.length === 0) return false
-  const hasAnswered = await submit(context, rail, payouts)
-  return hasAnswered && payouts.length === rail.paymentsMax
+  const hasAnswered = await submit(context, channel, payouts)
+  return hasAnswered && payouts.length === channel.paymentsMax
 }
 
-async function askAboutSome(context: TaskContext, rail: Rail): Promise<boolean> {
+async function askAboutSome(context: TaskContext, channel: Channel): Promise<boolean> {
   const { db, log } = context
   const now = context.now()
-  const claiming = { ...claimingFor(rail, context, now), rail: rail.name }
+  const claiming = { ...claimingFor(channel, context, now), rail: channel.name }
   const payouts = await db.transaction().execute(tx => withdrawals.claimUnresolved(tx, claiming))
   if (payouts.length === 0) return false
   for (const { partnerId, withdrawalId, attempts } of payouts.filter(
     ({ attempts }) => attempts > withdrawals.attemptsQuietMax,
   )) {
     log.error(
-      { rail: rail.name, partnerId, withdrawalId, attempts },
+      { rail: channel.name, partnerId, withdrawalId, attempts },
       'the bank has given no final report about a withdrawal; polling goes on',
     )
   }
   const references = payouts.map(({ reference }) => reference)
-  const reports = await call(context, rail, 'ask', signal => rail.ask(references, signal))
+  const reports = await call(context, channel, 'ask', signal => channel.ask(references, signal))
   // If the bank is down, stop until the next run: going on would only use up polls and delay a stopping worker.
   if (reports === null) return false
   const unknown = new Set(reports.filter(({ outcome }) => outcome === 'unknown').map(({ reference }) => reference))
   const lost = payouts.filter(({ reference }) => unknown.has(reference))
   // Resubmit unknown payments first: a report that cannot be recorded must not delay them.
-  const hasAnswered = lost.length === 0 || (await submit(context, rail, lost))
-  await record(context, rail, reports)
-  return hasAnswered && payouts.length === rail.paymentsMax
+  const hasAnswered = lost.length === 0 || (await submit(context, channel, lost))
+  await record(context, channel, reports)
+  return hasAnswered && payouts.length === channel.paymentsMax
 }
 
 // Returns whether the bank answered.
-async function submit(context: TaskContext, rail: Rail, payouts: withdrawals.Payout[]): Promise<boolean> {
+async function submit(context: TaskContext, channel: Channel, payouts: withdrawals.Payout[]): Promise<boolean> {
   const payments = payouts.map(({ netAmount: amount, ...payout }) => ({ ...payout, amount }))
-  const reports = await call(context, rail, 'submit', signal => rail.submit(payments, signal))
+  const reports = await call(context, channel, 'submit', signal => channel.submit(payments, signal))
   if (reports === null) return false
-  await record(context, rail, reports, { submitted: payments.length, reported: reports.length })
+  await record(context, channel, reports, { submitted: payments.length, reported: reports.length })
   return true
 }
 
-async function readSomeReports(context: TaskContext, rail: Rail): Promise<boolean> {
-  const { db, now } = context
-  const feed = rail.feed ?? rail.name
+async function readSomeReports(context: TaskContext, channel: Channel): Promise<boolean> {
+  const { db, now, scope } = context
+  const { feed } = channel
+  // Banks keep the real time, so the reports about a partner whose clock was moved come with those of all others.
+  if (channel.time.kept === 'real' && partnerOf(scope) !== undefined) {
+    await retryRefused(context, channel)
+    return false
+  }
   const after = await cursorOf(db, feed)
-  const read = await within(rail.callMsMax, signal => rail.reports(after, reportsMax, signal))
-  await record(context, rail, read.reports)
-  await retryRefused(context, rail)
+  const read = await within(channel.callMsMax, signal => channel.collect(after, reportsMax, signal))
+  await record(context, channel, read.reports)
+  await retryRefused(context, channel)
   const { cursor } = read
   if (cursor === null || cursor === after) return false
   await db.transaction().execute(tx => setCursor(tx, { rail: feed, cursor, now: now() }))
   return read.reports.length === reportsMax
 }
 
-// A call that failed or timed out says nothing about the payments; they are polled when their lease ends.
+// A call that failed or timed out proves nothing about the payments; they are polled when their lease ends.
 async function call(
   { log }: TaskContext,
-  rail: Rail,
+  channel: Channel,
   what: 'submit' | 'ask',
   made: (signal: AbortSignal) => Promise<Report[]>,
 ): Promise<Report[] | null> {
   try {
-    return await within(rail.callMsMax, made)
+    return await within(channel.callMsMax, made)
   } catch (error) {
-    log.warn({ err: error, rail: rail.name, call: what }, 'the bank did not answer; it is polled later')
+    log.warn({ err: error, rail: channel.name, call: what }, 'the bank did not answer; it is polled later')
     return null
   }
 }
@@ -168,7 +170,7 @@ async function call(
 // were submitted, and how many withdrawals entered which status.
 async function record(
   context: TaskContext,
-  rail: Rail,
+  channel: Channel,
   reports: Report[],
   submission?: { submitted: number; reported: number },
 ): Promise<void> {
@@ -177,23 +179,23 @@ async function record(
   const changes: Partial<Record<withdrawals.ReportEffect['to'], number>> = {}
   for (const report of reports) {
     try {
-      const to = await recordOne(context, rail, report)
+      const to = await recordOne(context, channel, report)
       if (to !== undefined) changes[to] = (changes[to] ?? 0) + 1
     } catch (error) {
-      log.error({ err: error, rail: rail.name, reference: report.reference }, 'a report was not recorded')
+      log.error({ err: error, rail: channel.name, reference: report.reference }, 'a report was not recorded')
       // Without the database, it is read again. Otherwise it must not keep back the reports after it.
-      if (outageOutcome(error) === undefined) await setAside(context, rail, report, error)
+      if (outageOutcome(error) === undefined) await setAside(context, channel, report, error)
       else failures.push(error)
     }
   }
-  if (submission !== undefined) log.info({ rail: rail.name, ...submission, ...changes }, 'withdrawals submitted')
-  else if (Object.keys(changes).length > 0) log.info({ rail: rail.name, ...changes }, 'bank reports recorded')
+  if (submission !== undefined) log.info({ rail: channel.name, ...submission, ...changes }, 'withdrawals submitted')
+  else if (Object.keys(changes).length > 0) log.info({ rail: channel.name, ...changes }, 'bank reports recorded')
   if (failures.length > 0)
     throw new AggregateError(failures, `${failures.length} reports were not recorded; they will be read again`)
 }
 
 /** Opens an exception for a report that cannot be recorded now; it is tried again with every reading. */
-async function setAside({ db, now }: TaskContext, rail: Rail, report: Report, error: unknown): Promise<void> {
+async function setAside({ db, now }: TaskContext, channel: Channel, report: Report, error: unknown): Promise<void> {
   const { reference, outcome, reason: reasonCode, restriction = null, recoveryId = null } = report
   if (outcome === 'pending' || outcome === 'unknown') return
   const payout = await findByReference(db, reference)
@@ -201,7 +203,7 @@ async function setAside({ db, now }: TaskContext, rail: Rail, report: Report, er
   const reason = `The report could not be recorded and is tried again: ${why}`
   const fingerprint = `refused ${reference} ${outcome}${recoveryId === null ? '' : ` ${recoveryId}`}`
   const opened = {
-    rail: rail.name,
+    rail: channel.name,
     kind: 'refused',
     fingerprint,
     reason,
@@ -215,15 +217,15 @@ async function setAside({ db, now }: TaskContext, rail: Rail, report: Report, er
   await db.transaction().execute(tx => exceptions.open(tx, [opened], now()))
 }
 
-async function retryRefused(context: TaskContext, rail: Rail): Promise<void> {
+async function retryRefused(context: TaskContext, channel: Channel): Promise<void> {
   const { db, now } = context
   for (const { id, reasonCode: reason, ...report } of await exceptions.listRefused(db, {
-    rail: rail.name,
+    rail: channel.name,
     countMax: reportsMax,
     scope: context.scope,
   })) {
     try {
-      await recordOne(context, rail, toReport({ ...report, reason }))
+      await recordOne(context, channel, toReport({ ...report, reason }))
     } catch (error) {
       if (outageOutcome(error) !== undefined) throw error
       continue
@@ -235,19 +237,19 @@ async function retryRefused(context: TaskContext, rail: Rail): Promise<void> {
 /** @returns the status that the report has changed a withdrawal to */
 async function recordOne(
   { db, log, now }: TaskContext,
-  rail: Rail,
+  channel: Channel,
   report: Report,
 ): Promise<withdrawals.ReportEffect['to'] | undefined> {
   const { reference, outcome, reason, restriction = null, recoveryId = null } = report
   if (outcome === 'pending' || outcome === 'unknown') return undefined
   const openException = async (kind: exceptions.ExceptionKind, why: string, payout?: typeof found) => {
     const fingerprint = `${kind} ${reference} ${outcome}`
-    const opened = { rail: rail.name, kind, fingerprint, reason: why, reference, outcome, payout }
+    const opened = { rail: channel.name, kind, fingerprint, reason: why, reference, outcome, payout }
     await db.transaction().execute(tx => exceptions.open(tx, [opened], now()))
   }
   const found = await findByReference(db, reference)
   if (found === undefined) {
-    log.error({ rail: rail.name, reference, outcome }, 'the bank reports a payment that is not ours')
+    log.error({ rail: channel.name, reference, outcome }, 'the bank reports a payment that is not ours')
     await openException('unmatched', `The bank reports a payment that is not ours as ${outcome}`)
     return undefined
   }
@@ -263,10 +265,10 @@ async function recordOne(
       now: now(),
     }),
   )
-  if (result === 'changed') log.debug({ rail: rail.name, partnerId, withdrawalId, from, to }, 'withdrawal changed')
+  if (result === 'changed') log.debug({ rail: channel.name, partnerId, withdrawalId, from, to }, 'withdrawal changed')
   if (result === 'contradiction') {
     log.error(
-      { rail: rail.name, partnerId, withdrawalId, status: from, outcome },
+      { rail: channel.name, partnerId, withdrawalId, status: from, outcome },
       'the bank contradicts an earlier report about a withdrawal; nothing was changed',
     )
     await openException(

@@ -7,7 +7,7 @@ import { extent } from '../../test/runner/extent.ts'
 import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import { cutOffOf, leadTimes } from '../payouts/calendars/cut-off.ts'
 import { uk } from '../payouts/calendars/uk.ts'
-import type { Rail } from '../payouts/channels/channel.ts'
+import type { Channel } from '../payouts/channels/channel.ts'
 import { fileRail } from '../payouts/channels/files/file-rail.ts'
 import { sepaFormat } from '../payouts/formats/sepa/format.ts'
 import { stateWithoutAdvice } from '../payouts/formats/standard18/entry-day.ts'
@@ -37,7 +37,7 @@ const settings: FileRailSettings[] = [
 ]
 
 let harness: Harness
-let rails: Rail[]
+let rails: Channel[]
 beforeAll(async () => {
   harness = await startHarness({ bankOf: () => 'connected', fileRails: settings })
   const { db, clock } = harness

@@ -13,7 +13,7 @@ import { createOperatorKey } from '../../src/partners/operator-keys.ts'
 import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings } from '../../src/partners/partners.ts'
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
-import type { Rail } from '../../src/payouts/channels/channel.ts'
+import type { Channel } from '../../src/payouts/channels/channel.ts'
 import { RequestLog } from '../../src/requests/recorder.ts'
 import { openSealer } from '../../src/sealing/installation-keys.ts'
 import type { TierTerms } from '../../src/tiers/rules.ts'
@@ -66,7 +66,7 @@ export async function startHarness({
   hasRail?: boolean
   bankOf?: ApiContext['bankOf']
   /** The rails of a sandbox; by default the simulated bank. */
-  rails?: Rail[]
+  rails?: Channel[]
   /** The rails of files whose bank a sandbox plays. */
   fileRails?: FileRailSettings[]
   startAt?: Date
@@ -195,7 +195,7 @@ export async function startHarness({
      * @param options.rails instead of those of the first
      * @param options.moveMsMax how long its requests wait for a move of a clock
      */
-    async startSecond(options: { rails?: Rail[]; moveMsMax?: number } = {}) {
+    async startSecond(options: { rails?: Channel[]; moveMsMax?: number } = {}) {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
       const context = { ...databases, sealer, log, now: clock.now, mode, bankOf }
       const secondApp = await buildApp(context, { fence, rails, ...options })

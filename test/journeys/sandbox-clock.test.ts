@@ -2,11 +2,12 @@ import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '../../src/database/database.ts'
 import { createClock, raiseOffset } from '../../src/partners/clocks.ts'
-import type { Rail } from '../../src/payouts/channels/channel.ts'
+import type { Channel } from '../../src/payouts/channels/channel.ts'
 import { simulatedBank } from '../../src/payouts/channels/simulated/simulated-bank.ts'
 import { advance, start } from '../../src/sandbox/moves.ts'
 import { clockTasks } from '../../src/sandbox/tasks.ts'
 import { internalTasks, payoutTasks } from '../../src/tasks.ts'
+import type { TaskContext } from '../../src/worker/task.ts'
 import { locatedId } from '../harness/api-response.ts'
 import { goodAccount, type Harness, startHarness } from '../harness/harness.ts'
 import { deliveryOf, startReceiver } from '../servers/receiver.ts'
@@ -349,12 +350,16 @@ test('a move that takes longer than a request waits is answered 202, is polled w
   }
 })
 
+function inScope(bank: Channel, context: Pick<TaskContext, 'now' | 'scope'>): Channel {
+  return bank.time.kept === 'real' ? bank : bank.time.inScope(context)
+}
+
 /** The simulated bank, which answers no submission before `answered`. */
-function bankThatWaits(answered: Promise<void>): Rail {
-  const waiting = (bank: Rail): Rail => ({
+function bankThatWaits(answered: Promise<void>): Channel {
+  const waiting = (bank: Channel): Channel => ({
     ...bank,
     callMsMax: 60_000,
-    inScope: context => waiting(bank.inScope?.(context) ?? bank),
+    time: { kept: 'by partner', inScope: context => waiting(inScope(bank, context)) },
     async submit(payments, signal) {
       await answered
       return await bank.submit(payments, signal)

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Restriction } from '../../src/members/restrictions.ts'
-import { type Rail, within } from '../../src/payouts/channels/channel.ts'
+import { type Channel, within } from '../../src/payouts/channels/channel.ts'
 import type { Payment, Report } from '../../src/payouts/payments/payment.ts'
 
 /** A rail with the controls that the suite needs to trigger what a real rail does on its own. */
 export type RailUnderTest = {
   /** What follows for the member from the reason of its failed payments; nothing by default. */
   restriction?: Restriction
-  rail: Rail
+  rail: Channel
   /** Creates a payment with a unique reference that the rail will end with this outcome. */
   payment(outcome: 'paid' | 'failed' | 'returned'): Payment
   /** Advances time until the rail has reported the final outcome of every payment. */
@@ -30,7 +30,7 @@ export function railConformance(name: string, make: () => Promise<RailUnderTest>
       within(subject.rail.callMsMax, signal => subject.rail.submit(payments, signal))
     const ask = (references: string[]) => within(subject.rail.callMsMax, signal => subject.rail.ask(references, signal))
     const read = (after: string | null, countMax = 100) =>
-      within(subject.rail.callMsMax, signal => subject.rail.reports(after, countMax, signal))
+      within(subject.rail.callMsMax, signal => subject.rail.collect(after, countMax, signal))
     const outcomeOf = async ({ reference }: Payment) => (await ask([reference]))[0]?.outcome
 
     async function readAll(after: string | null, countMax: number): Promise<{ all: Report[]; cursor: string | null }> {

@@ -18,7 +18,7 @@ import * as deductions from '../../src/pay-cycles/deductions.ts'
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
 import * as payRuns from '../../src/pay-runs/pay-runs.ts'
 import { payRunTasks } from '../../src/pay-runs/tasks.ts'
-import type { Rail } from '../../src/payouts/channels/channel.ts'
+import type { Channel } from '../../src/payouts/channels/channel.ts'
 import type { Report } from '../../src/payouts/payments/payment.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
 import { setUncheckedAccount } from '../../src/sandbox/unchecked-account.ts'
@@ -464,13 +464,18 @@ export class Program {
   }
 
   // A bank that answers as the step demands, and asserts that a reference always has the same payment.
-  #rail(): Rail {
+  #rail(): Channel {
     const reportsOf = (reference: string): Report[] => {
       if (this.#answer === 'silent') throw new Error('The bank does not respond')
       return [{ reference, outcome: this.#answer, reason: null }]
     }
     return {
       name: 'scripted',
+      feed: 'scripted',
+      currencies: 'rest',
+      isSlow: false,
+      time: { kept: 'real' },
+      work: [],
       // High enough for all payments in one call: batching to the bank is not under test here.
       paymentsMax: 1_000,
       callMsMax: 20_000,
@@ -493,7 +498,7 @@ export class Program {
         for (const reference of references) this.#polled.add(reference)
         return references.flatMap(reportsOf)
       },
-      reports: async () => ({ reports: [], cursor: null }),
+      collect: async () => ({ reports: [], cursor: null }),
     }
   }
   readonly #polled = new Set<string>()

@@ -4,6 +4,7 @@ import { startHarness } from '../../../test/harness/harness.ts'
 import { preparePayments } from '../../../test/payouts/prepared-payments.ts'
 import { type RailUnderTest, railConformance } from '../../../test/payouts/rail-conformance.ts'
 import { fileRail } from '../channels/files/file-rail.ts'
+import { payoutTasks } from '../tasks.ts'
 
 type Outcome = Parameters<RailUnderTest['payment']>[0]
 
@@ -13,6 +14,7 @@ railConformance('of files', async (): Promise<RailUnderTest> => {
   const bank = new FileBank()
   const settings = euroRail({ delivery: async () => bank })
   const rail = fileRail({ db, now: clock.now, settings })
+  const tasks = payoutTasks([rail])
   const context = { db, log: pino({ level: 'silent' }), now: clock.now }
   const prepared = await preparePayments(harness, { rail: settings.name, count: rail.paymentsMax + 50 })
   const wanted = new Map<string, Outcome>()
@@ -29,7 +31,7 @@ railConformance('of files', async (): Promise<RailUnderTest> => {
     async letTimeGoBy() {
       // Further than any cut-off, also over Easter.
       clock.advance({ days: 6 })
-      await rail.files?.send(context)
+      await tasks['send-payout-batches'](context)
       const lines = [...bank.payments().keys()]
         .filter(reference => !answered.has(reference))
         .flatMap(reference => {
@@ -39,7 +41,7 @@ railConformance('of files', async (): Promise<RailUnderTest> => {
           return [`paid;${reference}`, ...(outcome === 'returned' ? [`returned;${reference};;MS03`] : [])]
         })
       bank.inbox.set('answers.txt', [`head;${clock.now().toISOString()}`, ...lines, 'end'].join('\n'))
-      await rail.files?.receive(context)
+      await tasks['read-bank-files'](context)
     },
     async executed(reference) {
       // What the bank refuses is in a file, but it is not executed.

@@ -5,7 +5,7 @@ import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 import { preparePayments } from '../../../test/payouts/prepared-payments.ts'
 import { sql } from '../../database/database.ts'
 import { holdByNameIfFree } from '../../database/named-locks.ts'
-import type { Rail } from '../channels/channel.ts'
+import type { Channel } from '../channels/channel.ts'
 import { markExported } from '../channels/files/export.ts'
 import { fileRail } from '../channels/files/file-rail.ts'
 import type { Payment } from '../payments/payment.ts'
@@ -28,7 +28,7 @@ const uk = { accountHolder: 'Ada Okafor', sortCode: '200000', accountNumber: '55
 let harness: Harness
 let bank: FileBank
 let settings: FileRailSettings
-let rail: Rail
+let rail: Channel
 beforeAll(async () => {
   harness = await startHarness({ bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated') })
 })
@@ -188,7 +188,7 @@ test('an import waits for another one of its rail, and payouts wait for neither'
     const now = harness.clock.now()
     const exported = harness.db.transaction().execute(tx => markExported(tx, { rail: byHand, batchId, now }))
     expect(await exported).toBeDefined()
-    expect((await rail.reports(null, 100, AbortSignal.timeout(60_000))).reports).toHaveLength(1)
+    expect((await rail.collect(null, 100, AbortSignal.timeout(60_000))).reports).toHaveLength(1)
     const [open] = await list(harness.db, { state: 'open', take: 1 })
     const decision = { decision: 'ignore', exceptionId: open?.id ?? '', person: 'Ada', note: 'Rent', now } as const
     await harness.db.transaction().execute(tx => closeException(tx, decision))
@@ -268,7 +268,7 @@ test('a large batch that is debited as a whole is paid in parts, also by the nex
   await run('send-payout-batches')
   expect(await counts()).toMatchObject({ records: 2_501, outcomes: 2_500 })
   expect(await batch()).toMatchObject({ status: 'settled' })
-  const { reports } = await rail.reports(null, 5_000, AbortSignal.timeout(60_000))
+  const { reports } = await rail.collect(null, 5_000, AbortSignal.timeout(60_000))
   expect(new Set(reports.map(({ reference }) => reference)).size).toBe(2_500)
 })
 

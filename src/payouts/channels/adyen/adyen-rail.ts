@@ -3,7 +3,7 @@ import type { Clock } from '../../../kernel/time.ts'
 import { SecretFileProblem } from '../../../secret-file.ts'
 import { readRecords } from '../../books/reports.ts'
 import { type Outcome, type Payment, type Report, toReport } from '../../payments/payment.ts'
-import type { Rail } from '../channel.ts'
+import type { Channel } from '../channel.ts'
 import { admit, releaseApproved } from './approvals.ts'
 import {
   closeRequest,
@@ -50,27 +50,26 @@ export function adyenRail({
   now: Clock
   settings: AdyenSettings
   requestMsMax?: number
-}): Rail {
+}): Channel {
   const { name, currency } = settings
   const client = new AdyenClient(settings, requestMsMax)
   const context = { db, now, settings, client }
-  const rail: Rail = {
+  return {
     name,
-    // Banks keep the real time, so a partner whose clock was moved hears from them with all the others.
-    inScope: ({ scope = 'all' }) =>
-      typeof scope === 'object' && 'only' in scope
-        ? { ...rail, reports: async after => ({ reports: [], cursor: after }) }
-        : rail,
+    feed: name,
     currencies: [currency],
+    isSlow: false,
+    time: { kept: 'real' },
+    work: [
+      { task: 'send-payout-batches', run: () => releaseApproved({ db, settings, now: now() }) },
+      { task: 'read-bank-files', run: ({ log }) => catchUp({ ...context, log }) },
+    ],
     paymentsMax: limits.paymentsMax,
     callMsMax: limits.callMsMax,
     submit: (payments, signal) => submit(context, payments, signal),
     ask: (references, signal) => ask(context, references, signal),
-    reports: (after, countMax) => readRecords(db, { rail: name, after, countMax }),
-    releaseApproved: () => releaseApproved({ db, settings, now: now() }),
-    catchUp: ({ log }) => catchUp({ ...context, log }),
+    collect: (after, countMax) => readRecords(db, { rail: name, after, countMax }),
   }
-  return rail
 }
 
 type Context = { db: Db; now: Clock; settings: AdyenSettings; client: AdyenClient }

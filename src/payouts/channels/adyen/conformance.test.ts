@@ -2,6 +2,7 @@ import pino from 'pino'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
 import { preparePayments } from '../../../../test/payouts/prepared-payments.ts'
 import { type RailUnderTest, railConformance } from '../../../../test/payouts/rail-conformance.ts'
+import { payoutTasks } from '../../tasks.ts'
 
 type Outcome = Parameters<RailUnderTest['payment']>[0]
 
@@ -37,7 +38,8 @@ for (const hasNotifications of [true, false]) {
           await service.settle()
           harness.clock.advance({ days: 1 })
           if (hasNotifications) return
-          await rail.catchUp?.({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+          const context = { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now }
+          await payoutTasks([rail])['read-bank-files'](context)
         },
         executed: async reference => service.paid(reference),
         stop,

@@ -31,7 +31,7 @@ async function payment(taking = steps): Promise<{ reference: string; notificatio
 
 /** What the rail reports about a payment. */
 async function outcomes(reference: string): Promise<string[]> {
-  const { reports } = await setUp.rail.reports(null, 1_000, AbortSignal.timeout(5_000))
+  const { reports } = await setUp.rail.collect(null, 1_000, AbortSignal.timeout(5_000))
   return reports.filter(report => report.reference === reference).map(({ outcome }) => outcome)
 }
 

@@ -28,7 +28,7 @@ import { type Delivery, NotDelivered } from '../../delivery/delivery.ts'
 import { FolderDelivery } from '../../delivery/folder.ts'
 import { sepaFormat } from '../../formats/sepa/format.ts'
 import { payoutTasks } from '../../tasks.ts'
-import type { Rail } from '../channel.ts'
+import type { Channel } from '../channel.ts'
 import { exportBatch, markExported } from './export.ts'
 import { fileRail } from './file-rail.ts'
 
@@ -39,7 +39,7 @@ let harness: Harness
 let context: TaskContext
 let bank: FileBank
 let settings: FileRailSettings
-let rails: Rail[]
+let rails: Channel[]
 beforeAll(async () => {
   harness = await startHarness({ bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated') })
   const { db, clock } = harness

@@ -10,7 +10,7 @@ import { lockRail } from '../../books/rail-lock.ts'
 import { reconcile } from '../../books/reconciliation.ts'
 import { readRecords, recordOutcome } from '../../books/reports.ts'
 import { type Outcome, type Payment, type Report, type StoredReport, toReport } from '../../payments/payment.ts'
-import type { Rail } from '../channel.ts'
+import type { Channel } from '../channel.ts'
 import { receiveBankFiles } from './receive.ts'
 import { sendBatches } from './send.ts'
 
@@ -18,24 +18,21 @@ import { sendBatches } from './send.ts'
  * A rail of files. Submitting a payment puts it into a batch; a task writes each batch to one file, and another imports what
  * the bank answers. Its books are the tables of this slice, so that imported files never touch withdrawals directly.
  */
-export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: FileRailSettings }): Rail {
+export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: FileRailSettings }): Channel {
   const { name, currency } = settings
-  const rail: Rail = {
+  return {
     name,
-    // Banks keep the real time, so a partner whose clock was moved hears from them with all the others.
-    inScope: ({ scope = 'all' }) =>
-      typeof scope === 'object' && 'only' in scope
-        ? { ...rail, reports: async after => ({ reports: [], cursor: after }) }
-        : rail,
+    feed: name,
     currencies: [currency],
     isSlow: true,
+    time: { kept: 'real' },
+    work: [
+      { task: 'send-payout-batches', run: context => sendBatches(context, settings) },
+      { task: 'read-bank-files', run: context => receiveBankFiles(context, settings) },
+      { task: 'reconcile-bank-accounts', run: context => reconcile(context, settings) },
+    ],
     paymentsMax: 1_000,
     callMsMax: 20_000,
-    files: {
-      send: context => sendBatches(context, settings),
-      receive: context => receiveBankFiles(context, settings),
-      reconcile: context => reconcile(context, settings),
-    },
 
     async submit(payments) {
       return await db.transaction().execute(tx => submit(tx, { settings, payments, now: now() }))
@@ -55,11 +52,10 @@ export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: 
       return rows.map(toReport)
     },
 
-    async reports(after, countMax) {
+    async collect(after, countMax) {
       return await readRecords(db, { rail: name, after, countMax })
     },
   }
-  return rail
 }
 
 type KnownPayment = {

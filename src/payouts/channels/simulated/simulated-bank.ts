@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import type { BankAccount } from '../../../bank-accounts/rules.ts'
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
-import type { Currency } from '../../../kernel/money.ts'
 import type { Clock } from '../../../kernel/time.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
 import { inScope, partnerOf, type Scope } from '../../../worker/task.ts'
 import { copyCursor } from '../../books/cursors.ts'
 import { type Payment, type Report, type StoredReport, toReport } from '../../payments/payment.ts'
-import type { Rail } from '../channel.ts'
+import type { Channel } from '../channel.ts'
 
 /** How the simulated bank treats a payment: docs/reference/simulated-bank.md. */
 export type Behaviour = 'paid' | 'failed' | 'returned' | 'slow' | 'silent' | 'twice' | 'lost'
@@ -109,31 +108,34 @@ const bankName = 'simulated-bank'
 /**
  * The bank of the sandbox. It stands for an external system, so it keeps its own books, outside our transactions. Certain
  * accounts and amounts fail on purpose, and a partner can instruct it. It keeps each partner's time.
- * @param callMsMax time-out of a call
- * @param currencies the only ones that it pays; all if undefined
+ * @param currencies the only currencies that it pays; by default all that no other channel pays
  */
 export function simulatedBank({
   db,
   now,
   callMsMax = 2_000,
-  currencies,
+  currencies = 'rest',
   scope = 'all',
 }: {
   db: Reader
   now: Clock
   callMsMax?: number
-  currencies?: readonly Currency[] | undefined
+  currencies?: Channel['currencies']
   scope?: Scope
-}): Rail {
+}): Channel {
   const partnerId = partnerOf(scope)
   return {
     name: bankName,
-    ...(partnerId === undefined ? {} : { feed: feedOf(partnerId) }),
-    ...(currencies === undefined ? {} : { currencies }),
+    feed: partnerId === undefined ? bankName : feedOf(partnerId),
+    currencies,
+    isSlow: false,
+    time: {
+      kept: 'by partner',
+      inScope: context => simulatedBank({ db, callMsMax, currencies, now: context.now, scope: context.scope ?? 'all' }),
+    },
+    work: [],
     paymentsMax: 100,
     callMsMax,
-
-    inScope: context => simulatedBank({ db, callMsMax, currencies, now: context.now, scope: context.scope ?? 'all' }),
 
     async submit(payments, signal) {
       const received: Received[] = []
@@ -148,7 +150,7 @@ export function simulatedBank({
       return await latestReports(db, { references, now: now() })
     },
 
-    async reports(after, countMax) {
+    async collect(after, countMax) {
       const [since, sequence] = after === null ? ['-infinity', '0'] : after.split('/')
       const { rows } = await sql<StoredReport & { sequence: bigint; reportedAt: Date }>`
         select sequence, reference, outcome, reason, restriction, reported_at

@@ -213,7 +213,7 @@ function decisionOf({
 }: Omit<CloseOptions, 'note' | 'as' | 'json'> & { currency: Currency | null }): decisions.Decision {
   if (units !== undefined && decision !== 'attach' && decision !== 'give-back')
     throw new Error('--charge belongs to attach and give-back')
-  if (units !== undefined && currency === null) throw new Error('The answer gives no amount, so that it has no charge')
+  if (units !== undefined && currency === null) throw new Error('The answer gives no amount, so it cannot have a charge')
   const charge = units === undefined || currency === null ? undefined : { amount: { amount: units, currency }, borneBy }
   if (payments !== undefined && (decision === 'ignore' || decision === 'book'))
     throw new Error('--payments belongs to attach, give-back, recover and write-off')

@@ -3,13 +3,13 @@ import { problem } from '../../kernel/errors.ts'
 import * as batches from './batches.ts'
 import { type Decider, hasDecided, refuseUnlessAnother } from './two-people.ts'
 
-/** People who must approve a batch above the limits for automatic approval. */
+/** How many people must approve a batch that is above the limits for automatic approval. */
 export const approvalsNeeded = 2
 
 /**
- * Approves a closed batch for a person. With the second person it may be sent. Idempotent for the same person. All approvals of a
- * batch come from users of the console, or all from logins: nothing tells whether a user and a login are the same person.
- * @returns how many people have approved it, and whether the person had not before
+ * Approves a closed batch in a person's name; after the second approval it can be sent. Idempotent for the same person. The approvals of a
+ * batch all come from console users, or all from logins, because a user and a login may be the same person.
+ * @returns how many people have approved the batch, and whether this approval is new
  */
 export async function approve(
   tx: Tx,
@@ -42,7 +42,7 @@ export async function approve(
 
 type Approval = { person: string; login: string | null; at: Date }
 
-/** Who approved a batch, and when, oldest first. */
+/** The approvals of a batch, oldest first. */
 export async function listApprovals(db: Reader, batchId: string): Promise<Approval[]> {
   return await db
     .selectFrom('payoutBatchApprovals')

@@ -13,9 +13,8 @@ import { findBatch } from './recoveries.ts'
 import { addRecord } from './reports.ts'
 
 /**
- * Takes an answer as one about a payment. Money that the bank named only in words returns the payment if it arrived, and pays it if
- * it left.
- * @throws Problem `Conflict` if the payment cannot be it, or the amounts differ by more than the charge that is named
+ * Attaches an answer to a payment. Money that the bank described only in words returns the payment if it arrived, and pays it if it left.
+ * @throws Problem `Conflict` if the answer cannot be about the payment, or the amounts differ by more than the named charge
  */
 export async function attach(
   tx: Tx,
@@ -46,8 +45,8 @@ export async function attach(
 }
 
 /**
- * Takes money that the bank booked as one sum, and names only in words, as several payments.
- * @throws Problem `Conflict` if one of them cannot be it, or they do not add up to it
+ * Attaches money that the bank booked as one sum, and described only in words, to several payments.
+ * @throws Problem `Conflict` if one of the payments does not fit, or they do not add up to the sum
  */
 export async function attachToAll(
   tx: Tx,
@@ -56,9 +55,9 @@ export async function attachToAll(
   const { id, amount, currency, bookedOn } = exception
   const outcome = outcomeOf(exception)
   if (amount === null || currency === null || bookedOn === null || (outcome !== 'paid' && outcome !== 'returned'))
-    throw problem('Conflict', 'Only money that arrived or left is attached to several payments')
+    throw problem('Conflict', 'Only money that arrived or left can be attached to several payments')
   const payouts: DecidedPayment[] = []
-  // In order, as all that lock several payments of a batch.
+  // In the order in which all code locks several payments of a batch.
   for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
   const total = payouts.reduce((sum, payout) => sum + payout.amount, 0n)
   const moved = amount < 0n ? -amount : amount
@@ -72,7 +71,7 @@ export async function attachToAll(
   }
 }
 
-/** @param options.amount what of the money is this payment's, and its charge */
+/** @param options.amount this payment's share of the money, and its charge */
 async function attachToPayment(
   tx: Tx,
   {
@@ -102,7 +101,7 @@ async function attachToPayment(
     bookedOn === null
       ? undefined
       : { day: bookedOn, amount: outcome === 'returned' ? payout.amount : -payout.amount, exceptionId: id }
-  // What a person said before needs no second outcome.
+  // An outcome that a person recorded before needs no second record.
   const entry = bookedOn === null || amount === null ? undefined : { day: bookedOn, amount }
   if (
     payout.outcome === outcome &&
@@ -110,10 +109,10 @@ async function attachToPayment(
     (await explainOutcome(tx, { key, payout, booked: entry, now }))
   )
     return
-  // A status or the return has shown it, and this is the entry that moved the money.
+  // A status or the return has reported the payment; this is the entry that moved the money.
   const explains = outcome === 'paid' && booked !== undefined && (await lacksDebit(tx, payout.reference))
   const isPossible = explains || payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
-  if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is ${payout.outcome} already`)
+  if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is already ${payout.outcome}`)
   if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)
   const { partnerId } = payout
   if (charge !== undefined) {
@@ -128,7 +127,7 @@ async function attachToPayment(
   await end(tx, { payout, key, outcome, reasonCode, restriction, booked, now })
 }
 
-/** Takes the debit of a batch, which is its payments and a charge, as its payment. */
+/** Attaches the debit of a batch, the sum of its payments and a charge, to the batch. */
 async function attachToBatch(
   tx: Tx,
   {
@@ -153,7 +152,10 @@ async function attachToBatch(
       from payouts p where p.batch_id = ${batchId} and p.removed_at is null`.execute(tx)
   const { unpaid = 0n, isBooked = false, first = null, partners = 0 } = rows[0] ?? {}
   if (isBooked)
-    throw problem('Conflict', `The bank has debited ${messageId} before; write this off, or have the bank give it back`)
+    throw problem(
+      'Conflict',
+      `The bank has debited ${messageId} before; write this debit off, or ask the bank to return it`,
+    )
   const excess = -(amount ?? 0n) - (controlTotal - unpaid)
   const isDeducted = excess < 0n
   const difference = isDeducted ? -excess : excess
@@ -177,7 +179,7 @@ function outcomeOf({ outcome, kind, amount, bookedOn }: exceptions.Decided): Fin
   return amount > 0n ? 'returned' : 'paid'
 }
 
-/** Takes an answer as the booking that an operator has told by hand, unless another answer was taken so. @returns whether it is */
+/** Accepts an answer as the booking that an operator recorded by hand, unless another answer was. @returns whether it did */
 async function explainOutcome(
   tx: Tx,
   {
@@ -200,7 +202,7 @@ async function explainOutcome(
   return rows.length > 0
 }
 
-/** What an operator should know before attaching an answer to a payment. Nothing is attached automatically: words prove nothing. */
+/** Warns an operator before attaching an answer to a payment. Nothing is attached automatically: words prove nothing. */
 export async function readProposals(
   db: Reader,
   exception: exceptions.Exception,

@@ -8,25 +8,25 @@ import type { FileRailSettings } from './file-rail-settings.ts'
 /** An account of a rail at the end of a day, in minor units. */
 export type AccountDay = {
   rail: string
-  /** As the bank names it. */
+  /** The account as the bank names it. */
   account: string
-  /** Whose floats are on it: partners' ids, and 'default' for all partners without an own account. */
+  /** The ids of the partners whose floats are on the account, and 'default' for all partners without a separate account. */
   debtors: string[]
   day: Day
   currency: Currency
-  /** What the bank states. */
+  /** The balance that the bank states. */
   bank: bigint
-  /** What the floats on the account add up to. */
+  /** The sum of the floats on the account. */
   book: bigint
-  /** What these floats lack because the operator bears it and had not covered it. */
+  /** The part that these floats lack because the operator bears a cost that was not covered yet. */
   uncovered: bigint
 }
 
 /**
- * The balances that the bank has stated of the accounts of a rail, against the floats on them at the end of the same day in the
- * bank's time zone. By account, newest day first.
+ * Compares the balances that the bank has stated for a rail's accounts with the floats on them at the end of the same day in the bank's
+ * time zone. By account, newest day first.
  * @param options.partnerId only the account that pays for this partner
- * @param options.daysMax of each account
+ * @param options.daysMax per account
  */
 export async function listBalances(
   db: Reader,
@@ -42,7 +42,7 @@ export async function listBalances(
      order by account, day desc`.execute(db)
   const compared: AccountDay[] = []
   for (const [account, stated] of Map.groupBy(rows, row => row.account)) {
-    // A file that names no account is about the only one.
+    // A file that names no account is about the rail's only account.
     const debtors = account === '' ? Object.keys(rail.debtors) : debtorsOf(rail, account)
     const isAsked = partnerId === undefined || debtors.includes(debtorOf(rail, partnerId))
     if (debtors.length === 0 || !isAsked) continue

@@ -8,10 +8,10 @@ import { hasReference } from './by-reference.ts'
 import { reasonInWords } from './reasons.ts'
 import type { Context, Keyed } from './record-keys.ts'
 
-// The records of a rail of files are its feed: it reports those that have an outcome. Their writers hold the lock of the rail
-// for records.
+// The records of a rail that keeps books are its feed: the rail reports every record that has an outcome. Writers hold the rail's lock for
+// records.
 
-// Payments that end in one transaction: so many hold the lock of the rail for a few tenths of a second.
+// How many payments end in one transaction: this many hold the rail's lock for a few tenths of a second.
 const endedAtOnce = 1_000
 
 /** A decision that every unanswered payment of a batch has ended. The reason is about the batch, so nothing follows for the members. */
@@ -25,9 +25,9 @@ type Ending = {
 }
 
 /**
- * Ends every payment of a batch that has not been answered one by one, and adds each to what the rail reports. Of a large batch, only
- * the first payments end now, and `endRest` ends the others.
- * @throws Problem `Conflict` if they are being ended already
+ * Ends every payment of a batch that has not been answered separately, and reports each on the rail. In a large batch, only the first payments end
+ * now, and `endRest` ends the others.
+ * @throws Problem `Conflict` if that is already in progress
  */
 export async function endUnanswered(tx: Tx, ending: Ending): Promise<void> {
   const { batchId, outcome, reasonCode = null, source, now } = ending
@@ -54,9 +54,8 @@ type EndingRow = Pick<Ending, 'batchId' | 'outcome'> & {
 }
 
 /**
- * Ends more payments of a batch of which `endUnanswered` has left some: payments of one partner. The caller holds the lock of the
- * records.
- * @returns the batch; undefined if none has any left
+ * Ends more of the payments that `endUnanswered` has left in a batch, all of one partner. The caller holds the lock of the records.
+ * @returns the batch; undefined if no batch has payments left
  */
 export async function endMore(tx: Tx, rail: string): Promise<{ batchId: string; isDone: boolean } | undefined> {
   const { rows } = await sql<EndingRow>`
@@ -96,15 +95,15 @@ async function endSome(
   return Number(numAffectedRows ?? 0n)
 }
 
-// Of a batch of 100,000 payments, recovered beside other work, which takes longer than ordinary statements may.
+// Recovering a batch of 100,000 payments beside other work takes longer than ordinary statements may.
 const statementTimeout = '10min'
 
 /**
- * Makes payments that were given back paid, and adds each to what the rail reports: the withdrawals follow, and take the money from
- * the members again.
+ * Turns payments that were given back into paid payments, and reports each on the rail: the withdrawals follow, and take the money from the
+ * members again.
  * @param exceptionId the exception that decides it
  * @param bookedOn when the bank debited them; null if a record of a file says so
- * @returns the references of those that had been given back
+ * @returns the references of the payments that had been given back
  */
 export async function recoverPayments(
   tx: Tx,
@@ -133,8 +132,8 @@ export async function recoverPayments(
 }
 
 /**
- * SQL: the payment `p` has failed, or was given back after a status had called it paid, without a credit: a debit of its batch does not
- * hold it.
+ * SQL: the payment `p` has failed, or was given back after a status had called it paid, without a credit. A debit of its batch does not
+ * include it.
  */
 export const isUnpaid = sql<boolean>`(
   p.outcome is not null
@@ -142,7 +141,7 @@ export const isUnpaid = sql<boolean>`(
        or (p.outcome = 'returned' and not exists (select from bank_records r
                                                    where r.rail = p.rail and r.reference = p.reference and r.booked_on is not null and r.amount > 0))))`
 
-/** Keeps which payments the operator bears, so that the same money is not recovered by an answer that only told of it. */
+/** Records which payments the operator bears, so that an answer that only announced the same money does not recover it. */
 export async function keepWrittenOff(
   tx: Tx,
   {
@@ -158,7 +157,7 @@ export async function keepWrittenOff(
       from unnest(${[...references]}::text[]) as w (reference)`.execute(tx)
 }
 
-/** Those of some payments that the operator bears, in order. */
+/** Filters payments: returns those that the operator bears, in order. */
 export async function listWrittenOff(
   db: Reader,
   { rail, references }: { rail: string; references: readonly string[] },
@@ -191,19 +190,19 @@ export async function recordMovement(
     values (${rail}, 'operator', ${key}, ${reference}, ${movementId}, ${now})`.execute(tx)
 }
 
-/** A record that is kept, so that it counts once. With an outcome, it is reported. */
+/** A record is stored so that it counts once. A record with an outcome is reported. */
 export type Kept = {
   record: Keyed
   reference: string
   outcome?: FinalOutcome | null
   reason?: string | null
-  /** What it books, if it moves money. */
+  /** The booking, if the record moves money. */
   booked?: Booked | null
-  /** The movement of a float that explains it. */
+  /** The movement of a float that explains the booking. */
   movementId?: string | null
 }
 
-/** Keeps records of one message, in order. */
+/** Stores the records of one message, in order. */
 export async function keepRecords(
   tx: Tx,
   { rail, fileId, now }: Context,

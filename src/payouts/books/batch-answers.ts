@@ -31,7 +31,7 @@ export async function lockAnswered(tx: Tx, { rail, now }: Context, messageId: st
   return rows[0]
 }
 
-/** Applies what a message says about a whole batch. If it is rejected, that is decided after all of its payments. */
+/** Applies what a message says about a whole batch. A rejection is decided after all payments of the batch. */
 export async function answerBatch(
   tx: Tx,
   context: Context,
@@ -58,7 +58,7 @@ export function isGivenBack({ paidCount, unansweredCount, unpaid }: BatchRow): b
   return paidCount === 0 && unansweredCount === 0 && unpaid > 0n
 }
 
-/** Banks accept a batch in several messages, which are one exception. */
+/** Banks accept a batch in several messages, which share one exception. */
 async function openAccepted(
   tx: Tx,
   { rail, fileId, now }: Context,
@@ -74,7 +74,7 @@ async function openAccepted(
   await exceptions.open(tx, [accepted], now)
 }
 
-/** Marks a batch that is at the bank. If its delivery is not recorded yet, because the sender was killed, it is marked then. */
+/** Marks a batch that is at the bank. If the sender was killed before it recorded the delivery, the batch is marked when it is recorded. */
 export async function markBatch(
   tx: Tx,
   { batchId, as: status, now }: { batchId: string; as: 'acknowledged' | 'rejected'; now: Date },
@@ -92,13 +92,13 @@ export async function markBatch(
 // Results of a check of a payee's name, the best first. RVCM and RVNC are about a whole message.
 const nameChecks = ['RCVC', 'RVNA', 'RVNC', 'RVMC', 'RVCM', 'RVNM']
 
-/** A check of a name says nothing about the payment. The worst one is kept with the batch. */
+/** A name check says nothing about the payment. The worst result is stored with the batch. */
 export async function checkName(
   tx: Tx,
   { rail }: Context,
   { messageId, code }: Extract<BankRecord, { type: 'name-check' }>,
 ): Promise<void> {
-  // A code that is not known is worse than a match only.
+  // An unknown code is worse only than a match.
   const better = nameChecks.slice(0, Math.max(1, nameChecks.indexOf(code)))
   await sql`
     update payout_batches set name_check = ${code.slice(0, 35)}

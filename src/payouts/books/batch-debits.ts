@@ -3,7 +3,7 @@ import { endUnanswered, isUnpaid } from './bank-records.ts'
 import * as exceptions from './exceptions.ts'
 
 /** For the operator, about the second debit of a batch. */
-export const debitedTwice = 'The bank debited the batch a second time; ask it to give that back'
+export const debitedTwice = 'The bank debited the batch a second time; ask the bank to refund the second debit'
 
 type Waiting = {
   exceptionId: string
@@ -15,9 +15,9 @@ type Waiting = {
 }
 
 /**
- * Matches debits of whole batches again that did not fit when they came: a bank can book the net sum of a batch before it reports
+ * Matches debits of whole batches again if they did not fit when they arrived: a bank can book the net sum of a batch before it reports
  * which of its payments failed. The caller holds the lock of the records.
- * @param recoveredBatchId a batch of which the caller has recovered payments: a debit that came after they were given back may fit
+ * @param recoveredBatchId a batch whose payments the caller has recovered: a debit that came after they were given back may fit
  */
 export async function matchDebits(
   tx: Tx,

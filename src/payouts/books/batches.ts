@@ -20,7 +20,7 @@ import { endProposals } from './proposals.ts'
 import * as railHolds from './rail-holds.ts'
 import { lockRail } from './rail-lock.ts'
 
-// Payments that are read at once while a file is written.
+// How many payments are read at once while a file is written.
 const pageSize = 5_000
 
 export const batchStatuses = [
@@ -66,8 +66,8 @@ export type Batch = {
 export type Joining = { partnerId: string; reference: string; amount: bigint; isInstant: boolean }
 
 /**
- * Puts payments into the open batch of each paying account and speed, which is created if there is none. They must be locked, and in no
- * batch yet.
+ * Adds payments to the open batch of their paying account and speed, and creates the batch if there is none. The payments must be locked,
+ * and not in a batch yet.
  * @throws CalendarEnded
  */
 export async function join(
@@ -103,7 +103,7 @@ function endOf({ timeZone }: FileRailSettings, day: Day): Date {
   return new Date(startOfDay(timeZone, addDays(day, 1)).getTime() - 1)
 }
 
-/** Adds to the sums of the open batch. If that is full, it is closed and a new one is opened. @returns the batch */
+/** Adds to the sums of the open batch. Closes a full batch and opens a new one. @returns the batch */
 async function addToOpenBatch(
   tx: Tx,
   {
@@ -154,11 +154,11 @@ async function addToOpenBatch(
   return opened
 }
 
-/** Of a rail, as far as the approval of its batches needs it. */
+/** The settings of a rail that the approval of its batches needs. */
 export type ApprovingRail = Pick<FileRailSettings, 'name' | 'currency' | 'automatic' | 'timeZone'>
 
 /**
- * Puts payments that need no file into a new batch, to which no other is added. They must be locked, and in no batch yet.
+ * Puts payments that need no file into a new batch that takes no other payments. They must be locked, and not in a batch yet.
  */
 export async function addClosed(
   tx: Tx,
@@ -177,7 +177,7 @@ export async function addClosed(
      where ${hasReference(payments.map(({ reference }) => reference))}`.execute(tx)
 }
 
-/** Fixes the approved batches among some whose payments are about to be requested one by one: none can be taken out any longer. */
+/** Freezes the approved batches among some whose payments are about to be requested one by one: no payment can be removed after that. */
 export async function claimForRequests(
   tx: Tx,
   { batchIds, now }: { batchIds: readonly string[]; now: Date },
@@ -188,8 +188,8 @@ export async function claimForRequests(
 }
 
 /**
- * Closes the batches whose cut-off has come: no payment joins them any longer. Cancels the empty ones, and approves those that
- * need no person: none while a brake holds.
+ * Closes the batches whose cut-off has come, so that no more payments join them. Cancels empty batches, and approves the batches that need
+ * no approval by people: none while a brake holds.
  */
 export async function closeDue(
   tx: Tx,
@@ -206,7 +206,7 @@ export async function closeDue(
 }
 
 /**
- * Closes one open batch at once. The caller holds the lock of the rail's batches, and has recorded that a second person confirms it.
+ * Closes one open batch immediately. The caller holds the lock of the rail's batches, and has recorded that a second person confirms it.
  */
 export async function closeNow(
   tx: Tx,
@@ -218,8 +218,8 @@ export async function closeNow(
 }
 
 /**
- * Closes open batches earlier if the settings have an earlier cut-off than when they were opened. A batch keeps its day, its value date
- * and its payments. A later cut-off is that of the next batch.
+ * Closes open batches earlier if the settings now have an earlier cut-off. A batch keeps its day, its value date and its payments. A later
+ * cut-off applies from the next batch.
  */
 async function applyEarlierCutOff(tx: Tx, { name, timeZone, cutOff }: FileRailSettings): Promise<void> {
   const { rows } = await sql<{ id: string; cutOffAt: Date }>`
@@ -270,10 +270,10 @@ async function approveWithinLimits(tx: Tx, { rail, now }: { rail: ApprovingRail;
 }
 
 /**
- * Settles the batches that wait for no further answer. If the bank confirms no payments, the unanswered ones of a batch count as
- * paid once their payees must have the money, and each becomes a report of the rail; a later return still counts. A batch that
- * was sent too late opens an exception instead. Also matches debits of whole batches, and settles batches whose last answer came
- * before their delivery was recorded.
+ * Settles the batches that wait for no further answer. If the bank does not confirm payments, the unanswered payments of a batch count as
+ * paid once their payees must have the money, and each becomes a report of the rail; a later return still counts. A batch that was sent too
+ * late opens an exception instead. Also matches debits of whole batches, and settles batches whose last answer came before their delivery
+ * was recorded.
  */
 export async function endDue(tx: Tx, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   await lockRail(tx, { rail: rail.name, for: 'records' })
@@ -303,8 +303,8 @@ async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSettings; no
 type SentBatch = { id: string; messageId: string; valueDate: Day; cutOffAt: Date; sentAt: Date; isInstant: boolean }
 
 /**
- * The value date on which the bank executes a batch that it was sent. A file that came after the day of its cut-off may have been
- * refused, and a bank that confirms no payment does not tell: null until an operator has asked the bank and closed the exception.
+ * The value date on which the bank executes a sent batch. The bank may have refused a file that arrived after the day of its cut-off, and a
+ * bank that does not confirm payments does not say so: null until an operator has asked the bank and closed the exception.
  */
 async function executedOn(
   tx: Tx,
@@ -327,8 +327,8 @@ async function executedOn(
 }
 
 /**
- * Ends the payments that are left of batches whose unanswered payments all end, in short transactions between which payouts can
- * take the lock of the rail. Safe to run twice, also concurrently.
+ * Ends the remaining payments of batches whose unanswered payments all end, in short transactions, so that payouts can take the rail's lock
+ * in between. Safe to run twice, also concurrently.
  */
 export async function endRest(db: Reader, { rail, now }: { rail: string; now: Date }): Promise<void> {
   const endSome = async (tx: Tx) => {
@@ -374,8 +374,8 @@ export async function listSendable(db: Reader, rail: string): Promise<string[]> 
 }
 
 /**
- * Fixes an approved batch, so that its file can be written: from here on it can neither be held nor changed. If the day of its
- * cut-off is over, it takes the next possible value date, unless an earlier sender may have written its file.
+ * Claims an approved batch, so that its file can be written: from then on the batch can be neither held nor changed. If the day of its
+ * cut-off is over, the batch takes the next possible value date, unless an earlier sender may have written its file.
  * @param leaves how the file is about to leave, which is recorded as a copy; undefined if it does not
  * @returns undefined if it is not approved, held, or sent already
  * @throws CalendarEnded
@@ -432,7 +432,7 @@ export async function unclaim(tx: Tx, { batchId, copy }: { batchId: string; copy
      where id = ${batchId} and not exists (select from payout_batch_copies where batch_id = ${batchId})`.execute(tx)
 }
 
-/** Where an export by hand began to write the file of an approved batch, without being recorded as sent; null if none did. */
+/** The path to which a manual export began to write the file of an approved batch that was not recorded as sent; null if there was none. */
 export async function findBegunExport(db: Reader, batchId: string): Promise<string | null> {
   const { rows } = await sql<{ exportedTo: string | null }>`
     select exported_to from payout_batches
@@ -440,7 +440,7 @@ export async function findBegunExport(db: Reader, batchId: string): Promise<stri
   return rows[0]?.exportedTo ?? null
 }
 
-/** Records where an export by hand is about to write the file of a claimed batch; null if it wrote nothing. */
+/** Records the path to which a manual export is about to write the file of a claimed batch; null if it wrote nothing. */
 export async function recordBegunExport(
   tx: Tx,
   { batchId, place }: { batchId: string; place: string | null },
@@ -460,7 +460,7 @@ export async function recordAnswered(
      where id = any(${batchIds}::text[]) and sending_at is not null and answered_at is null`.execute(tx)
 }
 
-/** Those of some message ids that are of batches at the bank. */
+/** Filters message ids: returns those of batches at the bank. */
 export async function listSent(
   db: Reader,
   { rail, messageIds }: { rail: string; messageIds: readonly string[] },
@@ -499,7 +499,7 @@ export async function hasSignOfCopy(db: Reader, batchId: string): Promise<boolea
   return rows.length > 0
 }
 
-/** Records that all unanswered payments of a batch were given back, since the bank rejects it. */
+/** Records that all unanswered payments of a batch were given back, because the bank rejected the batch. */
 export async function recordGivenBack(tx: Tx, { batchId, now }: { batchId: string; now: Date }): Promise<void> {
   await sql`
     update payout_batches set given_back_at = ${now}
@@ -534,7 +534,7 @@ export function toWrite(db: Reader, { rail, batch }: { rail: FileRailSettings; b
   const { messageId, valueDate, currency, paymentCount, controlTotal, isInstant, sendingAt } = batch
   assert(sendingAt !== null)
   const debtor = rail.debtors[batch.debtor]
-  if (debtor === undefined) throw new Error(`The rail ${rail.name} has no account of ${batch.debtor} any longer`)
+  if (debtor === undefined) throw new Error(`The rail ${rail.name} no longer has an account for ${batch.debtor}`)
   const common = { messageId, valueDate, currency, paymentCount, controlTotal, isInstant, debtor }
   return { ...common, createdAt: sendingAt, payments: ordersOf(db, batch.id) }
 }
@@ -607,7 +607,7 @@ export type BatchPayment = {
   partnerName: string
   memberId: string
   withdrawalId: string
-  /** Whose account is paid, and the end of its number. Null if it was erased. */
+  /** The holder of the paid account, and the end of its number. Null if it was erased. */
   payee: { accountHolder: string; lastFour: string } | null
   amount: bigint
   outcome: FinalOutcome | null
@@ -641,7 +641,7 @@ export async function listPartners(db: Reader, batchId: string): Promise<string[
   return rows.map(({ partnerId }) => partnerId)
 }
 
-/** How many batches wait for people to approve them. */
+/** Counts the batches that await approval by people. */
 export async function countWaiting(db: Reader): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count from payout_batches where status = 'building' and closed_at is not null`.execute(

@@ -23,7 +23,7 @@ afterEach(async () => {
 let messages = 0
 const message = () => `head;O${++messages}`
 const kinds = async () => (await scene.open()).map(({ kind }) => kind)
-/** What the float has changed by: exactly what the bank has moved, if nothing waits for a decision. */
+/** The change of the float: exactly the money that the bank has moved, if nothing waits for a decision. */
 const moved = async () => ((await scene.books()).float ?? 0) - atStart
 const charge = (amount: bigint) => ({ amount: { amount, currency: 'EUR' }, borneBy: 'operator' }) as const
 
@@ -44,7 +44,7 @@ describe('A debit is written off only if it cannot be the payment’s', () => {
   const refusal = /may be the only one of .*, which would be in the books twice/
   const writeOff = () => decide({ decision: 'write_off', partnerId: scene.harness.partner.id })
 
-  test('A debit of another sum is that of a batch once the bank reports which payments failed', async () => {
+  test('A debit of another sum is matched to its batch once the bank reports which payments failed', async () => {
     const { messageId, one, payments } = await two()
     const debit = `entry;-6000EUR;${messageId};E1;2026-03-11`
     await scene.answer(message(), debit)
@@ -56,7 +56,7 @@ describe('A debit is written off only if it cannot be the payment’s', () => {
     expect(await moved()).toBe(-6_000)
   })
 
-  test('The debit of a batch that only statuses have called paid is attached, with more or less than its payments', async () => {
+  test('The debit of a batch that only statuses called paid is attached, even if it is not the sum of the payments', async () => {
     for (const difference of [20, -500]) {
       const { messageId, payments } = await two()
       for (const { reference } of payments) await scene.answer(message(), `paid;${reference}`)
@@ -82,7 +82,7 @@ describe('A debit is written off only if it cannot be the payment’s', () => {
     expect(await moved()).toBe(-10_500)
   })
 
-  test('The smaller debit of a payment is attached, also after a status has called the payment paid', async () => {
+  test('The smaller debit of a payment is attached, even after a status called the payment paid', async () => {
     const { one, payments } = await two()
     await scene.answer(message(), `paid;${one};5000EUR`)
     await scene.answer(message(), `paid;${one};4900EUR;;E1;2026-03-11`)
@@ -102,17 +102,17 @@ describe('A debit is written off only if it cannot be the payment’s', () => {
     await writeOff()
     await scene.answer(message(), `paid;${reference};5000EUR`)
     expect(await kinds()).toEqual(['paid_after_give_back'])
-    await expect(decide({ decision: 'recover' })).rejects.toThrow('is written off, so it cannot be recovered')
+    await expect(decide({ decision: 'recover' })).rejects.toThrow('is written off, so it cannot also be recovered')
     expect(await moved()).toBe(-4_900)
   })
 
-  test('The debit of what was given back is not recovered once it is written off at the cost of a partner', async () => {
+  test('The debit of money that was given back is not recovered once it is written off at the cost of a partner', async () => {
     const { messageId, one, payments } = await two()
     await scene.answer(message(), `batch;${messageId};rejected;FF01`)
     await scene.answer(message(), `entry;-11000EUR;${messageId};E1;2026-03-11`)
     await writeOff()
     await scene.answer(message(), `paid;${one};5000EUR`)
-    await expect(decide({ decision: 'recover' })).rejects.toThrow('is written off, so it cannot be recovered')
+    await expect(decide({ decision: 'recover' })).rejects.toThrow('is written off, so it cannot also be recovered')
     expect(await scene.statusesOf(payments)).toEqual(['failed', 'failed'])
     expect(await moved()).toBe(-11_000)
   })
@@ -146,7 +146,7 @@ describe('A second booking is told apart from the one that was decided', () => {
     expect(await moved()).toBe(-500)
   })
 
-  test('The debit in words of a payment that has come back is its own, and a second one is recovered', async () => {
+  test('A debit that names a returned payment only in words is the payment itself, and a second debit is recovered', async () => {
     const { one } = await two()
     await scene.answer(message(), `returned;${one};5000EUR;AC04;E2;2026-03-12`)
     await scene.answer(message(), `entry;-5000EUR;;W1;2026-03-11;PAYMENT ${one}`)
@@ -161,13 +161,13 @@ describe('A second booking is told apart from the one that was decided', () => {
     expect(await moved()).toBe(-5_000)
   })
 
-  test('A debit in words that is written off is not recovered by a status', async () => {
+  test('A written-off debit that names its payment only in words is not recovered by a status', async () => {
     const { one } = await two()
     await scene.answer(message(), `failed;${one};5000EUR;AC04`)
     await scene.answer(message(), `entry;-5000EUR;;W5;2026-03-12;PAYMENT ${one}`)
     await decide({ decision: 'write_off', partnerId: scene.harness.partner.id })
     await scene.answer(message(), `paid;${one};5000EUR`)
-    await expect(decide({ decision: 'recover' })).rejects.toThrow('is written off, so it cannot be recovered')
+    await expect(decide({ decision: 'recover' })).rejects.toThrow('is written off, so it cannot also be recovered')
   })
 
   test('The credit of a payment that was given back, and whose debit the operator bears', async () => {
@@ -193,7 +193,7 @@ describe('A payment that the bank calls paid and then rejected', () => {
     expect(await scene.statusesOf(payments)).toEqual(['paid', 'submitted'])
   })
 
-  test.each(['alone', 'with its batch'])('is returned by a credit only, if the bank has debited it %s', async how => {
+  test.each(['alone', 'with its batch'])('is returned only by a credit if the bank has debited it %s', async how => {
     const { messageId, one, payments } = await two()
     const debit = how === 'alone' ? `paid;${one};5000EUR` : `entry;-11000EUR;${messageId}`
     await scene.answer(message(), `${debit};${how === 'alone' ? ';' : ''}E1;2026-03-11`)
@@ -237,7 +237,7 @@ describe('A payment that the bank calls paid and then rejected', () => {
   })
 })
 
-test('An advice that less than the payment came back is given back, not ignored', async () => {
+test('An advice that less than the payment came back is closed with give_back, not ignored', async () => {
   const { one, messageId } = await two()
   await scene.answer(message(), `entry;-11000EUR;${messageId};E1;2026-03-11`)
   await scene.answer(message(), `returned;${one};4500EUR;AC04;E2`)

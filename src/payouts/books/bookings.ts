@@ -5,20 +5,20 @@ import type { BankMessage } from '../formats/bank-files.ts'
 // Banks report a booking several times, in an intraday notice (camt.054) and in the statement of the day (camt.053), but can also
 // book the same thing twice. These rules tell the two apart.
 
-// Between the days on which a notice and a statement book the same money: a weekend with holidays on both sides.
+// The most days between a notice and a statement that book the same money: a weekend with holidays on both sides.
 const daysApartMax = 5
 
 /** A booking as a message of the bank reports it. `amount` is positive if money arrived. */
 export type Booked = {
-  /** What it is about: a payment's reference, a batch's message id, or the reference of other money. */
+  /** The subject of the booking: a payment's reference, a batch's message id, or the reference of other money. */
   reference: string
   message: BankMessage
   messageId: string
-  /** As the bank names it; null if the file does not. */
+  /** The account as the bank names it; null if the file names none. */
   account: string | null
   day: Day
   amount: bigint
-  /** The bank's own, the same in all its messages; null if it gives none. */
+  /** The bank's own reference, the same in all its messages; null if the bank gives none. */
   bankReference: string | null
 }
 
@@ -34,7 +34,7 @@ export async function listBooked(
   return rows
 }
 
-/** What earlier records say of bookings that have the bank's references of some new ones. */
+/** Loads the earlier bookings that share the bank's references with some new ones. */
 export class AlikeBookings {
   readonly #alike: Map<string, Booked[]>
   readonly #onAnyDay: Map<string, Booked[]>
@@ -51,8 +51,8 @@ export class AlikeBookings {
     const wanted = bookings.filter(({ bankReference }) => bankReference !== null)
     if (wanted.length === 0) return new AlikeBookings([])
     const alike = sql`r.rail = ${rail} and r.amount = w.amount and r.bank_reference = w.bank_reference`
-    // A bank can give thousands of bookings of a day one reference. So of those with other references of the sender, only as many
-    // are read as the rules need: one of each message for a booking without such a reference, otherwise one.
+    // A bank can give thousands of bookings of one day the same reference. Of the bookings with other sender references, only as many are
+    // read as the rules need: one per message for a booking without a sender reference, otherwise one in total.
     const { rows } = await sql<Booked>`
       with wanted as (
         select distinct day, amount, bank_reference, reference
@@ -92,7 +92,7 @@ export class AlikeBookings {
     return new AlikeBookings(rows)
   }
 
-  /** Adds a booking that is kept, so that the next one is compared with it. */
+  /** Adds a stored booking, so that the next bookings are compared with it. */
   add(booked: Booked): void {
     for (const [known, key] of [
       [this.#alike, keyOf(booked)],
@@ -102,8 +102,8 @@ export class AlikeBookings {
   }
 
   /**
-   * Whether another message has reported a booking under the same reference of the bank. One of the two may lack the sender's
-   * reference; two that differ are two payments, even if the bank repeats its own.
+   * Whether another message has reported a booking under the same reference of the bank. One of the two may lack the sender's reference;
+   * two different ones are two payments, even if the bank repeats its own reference.
    */
   isIdentified(booked: Booked): boolean {
     const { reference, bankReference } = booked
@@ -127,14 +127,14 @@ function keyOf({ day, amount, bankReference }: Booked): string {
 }
 
 /**
- * Whether another message has reported money of the same account, day and amount that is left to an operator. It may be the
- * same money, whatever its references: a notice and a statement do not always give the same ones.
+ * Whether another message has reported money of the same account, day and amount that is left to an operator. Both may be the same money,
+ * whatever their references: a notice and a statement do not always give the same ones.
  */
 export async function isUndecidedElsewhere(
   db: Reader,
   { rail, booked: { messageId, account, day, amount } }: { rail: string; booked: Booked },
 ): Promise<boolean> {
-  // Money that is explained in one message is explained in all that give the same reference.
+  // Money that is explained in one message is explained in all messages that give the same reference.
   const { rows } = await sql<{ account: string | null }>`
     select distinct r.account from bank_records r
      where r.rail = ${rail} and r.booked_on = ${day}::date and r.amount = ${amount} and r.message_id <> ${messageId}
@@ -145,17 +145,17 @@ export async function isUndecidedElsewhere(
   return rows.some(each => canBeSameAccount(each.account, account))
 }
 
-/** Whether two names of an account, as the bank writes them, can be about one. */
+/** Whether two names of an account, as the bank writes them, can mean the same account. */
 function canBeSameAccount(one: string | null, other: string | null): boolean {
   const compact = (account: string) => account.replaceAll(/[ -]/g, '').toUpperCase()
   return one === null || other === null || compact(one) === compact(other)
 }
 
 /**
- * Whether another message has reported this booking. Bookings of one message are never the same. Without references of the
- * bank, the first of a day in one message is the first in another, and so on. With the same one, a notice and a statement may
- * name different days.
- * @param known about the same reference, in order, with those of the same message
+ * Whether another message has reported this booking. Bookings of one message are never the same. Without bank references, the first booking
+ * of a day in one message is the first in another, and so on. With the same bank reference, a notice and a statement may name different
+ * days.
+ * @param known the bookings of the same reference, in order, including those of the same message
  */
 export function isReportedAgain(booked: Booked, known: Booked[]): boolean {
   if (isReportedOnOtherDay(booked, known)) return true
@@ -177,10 +177,10 @@ export function isReportedAgain(booked: Booked, known: Booked[]): boolean {
   )
 }
 
-/** The message id of bookings that no message of the bank has reported, but an operator. */
+/** The message id of bookings that an operator has recorded, not a message of the bank. */
 const saidByHand = 'operator'
 
-/** Whether what operators said by hand is told by other bookings of the bank: each explains one. */
+/** Whether other bookings of the bank account for everything that operators recorded by hand: each explains one record. */
 function isSaidOfAnother({ bankReference }: Booked, alike: Booked[]): boolean {
   if (bankReference === null) return false
   const others = alike.flatMap(each => (each.messageId === saidByHand ? [] : (each.bankReference ?? [])))
@@ -189,8 +189,8 @@ function isSaidOfAnother({ bankReference }: Booked, alike: Booked[]): boolean {
 }
 
 /**
- * Whether a notice has reported the booking of a statement, or the other way round, on another day within five. A second statement
- * (or notice) of that booking is another booking.
+ * Whether a notice has reported the booking of a statement, or vice versa, on another day within five. A second statement (or notice) of
+ * that booking is another booking.
  */
 function isReportedOnOtherDay(booked: Booked, known: Booked[]): boolean {
   const { reference, message, account, day, amount, bankReference } = booked
@@ -209,7 +209,7 @@ function isReportedOnOtherDay(booked: Booked, known: Booked[]): boolean {
   return alike.some(each => each.message === counterpart) && !alike.some(each => each.message === message)
 }
 
-/** Whether a payment that is booked already is booked once more. Before its first booking, only a status told of it. */
+/** Whether a booked payment is booked once more. Before its first booking, only a status reported it. */
 export function isBookedAnew(booked: Booked, bookings: Map<string, Booked[]>): boolean {
   // An entry of another amount has an exception, and does not book the payment.
   const known = (bookings.get(booked.reference) ?? []).filter(({ amount }) => amount === booked.amount)
@@ -217,8 +217,8 @@ export function isBookedAnew(booked: Booked, bookings: Map<string, Booked[]>): b
 }
 
 /**
- * Whether a debit of a payment is later than its return. A debit of the same day or before is the payment itself, of which the bank
- * reports only now.
+ * Whether a debit of a payment is later than its return. A debit of the same day or before is the payment itself, which the bank reports
+ * late.
  * @param known the earlier bookings of the payment
  */
 export function isAfterReturn({ day }: Booked, known: Booked[]): boolean {

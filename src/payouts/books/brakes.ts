@@ -6,7 +6,7 @@ import type { FileRailSettings } from './file-rail-settings.ts'
 // After a whole batch was given back, no batch of its rail is approved automatically until the bank's statement shows that the bank
 // did not pay it after all. So a reason that was misjudged costs one batch, not one batch a day.
 
-/** A batch that was given back, and what is awaited before batches of its rail are approved automatically again. */
+/** A batch that was given back, and the day whose statement must arrive before batches of its rail are approved automatically again. */
 export type Brake = {
   rail: string
   batchId: string
@@ -29,14 +29,14 @@ export async function listBrakes(db: Reader, { rail }: { rail?: string | undefin
   return rows
 }
 
-/** For the operator: why batches of a rail wait for people. */
+/** Tells the operator why batches of a rail await approval by people. */
 export function brakeInWords({ messageId, since, awaits }: Omit<Brake, 'rail' | 'debtor'>): string {
-  return `The batch ${messageId} was given back at ${since.toISOString()}, so people approve the batches of its rail until the bank's statement of ${awaits} shows that it was not paid`
+  return `The batch ${messageId} was given back at ${since.toISOString()}, so the batches of its rail need approval by people until the bank's statement of ${awaits} shows that it was not paid`
 }
 
 /**
- * Releases the brakes of a rail that a statement has answered: it covers the awaited day of the account that pays, and no exception
- * about the batch, or about a debit of the same sum, waits for a decision. The caller holds the lock of the rail's batches.
+ * Releases the brakes of a rail that a statement has answered: the statement covers the awaited day of the account that pays, and no
+ * exception about the batch, or about a debit of the same sum, waits for a decision. The caller holds the lock of the rail's batches.
  * @param settings undefined if the bank of the rail sends no statements: nothing could release a brake, so there is none
  */
 export async function releaseBrakes(

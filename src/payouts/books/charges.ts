@@ -6,12 +6,12 @@ import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { recordMovement } from './bank-records.ts'
 import type { DecidedPayment } from './decided-payments.ts'
 
-/** What a bank kept of a return or payment, or took beside a payment, and who bears it. */
+/** A charge that a bank kept from a return or payment, or took beside a payment, and who bears it. */
 export type Charge = { amount: Money; borneBy: 'operator' | 'partner' }
 
 /**
- * Refuses money that is not exactly a payment's, less or plus the charge that the decision names: a bank keeps a charge of a return,
- * and takes one beside a payment or deducts it from the payment.
+ * Refuses money that is not exactly the amount of a payment, less or plus the charge that the decision names: a bank keeps a charge from a
+ * return, and takes one beside a payment or deducts it from the payment.
  * @param amount of the entry, with either sign
  * @throws Problem `Conflict`
  */
@@ -32,10 +32,10 @@ export function requireCharge({
   if (named >= paid)
     throw problem(
       'Conflict',
-      `A charge is less than its payment, and the payment ${reference} is of ${inWords({ amount: paid, currency })}`,
+      `A charge must be less than its payment, and the payment ${reference} is for ${inWords({ amount: paid, currency })}`,
     )
   if (amount === null) {
-    if (named > 0n) throw problem('Conflict', 'The answer gives no amount, so that it has no charge')
+    if (named > 0n) throw problem('Conflict', 'The answer gives no amount, so it cannot have a charge')
     return
   }
   const entry = amount < 0n ? -amount : amount
@@ -45,15 +45,15 @@ export function requireCharge({
   if (difference > 0n && outcome !== 'failed')
     throw problem(
       'Conflict',
-      `The bank ${outcome === 'returned' ? 'returned' : 'debited'} ${words(entry)}, and the payment ${reference} is of ${words(paid)}; name the charge of ${words(difference)}`,
+      `The bank ${outcome === 'returned' ? 'returned' : 'debited'} ${words(entry)}, and the payment ${reference} is for ${words(paid)}; name the charge of ${words(difference)}`,
     )
-  throw problem('Conflict', `The answer is about another amount than the payment ${reference}`)
+  throw problem('Conflict', `The answer gives another amount, not that of the payment ${reference}`)
 }
 
 /**
  * Books a charge that a bank took from the account.
- * @param isDeducted whether the bank deducted it from a payment, so that it never left: the float keeps it, and who bears it owes it to
- *   the payee
+ * @param isDeducted whether the bank deducted it from a payment, so that the charge never left: the float keeps it, and its bearer owes it
+ *   to the payee
  * @param exceptionId null if the decision closes none
  */
 export async function bearCharge(

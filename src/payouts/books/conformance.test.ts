@@ -29,7 +29,7 @@ railConformance('of files', async (): Promise<RailUnderTest> => {
       return payment
     },
     async letTimeGoBy() {
-      // Further than any cut-off, also over Easter.
+      // Beyond any cut-off, even over Easter.
       clock.advance({ days: 6 })
       await tasks['send-payout-batches'](context)
       const lines = [...bank.payments().keys()]
@@ -44,7 +44,7 @@ railConformance('of files', async (): Promise<RailUnderTest> => {
       await tasks['read-bank-files'](context)
     },
     async executed(reference) {
-      // What the bank refuses is in a file, but it is not executed.
+      // A refused payment is in a file, but is not executed.
       return wanted.get(reference) === 'failed' ? 0 : (bank.payments().get(reference)?.length ?? 0)
     },
     stop,

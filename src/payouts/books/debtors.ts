@@ -1,7 +1,7 @@
 import type { Debtor } from '../formats/bank-files.ts'
 import type { FileRailSettings } from './file-rail-settings.ts'
 
-/** The key of the debtor that pays for a partner: the partner itself if it has an own account, or 'default'. */
+/** The key of the debtor that pays for a partner: the partner itself if it has its own account, or 'default'. */
 export function debtorOf({ debtors }: FileRailSettings, partnerId: string): string {
   return Object.hasOwn(debtors, partnerId) ? partnerId : 'default'
 }

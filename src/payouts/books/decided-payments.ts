@@ -20,7 +20,7 @@ export type DecidedPayment = {
   outcome: FinalOutcome | null
   /** It was sent to the bank by a request, not in a file. */
   isSentAlone: boolean
-  /** When the latest request was sent that may have made it. */
+  /** When the latest request that may have made the payment was sent. */
   requestOpenAt: Date | null
   /** The bank's id, if it has accepted a request. */
   transferId: string | null
@@ -44,10 +44,10 @@ export async function findPayout(tx: Tx, payment: string, { lock: locks = false 
   return payout
 }
 
-/** How the keys of records begin by which an operator says what became of a payment, without an answer of the bank. */
+/** The prefix of the keys of records in which an operator states the outcome of a payment, without an answer of the bank. */
 export const byHandPrefix = 'by hand '
 
-/** Records what became of a payment by a decision. @throws Problem `Conflict` if it has not been sent */
+/** Records the outcome of a payment that a person has decided. @throws Problem `Conflict` if it has not been sent */
 export async function end(
   tx: Tx,
   {
@@ -79,7 +79,7 @@ export async function end(
   await batches.settleAnswered(tx, { rail, now })
 }
 
-/** Refuses to end a payment as failed that the bank may have made, or may still make. @param reported what the bank says became of it */
+/** Refuses to fail a payment that the bank may have made, or may still make. @param reported the outcome that the bank reports */
 export function refuseIfPayable(
   { reference, rail, requestOpenAt, transferId }: DecidedPayment,
   reported: FinalOutcome | null,
@@ -90,7 +90,7 @@ export function refuseIfPayable(
       `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that. It cannot ask unless ${rail} is in MIDMONTH_RAILS, so configure the rail again if it was taken out. If requests are repeated without an answer, hold the rail ${rail} first`,
     )
   }
-  // Only an exception that says so shows that the transfer has ended without being paid.
+  // Only an exception can show that the transfer has ended without being paid.
   if (transferId !== null && reported !== 'failed' && reported !== 'returned') {
     throw problem(
       'Conflict',

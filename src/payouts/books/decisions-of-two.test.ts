@@ -120,7 +120,7 @@ test('a charge that the operator bears takes two people, in an answer and by han
   expect(await scene.disagreements()).toEqual([])
 })
 
-test('of two people who confirm at the same time one carries it out, and giving back a batch takes two', async () => {
+test('of two concurrent confirmations only one is carried out, and giving back a batch takes two people', async () => {
   const { payments, messageId } = await scene.sent(5_000)
   await scene.answer(`head;M${++messages}`, `batch;${messageId};rejected;DU01`)
   const id = (await scene.open()).at(-1)?.id ?? ''
@@ -151,7 +151,7 @@ test('the database refuses a decision that takes two people unless its transacti
   const rejection = (await scene.open()).at(-1)?.id ?? ''
   await expect(closeBySql(rejection, 'give_back')).rejects.toMatchObject(refusal)
 
-  // Proposed is not confirmed, by the same person least of all.
+  // A proposal is not a confirmation, least of all by the same person.
   await close(debit, { person: 'Ada' }, { decision: 'write_off', partnerId: scene.harness.partner.id })
   await expect(closeBySql(debit, 'write_off')).rejects.toMatchObject(refusal)
   const confirm = (person: string, login: string | null = null) =>
@@ -161,7 +161,7 @@ test('the database refuses a decision that takes two people unless its transacti
     )
   for (const by of [['ＡＤＡ '], ['ada (1000@host)'], ['Grace', '1000@host']] as [string, string?][])
     await expect(confirm(...by)).rejects.toMatchObject({ constraint: 'confirmed_by_another_person' })
-  // What was confirmed by an earlier transaction was carried out by it.
+  // An earlier transaction has carried out the decision that it confirmed.
   await confirm('Grace')
   await expect(closeBySql(debit, 'write_off')).rejects.toMatchObject(refusal)
   await closeBySql(debit, 'ignore')

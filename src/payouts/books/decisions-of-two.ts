@@ -33,7 +33,7 @@ export async function decide(
   return { exception: closed, done: 'closed' }
 }
 
-/** Says what became of a payment, or proposes to, like `decide`. */
+/** Records the outcome of a payment, or proposes it, like `decide`. */
 export async function decideOutcomeOfTwo(
   tx: Tx,
   { payment, by, note, now, ...decided }: { payment: string; by: By; note: string; now: Date } & OutcomeByHand,
@@ -49,7 +49,7 @@ export async function decideOutcomeOfTwo(
   return { ...(await carryOut()), done: 'decided' }
 }
 
-/** What a confirmed proposal has decided. */
+/** The result of a confirmed proposal. */
 export type Confirmed = { partnerId: string | null; decision: string } & (
   | { exceptionId: string }
   | { reference: string; withdrawalId: string }
@@ -65,7 +65,7 @@ export async function confirmProposal(
   { subject, by, now }: { subject: string; by: By; now: Date },
 ): Promise<Confirmed> {
   const isException = isIdOf('payoutException', subject)
-  // Before the proposal is read: what ends it holds the same lock.
+  // Locks before the proposal is read: whatever ends the proposal holds the same lock.
   if (isException) await lockException(tx, subject)
   else await lockRail(tx, { rail: (await findPayout(tx, subject)).rail, for: 'records' })
   const { decision, note, person } = await requireProposal(tx, subject)

@@ -17,26 +17,26 @@ import { restrictionOf } from './reasons.ts'
 import { recover } from './recoveries.ts'
 import { debitOf, writeOff } from './write-offs.ts'
 
-// What operators decide about answers of banks that did not fit.
+// Operators' decisions about bank answers that did not fit.
 
 export type Decision =
   /** Nothing follows from the answer. */
   | { decision: 'ignore' }
   /**
-   * The answer is about this payment: money that arrived returns it, and money that left pays it. `charge` is what the bank kept of a
-   * return, or took beside a debit.
+   * The answer is about this payment: money that arrived returns it, and money that left pays it. `charge` is the part that the bank kept
+   * from a return, or took beside a debit.
    */
   | { decision: 'attach'; reference: string; charge?: Charge | undefined }
-  /** Money that the bank names only in words is that of these payments, which add up to it. */
+  /** Money that the bank describes only in words belongs to these payments, which add up to it. */
   | { decision: 'attach'; references: readonly string[] }
   /**
-   * The payment, or every unanswered payment of the batch, was not made: the members have the money back. If the bank has debited
-   * the batch with too little, `references` names the payments that it did not make. `charge` is what it kept of a return.
+   * The payment, or every unanswered payment of the batch, was not made: the members get the money back. If the bank debited too little for
+   * the batch, `references` names the payments that it did not make. `charge` is the part that it kept from a return.
    */
   | { decision: 'give_back'; references?: readonly string[] | undefined; charge?: Charge | undefined }
   /** The bank made the payment, or the payments of the batch, after all: the members repay. `references` as for `give_back`. */
   | { decision: 'recover'; references?: readonly string[] | undefined }
-  /** Money that left is borne by the operator. `references` as for `recover`; `partnerId` if it is about no payment. */
+  /** The operator bears money that left. `references` as for `recover`; `partnerId` if the money is not about a payment. */
   | { decision: 'write_off'; references?: readonly string[] | undefined; partnerId?: string | undefined }
   /**
    * The money is a movement of the partner's float: the settlement of a pay cycle, or other money under a reference. The return of a
@@ -47,7 +47,8 @@ export type Decision =
 type Exception = exceptions.Decided
 
 /**
- * Closes an exception by a decision, for which the caller has asked two people where it takes two. Money is booked at once; withdrawals follow with the next reports of the rail.
+ * Closes an exception by a decision. Where the decision takes two people, the caller has asked both. Money is booked immediately;
+ * withdrawals follow with the next reports of the rail.
  * @returns the exception; its partner is the one whose float was booked, if one was
  */
 export async function closeException(
@@ -80,7 +81,7 @@ export async function closeException(
   return decided.decision === 'book' ? { ...exception, partnerId: decided.partnerId } : exception
 }
 
-/** Locks the rail before its exception, in the order of importers, which close exceptions too. */
+/** Locks the rail before its exception, in the order of importers, which also close exceptions. */
 export async function lockException(tx: Tx, exceptionId: string): Promise<Exception> {
   const unlocked = await tx
     .selectFrom('payoutExceptions')
@@ -120,7 +121,7 @@ async function book(
   if ((kind !== 'money_in' && kind !== 'money_out' && !isCredit) || amount === null || currency === null)
     throw problem('Conflict', 'Only money that arrived or left without a payment can be booked')
   if (isCredit && partnerId !== exception.partnerId)
-    throw problem('Conflict', `The money is that of the payment's partner, ${exception.partnerId}`)
+    throw problem('Conflict', `The money belongs to the payment's partner, ${exception.partnerId}`)
   await refuseIfNamed(tx, exception, 'book')
   const isBorne = isLate && (await listWrittenOff(tx, { rail, references: [ofEntry ?? ''] })).length > 0
   const booking = {
@@ -136,7 +137,7 @@ async function book(
   else await bookSettlement(tx, { ...booking, payCycleId, texts: [ofEntry, bankText].filter(text => text !== null) })
 }
 
-/** Whether money of a payment came back that the member has already: what the bank debited of it is borne, or was ignored. */
+/** Whether the money of a payment came back after the member had it back: the operator bears the debit, or it was ignored. */
 async function isLateReturn(tx: Tx, { rail, kind, outcome, bookedOn, reference }: Exception): Promise<boolean> {
   if (kind !== 'contradiction' || outcome !== 'returned' || bookedOn === null || reference === null) return false
   const payout = await lockPayout(tx, reference)
@@ -174,7 +175,7 @@ async function giveBack(
     if (references.length > 0) return await giveBackSome(tx, { exception, batchId: found.batchId, references, now })
     throw problem(
       'Conflict',
-      `The bank has debited the batch ${reference}, so it made at least some of the payments; import its report of those that failed, or name them`,
+      `The bank has debited the batch ${reference}, so it made at least some of the payments; import its report of the failed payments, or name them`,
     )
   }
   if (references.length > 0)
@@ -186,14 +187,14 @@ async function giveBack(
   // ARUCS advises returns without a day.
   const isMoneyBack = bookedOn !== null || exception.outcome === 'returned'
   if (isMoneyBack && kind === 'amount') requireCharge({ payout, outcome: 'returned', amount, charge })
-  // A booked return shows that the payment was made, though nothing has said so.
+  // A booked return shows that the payment was made, even if no answer has said so.
   const isReturn = bookedOn !== null && exception.outcome === 'returned'
   const unanswered = isReturn ? 'returned' : 'failed'
   const outcome = payout.outcome === null ? unanswered : payout.outcome === 'paid' ? 'returned' : null
-  if (outcome === null) throw problem('Conflict', `The payment ${reference} is ${payout.outcome} already`)
+  if (outcome === null) throw problem('Conflict', `The payment ${reference} is already ${payout.outcome}`)
   if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)
   else await refuseIfPaidSince(tx, { payout, exception })
-  // What blocks a payment is not about the member.
+  // The reason that blocks a payment is not about the member.
   const restriction = kind === 'blocked' ? null : restrictionOf(reasonCode)
   const { partnerId } = payout
   if (charge !== undefined && isMoneyBack) await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, now })
@@ -203,8 +204,8 @@ async function giveBack(
 }
 
 /**
- * Gives back the payments that the bank did not make of a batch, of which it debited less than they add up to. They must explain
- * the difference exactly; the other unanswered payments are then paid, as when the bank reports which failed.
+ * Gives back the payments of a batch that the bank did not make, after it debited less than the batch adds up to. They must explain the
+ * difference exactly; the other unanswered payments are then paid, as if the bank had reported which payments failed.
  */
 async function giveBackSome(
   tx: Tx,
@@ -224,7 +225,7 @@ async function giveBackSome(
   if (kind !== 'amount' || missing <= 0n)
     throw problem('Conflict', `The bank did not debit less than the payments of ${messageId} add up to`)
   const payouts: DecidedPayment[] = []
-  // In order, as all that lock several payments of a batch.
+  // In the order in which all code locks several payments of a batch.
   for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
   const other = payouts.find(payout => payout.batchId !== batchId || payout.outcome !== null)
   if (other !== undefined)
@@ -235,7 +236,7 @@ async function giveBackSome(
       'Conflict',
       `The payments add up to ${inMoney(named)}, but the bank debited ${inMoney(missing)} less than the batch`,
     )
-  // The debit gives no reason, which is as a refusal without a code.
+  // The debit gives no reason, which counts as a refusal without a code.
   const ended = { outcome: 'failed', reasonCode: null, restriction: restrictionOf(null), now } as const
   for (const payout of payouts) await end(tx, { payout, key: `${id} ${payout.reference}`, ...ended })
   await matchDebits(tx, { rail, now })
@@ -246,7 +247,7 @@ async function giveBackSome(
   await batches.settleAnswered(tx, { rail, now })
 }
 
-/** Gives every unanswered payment of a batch back, by one statement. The reason of a batch is not about the members. */
+/** Gives back every unanswered payment of a batch in one statement. The reason of a batch is not about the members. */
 async function giveBackBatch(
   tx: Tx,
   {
@@ -266,8 +267,10 @@ async function giveBackBatch(
   await batches.settleAnswered(tx, { rail, now })
 }
 
-/** Refuses to give back a payment that the exception says was paid, or that was paid after the exception had been opened. What the
- * bank has debited comes back with a credit. */
+/**
+ * Refuses to give back a payment that the exception says was paid, or that was paid after the exception had been opened. Money that the
+ * bank has debited comes back only with a credit.
+ */
 async function refuseIfPaidSince(
   tx: Tx,
   {
@@ -276,7 +279,7 @@ async function refuseIfPaidSince(
   }: { payout: DecidedPayment; exception: Exception },
 ): Promise<void> {
   if (outcome === 'returned') return
-  // From the end of the index, which is near: an exception is about a payment of the last days or weeks.
+  // Scans from the end of the index, which is near: an exception is about a payment of the last days or weeks.
   const { rows } = await sql<{ isPaidSince: boolean }>`
     select created_at > ${openedAt} as is_paid_since from bank_records
      where rail = ${rail} and reference = ${reference} and outcome is not null

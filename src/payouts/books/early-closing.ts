@@ -28,7 +28,7 @@ export async function closeEarly(
       'Forbidden',
       'Two people must close a batch early, in the console or by command; an operator key cannot',
     )
-  // In the order of the task that closes batches.
+  // Locks in the order of the task that closes batches.
   await lockRail(tx, { rail: rail.name, for: 'batches' })
   const { status, closedAt } = await batches.lock(tx, batchId)
   if (closedAt !== null || status !== 'building') throw problem('Conflict', 'The batch is closed already')

@@ -55,13 +55,13 @@ async function bookBatch(
   const isDebited = await isBatchDebited(tx, { rail: rail.name, messageId: reference })
   await keepRecords(tx, context, { head, kept: [{ record, reference, booked }] })
   await batches.recordSignOfCopy(tx, { batchIds: [batch.id], now })
-  // What did not fit is matched again once the bank reports payments as failed, unless it was decided.
+  // A debit that did not fit is matched again once the bank reports payments as failed, unless it was decided.
   if (isRepeated) return
   const debit = -amount.amount
   if (debit !== batch.controlTotal - batch.unpaid) {
     if (isGivenBack(batch) || debit === batch.controlTotal)
       return await openException('paid_after_give_back', debitedAfterGiveBack(batch, debit))
-    return await openException('amount', 'The bank booked a batch with another amount than its payments add up to')
+    return await openException('amount', 'The bank booked a batch with an amount that is not the sum of its payments')
   }
   if (isDebited || earlier.length > 0) return await openException('money_out', debitedTwice)
   const file = { id: context.fileId, line: record.line }
@@ -135,7 +135,7 @@ function exceptionOf({ rail, fileId }: Context, { head, record }: { head: BankFi
   }
 }
 
-/** Keeps what the bank states of an account. The latest file wins; the pages of a statement complete each other. */
+/** Stores the balance that the bank states for an account. The latest file wins; the pages of a statement complete each other. */
 export async function keepStatement(
   tx: Tx,
   { rail, fileId }: Context,

@@ -13,15 +13,15 @@ import type { FileRailSettings } from './file-rail-settings.ts'
 
 /** An entry that is not a payment of ours. */
 export type OtherMoney = {
-  /** What the bank says about it. */
+  /** The bank's words about the entry. */
   texts: readonly string[]
   /** Negative if money left. */
   amount: Money
-  /** Null if the bank's file does not name it. */
+  /** The account; null if the bank's file does not name it. */
   account: string | null
 }
 
-/** What may explain some entries: movements that the operator has recorded, and settlements that the entries name. */
+/** Candidates to explain some entries: movements that the operator has recorded, and settlements that the entries name. */
 export class Explanations {
   readonly #rail: FileRailSettings
   readonly #recorded: Map<string, float.Recorded[]>
@@ -42,14 +42,14 @@ export class Explanations {
     return new Explanations(rail, await withoutEntry(db, recorded), named)
   }
 
-  /** The partner of what may explain an entry; undefined if nothing does. */
+  /** The partner of the candidate that may explain an entry; undefined if there is none. */
   partnerOf(entry: OtherMoney): string | undefined {
     return this.#recordedOf(entry)[0]?.partnerId ?? this.#settlementsOf(entry)[0]?.partnerId
   }
 
   /**
-   * Takes the movement that the operator recorded for an entry: of the same amount, under a text that the entry bears, and of a
-   * partner that the account pays for. Undefined if there is none that no other entry has.
+   * Claims the movement that the operator recorded for an entry: with the same amount, under a text that the entry bears, and of a partner
+   * that the account pays for. Undefined if no unclaimed movement fits.
    */
   takeRecorded(entry: OtherMoney): string | undefined {
     const [first] = this.#recordedOf(entry)
@@ -84,8 +84,7 @@ export class Explanations {
       )
     if (named.some(({ isSettled }) => !isSettled))
       return refusal(`It names ${settlement}, which payroll has not reported yet`)
-    if (named.every(({ due }) => due === null))
-      return refusal(`It names ${settlement}, whose money is in the float since then`)
+    if (named.every(({ due }) => due === null)) return refusal(`It names ${settlement}, for which no money was due`)
     const due = sum(named.map(each => each.due ?? 0n))
     if (named.every(each => (each.due ?? 0n) === 0n))
       return refusal(`It names ${settlement}, whose money has arrived before`)
@@ -137,7 +136,7 @@ type Booking = { id: string; rail: string; reference: string | null; amount: Mon
 /**
  * Books the money of an exception as a movement of a partner's float, or recognises the movement that was recorded for it.
  * @param booking.id the exception's
- * @param booking.isCover unless a movement was recorded: the money covers what the operator bore
+ * @param booking.isCover the money covers a cost of the operator; ignored if a movement was recorded
  * @param given the movement's reference; otherwise that of the entry if such a movement was recorded, or else the exception's id
  * @throws Error if the movement belongs to another entry, or for any reason of `float.fund` and `float.withdraw`
  */
@@ -167,8 +166,8 @@ export async function bookMovement(
 }
 
 /**
- * Books the money of an exception as received for a settlement, in part or in whole. What exceeds it pays the other settlements of
- * the partner that the entry names, and what exceeds these funds the float: it is in one account with the rest.
+ * Books the money of an exception as received for a settlement, in part or in whole. Any excess pays the other settlements of the partner
+ * that the entry names, and the remainder funds the float: all of the money is in one account.
  * @param booking.texts what the bank says about the entry
  * @throws Error as `dues.receive`
  */
@@ -197,8 +196,8 @@ export async function bookSettlement(
     if (part > 0n) parts.push({ payCycleId, amount: part })
     left -= part
   }
-  // Money that was paid out, or for which nothing is due, is refused in words. So is more than is due if a part was recorded by hand:
-  // the transfer may be that money.
+  // Money that was paid out, or for which nothing is due, is refused with an explanation. So is more than is due if a part was recorded by
+  // hand: the transfer may be that part.
   const isDue = amount > 0n && due.some(isChosen) && (left === 0n || due.every(each => each.receivedByHand === 0n))
   const { movementId } = isDue
     ? await dues.receiveParts(tx, { partnerId, currency, parts, now })
@@ -211,7 +210,7 @@ function sum(amounts: bigint[]): bigint {
   return amounts.reduce((all, amount) => all + amount, 0n)
 }
 
-/** Those of some movements that explain no entry yet. */
+/** Filters movements: returns those that explain no entry yet. */
 async function withoutEntry(db: Reader, movements: float.Recorded[]): Promise<float.Recorded[]> {
   if (movements.length === 0) return []
   const { rows } = await sql<{ movementId: string }>`

@@ -25,13 +25,13 @@ async function decide(decided: Decision): Promise<void> {
   await scene.run('read-rail-reports')
 }
 
-/** What the float has changed by since. */
+/** The change of the float since then. */
 async function since(): Promise<() => Promise<number>> {
   const before = (await scene.books()).float ?? 0
   return async () => ((await scene.books()).float ?? 0) - before
 }
 const charge = (amount: bigint) => ({ amount: { amount, currency: 'EUR' }, borneBy: 'operator' }) as const
-const refusal = /would be in no book/
+const refusal = /would leave the money out of the books/
 
 describe('Money that the bank booked for a payment or batch of ours is not ignored', () => {
   test('a return less charges is given back with the charge', async () => {

@@ -11,7 +11,7 @@ const canBeIgnored: readonly exceptions.ExceptionKind[] = [
 ]
 
 /**
- * Refuses to leave out of the books what the bank has booked for a payment or batch of ours.
+ * Refuses to ignore money that the bank has booked for a payment or batch of ours.
  * @throws Problem `Conflict` that names the decisions that fit
  */
 export async function refuseIfOurs(db: Reader, exception: exceptions.Decided): Promise<void> {
@@ -30,7 +30,7 @@ export async function refuseIfOurs(db: Reader, exception: exceptions.Decided): P
   const booked = debitOf(exception) === null ? 'The bank has credited' : 'The bank has debited'
   throw problem(
     'Conflict',
-    `${booked} ${reference}, which is ours, and with ignore the money would be in no book; ${fitting(exception, ours)}`,
+    `${booked} ${reference}, which is ours, and ignoring it would leave the money out of the books; ${fitting(exception, ours)}`,
   )
 }
 
@@ -44,7 +44,7 @@ async function refuseIfLagging(db: Reader, { withdrawalId, reference, outcome }:
   if (rows.length > 0)
     throw problem(
       'Conflict',
-      `The withdrawal of ${reference} is not ${outcome} yet, and its money would stay in no book; put right what the exception names, and the report is recorded with the next reading`,
+      `The withdrawal of ${reference} is not ${outcome} yet, and ignoring this would leave its money out of the books; fix what the exception names, and the next reading records the report`,
     )
 }
 
@@ -57,7 +57,7 @@ async function refuseIfAdvised(db: Reader, { rail, reference, outcome, amount }:
   if (rows.length > 0)
     throw problem(
       'Conflict',
-      `The bank has returned ${reference}, which is ours, and with ignore the money would be in no book; give it back with the charge that the bank kept`,
+      `The bank has returned ${reference}, which is ours, and ignoring it would leave the money out of the books; give it back with the charge that the bank kept`,
     )
 }
 

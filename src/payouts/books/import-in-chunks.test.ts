@@ -92,7 +92,7 @@ const foreign = (count: number, message: string) => [
   ...Array.from({ length: count }, (_, number) => `entry;${100 + number}EUR;INVOICE ${number};${message}-${number}`),
 ]
 
-/** How many rows about the rail there are. */
+/** Counts the rows about the rail. */
 async function counts() {
   const { rows } = await sql<{ records: number; exceptions: number; staged: number; outcomes: number }>`
     select (select count(*) from bank_records where rail = ${settings.name})::integer as records,
@@ -216,7 +216,7 @@ test('files of one rail that are imported at once are applied one after the othe
 test.each([
   ['the same file, imported again', (lines: string[], record: RecordImport) => importLines(lines, { record })],
   ['the worker', () => run('read-bank-files')],
-])('an import that was interrupted goes on with %s, and is audited once', async (_, goOn) => {
+])('an interrupted import continues with %s, and is audited once', async (_, goOn) => {
   const { payments } = await sent(2_500)
   const lines = ['head;M1', ...payments.map(({ reference }) => `paid;${reference};5000EUR`)]
   const audited: string[] = []
@@ -272,7 +272,7 @@ test('a large batch that is debited as a whole is paid in parts, also by the nex
   expect(new Set(reports.map(({ reference }) => reference)).size).toBe(2_500)
 })
 
-test('one bank reference on thousands of entries does not make them one, nor slow', async () => {
+test('thousands of entries with one bank reference stay separate, and are not slow', async () => {
   const alike = (message: string) => [
     `head;${message}`,
     ...Array.from({ length: 3_000 }, (_, number) => `entry;999EUR;MEMBERSHIP ${number};SAME`),

@@ -21,19 +21,19 @@ import { decideRejections, Rejections, readRejected } from './rejections.ts'
 import { type Block, finishStaged, readStaged, type Said, stage } from './staging.ts'
 import { listOwners, Turns } from './turns.ts'
 
-/** Of one bank file. A batch of 100,000 payments is answered in one or two records each. */
+/** The limits of one bank file. A batch of 100,000 payments is answered in one or two records each. */
 export const limits: ReadLimits = { bytesMax: 1024 * 1024 * 1024, recordsMax: 500_000 }
 
-// Of the number of an account; IBANs have 34. It is part of an index.
+// The longest account number; IBANs have 34 characters. The number is part of an index.
 const accountCharsMax = 100
 
-// A corporate group has some hundred. They are kept with the file.
+// The most accounts that are not of the rail; they are stored with the file. A corporate group has about a hundred.
 const skippedAccountsMax = 1_000
 
-// Records that are staged at once.
+// How many records are staged at once.
 const stagingSize = 2_000
 
-// Waiting for other files of the rail, of which the largest takes a minute or two.
+// How long to wait for other files of the rail; the largest takes a minute or two.
 const turnMsMax = 5 * 60_000
 const turnPollMs = 100
 
@@ -48,16 +48,15 @@ export type Imported =
 export type RecordImport = (tx: Tx, imported: Taken & { sha256: string }) => Promise<void>
 
 /**
- * Imports a file of a bank: all of it, or nothing. What it says about payments becomes reports of the rail; what does not fit
- * becomes exceptions. A file with the same bytes is imported once, and so is each record of a message.
+ * Imports a file of a bank: all of it, or nothing. Answers about payments become reports of the rail; answers that do not fit become
+ * exceptions. A file with the same bytes is imported once, and so is each record of a message.
  *
- * The file is read and checked whole before any of it is applied. It is then applied in chunks, between which payouts take the lock
- * of the rail. A file whose import was killed goes on where it stopped when it comes again, or when the worker next looks.
+ * The file is read and checked whole before any of it is applied. It is then applied in chunks, between which payouts take the lock of the
+ * rail. A killed import continues where it stopped when the file comes again, or when the worker next looks.
  * @param size in bytes: a file that is too large is refused unread
  * @param bytes reads the file from its beginning; called twice
- * @param record writes the audit entry of a file that is imported, in the transaction from which on it will be. What the worker
- *   imports has none
- * @throws Problem `Conflict` if other files of the rail are being imported for minutes
+ * @param record writes the audit entry, in the transaction that decides that the file will be imported. Imports of the worker have none
+ * @throws Problem `Conflict` if the imports of other files of the rail take minutes
  */
 export async function importBankFile(
   db: Db,
@@ -93,7 +92,7 @@ type FileToImport = {
   now: Date
 }
 
-/** @throws BankFileProblem if the file is too large, also if it has grown since its size was taken */
+/** @throws BankFileProblem if the file is too large, even if it grew after its size was read */
 async function checksum(bytes: AsyncIterable<Uint8Array>): Promise<string> {
   const hash = createHash('sha256')
   let size = 0
@@ -110,8 +109,8 @@ function refuseLarger(size: number): void {
 }
 
 /**
- * Checks a file and stages its records, unless that was done before: from here on it will be imported. It is staged again if the
- * rail has got an account of the file since; what was booked before is recognised.
+ * Checks a file and stages its records, unless that was done before: from then on the file will be imported. The file is staged again if
+ * the rail has gained one of its accounts since; earlier bookings are recognised.
  * @throws BankFileProblem
  */
 async function stageFile(
@@ -205,7 +204,7 @@ async function stageAll(
     }
     await flush()
   } finally {
-    // Before the transaction ends, also if the file is refused.
+    // Before the transaction ends, even if the file is refused.
     await Promise.allSettled([staging])
   }
   await staging
@@ -233,7 +232,7 @@ function otherAccount(rail: FileRailSettings, { account, currency = null }: Bank
   return currency === null || currency === rail.currency ? undefined : `${account} in ${currency}`
 }
 
-/** Nothing of a statement of another account must be booked. */
+/** Nothing in a statement of another account may be booked. */
 function skip(skipped: Set<string>, account: string): void {
   skipped.add(account)
   if (skipped.size > skippedAccountsMax)
@@ -272,7 +271,7 @@ async function applyInTurn(db: Db, file: OneFile): Promise<void> {
   const began = performance.now()
   while (!(await applyIfFree(db, file))) {
     if (performance.now() - began > turnMsMax)
-      throw problem('Conflict', 'Another file of the rail is being imported. This one is imported after it')
+      throw problem('Conflict', 'Another file of the rail is being imported; this file will be imported after it')
     await pause(turnPollMs)
   }
 }
@@ -299,7 +298,7 @@ export async function listBegun(db: Reader, rail?: string): Promise<BegunImport[
   return rows
 }
 
-/** Says how far an import has got. */
+/** Describes the progress of an import. */
 export function progressInWords({ rail, name, records, applied }: BegunImport): string {
   return `${applied} of ${countOf(records, 'record')} of the bank file ${name} are imported on ${rail}`
 }
@@ -371,7 +370,7 @@ async function applySome(
 ): Promise<void> {
   const payments: PaymentRecord[] = []
   const entries: EntryRecord[] = []
-  // Answers about whole batches are alone, each in its step.
+  // An answer about a whole batch is alone in its step.
   for (const record of await withoutKnown(tx, context, { head, records: said })) {
     switch (record.type) {
       case 'payment':
@@ -397,7 +396,7 @@ async function applySome(
   if (entries.length > 0) await bookEntries(tx, context, { head, records: entries })
 }
 
-/** Those records that no file has brought before. */
+/** The records that no file has contained before. */
 async function withoutKnown(
   tx: Tx,
   { rail }: Context,
@@ -429,7 +428,7 @@ async function withoutKnown(
   return result
 }
 
-/** The key of an entry whose usual key another entry has: some banks use the id of a message and the numbers of its entries again. */
+/** The key of an entry if another entry has its usual key: some banks reuse the ids of messages and the numbers of their entries. */
 function keyOfOther(record: Keyed): string {
   return record.type === 'entry' ? `${record.key} ${record.amount.amount} ${record.booking.day}` : record.key
 }

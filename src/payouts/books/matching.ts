@@ -8,7 +8,7 @@ import { nextStepOf } from './reasons.ts'
 export type KnownPayout = {
   amount: bigint
   currency: Currency
-  /** What the bank said last; null if nothing yet. */
+  /** The bank's latest answer; null if there is none yet. */
   outcome: FinalOutcome | null
   isRemoved: boolean
   /** Its batch has been delivered. */
@@ -19,9 +19,9 @@ export type KnownPayout = {
 export type Answer = { state: PaymentState; amount: Money | null; booking?: object } & GivenReasons
 
 export type Match =
-  /** The payout ends, or goes on from paid to returned. */
+  /** The payout ends, or moves from paid to returned. */
   | { result: 'changed'; outcome: FinalOutcome }
-  /** Said before, or on the way. */
+  /** Reported before, or an intermediate state. */
   | { result: 'known' }
   | { result: 'exception'; kind: ExceptionKind; reason: string }
 
@@ -36,7 +36,7 @@ export function match(payout: KnownPayout | undefined, { state, amount, booking,
     return exception('paid_after_give_back', `${accepted(state, booking !== undefined)}, ${butGivenBack}`)
   if (amount !== null && (amount.amount !== payout.amount || amount.currency !== payout.currency)) {
     const ours = inWords({ amount: payout.amount, currency: payout.currency })
-    return exception('amount', `The bank reports ${inWords(amount)} as ${state}, but the payment is of ${ours}`)
+    return exception('amount', `The bank reports ${inWords(amount)} as ${state}, but the payment is for ${ours}`)
   }
   switch (state) {
     case 'accepted':

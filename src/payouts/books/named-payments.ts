@@ -7,7 +7,7 @@ import { isUnpaid } from './bank-records.ts'
 import { hasReference } from './by-reference.ts'
 import type * as exceptions from './exceptions.ts'
 
-/** A payment of a batch whose reference the words of an answer hold. */
+/** A payment of a batch that the words of an answer name. */
 export type NamedPayment = {
   reference: string
   partnerId: string
@@ -29,7 +29,7 @@ export async function listNamed(db: Reader, { rail, reference, bankText }: Words
   return rows
 }
 
-/** Whether the bank has booked a debit of a payment, alone or in the sum of its batch, other than those that are left to an operator. */
+/** Whether the bank has booked a debit of a payment, alone or in the sum of its batch, apart from debits that are left to an operator. */
 export async function isDebited(db: Reader, reference: string): Promise<boolean> {
   const { rows } =
     await sql`select from payouts p where ${hasReference(reference, { of: 'p' })} and ${hasDebit}`.execute(db)
@@ -47,8 +47,8 @@ export async function lacksDebit(db: Reader, reference: string): Promise<boolean
 }
 
 /**
- * Refuses to write a debit off that may be the only one of a payment, or of a batch: once the payment is paid, the books would have the
- * debit twice.
+ * Refuses to write off a debit that may be the only debit of a payment or batch: once the payment is paid, the books would have the debit
+ * twice.
  * @throws Problem `Conflict` that names the decisions that fit
  */
 export async function refuseIfOnlyDebit(db: Reader, { rail, reference, bookedOn }: exceptions.Decided): Promise<void> {
@@ -105,8 +105,8 @@ const hasDebit = sql`exists (
      and not ${isLeft})`
 
 /**
- * Refuses to take money as other money if its words name the payment that moved it. The books would miss the payment, and count
- * what the bank says of it later once more.
+ * Refuses to book money as other money if its words name the payment that moved it. The books would lack the payment, and count it again
+ * when the bank reports it later.
  * @throws Problem `Conflict` that names the payment and the decision that fits
  */
 export async function refuseIfNamed(

@@ -16,18 +16,18 @@ export const textCharsMax = 140
 // Closed in one transaction, which holds the lock of the rail.
 const countMax = 20_000
 
-/** The entries that have a text, in sum. */
+/** The entries that have a text, summed up. */
 export type Matching = {
-  /** Of what would be closed, by currency and direction. */
+  /** Sums of the entries that would be closed, by currency and direction. */
   sums: { currency: Currency; direction: 'in' | 'out'; count: number; sum: bigint }[]
   count: number
   /** How many have the text, but may be about something of ours: they are decided one by one. */
   keptCount: number
-  /** Names the set of what would be closed. */
+  /** Identifies the set of entries that would be closed. */
   fingerprint: string
 }
 
-/** What closing by a text would close. */
+/** Previews closing by a text. */
 export async function preview(db: Reader, { rail, text }: { rail: string; text: string }): Promise<Matching> {
   const { notOurs, keptCount } = await divide(db, { rail, text: requireText(text) })
   return summarise(notOurs, keptCount)
@@ -36,7 +36,7 @@ export async function preview(db: Reader, { rail, text }: { rail: string; text: 
 /**
  * Closes all open entries of a rail that have a text and are not ours.
  * @param closing.fingerprint of the preview
- * @throws Problem `Conflict` if what would be closed has changed since the preview, or is nothing
+ * @throws Problem `Conflict` if the set of entries has changed since the preview, or is empty
  */
 export async function closeAll(
   tx: Tx,
@@ -60,7 +60,7 @@ export async function closeAll(
   return closed
 }
 
-/** Closes those of some entries that a rule is about. The caller holds the lock of the rail's records. */
+/** Closes the entries that a rule matches. The caller holds the lock of the rail's records. */
 export async function closeByRule(
   tx: Tx,
   {
@@ -93,7 +93,7 @@ async function close(
      where id = any(${[...ids]}::text[]) and closed_at is null`.execute(tx)
 }
 
-/** Without differences of letter case, width and blanks. */
+/** Folds letter case, width and blanks. */
 function fold(text: string): string {
   return text.normalize('NFKC').replace(/\s+/gu, ' ').trim().toLowerCase()
 }
@@ -143,7 +143,7 @@ async function divide(
   return { notOurs, keptCount: matching.length - notOurs.length }
 }
 
-/** What of ours some entries may be about. */
+/** The payments, batches and settlements that some entries may be about. */
 class Ours {
   readonly #references: Set<string>
   readonly #amounts: Set<string>
@@ -164,7 +164,7 @@ class Ours {
 
   mayHave(entry: Entry): boolean {
     const { reference, bankText, amount, currency, isNamed } = entry
-    // What was cut off may have held a reference.
+    // The part that was cut off may have held a reference.
     const isCut = bankText.length >= bankTextCharsMax || reference?.includes('… SHA-256 ')
     if (isNamed || isCut || this.#amounts.has(`${currency} ${unsigned(amount)}`)) return true
     const { payments, batches, settlements } = namedBy(entry)
@@ -180,7 +180,7 @@ function namedBy({ reference, bankText }: Entry): Named {
   return { payments, batches: batchReferencesIn(text), settlements: dues.referencesIn([text]) }
 }
 
-/** Those of some references that are ours. */
+/** Filters references: returns ours. */
 async function readReferences(db: Reader, named: readonly Named[]): Promise<string[]> {
   const all = (kind: keyof Named) => [...new Set(named.flatMap(each => each[kind]))]
   const { rows } = await sql<{ reference: string }>`
@@ -192,7 +192,9 @@ async function readReferences(db: Reader, named: readonly Named[]): Promise<stri
   return [...rows, ...settlements].map(({ reference }) => reference)
 }
 
-/** Those of some amounts that a payment, batch or settlement of ours has, as `EUR 9950`. The database refuses to close them by a text. */
+/**
+ * Filters amounts: returns those of a payment, batch or settlement of ours, as `EUR 9950`. The database refuses to close them by a text.
+ */
 async function readAmounts(
   db: Reader,
   { currency, amounts }: { currency: Currency; amounts: readonly bigint[] },

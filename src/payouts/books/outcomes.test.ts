@@ -77,7 +77,7 @@ describe('Money that the bank names only in words', () => {
     expect(await float()).toBe(before)
 
     await scene.answer(message(), `entry;-11000EUR;;E3;2026-02-13;SAMMLER ${first} ${second}`)
-    await expect(decide({ decision: 'attach', references })).rejects.toThrow('is returned already')
+    await expect(decide({ decision: 'attach', references })).rejects.toThrow('is already returned')
   })
 
   test('is proposed for the payment whose reference its text holds, in any letter case, and attached by a decision only', async () => {
@@ -106,7 +106,7 @@ describe('Money that the bank names only in words', () => {
     await expect(decide({ decision: 'attach', reference: 'MMAAAAAAAAAAAAAA' })).rejects.toThrow('There is no payment')
     await decide({ decision: 'attach', reference })
     expect(await scene.statusesOf(payments)).toEqual(['paid'])
-    await expect(decide({ decision: 'attach', reference })).rejects.toThrow('is paid already')
+    await expect(decide({ decision: 'attach', reference })).rejects.toThrow('is already paid')
   })
 
   test('less a charge is taken with the charge that the decision names, which the operator or the partner bears', async () => {
@@ -147,7 +147,7 @@ describe('Money that the bank names only in words', () => {
     }
   })
 
-  test('is not booked as other money while the payment may be it, which a later return would count once more', async () => {
+  test('is not booked as other money while it may be the payment, which a later return would count twice', async () => {
     const { payments } = await scene.sent(5_100)
     const { reference = '' } = payments[0] ?? {}
     const { id: partnerId } = scene.harness.partner
@@ -183,7 +183,7 @@ describe('Money that the bank names only in words', () => {
     await decide({ decision: 'book', partnerId })
     await scene.answer(message(), `paid;${reference};5200EUR;;O2;2026-03-11`)
     await scene.answer(message(), `entry;-5200EUR;;O3;2026-03-12;AGAIN ${reference}`)
-    await expect(decide({ decision: 'attach', reference })).rejects.toThrow('is paid already')
+    await expect(decide({ decision: 'attach', reference })).rejects.toThrow('is already paid')
     await decide({ decision: 'book', partnerId })
     expect((await scene.books()).float).toBe(float - 20_800)
   })
@@ -226,9 +226,13 @@ describe('Money that the bank names only in words', () => {
     const { reference = '' } = payments[0] ?? {}
     await scene.answer(message(), `entry;-10000EUR;;E1;2026-03-11;${reference}`)
     const charge = { amount: eur(5_000n), borneBy: 'operator' } as const
-    await expect(decide({ decision: 'attach', reference, charge })).rejects.toThrow('A charge is less than its payment')
+    await expect(decide({ decision: 'attach', reference, charge })).rejects.toThrow(
+      'A charge must be less than its payment',
+    )
     const credit = { bookedOn: scene.harness.clock.now().toISOString().slice(0, 10), amount: eur(0n) }
-    await expect(say(reference, { outcome: 'returned', credit })).rejects.toThrow('A charge is less than its payment')
+    await expect(say(reference, { outcome: 'returned', credit })).rejects.toThrow(
+      'A charge must be less than its payment',
+    )
   })
 
   test('and names a payment with another amount is not given back in full', async () => {
@@ -296,9 +300,9 @@ describe('A sent payment that no file answers', () => {
     await scene.answer(message(), `entry;5000EUR;;E3;${bookedOn};RETURN`)
     await decide({ decision: 'attach', reference: first })
     expect(await scene.open()).toEqual([])
-    // One credit is told by hand, so another entry is other money.
+    // One credit was recorded by hand, so another entry is other money.
     await scene.answer(message(), `entry;5000EUR;;E5;${bookedOn};RETURN`)
-    await expect(decide({ decision: 'attach', reference: first })).rejects.toThrow('is returned already')
+    await expect(decide({ decision: 'attach', reference: first })).rejects.toThrow('is already returned')
     await decide({ decision: 'ignore' })
     await scene.answer(message(), `returned;${first};5000EUR;AC04;E4;2030-01-01`)
     expect(await scene.open()).toMatchObject([{ kind: 'money_in' }])

@@ -8,7 +8,7 @@ import { bearCharge, type Charge, requireCharge } from './charges.ts'
 import { byHandPrefix, type DecidedPayment, end, findPayout, lockPayout, refuseIfPayable } from './decided-payments.ts'
 import { lockRail } from './rail-lock.ts'
 
-/** What became of a payment, as the operator knows it: from the bank's portal, or on the phone. */
+/** The outcome of a payment as the operator knows it: from the bank's portal, or on the phone. */
 export type OutcomeByHand =
   | { outcome: 'paid' | 'failed' }
   /** `credit`: the entry by which the money arrived; a charge makes up what it lacks. */
@@ -25,13 +25,13 @@ export async function decideOutcome(
   { payment, now, ...decided }: { payment: string; now: Date } & OutcomeByHand,
 ): Promise<{ partnerId: string; withdrawalId: string; reference: string }> {
   const { rail, batchId } = await findPayout(tx, payment)
-  // In the order of the importer: the rail, the batch, the payment.
+  // Locks in the order of the importer: the rail, the batch, the payment.
   await lockRail(tx, { rail, for: 'records' })
   const batch = batchId === null ? null : await batches.lock(tx, batchId)
   const payout = await lockPayout(tx, payment)
   const { outcome } = decided
   const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
-  if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is ${payout.outcome} already`)
+  if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is already ${payout.outcome}`)
   if (outcome === 'failed') {
     refuseIfPayable(payout, null)
     await refuseIfDebited(tx, { payout, batch })

@@ -20,8 +20,8 @@ const closeAll = () =>
   update payout_exceptions set closed_at = now(), closed_by = 'test', decision = 'ignore' where closed_at is null`)
 afterEach(closeAll)
 
-describe('A bank that answers what was given back', () => {
-  test('opens one exception when it accepts the batch, however many messages say so, and the words are true', async () => {
+describe('An answer of the bank about money that was given back', () => {
+  test('opens one exception if it accepts the batch, however many messages say so, and the words are true', async () => {
     const { messageId } = await scene.sent(5_000, 6_000)
     await scene.answer(`head;${message()}`, `batch;${messageId};rejected;FF01`)
     expect(await scene.open()).toEqual([])
@@ -53,7 +53,7 @@ describe('A bank that answers what was given back', () => {
     expect(await kinds()).toEqual([debit, debit])
   })
 
-  test('opens one for the debit of a part of it, and for the debit of all of a batch of which a part was given back', async () => {
+  test('opens one for the debit of a part of the batch, and for the whole debit of a batch of which a part was given back', async () => {
     const first = await scene.sent(5_000, 6_000)
     await scene.answer(`head;${message()}`, `batch;${first.messageId};rejected;FF01`)
     await scene.answer(`head;${message()}`, `entry;-6000EUR;${first.messageId};E1;2026-03-11`)
@@ -95,7 +95,7 @@ describe('A bank that answers what was given back', () => {
     expect(await scene.statusesOf(payments)).toEqual(['failed'])
   })
 
-  test('of which only a single payment was given back says nothing by accepting the batch', async () => {
+  test('opens none if it accepts a batch of which only a single payment was given back', async () => {
     const { payments, messageId } = await scene.sent(5_000, 6_000)
     await scene.answer(`head;${message()}`, `failed;${payments[0]?.reference};5000EUR;AC04`)
     await scene.answer(`head;${message()}`, `batch;${messageId};acknowledged`)
@@ -103,7 +103,7 @@ describe('A bank that answers what was given back', () => {
   })
 })
 
-describe('A return that the bank takes back', () => {
+describe('A return that the bank reverses', () => {
   const entryOf = (bank: string, bookedOn: string, more: Partial<Entry>): Entry => ({
     ...{ bank, bookedOn, amount: 5_000n, direction: 'DBIT', details: '' },
     ...more,
@@ -140,7 +140,7 @@ describe('A return that the bank takes back', () => {
       if (isException)
         expect(open[0]?.reason).toMatch(
           isReversal
-            ? /^The bank took the return of the payment back, but/
+            ? /^The bank reversed the return of the payment, but/
             : /^The bank debited the payment after its return, but/,
         )
       expect(await xml.statusesOf(payments)).toEqual(['returned'])

@@ -19,7 +19,7 @@ export type PartnerBatch = Pick<
   | 'sentAt'
 >
 
-/** The batches that hold payments of this partner only, newest first. Payments that were taken out count, too. */
+/** The batches that hold payments of this partner only, newest first. Removed payments count as well. */
 export async function list(
   db: Reader,
   { partnerId, page, cursor }: { partnerId: string; page: Page; cursor: Cursor | undefined },

@@ -67,7 +67,7 @@ export async function answerPayments(
     if (booked !== null) bookings.set(reference, [...(bookings.get(reference) ?? []), booked])
     const reason = reasonInWords(reasonCode)
     if (matched.result === 'changed' && payout !== undefined) {
-      // The next record about the same payment is matched to what this one said.
+      // The next record about the same payment is matched against this one.
       payout.outcome = matched.outcome
       changed.set(reference, { outcome: matched.outcome, code: reasonCode, reason })
     }
@@ -137,7 +137,7 @@ function bookedOf(
   return { reference, message, messageId, account, day, bankReference, amount: state === 'returned' ? amount : -amount }
 }
 
-/** What a booking of a payment means, given the earlier bookings of it. */
+/** Decides what a booking of a payment means, given its earlier bookings. */
 function matchBooking(
   found: Match,
   {
@@ -168,7 +168,7 @@ function matchBooking(
     if (known.length === 0) return { result: 'exception', kind: 'paid_after_give_back', reason: debitedAfterGiveBack }
     if (isReversal || isAfterReturn(booked, known)) return paidAfterReturn(isReversal)
   }
-  // It comes back after it was given back, and the operator bears the debit.
+  // The money comes back after it was given back, and the operator bears the debit.
   const isCredited = known.some(({ amount }) => amount > 0n)
   if (
     payout?.outcome === 'returned' &&
@@ -181,8 +181,8 @@ function matchBooking(
 }
 
 /**
- * How many debits too many the bank has booked of some payments, or of their batches, that no credit has been left to an operator for:
- * the next credit may give such a debit back. So is one that the operator bears. A debit that was attached to another payment is none.
+ * Counts the surplus debits of some payments, or of their batches, for which no credit has been left to an operator: the next credit may
+ * give such a debit back. A debit that the operator bears counts, and a debit that was attached to another payment does not.
  */
 async function countDuplicates(
   tx: Tx,
@@ -210,12 +210,12 @@ const duplicateReturned: Match = {
   result: 'exception',
   kind: 'money_in',
   reason:
-    'The bank debited the payment twice, and gives one debit back: the second one, or the payment itself. Ask it; attach this only if the payee has not kept the money',
+    'The bank debited the payment twice, and gives one debit back: the second one, or the payment itself. Ask the bank; attach this only if the payee has not kept the money',
 }
 
 function paidAfterReturn(isReversal: boolean): Match {
   const said = isReversal
-    ? 'The bank took the return of the payment back'
+    ? 'The bank reversed the return of the payment'
     : 'The bank debited the payment after its return'
   return {
     result: 'exception',
@@ -224,7 +224,7 @@ function paidAfterReturn(isReversal: boolean): Match {
   }
 }
 
-/** Banks accept a payment in several messages, which are one exception. */
+/** Banks accept a payment in several messages, which share one exception. */
 function acceptanceOf(reference: string, state: PaymentState): string {
   return `given back ${reference} ${state}`
 }
@@ -234,7 +234,7 @@ function bookedTwice({ amount }: Booked): Extract<Match, { result: 'exception' }
     ? {
         result: 'exception',
         kind: 'money_out',
-        reason: 'The bank debited the payment a second time; ask it to give that back',
+        reason: 'The bank debited the payment a second time; ask the bank to refund the second debit',
       }
     : { result: 'exception', kind: 'money_in', reason: 'The bank returned the payment a second time; ask it why' }
 }

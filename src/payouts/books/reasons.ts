@@ -24,7 +24,7 @@ export function reasonOf(code: string | null): Reason {
   return { next: 'give_back_and_review', meaning, isKnown: false }
 }
 
-/** What follows from an answer with any number of reasons. A duplicate wins, also if only the text says so. */
+/** What follows from an answer with any number of reasons. A duplicate wins, even if only the text says so. */
 export function nextStepOf(given: GivenReasons): NextStep {
   return namesDuplicate(given) ? 'decide' : reasonOf(gravestOf(given.reasonCodes)).next
 }

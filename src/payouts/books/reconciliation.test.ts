@@ -8,7 +8,7 @@ import type { Decision } from './decisions.ts'
 
 let scene: FileRailScene
 let operator: Awaited<ReturnType<FileRailScene['harness']['addOperator']>>
-/** What the bank has stated last. */
+/** The balance that the bank stated last. */
 let number = 0
 let balance = 0n
 beforeAll(async () => {

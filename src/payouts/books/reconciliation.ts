@@ -98,7 +98,7 @@ async function listAccounts(db: Reader, rail: FileRailSettings): Promise<Account
   })
 }
 
-/** A file that names no account is about the only one. */
+/** A file that names no account is about the rail's only account. */
 function debtorsNamed(rail: FileRailSettings, account: string): string[] {
   return account === '' ? Object.keys(rail.debtors) : debtorsOf(rail, account)
 }
@@ -183,7 +183,7 @@ async function compareWithBooks(
     day,
     since: startOfDay(rail.timeZone, addDays(day, -limits.transitDaysMax)),
   }
-  // All that is booked now, also by a server whose clock is ahead.
+  // Everything that is booked now, even by a server whose clock is ahead.
   const instants = [new Date(now.getTime() + limits.everyMs)]
   const [book = 0n] = await ledger.sumFloatsAt(tx, { partners: among.partners, currency, instants })
   const asked = await sumAsked(tx, { rail, debtors, day })
@@ -227,7 +227,7 @@ function inSet(partners: ledger.PartnerSet, partnerId = sql`partner_id`) {
     : sql`${partnerId} <> all(${partners.except}::text[])`
 }
 
-/** What the bank has booked of recent payments until a day, less what the books have of them. */
+/** The amount that the bank has booked for recent payments until a day, less the amount in the books. */
 async function sumPayments(
   db: Reader,
   { rail, partners, day, since }: Among & { rail: FileRailSettings },
@@ -254,7 +254,7 @@ async function sumPayments(
              or ${isAttached(day, sql`e.amount < 0`)} as is_debited,
              exists (select from bank_records r
                       where r.rail = p.rail and r.reference = p.reference and r.booked_on <= ${day}::date
-                        -- What operators say by hand can be less a charge.
+                        -- Outcomes recorded by hand can be less a charge.
                         and (r.amount = p.amount or (r.amount > 0 and r.message_id = 'operator')))
              or ${isAttached(day, sql`e.amount > 0`)} as is_credited
         from recent
@@ -277,7 +277,7 @@ function isAttached(day: Day, direction: ReturnType<typeof sql>) {
                         and e.decision = 'attach' and e.booked_on <= ${day}::date and ${direction})`
 }
 
-/** Recent movements of floats of which the bank has booked nothing until a day, negative if the floats have grown by them. */
+/** Recent float movements that the bank had not booked by a day; negative if they increased the floats. */
 async function sumMovements(
   db: Reader,
   { partners, day, since, currency }: Among & { currency: Currency },
@@ -297,7 +297,7 @@ async function sumMovements(
   return rows[0]?.sum ?? 0n
 }
 
-/** What operators have accepted of the differences of an account, and the exception that is open. */
+/** The differences of an account that operators have accepted, and the open exception. */
 async function readEarlier(
   db: Reader,
   { rail, subject }: { rail: string; subject: string },

@@ -55,7 +55,7 @@ function contentKeyOf(record: BankRecord): string {
   }
 }
 
-// Of a text that is indexed: PostgreSQL refuses an index row of more than 2,704 bytes, and three such texts fit.
+// Characters of an indexed text: PostgreSQL refuses an index row of more than 2,704 bytes, and three such texts fit.
 const indexedCharsMax = 200
 
 /** A text of a bank as it is kept where an index has it: unchanged if it is short, otherwise its beginning and its checksum. */
@@ -64,7 +64,7 @@ function indexable(text: string): string {
   return `${text.slice(0, 100)}… SHA-256 ${createHash('sha256').update(text).digest('hex')}`
 }
 
-/** What a bank file says, with texts that fit the indexes. Those of a real bank have at most 35 characters. */
+/** Shortens the texts of a bank file to fit the indexes. Texts of a real bank have at most 35 characters. */
 export function toIndexable<T extends BankRecord | { type: 'head'; head: BankFileHead }>(part: T): T {
   const orNull = (text: string | null) => (text === null ? null : indexable(text))
   switch (part.type) {

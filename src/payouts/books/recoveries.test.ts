@@ -53,7 +53,7 @@ const payRun = async (memberId: string, amount: number) =>
 describe('A batch that the bank paid after its money was given back', () => {
   test('is recovered: net and fee from what is available, and what is spent is owed and repaid by the next pay run', async () => {
     const sent = await paidAfterGiveBack(5_000, 6_000)
-    // The first member withdraws a part again, the second has the money still.
+    // The first member withdraws a part again, the second still has the money.
     await scene.withdrawAgain(memberOf(sent), 2_000)
     const before = await scene.books()
     await decide({ decision: 'recover' })
@@ -149,7 +149,7 @@ describe('A batch that the bank paid after its money was given back', () => {
     expect(await scene.open()).toEqual([])
   })
 
-  test('closes what announced it, and the debit that an acceptance had announced; a second debit stays', async () => {
+  test('closes the exceptions that announced it, and the debit that an acceptance had announced; a second debit stays', async () => {
     const sent = await scene.sent(5_000)
     await scene.answer(message(), `batch;${sent.messageId};rejected;FF01`)
     await scene.answer(message(), `batch;${sent.messageId};acknowledged`)
@@ -163,7 +163,7 @@ describe('A batch that the bank paid after its money was given back', () => {
       {
         kind: 'money_out',
         amount: -5_000n,
-        reason: 'The bank debited the batch a second time; ask it to give that back',
+        reason: 'The bank debited the batch a second time; ask the bank to refund the second debit',
       },
     ])
     expect(await scene.statusesOf(sent.payments)).toEqual(['paid'])
@@ -180,7 +180,7 @@ describe('A payment', () => {
     await decide({ decision: 'recover' })
     expect(await scene.statusesOf(payments)).toEqual(['paid'])
     expect(await scene.balanceOf(memberId)).toEqual({ available: 0, owed: 0 })
-    // A reader that was killed before it kept its place reads everything again.
+    // A reader that was killed before it saved its position reads everything again.
     await scene.harness.pool.query(`update rail_cursors set cursor = '0'`)
     await scene.run('read-rail-reports')
     expect(await scene.statusesOf(payments)).toEqual(['paid'])
@@ -195,7 +195,7 @@ describe('A payment', () => {
     const { reference = '', id = '' } = payments[0] ?? {}
     await scene.answer(message(), `paid;${reference};4900EUR`)
     await expect(decide({ decision: 'recover' })).rejects.toThrow(
-      'Only what the bank paid after its money was given back',
+      'Only payments that the bank made after their money was given back',
     )
     await decide({ decision: 'ignore' })
     await scene.answer(message(), `failed;${reference};5000EUR;AC04`)
@@ -204,7 +204,7 @@ describe('A payment', () => {
     ).rejects.toMatchObject({ constraint: 'recovered_by_a_decision' })
   })
 
-  test('is recovered once by two operators at a time, while the member withdraws', async () => {
+  test('is recovered once by two concurrent operators, while the member withdraws', async () => {
     const sent = await paidAfterGiveBack(5_000)
     const [exception] = await scene.open()
     const now = scene.harness.clock.now()
@@ -256,7 +256,7 @@ describe('At the operator’s cost', () => {
     expect(await scene.books()).toEqual({ ...before })
   })
 
-  test('what is written off is not recovered, too, by an answer without money, and its return covers it', async () => {
+  test('a written-off debit is not also recovered by an answer without money, and its return covers it', async () => {
     const sent = await scene.sent(5_000)
     const { reference = '' } = sent.payments[0] ?? {}
     const { partner, other } = scene.harness
@@ -290,7 +290,7 @@ describe('At the operator’s cost', () => {
     await expect(decide({ decision: 'write_off' })).rejects.toThrow('Only money that left the account is written off')
   })
 
-  test('what the bank debits besides what is recovered is money that left, and can be borne', async () => {
+  test('a debit beyond the recovered one is money that left, and the operator can bear it', async () => {
     const { payments, messageId } = await scene.sent(5_000)
     const { reference = '' } = payments[0] ?? {}
     await scene.answer(message(), `failed;${reference};5000EUR;AC04`)

@@ -9,15 +9,15 @@ import { lockPayout } from './decided-payments.ts'
 import * as exceptions from './exceptions.ts'
 import { lacksDebit } from './named-payments.ts'
 
-// The bank has paid what was given back: the members repay it, or the operator bears it.
+// The bank has made payments that were given back: the members repay them, or the operator bears them.
 
 /** A payment that was given back. */
 type GivenBack = { reference: string; partnerId: string; amount: bigint; currency: Currency }
 
 /**
  * Recovers payments that the bank made after their money was given back. The withdrawals follow with the next reports of the rail.
- * @param references of the payments that the bank made: of a batch, all that were given back without them; of a debit that names no
- *   payment, those whose money it is
+ * @param references the payments that the bank made. Omit them for all payments of a batch that were given back; a debit that names no
+ *   payment needs them
  * @throws Problem `Conflict` if the payments do not explain what the bank debited
  */
 export async function recover(
@@ -36,7 +36,7 @@ export async function recover(
     bookedOn: isUnnamedDebit(exception) ? bookedOn : null,
   })
   if (batchId === null || bookedOn === null) await closeExplained(tx, { exception, recovered, batchId, now })
-  // The debit that is decided must be the one that the payments explain.
+  // The decided debit must be the one that the payments explain.
   else {
     await matchDebits(tx, { rail, recoveredBatchId: batchId, now })
     await refuseUnlessClosed(tx, exception)
@@ -46,7 +46,7 @@ export async function recover(
   await batches.settleAnswered(tx, { rail, now })
 }
 
-/** Locks the payments that a decision about what was given back concerns, and checks that they explain what the bank debited. */
+/** Locks the given-back payments that a decision concerns, and checks that they explain the debit. */
 export async function lockGivenBack(
   tx: Tx,
   { exception, references = [] }: { exception: exceptions.Decided; references?: readonly string[] | undefined },
@@ -54,7 +54,7 @@ export async function lockGivenBack(
   const { rail, kind, reference, amount, bookedOn } = exception
   if (isUnnamedDebit(exception)) return { batchId: null, payments: await lockNamed(tx, { exception, references }) }
   if (kind !== 'paid_after_give_back' || reference === null)
-    throw problem('Conflict', 'Only what the bank paid after its money was given back is recovered')
+    throw problem('Conflict', 'Only payments that the bank made after their money was given back can be recovered')
   const debit = bookedOn === null || amount === null ? null : -amount
   const batch = await findBatch(tx, { rail, messageId: reference })
   if (batch === undefined) {
@@ -69,7 +69,7 @@ export async function lockGivenBack(
     if (debit !== null && debit !== payment.amount)
       throw problem(
         'Conflict',
-        `The bank debited ${inWords({ amount: debit, currency: payment.currency })}, but the payment is of ${inWords(payment)}; ask it`,
+        `The bank debited ${inWords({ amount: debit, currency: payment.currency })}, but the payment is for ${inWords(payment)}; ask the bank`,
       )
     return { batchId: null, payments: [payment] }
   }
@@ -108,7 +108,7 @@ async function lockNamed(
   if (references.length === 0)
     throw problem('Conflict', 'The bank names no payment; name those that it made after their money was given back')
   const payments: GivenBack[] = []
-  // In order, as all that lock several payments of a batch.
+  // In the order in which all code locks several payments of a batch.
   for (const reference of [...new Set(references)].sort()) {
     const { outcome, ...payment } = await lockPayout(tx, reference)
     if (payment.rail !== rail) throw problem('Conflict', `${reference} was not sent through ${rail}`)
@@ -149,7 +149,7 @@ async function refuseIfWrittenOff(
   if (found !== undefined)
     throw problem(
       'Conflict',
-      `The debit of ${found} is written off, so it cannot be recovered, too; close the exception with ignore`,
+      `The debit of ${found} is written off, so it cannot also be recovered; close the exception with ignore`,
     )
 }
 
@@ -166,7 +166,7 @@ export async function findBatch(
     .executeTakeFirst()
 }
 
-/** In order, as all that lock several payments of a batch. */
+/** In the order in which all code locks several payments of a batch. */
 async function lockUnpaid(tx: Tx, batchId: string): Promise<GivenBack[]> {
   const { rows } = await sql<GivenBack>`
     select p.reference, p.partner_id, p.amount, p.currency from payouts p
@@ -221,7 +221,7 @@ async function batchOf(tx: Tx, references: readonly string[]): Promise<string | 
   return rows[0]?.batchId ?? null
 }
 
-/** Closes what only said that the bank accepts or has paid the payments, or their batch if none of it is given back any longer. */
+/** Closes the exceptions that only say that the bank accepts or has paid the payments, or their batch once none of it is given back. */
 async function closeAcceptances(
   tx: Tx,
   {
@@ -241,7 +241,9 @@ async function closeAcceptances(
   await exceptions.closeAutomatically(tx, { which, now })
 }
 
-/** Debits that are left of payments, or a batch, of which nothing is given back any longer: either told twice, or money that left twice. */
+/**
+ * The remaining debits of payments, or of a batch, once none of their money is given back: either reported twice, or money that left twice.
+ */
 async function restateOthers(
   tx: Tx,
   { exception: { id, rail }, recovered }: { exception: exceptions.Decided; recovered: readonly string[] },

@@ -115,7 +115,7 @@ export async function decideRejections(tx: Tx, context: Context, rejected: reado
   for (const batch of rejected) await decide(tx, context, batch)
 }
 
-// Of exceptions about a rejected batch. One that is open is enough.
+// The kinds of exceptions about a rejected batch. One open exception is enough.
 const kinds = ['duplicate', 'rejected', 'float', 'contradiction'] as const
 
 const earlierMax = 100

@@ -5,7 +5,7 @@ import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { type Report, type StoredReport, toReport } from '../payments/payment.ts'
 import { hasReference, referencedPayouts } from './by-reference.ts'
 
-/** Reads what a rail with own books has recorded, as `Rail.reports` does. The cursor is the sequence of the last record. */
+/** Reads the records of a rail that keeps books, as `Rail.reports` does. The cursor is the sequence of the last record. */
 export async function readRecords(
   db: Reader,
   { rail, after, countMax }: { rail: string; after: string | null; countMax: number },
@@ -21,10 +21,15 @@ export async function readRecords(
   return { reports: rows.map(toReport), cursor: rows.at(-1)?.sequence.toString() ?? after }
 }
 
-/** @property exceptionId which reported the entry: if by the payment's reference, another entry of the day is told apart from it */
+/**
+ * @property exceptionId the exception that reported the entry. If it names the payment's reference, another entry of the day is told apart
+ */
 export type BookedByDecision = { day: Day; amount: bigint; exceptionId?: string }
 
-/** SQL: the bank's reference of the entry of a payment that an exception reports. What names a payment in words is told again by name. */
+/**
+ * SQL: the bank's reference of a payment's entry that an exception reports. An entry that names a payment only in words is reported again
+ * by name.
+ */
 function bankReferenceOf(exceptionId: string | undefined) {
   return sql<string | null>`(
     select r.bank_reference from payout_exceptions e
@@ -32,17 +37,17 @@ function bankReferenceOf(exceptionId: string | undefined) {
      where e.id = ${exceptionId ?? null} and r.reference = e.reference)`
 }
 
-/** What became of a payment, and where that is known from. */
+/** The outcome of a payment, and its source. */
 export type EndedPayment = {
   rail: string
   reference: string
-  /** Together they recognise the record: each counts once. */
+  /** Together they identify the record, which counts once. */
   messageId: string
   entryKey: string
   outcome: FinalOutcome
   /** The bank's code, verbatim. */
   reasonCode?: string | null
-  /** What partners and members read. */
+  /** The reason as partners and members read it. */
   reason?: string | null
   restriction?: Restriction | null
   /** The entry of the account that moved the money, if a person says so; negative if it left. */
@@ -60,7 +65,7 @@ export async function recordOutcome(tx: Tx, ended: EndedPayment): Promise<void> 
   await addRecord(tx, ended)
 }
 
-/** Keeps what is said of a payment, and reports its outcome if it has one that is not the payment's latest. */
+/** Stores a statement about a payment, and reports its outcome unless the payment's latest report has the same. */
 export async function addRecord(
   tx: Tx,
   {

@@ -15,7 +15,7 @@ type RuleStatus = (typeof ruleStatuses)[number]
 export type Rule = {
   id: string
   rail: string
-  /** Folded: lower case, single blanks. */
+  /** The folded text: lower case, single blanks. */
   text: string
   note: string
   status: RuleStatus
@@ -45,7 +45,7 @@ export async function make(
   const folded = requireText(text)
   const known = (await select(tx, sql`rail = ${rail} and text = ${folded} and status <> 'ended'`))[0]
   if (known !== undefined && known.status !== 'proposed')
-    throw problem('Conflict', `The rule ${known.id} has this text already and is ${known.status}`)
+    throw problem('Conflict', `The rule ${known.id} already has this text and is ${known.status}`)
   const id = known?.id ?? newId('payoutRule', now)
   if (known === undefined)
     await sql`
@@ -60,7 +60,7 @@ export async function make(
   return { rule: await requireRule(tx, id), done }
 }
 
-/** What one person can change about a rule: from which statuses, and to which. */
+/** The changes to a rule that one person can make: from which statuses, and to which. */
 const changes = {
   pause: { from: ['active'], to: 'paused' },
   resume: { from: ['paused'], to: 'active' },
@@ -69,7 +69,7 @@ const changes = {
 export type RuleChange = keyof typeof changes
 
 /**
- * Pauses, resumes or ends a rule. Idempotent. What it has closed stays closed.
+ * Pauses, resumes or ends a rule. Idempotent. Entries that it has closed stay closed.
  * @throws Problem `Conflict` if the rule's status does not allow it
  */
 export async function change(
@@ -84,7 +84,7 @@ export async function change(
   const { from, to } = changes[verb]
   if (rule.status === to) return { rule, hasChanged: false }
   if (!from.some(status => status === rule.status))
-    throw problem('Conflict', `The rule is ${rule.status}, so that it cannot be ${to}`)
+    throw problem('Conflict', `The rule is ${rule.status}, so it cannot be ${to}`)
   await sql`
     update payout_rules set status = ${to}, ended_at = ${to === 'ended' ? now : null} where id = ${id}`.execute(tx)
   if (rule.status === 'proposed') await withdrawProposal(tx, { subject: id, person: by.person, now })
@@ -100,8 +100,8 @@ export async function list(
 }
 
 /**
- * Closes those of some new entries that rules are about, each by the first rule. The caller has opened them in the same transaction,
- * and holds the lock of the rail's records.
+ * Closes the new entries that rules match, each by the first matching rule. The caller has opened the entries in the same transaction, and
+ * holds the lock of the rail's records.
  */
 export async function applyRules(
   tx: Tx,

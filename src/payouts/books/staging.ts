@@ -3,14 +3,14 @@ import type { BankFileHead } from '../formats/bank-files.ts'
 import type { Keyed } from './record-keys.ts'
 
 // The records of a file wait here between being read and being applied, so that a file is checked whole before any of it is
-// applied, and a killed import goes on where it stopped.
+// applied, and a killed import continues where it stopped.
 
 /** The turn of records: steps follow each other, and the records of one step are applied partner by partner. */
 type Turn = {
   step: number
-  /** Empty if they are about no partner's payment or money. */
+  /** Empty if the records are not about a partner's payment or money. */
   partnerId: string
-  /** In the file; of several records that of the first. */
+  /** The position in the file; the first record's if there are several. */
   place: number
 }
 
@@ -23,7 +23,7 @@ export type Staged = Turn & { said: Said }
 /** Records of one message with the same turn. */
 export type Block = Turn & { head: BankFileHead; records: Keyed[] }
 
-// Of a block, and of all blocks that are read at once.
+// The records of a block, and of all blocks that are read at once.
 const recordsMax = 1_000
 
 /** Stages some records of a file, in blocks of up to 1,000. */

@@ -6,7 +6,7 @@ import type { FileRailSettings } from './file-rail-settings.ts'
 import { Explanations } from './float-movements.ts'
 import type { Said, Staged } from './staging.ts'
 
-/** What some records are about, as far as the order of application needs it. */
+/** The subjects of some records, as far as the order of application needs them. */
 type Owners = {
   /** Partners, by the reference of a payment. */
   payments: Map<string, string>
@@ -42,10 +42,10 @@ export async function listOwners(
 const statementStep = 2_147_483_647
 
 /**
- * Gives the records of a file their turns. The records of one message about payments and other money can be applied in any
- * order, as long as those about the same payment stay in the order of the file, so they take turns partner by partner. An answer
- * about a whole batch depends on what was said before it, and what follows may depend on it, so it has its own step.
- * Statements come last: a balance is compared with the books, which have all entries then.
+ * Gives the records of a file their turns. The records of one message about payments and other money can be applied in any order, as long
+ * as those about the same payment stay in the order of the file, so they take turns partner by partner. An answer about a whole batch
+ * depends on what was said before it, and what follows may depend on it, so it has its own step. Statements come last: a balance is
+ * compared with the books, which then have all entries.
  */
 export class Turns {
   #messageId: string | undefined

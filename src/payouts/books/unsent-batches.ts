@@ -6,7 +6,7 @@ import { findPayout, lockPayout } from './decided-payments.ts'
 import { lockRail } from './rail-lock.ts'
 import { recordOutcome } from './reports.ts'
 
-// What operators change about a batch before it is sent.
+// Operators' changes to a batch before it is sent.
 
 /** Holds an unsent batch, or releases it. Idempotent. @returns whether that changed anything */
 export async function setHeld(tx: Tx, { batchId, held }: { batchId: string; held: boolean }): Promise<boolean> {
@@ -19,16 +19,16 @@ export async function setHeld(tx: Tx, { batchId, held }: { batchId: string; held
 }
 
 /**
- * Takes a payment out of an unsent batch. It counts as failed, so the member has the money back.
+ * Takes a payment out of an unsent batch. It counts as failed, so the member gets the money back.
  * @param payment its reference, or the withdrawal's id
- * @param reason what the partner and the member read
+ * @param reason the text that the partner and the member read
  */
 export async function remove(
   tx: Tx,
   { payment, reason, now }: { payment: string; reason: string; now: Date },
 ): Promise<{ partnerId: string; withdrawalId: string; batchId: string }> {
   const { rail, batchId } = await findPayout(tx, payment)
-  // In the order of the importer and of the sender: the rail, the batch, the payment.
+  // Locks in the order of the importer and of the sender: the rail, the batch, the payment.
   await lockRail(tx, { rail, for: 'records' })
   const batch = batchId === null ? undefined : await batches.lock(tx, batchId)
   const { reference, partnerId, withdrawalId, amount, outcome } = await lockPayout(tx, payment)

@@ -72,7 +72,7 @@ export function debitOf({ amount, outcome, bookedOn }: exceptions.Decided): bigi
   return outcome === 'paid' ? amount : null
 }
 
-/** Whether a debit of a single payment is not that of its money that was given back. */
+/** Whether a debit of a single payment is not for its money that was given back. */
 async function isOtherDebit(
   tx: Tx,
   { exception: { partnerId, reference }, debit }: { exception: exceptions.Decided; debit: bigint },
@@ -82,7 +82,7 @@ async function isOtherDebit(
   return amount !== debit || (outcome !== 'failed' && outcome !== 'returned')
 }
 
-/** The payments that were given back of the payment or batch that an exception names. */
+/** The given-back payments of the payment or batch that an exception names. */
 async function listGivenBack(
   db: Reader,
   { rail, reference }: Pick<exceptions.Decided, 'rail' | 'reference'>,
@@ -93,7 +93,7 @@ async function listGivenBack(
   return rows.map(each => each.reference)
 }
 
-/** Those that only the words of an exception name. */
+/** The given-back payments that only the words of an exception name. */
 async function listNamedGivenBack(db: Reader, exception: exceptions.Decided): Promise<string[]> {
   const named = exception.reference === null ? await listNamed(db, exception) : []
   return named.flatMap(({ reference, outcome }) => (outcome === 'failed' || outcome === 'returned' ? [reference] : []))

@@ -69,7 +69,7 @@ addPaging(
       {
         value: { batches: shown.map(onWire), hasMore, heldRails: held, brakes, importing },
         text: () =>
-          held.map(each => `${each.rail} is held since ${each.heldAt.toISOString()} by ${each.heldBy}.\n`).join('') +
+          held.map(each => `${each.rail} has been held since ${each.heldAt.toISOString()} by ${each.heldBy}.\n`).join('') +
           brakes
             .map(brake => `No batch of ${brake.rail} is approved automatically. ${brakeInWords(brake)}.\n`)
             .join('') +

@@ -13,7 +13,7 @@ import { fileRail } from '../payouts/channels/files/file-rail.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
 import { auditTasks } from '../verification/tasks.ts'
 
-/** The recorded action of each writing operation for operators, and of a download, or why there is none. */
+/** The recorded action of each writing operation for operators, and of a download, or why it has none. */
 const recorded: Record<string, Action | { because: string }> = {
   createPartner: 'partner.create',
   updatePartner: 'partner.set',
@@ -87,7 +87,7 @@ const withdraw = async (options: { key?: string; amount: { amount: number; curre
   expect(done.status, done.text).toBeLessThan(300)
 }
 
-/** A partner to which a settlement is due, and whose employer pays a fee. */
+/** A partner with a settlement due, whose employer pays a fee. */
 async function addDue() {
   const { partner, key, payCycle } = await harness.addPartner('Settled')
   const memberId = await harness.addMember({ ...inEuros, key, available: 9_000 })
@@ -185,7 +185,7 @@ async function check(by: By, { operationId, method, path, body, raw, other }: St
     ['true', 'true', undefined],
   )
   for (const { body, headers } of answers) {
-    // A secret is in the first answer alone.
+    // Only the first response has the secret.
     const isReplay = headers['idempotency-replayed'] !== undefined
     expect(body).toEqual(isReplay && first?.body.secret !== undefined ? { ...first?.body, secret: null } : first?.body)
   }
@@ -369,9 +369,9 @@ test.each([
   },
 )
 
-test('what changes nothing leaves no row: a refusal, and a repetition without an idempotency key', async () => {
+test('requests that change nothing leave no row: a refusal, and a repetition without an idempotency key', async () => {
   const { partner } = await harness.addPartner('Unchanged')
-  // The key of the test before has used up its requests.
+  // The key of the previous test has used up its requests.
   const operator = await harness.addOperator('Unchanged')
   const post = async (path: string, body: object = {}) =>
     (await operator.call('POST', `/partners/${partner.id}${path}`, { body })).status

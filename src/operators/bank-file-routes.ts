@@ -23,7 +23,7 @@ const tag = 'Payouts'
 const config = { isForOperators: true } as const
 const strict = { additionalProperties: false }
 
-/** Files for a bank, and from it, that are carried by hand. */
+/** Files to and from a bank that operators carry by hand. */
 export function bankFileRoutes(
   app: App,
   { db, log, now }: ApiContext,
@@ -38,7 +38,7 @@ export function bankFileRoutes(
         tag,
         summary: 'Export an approved batch',
         description:
-          'For a bank that takes files by hand. The file is fixed and the batch counts as sent; download the file next, and bring it to the bank once.',
+          'For a bank that takes files by hand. The file no longer changes and the batch counts as sent; download the file next, and bring it to the bank once.',
         params: OfBatch,
         success: { status: 200, description: 'The file.', schema: ExportedFile },
         problems: ['NotFound'],
@@ -74,13 +74,14 @@ export function bankFileRoutes(
         tag,
         summary: 'Download the file of a batch',
         description:
-          'Of a batch that was sent: always the same bytes. A second download, and one of a file that was delivered, needs `again`: a bank that gets a file twice may pay all members twice. It contains account numbers, so each download is in the audit log.',
+          'Returns the file of a sent batch, always with the same bytes. A second download, or a download of a file that the worker delivered, needs `again`: a bank that gets a file twice may pay all members twice. The file contains account numbers, so each download is in the audit log.',
         params: OfBatch,
         query: Type.Object(
           {
             again: Type.Optional(
               Type.Boolean({
-                description: 'Download it although it has left before: you know that the bank does not have it.',
+                description:
+                  'Download the file even though it has left before: you know that the bank does not have it.',
               }),
             ),
           },
@@ -116,17 +117,17 @@ export function bankFileRoutes(
           tag,
           summary: 'Import a file of a bank',
           description:
-            'All of it, or nothing. Of a statement with several accounts, those of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key; it continues an import that was interrupted.',
+            'Imports all of the file, or nothing. In a statement with several accounts, the accounts of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key; it continues an interrupted import.',
           params: Type.Object({ rail: railName }),
           query: Type.Object(
-            { name: line(255, { description: 'Name of the file.', examples: ['pain002.xml'] }) },
+            { name: line(255, { description: 'The name of the file.', examples: ['pain002.xml'] }) },
             strict,
           ),
           bytesBody: {
             name: 'BankFile',
             description: 'The file as the bank gave it, up to 1 GiB, or a ZIP archive of such files, up to 64 MiB.',
           },
-          success: { status: 200, description: 'It was imported.', schema: ImportedFile },
+          success: { status: 200, description: 'The import.', schema: ImportedFile },
           problems: ['NotFound', 'FileContent'],
         }),
       },

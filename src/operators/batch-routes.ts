@@ -35,7 +35,7 @@ const tag = 'Payouts'
 const config = { isForOperators: true } as const
 const strict = { additionalProperties: false }
 
-/** The batches of payments, and what operators decide about them before they are sent. */
+/** The batches of payments, and operators' decisions about them before they are sent. */
 export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<RailsOfOperators, 'fileRails'>): void {
   const view = (reader: Reader, batchId: string) => viewOf(reader, { batchId, fileRails })
 
@@ -50,8 +50,10 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
         description: 'Newest first.',
         query: Type.Object(
           {
-            rail: Type.Optional(Type.Unsafe<string>({ ...railName, description: 'Only this rail.' })),
-            statuses: Type.Optional(Type.Array(BatchStatus, { maxItems: 10, description: 'Only these statuses.' })),
+            rail: Type.Optional(Type.Unsafe<string>({ ...railName, description: 'Only batches of this rail.' })),
+            statuses: Type.Optional(
+              Type.Array(BatchStatus, { maxItems: 10, description: 'Only batches with these statuses.' }),
+            ),
             after: Type.Optional(Id('payoutBatch', 'The id of the last batch of this page, to get the next page.')),
             take: pageQuery.take,
           },
@@ -96,7 +98,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
         tag,
         summary: 'List the payments of a batch',
         description:
-          'In the order of its file, including those that an operator took out. Of the account of a payee, only the end of its number.',
+          'Lists the payments in the order of the batch’s file, including payments that an operator removed. Shows only the end of a payee’s account number.',
         params: OfBatch,
         query: Type.Object(
           {
@@ -140,7 +142,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
         id: 'approvePayoutBatch',
         tag,
         summary: 'Approve a batch',
-        description: `Needed above the limits for automatic approval, after the cut-off. The batch is sent once ${approvals.approvalsNeeded} people have approved it: users of the console, or all of them by command. An operator key is refused, since one person can have several; a user counts once.`,
+        description: `Needed for batches above the limits for automatic approval, after the cut-off. The batch is sent once ${approvals.approvalsNeeded} people have approved it, either all in the console or all by command. An operator key is refused, because one person can have several; a user counts once.`,
         params: OfBatch,
         success: { status: 200, description: 'The batch.', schema: Batch },
         problems: ['NotFound'],
@@ -170,7 +172,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
         tag,
         summary: 'Close a batch before its cut-off',
         description:
-          'No payment joins a closed batch; payments that come later are in another one. It takes two people: the first request proposes it, and the batch stays open; the same request of another person closes it. It can then be approved, and is approved at once if it is within the limits. It keeps its value date. An operator key is refused, since one person can have several.',
+          'No payment joins a closed batch; later payments go into another batch. Closing early takes two people: the first request proposes it, and the batch stays open; the same request of another person closes the batch. A batch within the limits is then approved immediately, and any other batch can be approved. The value date does not change. An operator key is refused, because one person can have several.',
         params: OfBatch,
         body: EarlyClosing,
         success: { status: 200, description: 'The batch.', schema: Batch },
@@ -223,9 +225,9 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
       verb: 'hold',
       held: true,
       summary: 'Hold an unsent batch',
-      description: 'It is not sent until it is released. Idempotent.',
+      description: 'A held batch is not sent until it is released. Idempotent.',
     },
-    { verb: 'release', held: false, summary: 'Release a batch that is held', description: 'Idempotent.' },
+    { verb: 'release', held: false, summary: 'Release a held batch', description: 'Idempotent.' },
   ] as const) {
     app.post(
       `/operator/v1/payout-batches/:batchId/${verb}`,

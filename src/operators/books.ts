@@ -18,12 +18,12 @@ import { readOverdue } from './overdue.ts'
 
 const limits = {
   differencesMax: 20,
-  // Newest first. A rail closes one or two batches a day, so this is more than a month in which none was settled.
+  // Newest first. A rail closes one or two batches a day, so this is more than a month of unsettled batches.
   batchesMax: 200,
 }
 
 /**
- * Reads what the findings are about, in a transaction with one snapshot, so that they agree with each other.
+ * Reads the facts behind the findings in a transaction with one snapshot, so that they agree with each other.
  * @throws Error with a message for the operator if the database belongs to the other mode
  */
 export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Date }) {
@@ -38,7 +38,7 @@ export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Da
     endpoints: await webhooks.listHealth(db),
     workersAlive: (await listWorkers(db)).filter(({ isAlive }) => isAlive).length,
     operators: await countOperators(db),
-    // Apart, so that many sent ones, as of an API, hide none that waits.
+    // Read separately, so that many sent batches, for example of an API, do not hide a waiting one.
     batches: [
       ...(await batches.list(db, { statuses: ['building', 'approved'], take: limits.batchesMax })),
       ...(await batches.list(db, { statuses: ['sent', 'acknowledged'], take: limits.batchesMax })),

@@ -14,7 +14,7 @@ import { closeEarly } from '../payouts/books/early-closing.ts'
 import { fileRail } from '../payouts/channels/files/file-rail.ts'
 import { payoutTasks } from '../payouts/tasks.ts'
 
-// Of payments of more than 100.00 two people approve the batch.
+// Two people approve a batch of more than 100.00.
 const limits = { paymentMax: 10_000n, batchMax: 100_000n, dayMax: 1_000_000n }
 
 let scene: FileRailScene
@@ -52,7 +52,7 @@ const paymentsOf = async (batchId: string) =>
   (await operator.call('GET', `/payout-batches/${batchId}/payments`)).body.payments
 const conflict = (answer: ApiResponse) => [answer.status, answer.body.issues[0].message]
 
-/** Runs a task with a rail whose cut-off is another one. */
+/** Runs a task with another cut-off of the rail. */
 const runWith = (cutOff: string, task: keyof ReturnType<typeof payoutTasks>) => {
   const { db, clock } = scene.harness
   const settings = euroRail({ automatic: limits, cutOff })
@@ -61,7 +61,7 @@ const runWith = (cutOff: string, task: keyof ReturnType<typeof payoutTasks>) => 
   })
 }
 
-test('two people close a batch before its cut-off; within the limits it is approved at once, and later payments have another one', async () => {
+test('two people close a batch before its cut-off; within the limits it is approved immediately, and later payments go into another batch', async () => {
   const id = await openBatch(5_000)
   const { cutOffAt, valueDate } = await get(id)
   const first = await close(users[0], id)
@@ -69,7 +69,7 @@ test('two people close a batch before its cut-off; within the limits it is appro
     ...{ status: 'building', closedAt: null, needsApproval: false, cutOffTimeZone: 'Europe/Berlin' },
     proposal: { person: users[0]?.user.id, note: 'the bank closes early' },
   })
-  // Once more is not twice, and until the second person confirms, payments join.
+  // Repeating the request does not count twice, and payments join until the second person confirms.
   expect((await close(users[0], id)).body.closedAt).toBeNull()
   expect(await openBatch(6_000)).toBe(id)
   const closedAt = scene.harness.clock.now().toISOString()
@@ -90,7 +90,7 @@ test('two people close a batch before its cut-off; within the limits it is appro
   ])
 })
 
-test('a batch above the limits that is closed early needs the approvals of two people, at once', async () => {
+test('a batch above the limits that is closed early immediately needs the approvals of two people', async () => {
   const id = await openBatch(15_000)
   const refused = await post(users[0], id, 'approve')
   expect(conflict(refused)[1]).toMatch(/approve it after that, or close it early$/)
@@ -114,7 +114,7 @@ test('a proposal to close early can be withdrawn, is gone after the cut-off, and
   expect(await get(id)).toMatchObject({ status: 'approved', proposal: null })
 })
 
-test('each payment of a batch has its payee, its partner and the end of its account number, and no more of it', async () => {
+test('each payment of a batch has its payee, its partner and only the end of its account number', async () => {
   const id = await openBatch(5_000)
   const { harness } = scene
   const [payment] = await paymentsOf(id)
@@ -147,12 +147,12 @@ test('by command two logins close a batch early, and its page shows the cut-off 
   ])
 })
 
-test('an earlier cut-off of the settings closes open batches earlier, with the payments that came after it; a later one does not', async () => {
+test('an earlier cut-off in the settings closes open batches earlier, with the payments that came after it; a later cut-off does not', async () => {
   const id = await openBatch(5_000)
   const { cutOffAt, valueDate } = await get(id)
   const at = (time: string) => instantAt('Europe/Berlin', valueDate, time)
   expect(new Date(cutOffAt)).toEqual(at('15:00'))
-  // A later cut-off is that of the next batch.
+  // A later cut-off applies from the next batch.
   await runWith('16:00', 'send-payout-batches')
   expect((await get(id)).cutOffAt).toBe(cutOffAt)
   await runWith('13:00', 'send-payout-batches')
@@ -177,7 +177,7 @@ test('an earlier cut-off of the settings closes open batches earlier, with the p
   expect((await get(id)).cutOffAt).toBe(at('12:00').toISOString())
 })
 
-test('a payment that joins with an earlier cut-off moves that of its batch, before any task runs', async () => {
+test('a payment that joins with an earlier cut-off moves the cut-off of its batch, before any task runs', async () => {
   const id = await openBatch(5_000)
   await scene.withdraw(6_000)
   scene.harness.clock.advance({ seconds: 30 })
@@ -186,7 +186,7 @@ test('a payment that joins with an earlier cut-off moves that of its batch, befo
   expect([new Date(cutOffAt), paymentCount]).toEqual([instantAt('Europe/Berlin', valueDate, '13:30'), 2])
 })
 
-test('payments that join while a batch is being closed wait, and are in another one; the task that closes batches waits, too', async () => {
+test('payments that join while a batch is being closed wait, and go into another batch; the task that closes batches also waits', async () => {
   const id = await openBatch(5_000)
   await close(users[0], id)
   const { harness, settings } = scene
@@ -213,7 +213,7 @@ test('payments that join while a batch is being closed wait, and are in another 
   expect(await scene.disagreements()).toEqual([])
 })
 
-test('a batch that payments join at that moment is closed with them', async () => {
+test('a batch is closed with the payments that are joining at that moment', async () => {
   const id = await openBatch(5_000)
   await close(users[0], id)
   const { harness, settings } = scene
@@ -245,7 +245,7 @@ test('a batch that payments join at that moment is closed with them', async () =
   await harness.call('POST', `/v1/pay/withdrawals/${withdrawalId}/cancel`)
 })
 
-test('of two people who confirm at the same time one closes the batch, and the other is told so', async () => {
+test('of two concurrent confirmations one closes the batch, and the other is told so', async () => {
   const id = await openBatch(5_000)
   const third = await signIn(scene.harness, { isOperator: true })
   await close(users[0], id)
@@ -269,7 +269,7 @@ test('the database refuses to close a batch early without two people, to open it
   )
 })
 
-/** Waits until so many transactions wait for a lock. */
+/** Waits until this many transactions wait for a lock. */
 async function lockWaiters(count: number): Promise<void> {
   await expect
     .poll(

@@ -19,7 +19,7 @@ const config = { isForOperators: true } as const
 const strict = { additionalProperties: false }
 const ofException = Type.Object({ exceptionId: Id('payoutException') })
 
-/** Answers of banks that did not fit, and what operators decide about them. */
+/** Bank answers that did not fit, and operators' decisions about them. */
 export function exceptionRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/operator/v1/payout-exceptions',
@@ -29,7 +29,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
         id: 'listPayoutExceptions',
         tag,
         summary: 'List bank answers that did not fit',
-        description: 'Newest first; without `state`, only those that are open.',
+        description: 'Newest first; without `state`, only open exceptions.',
         query: Type.Object(
           {
             state: Type.Optional(Type.Enum([...exceptions.exceptionStates], { type: 'string', default: 'open' })),
@@ -89,7 +89,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Close a bank answer that did not fit',
         description:
-          '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or those of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.',
+          '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or the payments of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, first from their available balance. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.',
         params: ofException,
         body: Closing,
         success: { status: 200, description: 'The closed exception.', schema: Exception },
@@ -130,7 +130,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
         id: 'withdrawPayoutDecision',
         tag,
         summary: 'Withdraw a proposed decision',
-        description: 'A decision that takes two people, and that one has made.',
+        description: 'Withdraws a decision that takes two people and that one person has made.',
         params: ofException,
         success: { status: 200, description: 'The exception.', schema: Exception },
         problems: ['NotFound'],

@@ -88,7 +88,7 @@ describe('revenue', () => {
     await expectBooksToAgree()
   })
 
-  test('is never more than what was collected, whatever the program does', async () => {
+  test('is never more than was collected, whatever the program does', async () => {
     const { mine } = await addPartner()
     const row = {
       partnerId: mine.partner.id,
@@ -106,7 +106,7 @@ describe('revenue', () => {
 })
 
 describe('an invoice', () => {
-  test('bills the fees of employers once, by day and tier, and sets off those given back', async () => {
+  test('bills the fees of employers once, by day and tier, and sets off the fees given back', async () => {
     const { mine, payer, employed } = await addPartner()
     const at = `/partners/${mine.partner.id}/invoices`
     const issue = (body: object) => operator.call('POST', at, { body: { currency: 'GBP', ...body } })
@@ -188,7 +188,7 @@ describe('an invoice', () => {
     await expectBooksToAgree()
   })
 
-  test('is paid and open again once when many ask at the same time', async () => {
+  test('is paid and reopened once when many requests come at the same time', async () => {
     const { mine, employed } = await addPartner()
     await withdraw(mine, employed, 2_000)
     const at = `/partners/${mine.partner.id}/invoices`
@@ -219,7 +219,7 @@ describe('an invoice', () => {
 })
 
 describe('for the accountant', () => {
-  test('the fee statement of a month has a line per day and tier, and sums, also as a file', async () => {
+  test('the fee statement of a month has a line per day and tier, and sums, in JSON and as a file', async () => {
     const { mine, payer, employed } = await addPartner()
     await withdraw(mine, employed, 2_000)
     const early = await withdraw(mine, payer, 2_000)

@@ -38,13 +38,18 @@ const ofInvoice = Type.Object({ partnerId: Id('partner'), invoiceId: Id('invoice
 
 const Payment = Type.Object(
   {
-    reference: line(140, { description: 'Of the transfer.', examples: ['INV 9Y3BDA-0001'] }),
+    reference: line(140, { description: 'The reference of the transfer.', examples: ['INV 9Y3BDA-0001'] }),
     on: Type.Unsafe<string>({ ...Day, description: 'When the money arrived.' }),
   },
   { title: 'InvoicePayment', ...strict },
 )
 const Note = Type.Object(
-  { note: line(500, { description: 'For the audit log; nothing personal.', examples: ['Paid by mistake'] }) },
+  {
+    note: line(500, {
+      description: 'The reason in the audit log. Must not contain personal data.',
+      examples: ['Paid by mistake'],
+    }),
+  },
   { title: 'InvoiceNote', ...strict },
 )
 
@@ -57,7 +62,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
         id: 'getRevenue',
         tag,
         summary: 'Get the revenue of a partner',
-        description: 'Which fees are the operator’s income in each currency, and where they are.',
+        description: 'The fees that are the operator’s income, by currency, and where the money is.',
         params: ofPartner,
         success: { status: 200, description: 'One entry per currency.', schema: Revenues },
         problems: ['NotFound'],
@@ -76,7 +81,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Withdraw revenue from a float',
         description:
-          'Records that collected fees were taken out of the float: at most what was collected, and what is free above the floor.',
+          'Records that collected fees were taken out of the float: at most the amount collected, and the amount that is free above the floor.',
         params: ofPartner,
         body: Type.Object(
           {
@@ -88,7 +93,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
           },
           { title: 'RevenueMovement', ...strict },
         ),
-        success: { status: 200, description: 'The revenue, after it.', schema: Revenues },
+        success: { status: 200, description: 'The revenue after the withdrawal.', schema: Revenues },
         problems: ['NotFound', 'UnprocessableEntity'],
       }),
     },
@@ -115,7 +120,7 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Get the fee statement of a month',
         description:
-          'The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv` the answer is the lines as a file.',
+          'The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.',
         params: ofPartner,
         query: Type.Object({ month: Month }, strict),
         success: {
@@ -157,9 +162,9 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
         query: Type.Object(
           {
             ...pageQuery,
-            partnerId: Type.Optional(Id('partner', 'Only those of this partner.')),
+            partnerId: Type.Optional(Id('partner', 'Only invoices of this partner.')),
             statuses: Type.Optional(
-              Type.Array(InvoiceStatus, { minItems: 1, maxItems: 3, description: 'Only those in these states.' }),
+              Type.Array(InvoiceStatus, { minItems: 1, maxItems: 3, description: 'Only invoices in these states.' }),
             ),
           },
           strict,
@@ -274,15 +279,15 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
     {
       verb: 'reopen',
       action: 'invoice.reopen',
-      summary: 'Take back that an invoice was paid',
-      description: 'The fees are not revenue any longer, and the invoice is open again.',
+      summary: 'Reopen a paid invoice',
+      description: 'The fees are no longer revenue, and the invoice is open again.',
       act: invoices.reopen,
     },
     {
       verb: 'void',
       action: 'invoice.void',
       summary: 'Make an invoice void',
-      description: 'The next invoice bills its fees. Only the latest one in its currency, while it is open.',
+      description: 'The next invoice bills its fees. Only the latest open invoice in its currency can be made void.',
       act: invoices.makeVoid,
     },
   ] as const) {
@@ -323,12 +328,12 @@ export function financeRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Export the journal',
         description:
-          'The books by day and account, for an accounting program. Withdrawals and pay runs of a day are one entry for each reason; each other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.',
+          'The books by day and account, for an accounting program. The withdrawals and pay runs of a day are one entry per reason; every other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.',
         query: Type.Object(
           {
             from: Type.Unsafe<string>({ ...Day, description: 'The first day, by each partner’s time zone.' }),
             to: Type.Unsafe<string>({ ...Day, description: `The last day, at most ${journalDaysMax} days in all.` }),
-            partnerId: Type.Optional(Id('partner', 'Only this partner; by default all.')),
+            partnerId: Type.Optional(Id('partner', 'Only this partner; by default, all partners.')),
           },
           strict,
         ),

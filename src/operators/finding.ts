@@ -14,15 +14,15 @@ import type { Verification } from '../verification/verifications.ts'
 import type { listHealth } from '../webhooks/webhooks.ts'
 import type { Overdue } from './overdue.ts'
 
-/** `missing`: live mode cannot pay, or not every partner's members, until it is done. `hint`: what this program cannot see. */
+/** `missing`: until it is done, live mode cannot pay, or cannot pay every partner's members. `hint`: this program cannot check it. */
 type Level = 'missing' | 'warning' | 'hint' | 'ok'
 
-/** A sentence for the operator, and the command that does it or says more. Capitals in a command are to be filled in. */
+/** A sentence for the operator, and the command that does it or says more. Words in capitals in a command are placeholders. */
 export type Finding = { check: string; level: Level; sentence: string; command: string | null }
 
 export type Found = Omit<Finding, 'check'>
 
-/** What the environment says. */
+/** The facts from the environment. */
 export type SettingsFacts = {
   now: Date
   mode: Mode
@@ -38,12 +38,12 @@ export type SettingsFacts = {
   adyenRails: readonly (AdyenSettings & { faults: readonly string[] })[]
 }
 
-/** What the database says, as of one moment. */
+/** The facts from the database at one moment. */
 export type DatabaseFacts = {
   isEmbedded: boolean
   /** Where the installation’s key is, and why it does not open what this database has sealed. */
   installationKey: { place: string; fault: string | undefined }
-  /** What the role of the program may do beyond what it needs. */
+  /** The rights of the program's role beyond those it needs. */
   excess: string | undefined
   archiving: Archiving
   partners: readonly PartnerState[]
@@ -60,20 +60,20 @@ export type DatabaseFacts = {
   heldRails: readonly RailHold[]
   brakes: readonly Brake[]
   openExceptions: number
-  /** Bank files of which a part is imported. */
+  /** Bank files that are partly imported. */
   importing: readonly BegunImport[]
-  /** What the bank’s statements do not add up to. */
+  /** The differences in the bank’s statements. */
   differences: readonly Difference[]
   /** The last verification of the books by the worker that has ended. */
   verification: Verification | undefined
 } & Overdue
 
-/** Why the database cannot be looked at, and what to do. */
+/** Why the database cannot be inspected, and what to do. */
 export type DatabaseFault = Pick<Finding, 'sentence' | 'command'>
 
 export type Facts = SettingsFacts & DatabaseFacts
 
-/** One thing that live mode needs. `fine` is said if nothing is found. */
+/** One thing that live mode needs. `fine` is the sentence if the check finds nothing. */
 export type Check<Needed> = { name: string; find: (facts: Needed) => Found[]; fine: (facts: Needed) => string }
 
 export const missing = ({ sentence, command }: DatabaseFault): Found => ({ level: 'missing', sentence, command })

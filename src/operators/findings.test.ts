@@ -80,7 +80,7 @@ test('a calendar is a warning 89 days before its end, and is missing after it', 
   expect(target.validUntil).toBe('2099-12-31')
 })
 
-test('fewer than two operators, an address without TLS, and a check that has nothing to say', () => {
+test('fewer than two operators, an address without TLS, and a check without findings', () => {
   expect(said('operators', {})).toEqual(['ok: 2 operators can sign in to the console'])
   expect(said('operators', { operators: 1 })[0]).toMatch(/^warning: One operator can sign in/)
   expect(said('operators', { operators: 0 })[0]).toMatch(/^warning: No operator can sign in/)
@@ -90,7 +90,7 @@ test('fewer than two operators, an address without TLS, and a check that has not
   expect(said('rails', { rails: [] })).toEqual([])
 })
 
-test('addresses in the audit log that are overdue', () => {
+test('overdue addresses in the audit log', () => {
   const daysAgo = (days: number) => new Date(now.getTime() - days * 86_400_000)
   expect(said('addresses', {})).toEqual(['ok: The audit log keeps addresses for 90 days'])
   expect(said('addresses', { oldestAuditAddressAt: daysAgo(90.5) })[0]).toMatch(/^ok/)
@@ -102,10 +102,10 @@ test('addresses in the audit log that are overdue', () => {
 test('a live installation without a backup of the last 26 hours', () => {
   const hoursAgo = (hours: number) => new Date(now.getTime() - hours * 3_600_000)
   expect(said('backups', { lastBackupAt: hoursAgo(26) })).toEqual([
-    'ok: The last backup is of 2026-11-19T08:00:00.000Z',
+    'ok: The last backup was taken at 2026-11-19T08:00:00.000Z',
   ])
   expect(said('backups', { lastBackupAt: hoursAgo(26.01) })[0]).toMatch(
-    /^warning: The last recorded backup is of 2026-11-19T07/,
+    /^warning: The last recorded backup was taken at 2026-11-19T07/,
   )
   expect(said('backups', { lastBackupAt: null })).toEqual(['warning: No backup has been recorded'])
   expect(said('backups', { mode: 'sandbox', lastBackupAt: null })).toEqual([])
@@ -131,7 +131,7 @@ test('archiving is fine while it works, a warning when it fails, and a hint when
   expect(levels).toEqual(['ok', 'warning', 'warning', 'hint'])
 })
 
-test('the key of the installation is named for the backup, and is missing if it is not that of the database', () => {
+test('the installation key is named for the backup, and is missing if it is not the key of the database', () => {
   expect(said('key', {})[0]).toMatch(/^hint: Back up the installation’s key \(\/etc\/midmonth\/installation.key\)/)
   const fault = 'This database needs another key'
   expect(said('key', { installationKey: { place: '/key', fault } })).toEqual([`missing: ${fault}`])
@@ -180,10 +180,10 @@ test('a tier that asks for instant payouts is named if its rail cannot make them
   expect(said('speeds', {})).toEqual(['ok: No tier asks for instant payouts'])
 })
 
-test('a rail that is held is a warning with the command that releases it', () => {
+test('a held rail is a warning with the command that releases it', () => {
   const heldRails = [{ rail: 'adyen', heldAt: now, heldBy: 'Ada (ada@host)' }]
   expect(said('batches', { heldRails })).toEqual([
-    `warning: The rail adyen is held since ${now.toISOString()} by Ada (ada@host), so nothing is sent through it`,
+    `warning: The rail adyen has been held since ${now.toISOString()} by Ada (ada@host), so nothing is sent through it`,
   ])
 })
 
@@ -193,7 +193,7 @@ test('open exceptions are counted', () => {
   ])
 })
 
-test('a bank file of which a part is imported is a warning with its progress', () => {
+test('a partly imported bank file is a warning with its progress', () => {
   const importing = [
     {
       ...{ fileId: 'bf_1', rail: 'sepa', name: 'camt053.xml', status: 'importing' as const },
@@ -205,7 +205,7 @@ test('a bank file of which a part is imported is a warning with its progress', (
   ])
 })
 
-test('what the statements of a bank do not add up to is said for each account', () => {
+test('differences in the statements of a bank are reported for each account', () => {
   const reason = 'Statement 12 of the account …6199 is missing, between those of 2026-11-18 and 2026-11-20'
   expect(
     said('bank accounts', { differences: [{ id: 'pex_1', rail: 'sepa', kind: 'statement_gap', reason }] }),

@@ -12,7 +12,7 @@ import { serverChecks } from './server-checks.ts'
 import { settingChecks } from './setting-checks.ts'
 import { workChecks } from './work-checks.ts'
 
-/** Everything that is missing, might go wrong or is fine, most pressing first. */
+/** Everything that is missing, might go wrong or is fine, most urgent first. */
 export function diagnose(settings: SettingsFacts, database: DatabaseFacts | DatabaseFault): Finding[] {
   const findings =
     'sentence' in database

@@ -18,7 +18,7 @@ const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].cod
 const floatOf = ({ body }: ApiResponse, wanted = 'GBP') =>
   body.floats.find(({ currency }: { currency: string }) => currency === wanted)
 
-test('a float is funded once per reference, withdrawn from up to what is free, and has a floor', async () => {
+test('a float is funded once per reference, can be withdrawn up to the free amount, and has a floor', async () => {
   const { partner } = await harness.addPartner('Float')
   const at = `/partners/${partner.id}/float`
   const body = { amount: money(50_000), reference: 'bank transfer 1' }

@@ -22,7 +22,7 @@ const config = { isForOperators: true } as const
 const params = Type.Object({ partnerId: Id('partner') })
 
 const limits = {
-  // What fits on a screen.
+  // As many as fit on a screen.
   daysDefault: 31,
   // A year, to compare with an annual statement.
   daysMax: 366,
@@ -34,7 +34,7 @@ const days = Type.Optional(
     minimum: 1,
     maximum: limits.daysMax,
     default: limits.daysDefault,
-    description: 'How many days of each account.',
+    description: 'How many days to list per account.',
   }),
 )
 
@@ -65,7 +65,7 @@ export function floatRoutes(
         tag,
         summary: 'Get the float of a partner',
         description:
-          'In each currency: the balance, what is pending and what is free; the settlements whose money has not arrived; and the account that the float is on, by day, as the bank states it and by the books.',
+          'The balance, the pending and the free amount in each currency; the settlements whose money has not arrived; and the balance of the account that holds the float, by day, as the bank states it and by the books.',
         params,
         query: Type.Object({ days }, strict),
         success: { status: 200, description: 'The floats.', schema: Floats },
@@ -92,15 +92,15 @@ export function floatRoutes(
       verb: 'withdraw',
       action: 'float.withdraw',
       summary: 'Withdraw from a float',
-      description: 'Records money that was taken out of the float, at most what is free.',
+      description: 'Records money that was taken out of the float: at most the free amount.',
       move: float.withdraw,
     },
     {
       verb: 'cover',
       action: 'float.cover',
-      summary: 'Cover what the operator bears',
+      summary: 'Cover the operator’s costs',
       description:
-        'Records money that the operator has paid into the float to cover its costs: what was written off, and charges. At most what is not covered.',
+        'Records money that the operator has paid into the float to cover its costs, which are write-offs and charges: at most the uncovered amount.',
       move: float.cover,
     },
   ] as const) {
@@ -144,7 +144,7 @@ export function floatRoutes(
         tag,
         summary: 'Receive the money of a settlement',
         description:
-          'Records money that has arrived for a settlement, where no bank file tells of it. If the employer is owed money, records that it was paid.',
+          'Records money that has arrived for a settlement if no bank file reports it. If the employer is owed money, records that the employer was paid.',
         params,
         body: Type.Object(
           {
@@ -153,7 +153,7 @@ export function floatRoutes(
             amount: Type.Optional(
               Type.Unsafe<Static<typeof SignedMoney>>({
                 ...SignedMoney,
-                description: 'By default all that is due; negative if it was paid to the employer.',
+                description: 'By default, the whole amount due; negative if it was paid to the employer.',
               }),
             ),
           },
@@ -231,11 +231,17 @@ export function floatRoutes(
         id: 'listAccountDays',
         tag,
         summary: 'Compare the accounts that pay with the books',
-        description: 'What the bank states, what the floats on the account add up to, and the difference, by day.',
+        description:
+          'The balance that the bank states, the sum of the floats on the account, and the difference, by day.',
         query: Type.Object(
           {
             rail: Type.Optional(
-              Type.String({ minLength: 1, maxLength: 64, description: 'Only this rail.', examples: ['sepa'] }),
+              Type.String({
+                minLength: 1,
+                maxLength: 64,
+                description: 'Only accounts of this rail.',
+                examples: ['sepa'],
+              }),
             ),
             days,
           },

@@ -17,7 +17,7 @@ export const Float = Type.Object(
     currency: CurrencyCode,
     float: signed('Funded or repaid by payroll, less what banks have paid out. Negative if it is underfunded.'),
     pending: signed('Pending payouts.'),
-    free: signed('The float less what is pending.'),
+    free: signed('The float less the pending payouts.'),
     uncovered: signed('Costs that the operator bears and has not covered, so that the float lacks them.'),
     floor: Type.Union([WireMoney, Type.Null()], {
       description: 'While less than this is free, members cannot withdraw. Null disables the floor.',
@@ -30,9 +30,12 @@ export const Float = Type.Object(
 const SettlementDue = Type.Object(
   {
     payCycleId: Id('payCycle'),
-    reference: Type.String({ description: 'What the transfer must bear.', examples: ['MMS4R8V2M6T0X9Y3B'] }),
+    reference: Type.String({
+      description: 'The reference that the transfer must bear.',
+      examples: ['MMS4R8V2M6T0X9Y3B'],
+    }),
     amount: signed('Negative if the employer is owed money.'),
-    due: signed('What has not arrived.'),
+    due: signed('The amount that has not arrived.'),
     settledAt: Instant,
   },
   { title: 'SettlementDue', ...strict },
@@ -42,22 +45,23 @@ export const AccountDays = Type.Array(
   Type.Object(
     {
       rail: Type.String({ examples: ['sepa'] }),
-      account: Type.String({ description: 'As the bank names it.' }),
+      account: Type.String({ description: 'The account as the bank names it.' }),
       debtors: Type.Array(Type.String(), {
-        description: 'Whose floats are on it: partners’ ids, and `default` for all partners without an own account.',
+        description:
+          'The ids of the partners whose floats are on the account, and `default` for all partners without a separate account.',
       }),
       day: Day,
-      bank: signed('What the bank states for the end of the day.'),
-      book: signed('What the floats on the account add up to.'),
-      uncovered: signed('What these floats lack because the operator bears it and had not covered it.'),
-      difference: signed('What the bank states, less the book.'),
+      bank: signed('The balance that the bank states for the end of the day.'),
+      book: signed('The sum of the floats on the account.'),
+      uncovered: signed('The part that these floats lack because the operator bears a cost that was not covered yet.'),
+      difference: signed('The balance that the bank states, less the balance in the books.'),
     },
     { title: 'AccountDay', ...strict },
   ),
   { description: 'By account, newest day first.' },
 )
 
-/** What is open of the comparison of an account. */
+/** The open exceptions from the comparison of an account. */
 export const AccountDifferences = Type.Array(
   Type.Object(
     {
@@ -68,13 +72,15 @@ export const AccountDifferences = Type.Array(
     },
     { title: 'AccountDifference', ...strict },
   ),
-  { description: 'What the statements of the accounts do not add up to: the open exceptions about it, oldest first.' },
+  { description: 'The open exceptions about differences between the bank’s statements and the books, oldest first.' },
 )
 
 export const Floats = Type.Object(
   {
     floats: Type.Array(Float),
-    settlements: Type.Array(SettlementDue, { description: 'Those whose money has not arrived, oldest first.' }),
+    settlements: Type.Array(SettlementDue, {
+      description: 'The settlements whose money has not arrived, oldest first.',
+    }),
     accountDays: AccountDays,
   },
   { title: 'Floats', ...strict },

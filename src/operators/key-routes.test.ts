@@ -17,7 +17,7 @@ afterAll(() => harness.stop())
 const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code]
 const statusWith = async (key: string) => (await harness.call('GET', '/v1/members', { key })).status
 
-test('a key works until it is revoked, shows its last use, and its secret is in the first answer alone', async () => {
+test('a key works until it is revoked, shows its last use, and its secret is only in the first response', async () => {
   const { partner } = await harness.addPartner('Keys')
   const at = `/partners/${partner.id}/keys`
   const headers = { 'x-idempotency-key': 'first key' }
@@ -50,7 +50,7 @@ test('a key works until it is revoked, shows its last use, and its secret is in 
   expect(JSON.stringify(entries)).not.toContain(secret)
 })
 
-test('rotating makes a key with the same scopes and life, beside the old one', async () => {
+test('rotating creates a key with the same scopes and lifetime beside the old key', async () => {
   const { partner } = await harness.addPartner('Rotated')
   const at = `/partners/${partner.id}/keys`
   const old = (await operator.call('POST', at, { body: { scopes: ['members:read'], expiresInDays: 10 } })).body
@@ -89,7 +89,7 @@ test('a rotation may let the old key expire after an overlap, never later than i
 test('a partner has a bounded number of valid keys', async () => {
   const { partner } = await harness.addPartner('Many keys')
   const at = `/partners/${partner.id}/keys`
-  // It has one already.
+  // The partner already has one key.
   for (let count = 1; count < 100; count++) await harness.addKey(['members:read'], { partnerId: partner.id })
   const refused = await operator.call('POST', at, { body: {} })
   expect([refused.status, refused.body.issues[0].code]).toEqual([409, 'Conflict'])
@@ -99,7 +99,7 @@ test('a partner has a bounded number of valid keys', async () => {
   expect((await operator.call('POST', at, { body: {} })).status).toBe(201)
 })
 
-test('the list of keys has pages, since revoked ones stay, and a key on a later page is revoked like any other', async () => {
+test('the list of keys has pages, because revoked keys stay, and a key on a later page is revoked like any other', async () => {
   const { partner } = await harness.addPartner('Rotating often')
   const at = `/partners/${partner.id}/keys`
   const ids: string[] = [(await operator.call('GET', at)).body.keys[0].id]

@@ -15,12 +15,12 @@ const tag = 'Partners'
 const ofPartner = Type.Object({ partnerId: Id('partner') })
 const params = Type.Object({ partnerId: Id('partner'), keyId: Id('apiKey') })
 
-// The partner's admins and developers too, as the table of roles says, but none of its keys: a stolen key must not be able to
-// make another.
+// Also for the partner's admins and developers, as the table of roles says, but not for its keys: a stolen key must not be able to create
+// another.
 const config = { isForOperators: true } as const
 
 const shownOnce =
-  'The secret is in this answer alone: the database has its hash, and a replay by an idempotency key has null.'
+  'Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.'
 
 export function keyRoutes(app: App, { db, mode }: ApiContext): void {
   app.get(
@@ -94,7 +94,7 @@ export function keyRoutes(app: App, { db, mode }: ApiContext): void {
         id: 'rotateApiKey',
         tag,
         summary: 'Rotate an API key',
-        description: `Creates a key with the same scopes, valid for as long as the old one was made for. The old key stays valid as long as \`overlapSeconds\` says, or until you revoke it: switch to the new one meanwhile. ${shownOnce}`,
+        description: `Creates a key with the same scopes and the same lifetime as the old key. The old key stays valid for \`overlapSeconds\`, or until you revoke it; switch to the new key in that time. ${shownOnce}`,
         params,
         body: ApiKeyRotation,
         success: { status: 201, description: 'The new key, with its secret.', schema: ApiKeyWithSecret },
@@ -135,7 +135,7 @@ export function keyRoutes(app: App, { db, mode }: ApiContext): void {
         id: 'revokeApiKey',
         tag,
         summary: 'Revoke an API key',
-        description: 'It stops working within a second. Idempotent.',
+        description: 'The key stops working within a second. Idempotent.',
         params,
         success: { status: 200, description: 'The revoked key.', schema: ApiKey },
         problems: ['NotFound'],
@@ -156,7 +156,7 @@ export function keyRoutes(app: App, { db, mode }: ApiContext): void {
 
 const msPerDay = 86_400_000
 
-/** @throws Problem `NotFound`, also for another partner's key */
+/** @throws Problem `NotFound`, including for another partner's key */
 async function requireKey(
   db: Reader,
   { partnerId, keyId }: { partnerId: string; keyId: string },

@@ -22,10 +22,13 @@ const InstantOrNull = Type.Union([Instant, Type.Null()])
 const text = Type.String({
   minLength: notOurs.textCharsMin,
   maxLength: notOurs.textCharsMax,
-  description: 'Contained in what the bank says in words, in any letter case and with any blanks.',
+  description: 'A text that the bank’s words contain, in any letter case and with any blanks.',
   examples: ['account maintenance fee'],
 })
-const note = line(500, { description: 'Why they are not ours. Nothing personal.', examples: ['charges of the bank'] })
+const note = line(500, {
+  description: 'Why the entries are not ours. Must not contain personal data.',
+  examples: ['charges of the bank'],
+})
 
 const matching = {
   sums: Type.Array(
@@ -37,16 +40,21 @@ const matching = {
       },
       { title: 'ExceptionSum', ...strict },
     ),
-    { description: 'Of what is closed, by currency and direction.' },
+    { description: 'Sums of the closed entries, by currency and direction.' },
   ),
   count: Type.Integer({ minimum: 0, description: 'How many are closed.' }),
   keptCount: Type.Integer({
     minimum: 0,
-    description: 'How many more have the text, but stay open: they may be about something of ours.',
+    description: 'How many more entries have the text but stay open, because they may be about something of ours.',
   }),
 }
 const Preview = Type.Object(
-  { ...matching, fingerprint: Type.String({ description: 'Names what would be closed; closing asks for it.' }) },
+  {
+    ...matching,
+    fingerprint: Type.String({
+      description: 'Identifies the set of entries that would be closed; send it to close them.',
+    }),
+  },
   { title: 'ExceptionsByText', ...strict },
 )
 const Closed = Type.Object(matching, { title: 'ExceptionsClosed', ...strict })
@@ -55,30 +63,30 @@ const PayoutRule = Type.Object(
   {
     id: Id('payoutRule'),
     rail: railName,
-    text: Type.String({ description: 'In lower case, with single blanks.' }),
+    text: Type.String({ description: 'The text in lower case, with single blanks.' }),
     note: Type.String(),
     status: Type.Enum([...rules.ruleStatuses], {
       type: 'string',
-      description: '`proposed`: it closes nothing until another person makes the same rule.',
+      description: '`proposed`: the rule closes nothing until another person makes the same rule.',
     }),
     proposedBy: Type.String(),
     proposedAt: Instant,
     confirmedBy: TextOrNull,
     confirmedAt: InstantOrNull,
     endedAt: InstantOrNull,
-    closedCount: Type.Integer({ minimum: 0, description: 'How many exceptions it has closed.' }),
+    closedCount: Type.Integer({ minimum: 0, description: 'How many exceptions the rule has closed.' }),
   },
   { title: 'PayoutRule', ...strict },
 )
 const PayoutRules = Type.Object(
-  { rules: Type.Array(PayoutRule), hasMore: Type.Boolean({ description: 'Whether there are older ones.' }) },
+  { rules: Type.Array(PayoutRule), hasMore: Type.Boolean({ description: 'Whether there are older rules.' }) },
   { title: 'PayoutRules', ...strict },
 )
 
 const onlyNotOurs =
-  'About `money_in`, `money_out` and `unmatched` only. What holds a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement, stays open.'
+  'Only exceptions of the kinds `money_in`, `money_out` and `unmatched` are closed. An entry stays open if it contains a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement.'
 
-/** Closes exceptions that are not ours by a text: those that are open, and by rules those that come. */
+/** Closes exceptions that are not ours by a text: the open ones at once, and future ones by rules. */
 export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<RailsOfOperators, 'fileRails'>): void {
   const requireRail = (name: string) => {
     if (!fileRails.some(each => each.name === name))
@@ -95,7 +103,7 @@ export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
         summary: 'Preview closing all exceptions with a text',
         description: onlyNotOurs,
         query: Type.Object({ rail: railName, text }, strict),
-        success: { status: 200, description: 'What would be closed.', schema: Preview },
+        success: { status: 200, description: 'The entries that would be closed.', schema: Preview },
         problems: ['NotFound'],
       }),
     },
@@ -115,12 +123,17 @@ export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
         id: 'closePayoutExceptionsByText',
         tag,
         summary: 'Close all exceptions with a text',
-        description: `Each is closed with \`ignore\`, after a preview. Refused with 409 if what would be closed has changed since. ${onlyNotOurs}`,
+        description: `Closes each exception with \`ignore\`, after a preview. Refused with 409 if the set of exceptions has changed since the preview. ${onlyNotOurs}`,
         body: Type.Object(
-          { rail: railName, text, note, fingerprint: Type.String({ maxLength: 64, description: 'Of the preview.' }) },
+          {
+            rail: railName,
+            text,
+            note,
+            fingerprint: Type.String({ maxLength: 64, description: 'The fingerprint of the preview.' }),
+          },
           { title: 'ClosingByText', ...strict },
         ),
-        success: { status: 200, description: 'What was closed.', schema: Closed },
+        success: { status: 200, description: 'The entries that were closed.', schema: Closed },
         problems: ['NotFound'],
       }),
     },
@@ -147,7 +160,7 @@ export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
         id: 'listPayoutRules',
         tag,
         summary: 'List the rules that close exceptions',
-        description: 'Newest first, also those that have ended.',
+        description: 'Newest first, including ended rules.',
         query: Type.Object(
           {
             after: Type.Optional(Id('payoutRule', 'The id of the last rule of this page, to get the next page.')),
@@ -175,7 +188,7 @@ export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
         id: 'createPayoutRule',
         tag,
         summary: 'Make a rule that closes exceptions',
-        description: `New entries with the text are closed with \`ignore\` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. What is open already is closed by \`closePayoutExceptionsByText\`. ${onlyNotOurs}`,
+        description: `New entries with the text are closed with \`ignore\` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. To close exceptions that are already open, use \`closePayoutExceptionsByText\`. ${onlyNotOurs}`,
         body: Type.Object({ rail: railName, text, note }, { title: 'NewPayoutRule', ...strict }),
         success: { status: 200, description: 'The rule.', schema: PayoutRule },
         problems: ['NotFound'],
@@ -197,9 +210,13 @@ export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
   )
 
   for (const { verb, summary, description } of [
-    { verb: 'pause', summary: 'Pause a rule', description: 'It closes nothing until it is resumed. Idempotent.' },
+    {
+      verb: 'pause',
+      summary: 'Pause a rule',
+      description: 'A paused rule closes nothing until it is resumed. Idempotent.',
+    },
     { verb: 'resume', summary: 'Resume a paused rule', description: 'An operator key is refused. Idempotent.' },
-    { verb: 'end', summary: 'End a rule', description: 'Also one that is proposed. Idempotent.' },
+    { verb: 'end', summary: 'End a rule', description: 'Also ends a proposed rule. Idempotent.' },
   ] as const) {
     app.post(
       `/operator/v1/payout-rules/:ruleId/${verb}`,
@@ -209,7 +226,7 @@ export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
           id: `${verb}PayoutRule`,
           tag,
           summary,
-          description: `What it has closed stays closed. ${description}`,
+          description: `Exceptions that the rule has closed stay closed. ${description}`,
           params: Type.Object({ ruleId: Id('payoutRule') }),
           success: { status: 200, description: 'The rule.', schema: PayoutRule },
           problems: ['NotFound'],

@@ -27,7 +27,7 @@ const work = () => {
 const request = () => operator.call('POST', '/ledger-verifications')
 const get = async (id: string) => (await operator.call('GET', `/ledger-verifications/${id}`)).body
 
-test('the status says what needs attention', async () => {
+test('the status lists everything that needs attention', async () => {
   const { partner } = await harness.addPartner('Stopped')
   await operator.call('POST', `/partners/${partner.id}/pause`, { body: { reason: 'bank outage' } })
   const { body } = await operator.call('GET', '/status')
@@ -67,7 +67,7 @@ test('a verification of books that were tampered with names the first row that d
   await sql`update ledger_balances set available = available - 1 where member_id = ${memberId}`.execute(harness.ownerDb)
 })
 
-test('a verification whose process has ended is interrupted, and another can be requested', async () => {
+test('a verification whose process has died is interrupted, and another can be requested', async () => {
   const { id } = (await request()).body
   await sql`update ledger_verifications set started_at = now() where id = ${id}`.execute(harness.db)
   // Held: another process is verifying.
@@ -184,7 +184,7 @@ test('no cell of the audit log’s file is a formula, whatever a client sends', 
   expect(rows[0]?.[8]).toBe("'-2-3")
 })
 
-// Last: commands go by the real clock, so what they record is newer than what any request records.
+// Last: commands use the real clock, so their records are newer than those of any request.
 test('a verification by command is recorded like one in the background, if the role may write', async () => {
   const verify = () => midmonthHere(['ledger', 'verify', '--json'], harness.settings)
   const newest = async () => (await operator.call('GET', '/ledger-verifications')).body.verifications[0]

@@ -33,7 +33,7 @@ const tag = 'Operations'
 const strict = { additionalProperties: false }
 const config = { isForOperators: true } as const
 
-/** What the findings say about where the program runs. */
+/** The facts about the environment for the findings. */
 export type Installation = {
   /** The path in MIDMONTH_RAILS; empty if it is not set. */
   railsFile: string
@@ -51,18 +51,22 @@ const auditFilter = {
     Type.String({
       minLength: 1,
       maxLength: 200,
-      description: 'Only this actor: the id of a key or user, or user@host.',
+      description: 'Only changes by this actor: the id of a key or user, or user@host.',
       examples: ['key_01kah4pzc5e4r8v2m6t0x9y3bd'],
     }),
   ),
   actions: Type.Optional(
     Type.Array(Type.Enum([...auditLog.actions], { type: 'string' }), {
       maxItems: auditLog.actions.length,
-      description: 'Only these actions.',
+      description: 'Only changes by these actions.',
     }),
   ),
   resourceId: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 200, description: 'Only this resource: an id, or the name of a tier.' }),
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: 'Only changes of this resource: an id, or the name of a tier.',
+    }),
   ),
   fromDate: Type.Optional(
     Type.Unsafe<string>({ ...GivenDayOrInstant, description: 'Only changes at or after this instant.' }),
@@ -106,7 +110,7 @@ export function operationRoutes(
         id: 'getStatus',
         tag,
         summary: 'Get the health of the service',
-        description: 'Workers, queue, payouts, floats and partners, and what needs attention.',
+        description: 'The state of workers, queue, payouts, floats and partners, and everything that needs attention.',
         success: { status: 200, description: 'The health.', schema: Status },
       }),
     },
@@ -168,7 +172,7 @@ export function operationRoutes(
         tag,
         summary: 'Verify the books',
         description:
-          'A worker recomputes every balance from its rows; read its progress. One runs at a time: `Conflict` while another waits or runs.',
+          'A worker recomputes every balance from its rows; poll the verification for its progress. `Conflict` while another verification waits or runs.',
         success: { status: 202, description: 'The verification.', schema: LedgerVerification },
       }),
     },
@@ -262,7 +266,7 @@ export function operationRoutes(
       const isForPartner = operatorOf(request).isOfPartner === true
       const who = { isForPartner, users: isForPartner ? await usersOf(db, partnerId) : new Set<string>() }
       const { actor } = request.query
-      // Asking for the entries of an operator must not tell which those are.
+      // Searching by an operator must not reveal that operator's entries.
       const isOfStranger = isForPartner && actor !== undefined && !who.users.has(actor)
       const actorKinds = isOfStranger ? (['api_key', 'worker'] as const) : undefined
       const filter = { partnerId, actorKinds, ...filterOf(request.query) }

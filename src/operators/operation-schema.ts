@@ -22,7 +22,7 @@ const Unfinished = Type.Object(
 export const Status = Type.Object(
   {
     state: Type.Enum(['fine', 'needsAttention'], { type: 'string' }),
-    attention: Type.Array(Type.String(), { description: 'What needs attention, one sentence each.' }),
+    attention: Type.Array(Type.String(), { description: 'Everything that needs attention, one sentence each.' }),
     at: Instant,
     database: Type.Object({ postgres: Type.String(), schema: Type.String() }, { title: 'StatusDatabase', ...strict }),
     mode: Type.Enum(['sandbox', 'live'], { type: 'string' }),
@@ -40,7 +40,7 @@ export const Status = Type.Object(
         },
         { title: 'StatusWorker', ...strict },
       ),
-      { description: 'Of the last 7 days.' },
+      { description: 'Counts of the last 7 days.' },
     ),
     queue: Type.Object(
       {
@@ -52,8 +52,8 @@ export const Status = Type.Object(
     ),
     batchesToApprove: count,
     openExceptions: count,
-    lastBackupAt: Type.Union([Instant, Type.Null()], { description: 'Of the last backup that was recorded.' }),
-    importing: Type.Array(ImportingFile, { description: 'Bank files of which a part is imported.' }),
+    lastBackupAt: Type.Union([Instant, Type.Null()], { description: 'When the last recorded backup was taken.' }),
+    importing: Type.Array(ImportingFile, { description: 'Bank files that are partly imported.' }),
     differences: AccountDifferences,
     payouts: Type.Object({ held: Unfinished, submitted: Unfinished }, { title: 'StatusPayouts', ...strict }),
     lowFloats: Type.Array(
@@ -83,14 +83,14 @@ export const Findings = Type.Object(
           check: Type.String(),
           level: Type.Enum(['missing', 'warning', 'hint', 'ok'], {
             type: 'string',
-            description: '`missing`: live mode cannot pay until it is done. `hint`: what the program cannot see.',
+            description: '`missing`: live mode cannot pay until it is done. `hint`: the program cannot check it.',
           }),
           sentence: Type.String(),
           command: Type.Union([Type.String(), Type.Null()], { description: 'The command that does it or says more.' }),
         },
         { title: 'Finding', ...strict },
       ),
-      { description: 'Most pressing first.' },
+      { description: 'Most urgent first.' },
     ),
   },
   { title: 'Findings', ...strict },
@@ -101,7 +101,7 @@ export const LedgerVerification = Type.Object(
     id: Id('ledgerVerification'),
     state: Type.Enum(['waiting', 'running', 'agrees', 'disagrees', 'interrupted'], {
       type: 'string',
-      description: '`interrupted`: it could not end; `problem` says why. Request another.',
+      description: '`interrupted`: the verification could not end; `problem` says why. Request another.',
     }),
     requestedBy: Type.String(),
     requestedAt: Instant,
@@ -153,7 +153,7 @@ export const AuditEntries = Type.Object(
           partnerId: Type.Union([Id('partner'), Type.Null()], { description: 'Null if it concerns no partner.' }),
           actorKind: Type.Enum([...actorKinds, 'operator'], {
             type: 'string',
-            description: '`operator`: to users of a partner, an operator is no more than that.',
+            description: '`operator`: users of a partner see no more than this of an operator.',
           }),
           actor: Type.String({ description: 'The id of a key or user, or user@host of a command.' }),
           action: Type.String({ examples: ['tier.set'] }),
@@ -215,7 +215,7 @@ function stateOf({ startedAt, endedAt, checks }: Pick<Verification, 'startedAt' 
   return checks.every(({ disagreement }) => disagreement === null) ? 'agrees' : 'disagrees'
 }
 
-/** @param isForPartner whether a user of the partner reads it, to whom operators have no names and addresses */
+/** @param isForPartner whether a user of the partner reads it, who must not see operators' names and addresses */
 export function entryOnWire(
   { at, actorKind, actor, address, ...entry }: Entry,
   { isForPartner, users }: { isForPartner: boolean; users: ReadonlySet<string> },
@@ -229,7 +229,7 @@ export function entryOnWire(
   return { ...entry, details, at: at.toISOString(), ...shown }
 }
 
-/** Details name people in these fields: who decided about a batch, and who made an invitation. */
+/** The fields of details that name people: who decided about a batch, and who sent an invitation. */
 const namesOfPeople = ['person', 'invitedBy']
 
 function withoutOperators(details: Details, users: ReadonlySet<string>): Details {

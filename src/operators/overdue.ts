@@ -2,7 +2,7 @@ import { readLastBackup, readOldestAddress } from '../audit-log/audit-log.ts'
 import type { Reader } from '../database/database.ts'
 import type { Mode } from '../partners/partners.ts'
 
-// Work of every day whose absence nothing else shows.
+// Daily work whose absence nothing else shows.
 
 const limits = {
   // A daily backup, and two hours for it to be taken.
@@ -17,7 +17,7 @@ export async function readOverdue(db: Reader): Promise<Overdue> {
   return { lastBackupAt: await readLastBackup(db), oldestAuditAddressAt: await readOldestAddress(db) }
 }
 
-/** What to say of the backups of a live installation; undefined if the last one is recent. */
+/** The warning about the backups of a live installation; undefined if the last backup is recent. */
 export function backupOverdue({
   mode,
   lastBackupAt,
@@ -26,10 +26,10 @@ export function backupOverdue({
   if (mode !== 'live') return undefined
   if (lastBackupAt === null) return 'No backup has been recorded'
   if (now.getTime() - lastBackupAt.getTime() <= limits.backupAgeMsMax) return undefined
-  return `The last recorded backup is of ${lastBackupAt.toISOString()}, more than a day ago`
+  return `The last recorded backup was taken at ${lastBackupAt.toISOString()}, more than a day ago`
 }
 
-/** What to say of addresses that the audit log should have lost; undefined if there are none. */
+/** The warning about addresses that the audit log should have dropped; undefined if there are none. */
 export function addressesOverdue({
   oldestAuditAddressAt,
   auditAddressDays,

@@ -130,7 +130,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
           ...(floor === null
             ? [
                 warning({
-                  sentence: `${labelOf(partner)} has no floor in ${currency}, so withdrawals go on when the float is used up`,
+                  sentence: `${labelOf(partner)} has no floor in ${currency}, so withdrawals continue when the float is used up`,
                   command: `midmonth float floor ${partner.id} ${currency} AMOUNT`,
                 }),
               ]

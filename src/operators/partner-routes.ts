@@ -36,7 +36,7 @@ export function partnerRoutes(app: App, { db }: ApiContext): void {
               Type.String({
                 minLength: 1,
                 maxLength: 140,
-                description: 'Only partners whose name contains this, in any case, or whose id it is.',
+                description: 'Only partners whose name contains this text, in any letter case, or with this id.',
                 examples: ['acme'],
               }),
             ),
@@ -163,7 +163,7 @@ const stateChanges: StateChange[] = [
   {
     verb: 'pause',
     summary: 'Pause a partner',
-    description: 'Its members cannot withdraw. Pay runs and payouts continue. Idempotent.',
+    description: 'Members of a paused partner cannot withdraw. Pay runs and payouts continue. Idempotent.',
     change: (tx, { partnerId }) => partners.pausePartner(tx, partnerId),
   },
   {

@@ -33,7 +33,7 @@ export const PartnerState = Type.Enum(['open', 'paused', 'suspended'], {
 const Stop = Type.Object(
   {
     since: InstantOrNull,
-    by: Type.Union([Type.String(), Type.Null()], { description: 'As in the audit log.' }),
+    by: Type.Union([Type.String(), Type.Null()], { description: 'The actor as in the audit log.' }),
     reason: TextOrNull,
   },
   { title: 'PartnerStop', description: 'Null where the audit log has no record.', ...strict },
@@ -108,7 +108,7 @@ export const ApiKey = Type.Object(apiKey, { title: 'ApiKey', ...strict })
 export const ApiKeys = Type.Object(
   {
     keys: Type.Array(ApiKey),
-    hasMore: Type.Boolean({ description: 'Whether there are more after the last of these.' }),
+    hasMore: Type.Boolean({ description: 'Whether there are more keys after the last of these.' }),
   },
   { title: 'ApiKeys', ...strict },
 )
@@ -127,7 +127,7 @@ export const ApiKeyRotation = Type.Optional(
           minimum: 0,
           maximum: 2_592_000,
           description:
-            'How long the old key stays valid, 0 to 2,592,000 (30 days), unless it expires earlier. Without it, until it expires or is revoked.',
+            'How many seconds the old key stays valid, 0 to 2,592,000 (30 days), unless it expires earlier. By default, until it expires or is revoked.',
         }),
       ),
     },
@@ -138,10 +138,15 @@ export const ApiKeyRotation = Type.Optional(
 export const NewApiKey = Type.Object(
   {
     scopes: Type.Optional(
-      Type.Array(Scope, { minItems: 1, maxItems: scopes.length, uniqueItems: true, description: 'By default all.' }),
+      Type.Array(Scope, {
+        minItems: 1,
+        maxItems: scopes.length,
+        uniqueItems: true,
+        description: 'By default, all scopes.',
+      }),
     ),
     expiresInDays: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 36_500, description: 'Without it, the key is valid until it is revoked.' }),
+      Type.Integer({ minimum: 1, maximum: 36_500, description: 'By default, the key is valid until it is revoked.' }),
     ),
   },
   { title: 'NewApiKey', ...strict },

@@ -27,7 +27,7 @@ export async function readStops(db: Reader, { id: partnerId, paused, suspendedAt
   }
 }
 
-/** A partner as operators look at it, with numbers of its keys and members. */
+/** A partner as operators see it, with the numbers of its keys and members. */
 export type PartnerView = Awaited<ReturnType<typeof readPartner>>
 
 /** @throws Problem `NotFound` */

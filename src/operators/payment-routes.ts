@@ -36,7 +36,7 @@ export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
         tag,
         summary: 'Get the payment of a withdrawal',
         description:
-          'With its batch, what the bank said about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.',
+          'The payment with its batch, the bank’s answers about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.',
         params: ofPayment,
         success: { status: 200, description: 'The payment.', schema: Payout },
         problems: ['NotFound'],
@@ -57,13 +57,13 @@ export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
         id: 'removePayment',
         tag,
         summary: 'Take a payment out of an unsent batch',
-        description: 'The withdrawal fails, so the member has the money back.',
+        description: 'The withdrawal fails, so the member gets the money back.',
         params: ofPayment,
         body: Type.Object(
-          { reason: line(140, { description: 'Why; the partner and the member read it.' }) },
+          { reason: line(140, { description: 'The reason; the partner and the member read it.' }) },
           { title: 'PaymentRemoval', additionalProperties: false },
         ),
-        success: { status: 200, description: 'It was removed.', schema: RemovedPayment },
+        success: { status: 200, description: 'The payment was removed.', schema: RemovedPayment },
         problems: ['NotFound'],
       }),
     },
@@ -86,9 +86,9 @@ export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
       schema: operation({
         id: 'decidePaymentOutcome',
         tag,
-        summary: 'Say what became of a payment',
+        summary: 'Record the outcome of a payment',
         description:
-          'For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception. If two people had to approve the payment, or the operator bears a charge, the first request proposes the outcome, and the same request of another person carries it out.',
+          'For a sent payment that no bank file answers: records the outcome that the bank states in its portal or on the phone. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; any shortfall is a charge. A later file that says the same changes nothing, and a file that contradicts it opens an exception. If two people had to approve the payment, or the operator bears a charge, the first request proposes the outcome, and the same request of another person carries it out.',
         params: ofPayment,
         body: PaymentOutcome,
         success: { status: 200, description: 'The payment.', schema: Payout },
@@ -116,7 +116,7 @@ export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
   )
 }
 
-/** @throws Problem `BodyValidation` if the credit is missing, or there is one of a payment that was not returned */
+/** @throws Problem `BodyValidation` if the credit is missing, or is given for a payment that was not returned */
 function outcomeOf({ outcome, credit, borneBy }: Omit<PaymentOutcome, 'note'>): OutcomeByHand {
   if (outcome === 'returned') {
     if (credit === undefined) throw problem('BodyValidation', 'returned needs the credit', { path: 'credit' })

@@ -112,7 +112,7 @@ test('an operator key cannot approve a batch', async () => {
   expect(await actionsOn(id)).toEqual([])
 })
 
-test('a batch that a user approved in the console cannot be approved by command, maybe by the same person', async () => {
+test('a batch that a user approved in the console cannot be approved by command, perhaps by the same person', async () => {
   const { id } = await batchOf(5_000)
   await approve(id)
   await expect(byCommand(id, '1000@host')).rejects.toThrow('another person must approve the batch in the console, too')
@@ -132,7 +132,7 @@ test('a command that repeats an approval under another spelling of the name is r
   ])
 })
 
-test('a batch that was approved by command cannot be approved in the console, maybe by the same person', async () => {
+test('a batch that was approved by command cannot be approved in the console, perhaps by the same person', async () => {
   const { id } = await batchOf(5_000)
   expect(await byCommand(id, '1000@host')).toMatchObject({ approvalCount: 1 })
   const refused = await approve(id)
@@ -141,7 +141,7 @@ test('a batch that was approved by command cannot be approved in the console, ma
   expect(await byCommand(id, '1001@host')).toMatchObject({ approvalCount: 2 })
 })
 
-test('the file of an approved batch is exported and downloaded once; a second copy must be asked for, and has the same bytes', async () => {
+test('the file of an approved batch is exported and downloaded once; a second copy must be requested explicitly, and has the same bytes', async () => {
   const { id, payments } = await approved(5_000, 6_000)
   const at = `/payout-batches/${id}`
   expect(problemOf(await operator.call('GET', `${at}/file`))).toEqual([409, 'Conflict', undefined])
@@ -171,7 +171,7 @@ test('the file of an approved batch is exported and downloaded once; a second co
   ])
 })
 
-test('the file of a batch that the worker delivered is downloaded only if a second copy is asked for', async () => {
+test('the file of a batch that the worker delivered is downloaded only if a second copy is requested', async () => {
   const bank = new FileBank()
   const { id } = await batchOf(5_000)
   for (const user of users) await approve(id, user)
@@ -291,7 +291,7 @@ test('a file of the bank is streamed and imported once; a broken one is refused 
   expect(problemOf(json)).toEqual([400, 'BodyValidation', 'body'])
 })
 
-test('an exception is listed, shown and closed by a decision with its fields, and no others', async () => {
+test('an exception is listed, shown and closed by a decision with exactly its fields', async () => {
   const upload = await operator.call('POST', '/rails/euro-files/files?name=unknown.txt', {
     raw: 'head;M9\nentry;2500EUR;;E9\nend\n',
     headers: { 'content-type': 'application/octet-stream' },
@@ -453,7 +453,7 @@ test('lists have pages, and rails are listed', async () => {
   expect(rails).toEqual([{ ...euroFiles, hold: null }])
 })
 
-test('a rail that is held sends nothing until it is released; only a change is in the audit log', async () => {
+test('a held rail sends nothing until it is released; only a change is in the audit log', async () => {
   const colleague = await harness.addOperator('Colleague')
   const { id } = await approved(5_000)
   const now = harness.clock.now().toISOString()
@@ -493,7 +493,7 @@ test('a rail that is held sends nothing until it is released; only a change is i
   expect(rows).toEqual([])
 })
 
-test('a rail that was taken out of the settings while it was held is listed until it is released', async () => {
+test('a rail that was removed from the settings while it was held is listed until it is released', async () => {
   const { db, clock } = harness
   const now = clock.now()
   await db.transaction().execute(tx => railHolds.hold(tx, { rail: 'left-bank', person: 'Ada', now }))
@@ -519,7 +519,7 @@ test('a rail that was taken out of the settings while it was held is listed unti
   expect(problemOf(await post('/rails/never-held/release'))[0]).toBe(404)
 })
 
-test('a batch that is held says since when, by whom and why, until it is released', async () => {
+test('a held batch says since when, by whom and why, until it is released', async () => {
   const { id } = await batchOf(5_000)
   const at = `/payout-batches/${id}`
   const hold = { since: harness.clock.now().toISOString(), by: operator.id, reason: 'one payee is unclear' }
@@ -533,7 +533,7 @@ test('a batch that is held says since when, by whom and why, until it is release
   expect((await post(`${at}/release`)).status).toBe(200)
 })
 
-test('a withdrawal’s payment is shown with its batch, its answers with their files, and what did not fit', async () => {
+test('a withdrawal’s payment is shown with its batch, its answers with their files, and the answers that did not fit', async () => {
   const { id, payments } = await approved(5_000, 6_000)
   const [first, second] = payments
   const at = `/payouts/${first?.withdrawalId}`

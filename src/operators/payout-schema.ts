@@ -32,8 +32,8 @@ export const ImportingFile = Type.Object(
     rail: Type.String({ examples: ['sepa'] }),
     name: Type.String({ examples: ['camt053.xml'] }),
     status: Type.Enum(['importing'], { type: 'string' }),
-    records: Type.Integer({ minimum: 0, description: 'Of the file.' }),
-    applied: Type.Integer({ minimum: 0, description: 'How many of them are imported.' }),
+    records: Type.Integer({ minimum: 0, description: 'How many records the file has.' }),
+    applied: Type.Integer({ minimum: 0, description: 'How many records are imported.' }),
     receivedAt: Instant,
   },
   { title: 'ImportingFile', ...strict },
@@ -49,7 +49,7 @@ const brake = Type.Union(
           format: 'date',
           description: 'The day whose statement shows that the batch was not paid.',
         }),
-        reason: Type.String({ description: 'Why batches of the rail wait for people, in words.' }),
+        reason: Type.String({ description: 'Why batches of the rail await approval by people, in words.' }),
       },
       { title: 'RailBrake', ...strict },
     ),
@@ -65,7 +65,8 @@ export const Rail = Type.Object(
   {
     name: Type.String({ examples: ['sepa'] }),
     isConfigured: Type.Boolean({
-      description: 'Whether it is in `MIDMONTH_RAILS`. A rail that was taken out of it is listed while it is held.',
+      description:
+        'Whether the rail is in `MIDMONTH_RAILS`. A rail that was removed from the settings is listed while it is held.',
     }),
     currency: Type.Union([CurrencyCode, Type.Null()], { description: 'Null if the rail is not configured.' }),
     kind: Type.Union([Type.Enum(['files', 'api'], { type: 'string' }), Type.Null()], {
@@ -74,7 +75,7 @@ export const Rail = Type.Object(
     isByHand: Type.Boolean({ description: 'Whether operators carry its files to the bank and back.' }),
     importing: Type.Array(ImportingFile, {
       description:
-        'Files of the bank of which a part is imported. If the process that imports one is killed, the worker continues it, or the same file when it is imported again.',
+        'Bank files that are partly imported. If the importing process is killed, the worker continues the import, or importing the same file again does.',
     }),
     hold: Type.Union(
       [
@@ -84,7 +85,7 @@ export const Rail = Type.Object(
         ),
         Type.Null(),
       ],
-      { description: 'Null unless the rail is held. Nothing is sent through a rail that is held.' },
+      { description: 'Null unless the rail is held. Nothing is sent through a held rail.' },
     ),
     brake,
   },
@@ -98,14 +99,16 @@ const ProposedDecision = Type.Union(
       {
         decision: Type.String({ description: 'The decision and its fields, as JSON.' }),
         note: Type.String(),
-        person: Type.String({ description: 'Who proposed it. Another person confirms it by the same request.' }),
+        person: Type.String({
+          description: 'Who proposed the decision. Another person confirms it with the same request.',
+        }),
         proposedAt: Instant,
       },
       { title: 'ProposedDecision', ...strict },
     ),
     Type.Null(),
   ],
-  { description: 'A decision that takes two people, and that one has made.' },
+  { description: 'A decision that takes two people and that one person has made.' },
 )
 
 export const BatchStatus = Type.Enum([...batches.batchStatuses], { title: 'PayoutBatchStatus', type: 'string' })
@@ -122,20 +125,23 @@ const batch = {
     description: 'The time zone of the bank, in which the cut-off is set. Null if the rail is not configured.',
   }),
   status: BatchStatus,
-  needsApproval: Type.Boolean({ description: 'Whether it is complete and waits for people to approve it.' }),
-  held: Type.Boolean({ description: 'Whether an operator holds it back.' }),
+  needsApproval: Type.Boolean({ description: 'Whether the batch is complete and awaits approval by people.' }),
+  held: Type.Boolean({ description: 'Whether an operator holds the batch.' }),
   paymentCount: Type.Integer({ minimum: 0 }),
   total: WireMoney,
   fileName: TextOrNull,
   fileSha256: TextOrNull,
-  nameCheck: Type.Union([Type.String(), Type.Null()], { description: 'What the bank says about the payees’ names.' }),
+  nameCheck: Type.Union([Type.String(), Type.Null()], {
+    description: 'The worst result of the bank’s check of the payees’ names.',
+  }),
   closedAt: InstantOrNull,
   approvedAt: InstantOrNull,
   approvedAutomatically: Type.Boolean(),
   sentAt: InstantOrNull,
-  acknowledgedAt: Type.Union([Instant, Type.Null()], { description: 'When the bank said that it has the batch.' }),
+  acknowledgedAt: Type.Union([Instant, Type.Null()], { description: 'When the bank acknowledged the batch.' }),
   endedAt: Type.Union([Instant, Type.Null()], {
-    description: 'When its last payment was answered, the bank rejected it, or it was cancelled.',
+    description:
+      'When the last payment of the batch was answered, the bank rejected the batch, or the batch was cancelled.',
   }),
 }
 
@@ -150,9 +156,9 @@ export const Batch = Type.Object(
   {
     ...batch,
     approvals: Type.Array(Type.Object({ person: Type.String(), at: Instant }, { title: 'PayoutApproval', ...strict }), {
-      description: 'Who approved it, oldest first.',
+      description: 'The approvals of the batch, oldest first.',
     }),
-    approvalsNeeded: Type.Integer({ minimum: 1, description: 'How many people must approve it.' }),
+    approvalsNeeded: Type.Integer({ minimum: 1, description: 'How many people must approve the batch.' }),
     copies: Type.Array(
       Type.Object(
         {
@@ -162,7 +168,7 @@ export const Batch = Type.Object(
         },
         { title: 'PayoutBatchCopy', ...strict },
       ),
-      { description: 'Each time that its file left, or may have left, oldest first.' },
+      { description: 'Each time that the batch’s file left, or may have left, oldest first.' },
     ),
     proposal: ProposedDecision,
     hold: Type.Union(
@@ -170,14 +176,14 @@ export const Batch = Type.Object(
         Type.Object(
           {
             since: InstantOrNull,
-            by: Type.Union([Type.String(), Type.Null()], { description: 'As in the audit log.' }),
+            by: Type.Union([Type.String(), Type.Null()], { description: 'The actor as in the audit log.' }),
             reason,
           },
           { title: 'PayoutBatchHold', ...strict },
         ),
         Type.Null(),
       ],
-      { description: 'Null unless an operator holds it back.' },
+      { description: 'Null unless an operator holds the batch.' },
     ),
     brake,
   },
@@ -207,12 +213,14 @@ export const Payments = Type.Object(
               ),
               Type.Null(),
             ],
-            { description: 'Whose account is paid. Null if it was erased.' },
+            { description: 'The holder of the paid account. Null if it was erased.' },
           ),
           amount: WireMoney,
           outcome,
           reason: TextOrNull,
-          removedAt: Type.Union([Instant, Type.Null()], { description: 'When an operator took it out.' }),
+          removedAt: Type.Union([Instant, Type.Null()], {
+            description: 'When an operator removed the payment from its batch.',
+          }),
         },
         { title: 'BatchPayment', ...strict },
       ),
@@ -225,7 +233,7 @@ export const Payments = Type.Object(
 export const PaymentOutcome = Type.Object(
   {
     outcome: Type.Enum([...outcomesByHand], { type: 'string' }),
-    note: line(500, { description: 'How you know.', examples: ['the bank said so on the phone'] }),
+    note: line(500, { description: 'How you know the outcome.', examples: ['the bank said so on the phone'] }),
     credit: Type.Optional(
       Type.Object(
         { bookedOn: Day, amount: WireMoney },
@@ -296,27 +304,27 @@ const exceptionFields = {
   kind: Type.Enum([...exceptionKinds], { type: 'string', description: 'Why the answer of the bank did not fit.' }),
   reference: TextOrNull,
   batchId: Type.Union([Id('payoutBatch'), Type.Null()], {
-    description: 'The batch that it is about, or that has its payment.',
+    description: 'The batch that the answer is about, or that has its payment.',
   }),
   partnerId: Type.Union([Id('partner'), Type.Null()]),
   withdrawalId: Type.Union([Id('withdrawal'), Type.Null()]),
   outcome: Type.Union([Type.Enum(['paid', 'failed', 'returned'], { type: 'string' }), Type.Null()], {
-    description: 'What the bank says became of the payment.',
+    description: 'The outcome of the payment that the bank reports.',
   }),
   amount: Type.Union([SignedMoney, Type.Null()], { description: 'Negative if money left the account.' }),
   bookedOn: Type.Union([Day, Type.Null()], { description: 'When the bank booked the money, if it moved any.' }),
-  bankText: Type.Union([Type.String(), Type.Null()], { description: 'What the bank says in words about the money.' }),
+  bankText: Type.Union([Type.String(), Type.Null()], { description: 'The bank’s words about the money.' }),
   reasonCode: TextOrNull,
   reason: Type.String(),
   fileName: TextOrNull,
-  line: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { description: 'Of the bank’s file.' }),
+  line: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], { description: 'The name of the bank’s file.' }),
   openedAt: Instant,
   closedAt: InstantOrNull,
   closedBy: TextOrNull,
   decision: TextOrNull,
   note: TextOrNull,
   proposedBy: Type.Union([Type.String(), Type.Null()], {
-    description: 'Who has proposed a decision that waits for a second person. Null if none is proposed.',
+    description: 'Who has proposed a decision that awaits a second person. Null if no decision is proposed.',
   }),
 }
 
@@ -344,7 +352,7 @@ export const OpenProposals = Type.Object(
           withdrawalId: Type.Union([Id('withdrawal'), Type.Null()]),
           decision: Type.String({ description: 'The decision and its fields, as JSON.' }),
           note: Type.String(),
-          person: Type.String({ description: 'Who proposed it.' }),
+          person: Type.String({ description: 'Who proposed the decision.' }),
           proposedAt: Instant,
         },
         { title: 'PayoutProposal', ...strict },
@@ -374,7 +382,7 @@ export const ExceptionDetails = Type.Object(
         },
         { title: 'ProposedPayment', ...strict },
       ),
-      { description: 'The payments whose references the words of the bank hold. None is attached automatically.' },
+      { description: 'The payments whose references the bank’s words contain. No payment is attached automatically.' },
     ),
     isBookedElsewhere: Type.Boolean({
       description: 'Whether another message has booked the same amount on the same day: it may be the same money.',
@@ -390,21 +398,23 @@ export const Exceptions = Type.Object(
 
 const PaymentAnswer = Type.Object(
   {
-    at: Type.Unsafe<string>({ ...Instant, description: 'When it was read or decided.' }),
+    at: Type.Unsafe<string>({ ...Instant, description: 'When the answer was read or decided.' }),
     by: Type.Enum([...answerSources], {
       type: 'string',
       description:
-        '`operator`: an operator decided. `midmonth`: the rail cannot carry the payment, or the bank confirms no payments.',
+        '`operator`: an operator decided. `midmonth`: the rail cannot carry the payment, or the bank does not confirm payments.',
     }),
-    isAboutBatch: Type.Boolean({ description: 'Whether the bank says it about the whole batch.' }),
+    isAboutBatch: Type.Boolean({ description: 'Whether the answer is about the whole batch.' }),
     outcome: Type.Unsafe<Static<typeof outcome>>({
       ...outcome,
-      description: 'What it changed. Null if it changed nothing about the payment.',
+      description: 'The outcome that the answer gave the payment. Null if it changed nothing.',
     }),
     reason: TextOrNull,
-    bookedOn: Type.Union([Day, Type.Null()], { description: 'The day on which the bank booked it, if it says so.' }),
+    bookedOn: Type.Union([Day, Type.Null()], {
+      description: 'The day on which the bank booked the money, if the answer names it.',
+    }),
     fileName: Type.Union([Type.String(), Type.Null()], {
-      description: 'The file of the bank. Null if it is in no file.',
+      description: 'The file of the bank. Null if the answer did not come in a file.',
     }),
     line: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   },
@@ -423,18 +433,22 @@ export const Payout = Type.Object(
     outcome,
     reasonCode: Type.Union([Type.String(), Type.Null()], { description: 'The code of the bank.' }),
     reason: TextOrNull,
-    removedAt: Type.Union([Instant, Type.Null()], { description: 'When an operator took it out of its batch.' }),
-    batch: Type.Union([batchSummary, Type.Null()], { description: 'Null if it is in no batch.' }),
-    answers: Type.Array(PaymentAnswer, { description: 'What the bank said about it, oldest first; at most 100.' }),
+    removedAt: Type.Union([Instant, Type.Null()], {
+      description: 'When an operator removed the payment from its batch.',
+    }),
+    batch: Type.Union([batchSummary, Type.Null()], { description: 'Null if the payment is not in a batch.' }),
+    answers: Type.Array(PaymentAnswer, {
+      description: 'The bank’s answers about the payment, oldest first; at most 100.',
+    }),
     exceptions: Type.Array(Exception, {
-      description: 'The answers about it or its batch that did not fit, oldest first; at most 100.',
+      description: 'The answers about the payment or its batch that did not fit, oldest first; at most 100.',
     }),
     proposal: ProposedDecision,
   },
   { title: 'Payout', ...strict },
 )
 
-/** @param rails those of files, which have the time zones of their banks */
+/** @param rails the rails with files, which have the time zones of their banks */
 export function batchOnWire(
   { controlTotal, currency, sendingAt: _, ...rest }: batches.Batch,
   rails: readonly { name: string; timeZone: string }[],
@@ -483,24 +497,27 @@ export const Closing = Type.Object(
     reference: Type.Optional(
       line(140, {
         description:
-          'With `attach`: the payment reference or the withdrawal’s id. With `book`: that of the movement, by default the one recorded for the entry.',
+          'With `attach`: the payment reference or the withdrawal’s id. With `book`: the reference of the movement, by default the one recorded for the entry.',
       }),
     ),
     partnerId: Type.Optional(
-      Id('partner', 'With `book`, and with `write_off` of money that left without a payment: whose float.'),
+      Id(
+        'partner',
+        'With `book`, and with `write_off` of money that left without a payment: the partner whose float the money is in.',
+      ),
     ),
     payCycleId: Type.Optional(Id('payCycle', 'With `book`: the pay cycle whose settlement the money pays.')),
     charge: Type.Optional(
       Type.Object(
         {
           amount: WireMoney,
-          borneBy: Type.Enum(['operator', 'partner'], { type: 'string', description: 'Who bears it.' }),
+          borneBy: Type.Enum(['operator', 'partner'], { type: 'string', description: 'Who bears the charge.' }),
         },
         {
           title: 'BankCharge',
           ...strict,
           description:
-            'With `attach` and `give_back`: what the bank kept of a return, took beside a payment, or deducted from it. With it, the money is exactly the payment’s. If the operator bears it, the decision takes two people.',
+            'With `attach` and `give_back`: the amount that the bank kept from a return, took beside a payment, or deducted from it. The money and the charge must add up to exactly the payment. If the operator bears it, the decision takes two people.',
         },
       ),
     ),
@@ -511,7 +528,7 @@ export const Closing = Type.Object(
         maxItems: 100,
         uniqueItems: true,
         description:
-          'With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back. With `recover` of money that left without a reference: the payments that it made, which add up to it. With `attach` of money that the bank names only in words, in place of `reference`: several payments, which add up to it.',
+          'With `give_back`, if the bank debited too little for a batch: the payments that it did not make. They must add up to the shortfall; the others are then paid. With `recover` and `write_off` of a batch: the payments that the bank made; by default, all payments that were given back. With `recover` of money that left without a reference: the payments that the bank made, which must add up to the money. With `attach` of money that the bank describes only in words, in place of `reference`: several payments, which must add up to the money.',
       }),
     ),
   },

@@ -18,7 +18,7 @@ const tag = 'Payouts'
 const config = { isForOperators: true } as const
 export const railName = Type.String({ minLength: 1, maxLength: 64, examples: ['sepa'] })
 
-/** What the rails of this installation are, for operators. */
+/** The rails of this installation, for operators. */
 export type RailsOfOperators = {
   fileRails: readonly FileRailSettings[]
   adyenRails: readonly AdyenSettings[]
@@ -33,7 +33,7 @@ export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators
         id: 'listRails',
         tag,
         summary: 'List the rails',
-        description: 'The connected banks, as configured. A sandbox without any pays through the simulated bank.',
+        description: 'The connected banks, as configured. A sandbox without a rail pays through the simulated bank.',
         success: { status: 200, description: 'All rails.', schema: Rails },
       }),
     },
@@ -47,13 +47,13 @@ export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators
       change: railHolds.hold,
       summary: 'Hold a rail',
       description:
-        'Nothing is sent through it until it is released: no file is delivered, and no request is made. Answers of the bank are read all the same, and what has been sent cannot be stopped. Idempotent.',
+        'Nothing is sent through a held rail until it is released: no file is delivered, and no request is made. The bank’s answers are still read, and payments that have been sent cannot be stopped. Idempotent.',
     },
     {
       verb: 'release',
       change: railHolds.release,
-      summary: 'Release a rail that is held',
-      description: 'Also one that is no longer configured. Idempotent.',
+      summary: 'Release a held rail',
+      description: 'Also releases a rail that is no longer configured. Idempotent.',
     },
   ] as const) {
     app.post(
@@ -145,7 +145,7 @@ async function view(db: Reader, { fileRails, adyenRails }: RailsOfOperators) {
   }))
 }
 
-/** Why batches of a rail wait for people; null if nothing stops their automatic approval. */
+/** Why batches of a rail await approval by people; null if nothing stops their automatic approval. */
 export function brakeOnWire(brake: Brake | undefined) {
   if (brake === undefined) return null
   const { batchId, since, awaits } = brake

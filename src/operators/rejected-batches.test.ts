@@ -77,7 +77,7 @@ async function closedBatch(): Promise<Batch> {
   return { ...batches[0], withdrawals, references, members }
 }
 
-/** … whose file an operator has carried to the bank, after so many downloads. */
+/** … whose file an operator has carried to the bank, after this many downloads. */
 async function sentBatch({ downloads = 1 } = {}): Promise<Batch> {
   const batch = await closedBatch()
   const exported = await operator.call('POST', `/payout-batches/${batch.id}/export`)
@@ -102,7 +102,7 @@ async function importFile(xml: (message: { id: string; at: Date }) => string): P
   await run('read-rail-reports')
 }
 
-/** Imports a pain.002 about all of a batch, or about each of its payments. */
+/** Imports a pain.002 about a whole batch, or about each of its payments. */
 const reject = (batch: Batch, said: Omit<Status, 'status'> = {}) =>
   importFile(message => statusReport(message, { messageId: batch.messageId, status: 'RJCT', ...said }, []))
 const rejectEach = ({ messageId, references }: Batch, said: Omit<Status, 'status'>[]) =>
@@ -126,7 +126,7 @@ const allOf = (status: string) => Array(5).fill(status)
 async function expectOneException(batch: Batch, expected: object): Promise<void> {
   expect(await exceptionsAbout(batch)).toMatchObject([{ reference: batch.messageId, closedAt: null, ...expected }])
   expect(await statusesOf(batch)).toEqual(allOf('submitted'))
-  // No member has the money again.
+  // No member has the money back.
   for (const member of batch.members) {
     const balance = (await harness.call('GET', `/v1/pay/members/${member}/balance`)).body
     expect(balance.available.amount, JSON.stringify(balance)).toBe(40_000)
@@ -173,20 +173,20 @@ test.each<[string, Omit<Status, 'status'>, object]>([
     { reason: 'NARR', text: 'DUPLICATE FILE: message id already processed' },
     { kind: 'duplicate', reasonCode: 'NARR' },
   ],
-  ['words about a duplicate only', { text: 'Doppeleinreichung' }, { kind: 'duplicate', reasonCode: null }],
+  ['only words about a duplicate', { text: 'Doppeleinreichung' }, { kind: 'duplicate', reasonCode: null }],
   ['FF01 and words about a duplicate', { reason: 'FF01', text: 'File already received' }, { kind: 'duplicate' }],
   ['TM01', { reason: 'TM01' }, { kind: 'rejected', reasonCode: 'TM01' }],
   ['DT01', { reason: 'DT01' }, { kind: 'rejected', reasonCode: 'DT01' }],
   ['NARR', { reason: 'NARR', text: 'see contract' }, { kind: 'rejected', reasonCode: 'NARR' }],
   ['an unknown reason', { reason: 'ZZ99' }, { kind: 'rejected', reasonCode: 'ZZ99' }],
-  ['words only', { text: 'see contract' }, { kind: 'rejected', reasonCode: null }],
+  ['only words', { text: 'see contract' }, { kind: 'rejected', reasonCode: null }],
   ['no reason', {}, { kind: 'rejected', reasonCode: null }],
   ['AC01 of the whole message', { reason: 'AC01' }, { kind: 'rejected', reasonCode: 'AC01' }],
 ])('a batch that is rejected with %s waits for a decision, though its file left once', async (_, said, expected) => {
   const batch = await sentBatch()
   await reject(batch, said)
   await expectOneException(batch, expected)
-  // Another message about the same is the same question.
+  // Another message about the same batch asks the same question.
   await reject(batch)
   await expectOneException(batch, expected)
 })
@@ -214,7 +214,7 @@ test('payments that are all rejected for reasons about their payees fail one by 
   expect(await statusesOf(batch)).toEqual(allOf('failed'))
 })
 
-test('payments of which one is rejected for a reason about its payee wait for a decision without it', async () => {
+test('if one payment is rejected for a reason about its payee, only the others wait for a decision', async () => {
   const batch = await sentBatch()
   await rejectEach(batch, [{ reason: 'AC04' }, {}, {}, {}, {}])
   expect(await statusesOf(batch)).toEqual(['failed', ...allOf('submitted').slice(1)])
@@ -315,7 +315,7 @@ describe('after a batch was given back', () => {
     return (await get(batchId)).status
   }
 
-  test('batches wait for people, who see why, until the statement of the day shows that it was not paid', async () => {
+  test('batches await approval by people, who see why, until the statement of the day shows that it was not paid', async () => {
     const batch = await sentBatch()
     const executed = today()
     await reject(batch, { reason: 'FF01' })
@@ -340,7 +340,7 @@ describe('after a batch was given back', () => {
     expect(dayBefore()).toBe(executed)
   })
 
-  test('people can approve batches all the same', async () => {
+  test('people can still approve batches', async () => {
     const batch = await sentBatch()
     await reject(batch, { reason: 'FF01' })
     harness.clock.advance({ minutes: 20 * 60 })
@@ -369,7 +369,7 @@ describe('after a batch was given back', () => {
     expect(await close(waiting.id)).toBe('approved')
   })
 
-  test('by a decision, batches wait for the statement, too', async () => {
+  test('by a decision, batches also wait for the statement', async () => {
     const batch = await sentBatch()
     await reject(batch, { reason: 'NARR' })
     const [{ id: exceptionId }] = await exceptionsAbout(batch)

@@ -11,7 +11,7 @@ export const serverChecks: readonly Check<Facts>[] = [
         ? [
             warning({
               sentence:
-                'The database is the PostgreSQL that comes with Midmonth, on this machine alone; use a server that you back up',
+                'The database is the PostgreSQL that comes with Midmonth, on this machine only; use a server that you back up',
               command: 'export DATABASE_URL=postgres://midmonth_app:PASSWORD@HOST/midmonth',
             }),
           ]
@@ -58,7 +58,7 @@ export const serverChecks: readonly Check<Facts>[] = [
             }),
           ]
         : [missing({ sentence: fault, command: 'export MIDMONTH_INSTALLATION_KEY_FILE=FILE' })],
-    fine: () => 'The installation’s key is that of this database',
+    fine: () => 'The installation’s key is the key of this database',
   },
   {
     name: 'addresses',
@@ -75,7 +75,8 @@ export const serverChecks: readonly Check<Facts>[] = [
       const command = 'pg_dump --format=custom --file=midmonth.dump "$DATABASE_OWNER_URL" && midmonth backup recorded'
       return sentence === undefined ? [] : [warning({ sentence, command })]
     },
-    fine: ({ lastBackupAt }) => (lastBackupAt === null ? '' : `The last backup is of ${lastBackupAt.toISOString()}`),
+    fine: ({ lastBackupAt }) =>
+      lastBackupAt === null ? '' : `The last backup was taken at ${lastBackupAt.toISOString()}`,
   },
   { name: 'archiving', find: ({ archiving }) => archivingOf(archiving), fine: archivingInWords },
 ]

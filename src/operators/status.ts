@@ -16,7 +16,7 @@ import { readStops, type Stop, stopInWords } from './partner-view.ts'
 const limits = {
   // A running worker picks up due tasks within a second or two.
   queueAgeMsMax: 2 * 60_000,
-  // One account that is not looked after must not hide everything else.
+  // One neglected account must not hide everything else.
   differencesMax: 5,
 }
 
@@ -27,7 +27,7 @@ type Asked = {
   now: Date
 }
 
-/** The health of the installation, and what needs attention. */
+/** The health of the installation, and everything that needs attention. */
 export type Status = Awaited<ReturnType<typeof readStatus>>
 
 export async function readStatus(db: Reader, asked: Asked) {
@@ -130,7 +130,7 @@ function attentionOf(
         ? []
         : [`${name} (${id}) has been paused ${stopInWords(paused)}; resume it with midmonth partner resume`],
     ),
-    ...(backup === undefined ? [] : [`${backup}; let what takes backups run midmonth backup recorded`]),
+    ...(backup === undefined ? [] : [`${backup}; run midmonth backup recorded after each backup`]),
     ...(addresses === undefined ? [] : [addresses]),
   ]
 }

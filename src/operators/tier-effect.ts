@@ -3,7 +3,7 @@ import * as members from '../members/members.ts'
 import { lowestAmount, mostReceivable, type TierTerms } from '../tiers/rules.ts'
 
 const limits = {
-  // Members per query: some hundred kilobytes.
+  // Members per query: a few hundred kilobytes.
   membersAtOnce: 5_000,
   // Read and compared within two seconds. A larger tier is judged by this many of its members, the oldest.
   membersMax: 100_000,
@@ -11,7 +11,7 @@ const limits = {
   shownMax: 20,
 }
 
-/** What a member receives for withdrawing as much as possible now, under two versions of the terms. */
+/** The amount that a member receives for withdrawing as much as possible now, under two versions of the terms. */
 type MemberEffect = { memberId: string; before: bigint; after: bigint }
 
 /** Some members, and by how much they are better or worse off together. */
@@ -20,7 +20,7 @@ type Affected = { members: number; total: bigint }
 export type TierEffect = {
   gain: Affected
   lose: Affected
-  /** How many are as well off as before, among them all who have nothing available. */
+  /** How many are as well off as before, including all members with nothing available. */
   unchanged: number
   /** Those with the largest differences, largest first. */
   most: MemberEffect[]

@@ -65,7 +65,7 @@ test('a tier is created, changed by version, and listed with its versions and me
   ])
 })
 
-test('of two operators who change the same version, the second is refused and loses nothing of the first', async () => {
+test('of two changes to the same version, the second is refused and the first is not lost', async () => {
   const { partner } = await harness.addPartner('Two operators')
   const at = `${tiersOf(partner.id)}/Silver`
   const change = (feeFixed: number) =>
@@ -100,7 +100,7 @@ test('a preview says who gains, who loses and how much, and changes nothing', as
   expect((await operator.call('GET', at)).body.versions).toHaveLength(1)
 })
 
-test('terms that are not possible, in another currency or for another version are refused', async () => {
+test('impossible terms, and terms in another currency or for another version, are refused', async () => {
   const { partner } = await harness.addPartner('Refused terms')
   const at = `${tiersOf(partner.id)}/Silver`
   for (const [method, path] of [

@@ -108,7 +108,7 @@ export function operatorTierRoutes(app: App, { db }: ApiContext): void {
         id: 'listTiers',
         tag,
         summary: 'List the tiers of a partner',
-        description: 'With their current terms, by name.',
+        description: 'The tiers with their current terms, by name.',
         params: ofPartner,
         success: {
           status: 200,
@@ -193,7 +193,7 @@ export function operatorTierRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Create a tier, or change its terms',
         description:
-          'New intents use the new terms at once; intents and withdrawals that exist keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.',
+          'New intents use the new terms immediately; existing intents and withdrawals keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.',
         params,
         body: NewTerms,
         success: { status: 200, description: 'The tier.', schema: TierHistory },
@@ -246,7 +246,7 @@ function termsOf({ currency, version: _, ...given }: Given): TierTerms {
 
 /**
  * The tier as it is now; undefined if it is to be created.
- * @throws Problem `NotFound` if there is no such tier; `Conflict` if it is not as the caller has seen it
+ * @throws Problem `NotFound` if there is no such tier; `Conflict` if it has changed since the caller read it
  */
 async function requireCurrent(
   db: Reader,

@@ -10,11 +10,11 @@ import { type Check, type Facts, type Found, hint, missing, railsOf, type Settin
 const limits = {
   // The slowest answers, Bacs returns, come two working days after the value date; a long weekend may lie between.
   answerDaysMax: 5,
-  // A day, and the hour that a verification may take.
+  // A day, plus the hour that a verification may take.
   verifiedMsMax: 25 * 3_600_000,
 }
 
-/** What runs, and what waits for a person or a bank. */
+/** The worker, and the work that waits for a person or a bank. */
 export const workChecks: readonly Check<Facts>[] = [
   {
     name: 'workers',
@@ -29,7 +29,7 @@ export const workChecks: readonly Check<Facts>[] = [
     find: facts => [
       ...facts.heldRails.map(({ rail, heldAt, heldBy }) =>
         warning({
-          sentence: `The rail ${rail} is held since ${heldAt.toISOString()} by ${heldBy}, so nothing is sent through it`,
+          sentence: `The rail ${rail} has been held since ${heldAt.toISOString()} by ${heldBy}, so nothing is sent through it`,
           command: `midmonth payouts release ${rail} --as PERSON`,
         }),
       ),

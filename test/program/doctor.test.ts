@@ -101,7 +101,7 @@ test('each missing thing is named with its command, and is fine once it is done'
 
   expect(await said('float', settings)).toEqual([
     `missing: ${acme} has 0.00 EUR free: transfer money to the account that pays, then record it`,
-    `warning: ${acme} has no floor in EUR, so withdrawals go on when the float is used up`,
+    `warning: ${acme} has no floor in EUR, so withdrawals continue when the float is used up`,
   ])
   await json(['float', 'fund', id, 'EUR', '10000', '--reference', 'opening'], settings)
   await json(['float', 'floor', id, 'EUR', '20000'], settings)
@@ -155,14 +155,14 @@ test('each missing thing is named with its command, and is fine once it is done'
   const backup = async (at: Date) => await json(['backup', 'recorded', '--at', at.toISOString()], settings)
   await backup(new Date(Date.now() - 27 * 3_600_000))
   expect(await said('backups', settings)).toEqual([
-    expect.stringMatching(/^warning: The last recorded backup is of 20/),
+    expect.stringMatching(/^warning: The last recorded backup was taken at 20/),
   ])
   const status = async () => (await midmonth(['status'], settings)).stdout
   expect(await status()).toMatch(
     /^last backup +27 h ago$[\s\S]*^! The last recorded backup .*midmonth backup recorded$/m,
   )
   const { at } = await json(['backup', 'recorded'], settings)
-  expect(await said('backups', settings)).toEqual([`ok: The last backup is of ${at}`])
+  expect(await said('backups', settings)).toEqual([`ok: The last backup was taken at ${at}`])
   expect(await status()).not.toContain('recorded backup')
   expect((await json(['audit', '--action', 'backup.record'], settings)).entries[0]).toMatchObject({
     resourceId: at,

@@ -6,25 +6,25 @@ import type { FileSource } from '../../../sdk/src/files.ts'
 
 export type AccountDay = {
   rail: string
-  /** As the bank names it. */
+  /** The account as the bank names it. */
   account: string
-  /** Whose floats are on it: partners’ ids, and `default` for all partners without an own account. */
+  /** The ids of the partners whose floats are on the account, and `default` for all partners without a separate account. */
   debtors: string[]
   day: string
-  /** What the bank states for the end of the day. */
+  /** The balance that the bank states for the end of the day. */
   bank: SignedMoney
-  /** What the floats on the account add up to. */
+  /** The sum of the floats on the account. */
   book: SignedMoney
-  /** What these floats lack because the operator bears it and had not covered it. */
+  /** The part that these floats lack because the operator bears a cost that was not covered yet. */
   uncovered: SignedMoney
-  /** What the bank states, less the book. */
+  /** The balance that the bank states, less the balance in the books. */
   difference: SignedMoney
 }
 
 export type AccountDays = {
   /** By account, newest day first. */
   accountDays: AccountDay[]
-  /** What the statements of the accounts do not add up to: the open exceptions about it, oldest first. */
+  /** The open exceptions about differences between the bank’s statements and the books, oldest first. */
   differences: AccountDifference[]
 }
 
@@ -56,7 +56,7 @@ export type ApiKey = {
 export type ApiKeyId = `key_${string}`
 
 export type ApiKeyRotation = {
-  /** How long the old key stays valid, 0 to 2,592,000 (30 days), unless it expires earlier. Without it, until it expires or is revoked. */
+  /** How many seconds the old key stays valid, 0 to 2,592,000 (30 days), unless it expires earlier. By default, until it expires or is revoked. */
   overlapSeconds?: number | undefined
 }
 
@@ -77,7 +77,7 @@ export type ApiKeyWithSecret = {
 
 export type ApiKeys = {
   keys: ApiKey[]
-  /** Whether there are more after the last of these. */
+  /** Whether there are more keys after the last of these. */
   hasMore: boolean
 }
 
@@ -92,7 +92,7 @@ export type AuditEntry = {
   at: Instant
   /** Null if it concerns no partner. */
   partnerId: PartnerId | null
-  /** `operator`: to users of a partner, an operator is no more than that. */
+  /** `operator`: users of a partner see no more than this of an operator. */
   actorKind: 'api_key' | 'operator_key' | 'user' | 'cli' | 'worker' | 'operator'
   /** The id of a key or user, or user@host of a command. */
   actor: string
@@ -106,10 +106,10 @@ export type AuditEntry = {
 
 export type AuditEntryId = `aud_${string}`
 
-/** With `attach` and `give_back`: what the bank kept of a return, took beside a payment, or deducted from it. With it, the money is exactly the payment’s. If the operator bears it, the decision takes two people. */
+/** With `attach` and `give_back`: the amount that the bank kept from a return, took beside a payment, or deducted from it. The money and the charge must add up to exactly the payment. If the operator bears it, the decision takes two people. */
 export type BankCharge = {
   amount: Money
-  /** Who bears it. */
+  /** Who bears the charge. */
   borneBy: 'operator' | 'partner'
 }
 
@@ -124,12 +124,12 @@ export type BatchPayment = {
   partnerName: string
   memberId: MemberId
   withdrawalId: WithdrawalId
-  /** Whose account is paid. Null if it was erased. */
+  /** The holder of the paid account. Null if it was erased. */
   payee: Payee | null
   amount: Money
   outcome: 'paid' | 'failed' | 'returned' | null
   reason: string | null
-  /** When an operator took it out. */
+  /** When an operator removed the payment from its batch. */
   removedAt: Instant | null
 }
 
@@ -141,11 +141,11 @@ export type BatchPayments = {
 
 export type ClosingByText = {
   rail: string
-  /** Contained in what the bank says in words, in any letter case and with any blanks. */
+  /** A text that the bank’s words contain, in any letter case and with any blanks. */
   text: string
-  /** Why they are not ours. Nothing personal. */
+  /** Why the entries are not ours. Must not contain personal data. */
   note: string
-  /** Of the preview. */
+  /** The fingerprint of the preview. */
   fingerprint: string
 }
 
@@ -171,14 +171,14 @@ export type ExceptionClosing = {
   decision: 'ignore' | 'attach' | 'give_back' | 'book' | 'recover' | 'write_off'
   /** Why. */
   note: string
-  /** With `attach`: the payment reference or the withdrawal’s id. With `book`: that of the movement, by default the one recorded for the entry. */
+  /** With `attach`: the payment reference or the withdrawal’s id. With `book`: the reference of the movement, by default the one recorded for the entry. */
   reference?: string | undefined
-  /** With `book`, and with `write_off` of money that left without a payment: whose float. */
+  /** With `book`, and with `write_off` of money that left without a payment: the partner whose float the money is in. */
   partnerId?: PartnerId | undefined
   /** With `book`: the pay cycle whose settlement the money pays. */
   payCycleId?: PayCycleId | undefined
   charge?: BankCharge | undefined
-  /** With `give_back`, if the bank has debited a batch with too little: the payments that it did not make. They must add up to what it debited less; the others are then paid. With `recover` and `write_off` of a batch: the payments that it made; by default all that were given back. With `recover` of money that left without a reference: the payments that it made, which add up to it. With `attach` of money that the bank names only in words, in place of `reference`: several payments, which add up to it. */
+  /** With `give_back`, if the bank debited too little for a batch: the payments that it did not make. They must add up to the shortfall; the others are then paid. With `recover` and `write_off` of a batch: the payments that the bank made; by default, all payments that were given back. With `recover` of money that left without a reference: the payments that the bank made, which must add up to the money. With `attach` of money that the bank describes only in words, in place of `reference`: several payments, which must add up to the money. */
   references?: string[] | undefined
 }
 
@@ -190,22 +190,22 @@ export type ExceptionSum = {
 }
 
 export type ExceptionsByText = {
-  /** Of what is closed, by currency and direction. */
+  /** Sums of the closed entries, by currency and direction. */
   sums: ExceptionSum[]
   /** How many are closed. */
   count: number
-  /** How many more have the text, but stay open: they may be about something of ours. */
+  /** How many more entries have the text but stay open, because they may be about something of ours. */
   keptCount: number
-  /** Names what would be closed; closing asks for it. */
+  /** Identifies the set of entries that would be closed; send it to close them. */
   fingerprint: string
 }
 
 export type ExceptionsClosed = {
-  /** Of what is closed, by currency and direction. */
+  /** Sums of the closed entries, by currency and direction. */
   sums: ExceptionSum[]
   /** How many are closed. */
   count: number
-  /** How many more have the text, but stay open: they may be about something of ours. */
+  /** How many more entries have the text but stay open, because they may be about something of ours. */
   keptCount: number
 }
 
@@ -261,7 +261,7 @@ export type FeeSums = {
 
 export type Finding = {
   check: string
-  /** `missing`: live mode cannot pay until it is done. `hint`: what the program cannot see. */
+  /** `missing`: live mode cannot pay until it is done. `hint`: the program cannot check it. */
   level: 'missing' | 'warning' | 'hint' | 'ok'
   sentence: string
   /** The command that does it or says more. */
@@ -272,7 +272,7 @@ export type Findings = {
   /** `ready`: nothing is missing. */
   state: 'ready' | 'notReady'
   at: Instant
-  /** Most pressing first. */
+  /** Most urgent first. */
   findings: Finding[]
 }
 
@@ -282,9 +282,9 @@ export type Float = {
   float: SignedMoney
   /** Pending payouts. */
   pending: SignedMoney
-  /** The float less what is pending. */
+  /** The float less the pending payouts. */
   free: SignedMoney
-  /** Costs that the operator bears and has not covered, so that the float lacks them. */
+  /** Costs of the operator that are not covered yet: the float lacks them. */
   uncovered: SignedMoney
   /** While less than this is free, members cannot withdraw. Null disables the floor. */
   floor: Money | null
@@ -305,7 +305,7 @@ export type FloatMovement = {
 
 export type Floats = {
   floats: Float[]
-  /** Those whose money has not arrived, oldest first. */
+  /** The settlements whose money has not arrived, oldest first. */
   settlements: SettlementDue[]
   /** By account, newest day first. */
   accountDays: AccountDay[]
@@ -330,9 +330,9 @@ export type ImportingFile = {
   rail: string
   name: string
   status: 'importing'
-  /** Of the file. */
+  /** How many records the file has. */
   records: number
-  /** How many of them are imported. */
+  /** How many records are imported. */
   applied: number
   receivedAt: Instant
 }
@@ -347,9 +347,9 @@ export type Invoice = {
   status: InvoiceStatus
   /** The first day with a fee. */
   firstDay: string
-  /** The last day that it is for. */
+  /** The last day that the invoice covers. */
   lastDay: string
-  /** What the partner has to pay. */
+  /** The amount that the partner has to pay. */
   sum: SignedMoney
   issuedAt: Instant
   /** How the invoice was paid; null until then. */
@@ -374,7 +374,7 @@ export type InvoiceLine = {
 }
 
 export type InvoiceNote = {
-  /** For the audit log; nothing personal. */
+  /** The reason in the audit log. Must not contain personal data. */
   note: string
 }
 
@@ -384,7 +384,7 @@ export type InvoicePaid = {
 }
 
 export type InvoicePayment = {
-  /** Of the transfer. */
+  /** The reference of the transfer. */
   reference: string
   /** When the money arrived. */
   on: string
@@ -401,9 +401,9 @@ export type InvoiceSummary = {
   status: InvoiceStatus
   /** The first day with a fee. */
   firstDay: string
-  /** The last day that it is for. */
+  /** The last day that the invoice covers. */
   lastDay: string
-  /** What the partner has to pay. */
+  /** The amount that the partner has to pay. */
   sum: SignedMoney
   issuedAt: Instant
   /** How the invoice was paid; null until then. */
@@ -434,7 +434,7 @@ export type LedgerCheck = {
 
 export type LedgerVerification = {
   id: LedgerVerificationId
-  /** `interrupted`: it could not end; `problem` says why. Request another. */
+  /** `interrupted`: the verification could not end; `problem` says why. Request another. */
   state: 'waiting' | 'running' | 'agrees' | 'disagrees' | 'interrupted'
   requestedBy: string
   requestedAt: Instant
@@ -483,9 +483,9 @@ export type Money = {
 }
 
 export type NewApiKey = {
-  /** By default all. */
+  /** By default, all scopes. */
   scopes?: Scope[] | undefined
-  /** Without it, the key is valid until it is revoked. */
+  /** By default, the key is valid until it is revoked. */
   expiresInDays?: number | undefined
 }
 
@@ -502,9 +502,9 @@ export type NewPartner = {
 
 export type NewPayoutRule = {
   rail: string
-  /** Contained in what the bank says in words, in any letter case and with any blanks. */
+  /** A text that the bank’s words contain, in any letter case and with any blanks. */
   text: string
-  /** Why they are not ours. Nothing personal. */
+  /** Why the entries are not ours. Must not contain personal data. */
   note: string
 }
 
@@ -522,7 +522,7 @@ export type NewTierTerms = {
   upperLimit: Money
   withdrawalsPerDay: number | null
   withdrawalsPerCycle: number | null
-  /** Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank. */
+  /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
   payoutSpeed: 'standard' | 'instant' | null
 }
 
@@ -549,7 +549,7 @@ export type OperatorTier = {
   upperLimit: Money
   withdrawalsPerDay: number | null
   withdrawalsPerCycle: number | null
-  /** Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank. */
+  /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
   payoutSpeed: 'standard' | 'instant' | null
 }
 
@@ -599,17 +599,17 @@ export type PartnerSettings = {
   requestsBurst: number
   /** Length of a pay cycle. */
   cycleSchedule: 'weekly' | 'two_weekly' | 'four_weekly' | 'semi_monthly' | 'monthly'
-  /** A day on which a pay cycle starts; for monthly cycles, from the 1st to the 28th. */
+  /** A day on which a pay cycle starts; of a monthly cycle, from the 1st to the 28th. */
   cycleAnchor: string
-  /** Whether an amount that payroll could not deduct is carried to the next cycle or written off. */
+  /** Whether what payroll could not deduct is carried to the next cycle or written off. */
   shortfallPolicy: 'carry' | 'write_off'
   /** A file that would offboard more than this share of the members waits for approval. */
   offboardReviewPercent: number
-  /** Days after which a job awaiting approval is rejected. */
+  /** Days after which a job that waits for approval is rejected. */
   reviewDays: number
-  /** The text beside a SEPA payment on a member’s bank statement; leave empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
+  /** What members read on their bank statement beside a SEPA payment; empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
   remittanceText: string
-  /** Whether events include the metadata of their member, intent, pay run or webhook endpoint. */
+  /** Whether events have the metadata of their member, intent, pay run or webhook endpoint. */
   metadataInEvents: boolean
 }
 
@@ -632,17 +632,17 @@ export type PartnerSettingsChange = {
   requestsBurst?: number | undefined
   /** Length of a pay cycle. */
   cycleSchedule?: 'weekly' | 'two_weekly' | 'four_weekly' | 'semi_monthly' | 'monthly' | undefined
-  /** A day on which a pay cycle starts; for monthly cycles, from the 1st to the 28th. */
+  /** A day on which a pay cycle starts; of a monthly cycle, from the 1st to the 28th. */
   cycleAnchor?: string | undefined
-  /** Whether an amount that payroll could not deduct is carried to the next cycle or written off. */
+  /** Whether what payroll could not deduct is carried to the next cycle or written off. */
   shortfallPolicy?: 'carry' | 'write_off' | undefined
   /** A file that would offboard more than this share of the members waits for approval. */
   offboardReviewPercent?: number | undefined
-  /** Days after which a job awaiting approval is rejected. */
+  /** Days after which a job that waits for approval is rejected. */
   reviewDays?: number | undefined
-  /** The text beside a SEPA payment on a member’s bank statement; leave empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
+  /** What members read on their bank statement beside a SEPA payment; empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
   remittanceText?: string | undefined
-  /** Whether events include the metadata of their member, intent, pay run or webhook endpoint. */
+  /** Whether events have the metadata of their member, intent, pay run or webhook endpoint. */
   metadataInEvents?: boolean | undefined
 }
 
@@ -651,7 +651,7 @@ export type PartnerState = 'open' | 'paused' | 'suspended'
 /** Null where the audit log has no record. */
 export type PartnerStop = {
   since: Instant | null
-  /** As in the audit log. */
+  /** The actor as in the audit log. */
   by: string | null
   reason: string | null
 }
@@ -680,25 +680,25 @@ export type Payee = {
 }
 
 export type PaymentAnswer = {
-  /** When it was read or decided. */
+  /** When the answer was read or decided. */
   at: Instant
-  /** `operator`: an operator decided. `midmonth`: the rail cannot carry the payment, or the bank confirms no payments. */
+  /** `operator`: an operator decided. `midmonth`: the rail cannot carry the payment, or the bank does not confirm payments. */
   by: 'bank' | 'operator' | 'midmonth'
-  /** Whether the bank says it about the whole batch. */
+  /** Whether the answer is about the whole batch. */
   isAboutBatch: boolean
-  /** What it changed. Null if it changed nothing about the payment. */
+  /** The outcome that the answer gave the payment. Null if it changed nothing. */
   outcome: 'paid' | 'failed' | 'returned' | null
   reason: string | null
-  /** The day on which the bank booked it, if it says so. */
+  /** The day on which the bank booked the money, if the answer names it. */
   bookedOn: string | null
-  /** The file of the bank. Null if it is in no file. */
+  /** The file of the bank. Null if the answer did not come in a file. */
   fileName: string | null
   line: number | null
 }
 
 export type PaymentOutcome = {
   outcome: 'paid' | 'failed' | 'returned'
-  /** How you know. */
+  /** How you know the outcome. */
   note: string
   credit?: ReturnCredit | undefined
   /** With `returned`, if less arrived than was paid: who bears the difference. */
@@ -706,7 +706,7 @@ export type PaymentOutcome = {
 }
 
 export type PaymentRemoval = {
-  /** Why; the partner and the member read it. */
+  /** The reason; the partner and the member read it. */
   reason: string
 }
 
@@ -722,15 +722,15 @@ export type Payout = {
   /** The code of the bank. */
   reasonCode: string | null
   reason: string | null
-  /** When an operator took it out of its batch. */
+  /** When an operator removed the payment from its batch. */
   removedAt: Instant | null
-  /** Null if it is in no batch. */
+  /** Null if the payment is not in a batch. */
   batch: PayoutBatchSummary | null
-  /** What the bank said about it, oldest first; at most 100. */
+  /** The bank’s answers about the payment, oldest first; at most 100. */
   answers: PaymentAnswer[]
-  /** The answers about it or its batch that did not fit, oldest first; at most 100. */
+  /** The answers about the payment or its batch that did not fit, oldest first; at most 100. */
   exceptions: PayoutException[]
-  /** A decision that takes two people, and that one has made. */
+  /** A decision that takes two people and that one person has made. */
   proposal: ProposedDecision | null
 }
 
@@ -753,33 +753,33 @@ export type PayoutBatch = {
   /** The time zone of the bank, in which the cut-off is set. Null if the rail is not configured. */
   cutOffTimeZone: string | null
   status: PayoutBatchStatus
-  /** Whether it is complete and waits for people to approve it. */
+  /** Whether the batch is complete and awaits approval by people. */
   needsApproval: boolean
-  /** Whether an operator holds it back. */
+  /** Whether an operator holds the batch. */
   held: boolean
   paymentCount: number
   total: Money
   fileName: string | null
   fileSha256: string | null
-  /** What the bank says about the payees’ names. */
+  /** The worst result of the bank’s check of the payees’ names. */
   nameCheck: string | null
   closedAt: Instant | null
   approvedAt: Instant | null
   approvedAutomatically: boolean
   sentAt: Instant | null
-  /** When the bank said that it has the batch. */
+  /** When the bank acknowledged the batch. */
   acknowledgedAt: Instant | null
-  /** When its last payment was answered, the bank rejected it, or it was cancelled. */
+  /** When the last payment of the batch was answered, the bank rejected the batch, or the batch was cancelled. */
   endedAt: Instant | null
-  /** Who approved it, oldest first. */
+  /** The approvals of the batch, oldest first. */
   approvals: PayoutApproval[]
-  /** How many people must approve it. */
+  /** How many people must approve the batch. */
   approvalsNeeded: number
-  /** Each time that its file left, or may have left, oldest first. */
+  /** Each time that the batch’s file left, or may have left, oldest first. */
   copies: PayoutBatchCopy[]
-  /** A decision that takes two people, and that one has made. */
+  /** A decision that takes two people and that one person has made. */
   proposal: ProposedDecision | null
-  /** Null unless an operator holds it back. */
+  /** Null unless an operator holds the batch. */
   hold: PayoutBatchHold | null
   /** Null unless a whole batch was given back and no statement shows yet that the bank did not pay it. Until then people approve every batch of the rail. */
   brake: RailBrake | null
@@ -794,7 +794,7 @@ export type PayoutBatchCopy = {
 
 export type PayoutBatchHold = {
   since: Instant | null
-  /** As in the audit log. */
+  /** The actor as in the audit log. */
   by: string | null
   /** Null if none was given. */
   reason: string | null
@@ -818,23 +818,23 @@ export type PayoutBatchSummary = {
   /** The time zone of the bank, in which the cut-off is set. Null if the rail is not configured. */
   cutOffTimeZone: string | null
   status: PayoutBatchStatus
-  /** Whether it is complete and waits for people to approve it. */
+  /** Whether the batch is complete and awaits approval by people. */
   needsApproval: boolean
-  /** Whether an operator holds it back. */
+  /** Whether an operator holds the batch. */
   held: boolean
   paymentCount: number
   total: Money
   fileName: string | null
   fileSha256: string | null
-  /** What the bank says about the payees’ names. */
+  /** The worst result of the bank’s check of the payees’ names. */
   nameCheck: string | null
   closedAt: Instant | null
   approvedAt: Instant | null
   approvedAutomatically: boolean
   sentAt: Instant | null
-  /** When the bank said that it has the batch. */
+  /** When the bank acknowledged the batch. */
   acknowledgedAt: Instant | null
-  /** When its last payment was answered, the bank rejected it, or it was cancelled. */
+  /** When the last payment of the batch was answered, the bank rejected the batch, or the batch was cancelled. */
   endedAt: Instant | null
 }
 
@@ -850,29 +850,29 @@ export type PayoutException = {
   /** Why the answer of the bank did not fit. */
   kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'rejected' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable' | 'paid_after_give_back' | 'statement_gap' | 'opening_balance' | 'bank_balance'
   reference: string | null
-  /** The batch that it is about, or that has its payment. */
+  /** The batch that the answer is about, or that has its payment. */
   batchId: PayoutBatchId | null
   partnerId: PartnerId | null
   withdrawalId: WithdrawalId | null
-  /** What the bank says became of the payment. */
+  /** The outcome of the payment that the bank reports. */
   outcome: 'paid' | 'failed' | 'returned' | null
   /** Negative if money left the account. */
   amount: SignedMoney | null
   /** When the bank booked the money, if it moved any. */
   bookedOn: string | null
-  /** What the bank says in words about the money. */
+  /** The bank’s words about the money. */
   bankText: string | null
   reasonCode: string | null
   reason: string
   fileName: string | null
-  /** Of the bank’s file. */
+  /** The name of the bank’s file. */
   line: number | null
   openedAt: Instant
   closedAt: Instant | null
   closedBy: string | null
   decision: string | null
   note: string | null
-  /** Who has proposed a decision that waits for a second person. Null if none is proposed. */
+  /** Who has proposed a decision that awaits a second person. Null if no decision is proposed. */
   proposedBy: string | null
 }
 
@@ -882,33 +882,33 @@ export type PayoutExceptionDetails = {
   /** Why the answer of the bank did not fit. */
   kind: 'unmatched' | 'amount' | 'contradiction' | 'duplicate' | 'rejected' | 'refused' | 'money_in' | 'money_out' | 'float' | 'blocked' | 'unreadable' | 'paid_after_give_back' | 'statement_gap' | 'opening_balance' | 'bank_balance'
   reference: string | null
-  /** The batch that it is about, or that has its payment. */
+  /** The batch that the answer is about, or that has its payment. */
   batchId: PayoutBatchId | null
   partnerId: PartnerId | null
   withdrawalId: WithdrawalId | null
-  /** What the bank says became of the payment. */
+  /** The outcome of the payment that the bank reports. */
   outcome: 'paid' | 'failed' | 'returned' | null
   /** Negative if money left the account. */
   amount: SignedMoney | null
   /** When the bank booked the money, if it moved any. */
   bookedOn: string | null
-  /** What the bank says in words about the money. */
+  /** The bank’s words about the money. */
   bankText: string | null
   reasonCode: string | null
   reason: string
   fileName: string | null
-  /** Of the bank’s file. */
+  /** The name of the bank’s file. */
   line: number | null
   openedAt: Instant
   closedAt: Instant | null
   closedBy: string | null
   decision: string | null
   note: string | null
-  /** Who has proposed a decision that waits for a second person. Null if none is proposed. */
+  /** Who has proposed a decision that awaits a second person. Null if no decision is proposed. */
   proposedBy: string | null
-  /** A decision that takes two people, and that one has made. */
+  /** A decision that takes two people and that one person has made. */
   proposal: ProposedDecision | null
-  /** The payments whose references the words of the bank hold. None is attached automatically. */
+  /** The payments whose references the bank’s words contain. No payment is attached automatically. */
   proposals: ProposedPayment[]
   /** Whether another message has booked the same amount on the same day: it may be the same money. */
   isBookedElsewhere: boolean
@@ -934,7 +934,7 @@ export type PayoutProposal = {
   /** The decision and its fields, as JSON. */
   decision: string
   note: string
-  /** Who proposed it. */
+  /** Who proposed the decision. */
   person: string
   proposedAt: Instant
 }
@@ -948,17 +948,17 @@ export type PayoutProposals = {
 export type PayoutRule = {
   id: PayoutRuleId
   rail: string
-  /** In lower case, with single blanks. */
+  /** The text in lower case, with single blanks. */
   text: string
   note: string
-  /** `proposed`: it closes nothing until another person makes the same rule. */
+  /** `proposed`: the rule closes nothing until another person makes the same rule. */
   status: 'proposed' | 'active' | 'paused' | 'ended'
   proposedBy: string
   proposedAt: Instant
   confirmedBy: string | null
   confirmedAt: Instant | null
   endedAt: Instant | null
-  /** How many exceptions it has closed. */
+  /** How many exceptions the rule has closed. */
   closedCount: number
 }
 
@@ -966,7 +966,7 @@ export type PayoutRuleId = `pxr_${string}`
 
 export type PayoutRules = {
   rules: PayoutRule[]
-  /** Whether there are older ones. */
+  /** Whether there are older rules. */
   hasMore: boolean
 }
 
@@ -974,7 +974,7 @@ export type ProposedDecision = {
   /** The decision and its fields, as JSON. */
   decision: string
   note: string
-  /** Who proposed it. Another person confirms it by the same request. */
+  /** Who proposed the decision. Another person confirms it with the same request. */
   person: string
   proposedAt: Instant
 }
@@ -989,7 +989,7 @@ export type ProposedPayment = {
 
 export type Rail = {
   name: string
-  /** Whether it is in `MIDMONTH_RAILS`. A rail that was taken out of it is listed while it is held. */
+  /** Whether the rail is in `MIDMONTH_RAILS`. A rail that was removed from the settings is listed while it is held. */
   isConfigured: boolean
   /** Null if the rail is not configured. */
   currency: Currency | null
@@ -997,9 +997,9 @@ export type Rail = {
   kind: 'files' | 'api' | null
   /** Whether operators carry its files to the bank and back. */
   isByHand: boolean
-  /** Files of the bank of which a part is imported. If the process that imports one is killed, the worker continues it, or the same file when it is imported again. */
+  /** Bank files that are partly imported. If the importing process is killed, the worker continues the import, or importing the same file again does. */
   importing: ImportingFile[]
-  /** Null unless the rail is held. Nothing is sent through a rail that is held. */
+  /** Null unless the rail is held. Nothing is sent through a held rail. */
   hold: RailHold | null
   /** Null unless a whole batch was given back and no statement shows yet that the bank did not pay it. Until then people approve every batch of the rail. */
   brake: RailBrake | null
@@ -1011,7 +1011,7 @@ export type RailBrake = {
   since: Instant
   /** The day whose statement shows that the batch was not paid. */
   awaits: string
-  /** Why batches of the rail wait for people, in words. */
+  /** Why batches of the rail await approval by people, in words. */
   reason: string
 }
 
@@ -1050,7 +1050,7 @@ export type Revenue = {
   inFloat: SignedMoney
   /** Fees of members that have become revenue, less those booked back. */
   collected: SignedMoney
-  /** What of it was taken out of the float. */
+  /** The part that was taken out of the float. */
   withdrawn: SignedMoney
   /** Fees of members that settlements cover, and whose money has not arrived. */
   arriving: SignedMoney
@@ -1078,11 +1078,11 @@ export type SettledProposal = {
 
 export type SettlementDue = {
   payCycleId: PayCycleId
-  /** What the transfer must bear. */
+  /** The reference that the transfer must bear. */
   reference: string
   /** Negative if the employer is owed money. */
   amount: SignedMoney
-  /** What has not arrived. */
+  /** The amount that has not arrived. */
   due: SignedMoney
   settledAt: Instant
 }
@@ -1090,7 +1090,7 @@ export type SettlementDue = {
 export type SettlementReceived = {
   payCycleId: PayCycleId
   currency: Currency
-  /** By default all that is due; negative if it was paid to the employer. */
+  /** By default, the whole amount due; negative if it was paid to the employer. */
   amount?: SignedMoney | undefined
 }
 
@@ -1102,23 +1102,23 @@ export type SignedMoney = {
 
 export type Status = {
   state: 'fine' | 'needsAttention'
-  /** What needs attention, one sentence each. */
+  /** Everything that needs attention, one sentence each. */
   attention: string[]
   at: Instant
   database: StatusDatabase
   mode: 'sandbox' | 'live'
   bank: 'simulated' | 'connected' | null
   rails: StatusRail[]
-  /** Of the last 7 days. */
+  /** Counts of the last 7 days. */
   workers: StatusWorker[]
   queue: StatusQueue
   batchesToApprove: number
   openExceptions: number
-  /** Of the last backup that was recorded. */
+  /** When the last recorded backup was taken. */
   lastBackupAt: Instant | null
-  /** Bank files of which a part is imported. */
+  /** Bank files that are partly imported. */
   importing: ImportingFile[]
-  /** What the statements of the accounts do not add up to: the open exceptions about it, oldest first. */
+  /** The open exceptions about differences between the bank’s statements and the books, oldest first. */
   differences: AccountDifference[]
   payouts: StatusPayouts
   lowFloats: LowFloat[]
@@ -1208,7 +1208,7 @@ export type TierVersion = {
   upperLimit: Money
   withdrawalsPerDay: number | null
   withdrawalsPerCycle: number | null
-  /** Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank. */
+  /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
   payoutSpeed: 'standard' | 'instant' | null
   /** Null for the version in force. */
   until: Instant | null
@@ -1305,7 +1305,7 @@ export interface OperatorOperations {
    * `GET /operator/v1/partners` (listPartners)
    */
   listPartners(query?: {
-    /** Only partners whose name contains this, in any case, or whose id it is. */
+    /** Only partners whose name contains this text, in any letter case, or with this id. */
     search?: string | undefined
     /** `paused`: members cannot withdraw. `suspended`: every request of the partner is refused, whether it is paused or not. */
     state?: PartnerState | undefined
@@ -1341,7 +1341,7 @@ export interface OperatorOperations {
   /**
    * Pause a partner.
    *
-   * Its members cannot withdraw. Pay runs and payouts continue. Idempotent.
+   * Members of a paused partner cannot withdraw. Pay runs and payouts continue. Idempotent.
    *
    * `POST /operator/v1/partners/{partnerId}/pause` (pausePartner)
    */
@@ -1373,7 +1373,7 @@ export interface OperatorOperations {
   /**
    * List the tiers of a partner.
    *
-   * With their current terms, by name.
+   * The tiers with their current terms, by name.
    *
    * `GET /operator/v1/partners/{partnerId}/tiers` (listTiers)
    */
@@ -1387,7 +1387,7 @@ export interface OperatorOperations {
   /**
    * Create a tier, or change its terms.
    *
-   * New intents use the new terms at once; intents and withdrawals that exist keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.
+   * New intents use the new terms immediately; existing intents and withdrawals keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.
    *
    * `PUT /operator/v1/partners/{partnerId}/tiers/{tier}` (saveTier)
    */
@@ -1403,12 +1403,12 @@ export interface OperatorOperations {
   /**
    * Get the float of a partner.
    *
-   * In each currency: the balance, what is pending and what is free; the settlements whose money has not arrived; and the account that the float is on, by day, as the bank states it and by the books.
+   * The balance, the pending and the free amount in each currency; the settlements whose money has not arrived; and the balance of the account that holds the float, by day, as the bank states it and by the books.
    *
    * `GET /operator/v1/partners/{partnerId}/float` (getFloat)
    */
   getFloat(partnerId: PartnerId, query?: {
-    /** How many days of each account. */
+    /** How many days to list per account. */
     days?: number | undefined
   }, options?: CallOptions): Call<Floats>
   /**
@@ -1424,7 +1424,7 @@ export interface OperatorOperations {
   /**
    * Withdraw from a float.
    *
-   * Records money that was taken out of the float, at most what is free.
+   * Records money that was taken out of the float: at most the free amount.
    *
    * Errors: UnprocessableEntityError.
    *
@@ -1432,9 +1432,9 @@ export interface OperatorOperations {
    */
   withdrawFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<Floats>
   /**
-   * Cover what the operator bears.
+   * Cover the operator’s costs.
    *
-   * Records money that the operator has paid into the float to cover its costs: what was written off, and charges. At most what is not covered.
+   * Records money that the operator has paid into the float to cover its costs, which are write-offs and charges: at most the uncovered amount.
    *
    * Errors: UnprocessableEntityError.
    *
@@ -1444,7 +1444,7 @@ export interface OperatorOperations {
   /**
    * Receive the money of a settlement.
    *
-   * Records money that has arrived for a settlement, where no bank file tells of it. If the employer is owed money, records that it was paid.
+   * Records money that has arrived for a settlement if no bank file reports it. If the employer is owed money, records that the employer was paid.
    *
    * `POST /operator/v1/partners/{partnerId}/float/receive` (receiveFloat)
    */
@@ -1460,20 +1460,20 @@ export interface OperatorOperations {
   /**
    * Compare the accounts that pay with the books.
    *
-   * What the bank states, what the floats on the account add up to, and the difference, by day.
+   * The balance that the bank states, the sum of the floats on the account, and the difference, by day.
    *
    * `GET /operator/v1/account-days` (listAccountDays)
    */
   listAccountDays(query?: {
-    /** Only this rail. */
+    /** Only accounts of this rail. */
     rail?: string | undefined
-    /** How many days of each account. */
+    /** How many days to list per account. */
     days?: number | undefined
   }, options?: CallOptions): Call<AccountDays>
   /**
    * Get the revenue of a partner.
    *
-   * Which fees are the operator’s income in each currency, and where they are.
+   * The fees that are the operator’s income, by currency, and where the money is.
    *
    * `GET /operator/v1/partners/{partnerId}/revenue` (getRevenue)
    */
@@ -1481,7 +1481,7 @@ export interface OperatorOperations {
   /**
    * Withdraw revenue from a float.
    *
-   * Records that collected fees were taken out of the float: at most what was collected, and what is free above the floor.
+   * Records that collected fees were taken out of the float: at most the amount collected, and the amount that is free above the floor.
    *
    * Errors: UnprocessableEntityError.
    *
@@ -1491,7 +1491,7 @@ export interface OperatorOperations {
   /**
    * Get the fee statement of a month.
    *
-   * The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv` the answer is the lines as a file.
+   * The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.
    *
    * `GET /operator/v1/partners/{partnerId}/fee-statement` (getFeeStatement)
    */
@@ -1511,9 +1511,9 @@ export interface OperatorOperations {
     skip?: number | undefined
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
-    /** Only those of this partner. */
+    /** Only invoices of this partner. */
     partnerId?: PartnerId | undefined
-    /** Only those in these states. */
+    /** Only invoices in these states. */
     statuses?: InvoiceStatus[] | undefined
   }, options?: CallOptions): List<Invoices, InvoiceSummary>
   /**
@@ -1541,9 +1541,9 @@ export interface OperatorOperations {
    */
   payInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoicePayment, options?: CallOptions): Call<Invoice>
   /**
-   * Take back that an invoice was paid.
+   * Reopen a paid invoice.
    *
-   * The fees are not revenue any longer, and the invoice is open again.
+   * The fees are no longer revenue, and the invoice is open again.
    *
    * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen` (reopenInvoice)
    */
@@ -1551,7 +1551,7 @@ export interface OperatorOperations {
   /**
    * Make an invoice void.
    *
-   * The next invoice bills its fees. Only the latest one in its currency, while it is open.
+   * The next invoice bills its fees. Only the latest open invoice in its currency can be made void.
    *
    * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/void` (voidInvoice)
    */
@@ -1559,7 +1559,7 @@ export interface OperatorOperations {
   /**
    * Export the journal.
    *
-   * The books by day and account, for an accounting program. Withdrawals and pay runs of a day are one entry for each reason; each other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.
+   * The books by day and account, for an accounting program. The withdrawals and pay runs of a day are one entry per reason; every other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.
    *
    * `GET /operator/v1/journal` (exportJournal)
    */
@@ -1568,7 +1568,7 @@ export interface OperatorOperations {
     from: string
     /** The last day, at most 366 days in all. */
     to: string
-    /** Only this partner; by default all. */
+    /** Only this partner; by default, all partners. */
     partnerId?: PartnerId | undefined
   }, options?: CallOptions): Call<Response>
   /**
@@ -1587,7 +1587,7 @@ export interface OperatorOperations {
   /**
    * Create an API key.
    *
-   * The secret is in this answer alone: the database has its hash, and a replay by an idempotency key has null.
+   * Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
    *
    * `POST /operator/v1/partners/{partnerId}/keys` (createApiKey)
    */
@@ -1595,7 +1595,7 @@ export interface OperatorOperations {
   /**
    * Rotate an API key.
    *
-   * Creates a key with the same scopes, valid for as long as the old one was made for. The old key stays valid as long as `overlapSeconds` says, or until you revoke it: switch to the new one meanwhile. The secret is in this answer alone: the database has its hash, and a replay by an idempotency key has null.
+   * Creates a key with the same scopes and the same lifetime as the old key. The old key stays valid for `overlapSeconds`, or until you revoke it; switch to the new key in that time. Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
    *
    * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/rotate` (rotateApiKey)
    */
@@ -1603,7 +1603,7 @@ export interface OperatorOperations {
   /**
    * Revoke an API key.
    *
-   * It stops working within a second. Idempotent.
+   * The key stops working within a second. Idempotent.
    *
    * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/revoke` (revokeApiKey)
    */
@@ -1611,7 +1611,7 @@ export interface OperatorOperations {
   /**
    * List the rails.
    *
-   * The connected banks, as configured. A sandbox without any pays through the simulated bank.
+   * The connected banks, as configured. A sandbox without a rail pays through the simulated bank.
    *
    * `GET /operator/v1/rails` (listRails)
    */
@@ -1619,15 +1619,15 @@ export interface OperatorOperations {
   /**
    * Hold a rail.
    *
-   * Nothing is sent through it until it is released: no file is delivered, and no request is made. Answers of the bank are read all the same, and what has been sent cannot be stopped. Idempotent.
+   * Nothing is sent through a held rail until it is released: no file is delivered, and no request is made. The bank’s answers are still read, and payments that have been sent cannot be stopped. Idempotent.
    *
    * `POST /operator/v1/rails/{rail}/hold` (holdRail)
    */
   holdRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
   /**
-   * Release a rail that is held.
+   * Release a held rail.
    *
-   * Also one that is no longer configured. Idempotent.
+   * Also releases a rail that is no longer configured. Idempotent.
    *
    * `POST /operator/v1/rails/{rail}/release` (releaseRail)
    */
@@ -1640,9 +1640,9 @@ export interface OperatorOperations {
    * `GET /operator/v1/payout-batches` (listPayoutBatches)
    */
   listPayoutBatches(query?: {
-    /** Only this rail. */
+    /** Only batches of this rail. */
     rail?: string | undefined
-    /** Only these statuses. */
+    /** Only batches with these statuses. */
     statuses?: PayoutBatchStatus[] | undefined
     /** The id of the last batch of this page, to get the next page. */
     after?: PayoutBatchId | undefined
@@ -1658,7 +1658,7 @@ export interface OperatorOperations {
   /**
    * List the payments of a batch.
    *
-   * In the order of its file, including those that an operator took out. Of the account of a payee, only the end of its number.
+   * Lists the payments in the order of the batch’s file, including payments that an operator removed. Shows only the end of a payee’s account number.
    *
    * `GET /operator/v1/payout-batches/{batchId}/payments` (listBatchPayments)
    */
@@ -1671,7 +1671,7 @@ export interface OperatorOperations {
   /**
    * Approve a batch.
    *
-   * Needed above the limits for automatic approval, after the cut-off. The batch is sent once 2 people have approved it: users of the console, or all of them by command. An operator key is refused, since one person can have several; a user counts once.
+   * Needed for batches above the limits for automatic approval, after the cut-off. The batch is sent once 2 people have approved it, either all in the console or all by command. An operator key is refused, because one person can have several; a user counts once.
    *
    * `POST /operator/v1/payout-batches/{batchId}/approve` (approvePayoutBatch)
    */
@@ -1679,7 +1679,7 @@ export interface OperatorOperations {
   /**
    * Close a batch before its cut-off.
    *
-   * No payment joins a closed batch; payments that come later are in another one. It takes two people: the first request proposes it, and the batch stays open; the same request of another person closes it. It can then be approved, and is approved at once if it is within the limits. It keeps its value date. An operator key is refused, since one person can have several.
+   * No payment joins a closed batch; later payments go into another batch. Closing early takes two people: the first request proposes it, and the batch stays open; the same request of another person closes the batch. A batch within the limits is then approved immediately, and any other batch can be approved. The value date does not change. An operator key is refused, because one person can have several.
    *
    * `POST /operator/v1/payout-batches/{batchId}/close` (closePayoutBatch)
    */
@@ -1695,13 +1695,13 @@ export interface OperatorOperations {
   /**
    * Hold an unsent batch.
    *
-   * It is not sent until it is released. Idempotent.
+   * A held batch is not sent until it is released. Idempotent.
    *
    * `POST /operator/v1/payout-batches/{batchId}/hold` (holdPayoutBatch)
    */
   holdPayoutBatch(batchId: PayoutBatchId, body?: ReasonGiven, options?: CallOptions): Call<PayoutBatch>
   /**
-   * Release a batch that is held.
+   * Release a held batch.
    *
    * Idempotent.
    *
@@ -1711,7 +1711,7 @@ export interface OperatorOperations {
   /**
    * Get the payment of a withdrawal.
    *
-   * With its batch, what the bank said about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.
+   * The payment with its batch, the bank’s answers about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.
    *
    * `GET /operator/v1/payouts/{payment}` (getPayout)
    */
@@ -1719,15 +1719,15 @@ export interface OperatorOperations {
   /**
    * Take a payment out of an unsent batch.
    *
-   * The withdrawal fails, so the member has the money back.
+   * The withdrawal fails, so the member gets the money back.
    *
    * `POST /operator/v1/payouts/{payment}/remove` (removePayment)
    */
   removePayment(payment: string, body: PaymentRemoval, options?: CallOptions): Call<RemovedPayment>
   /**
-   * Say what became of a payment.
+   * Record the outcome of a payment.
    *
-   * For a sent payment that no file of the bank answers, as its portal or the phone tells it. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; what it lacks is a charge. A file that says the same later changes nothing, and another opens an exception. If two people had to approve the payment, or the operator bears a charge, the first request proposes the outcome, and the same request of another person carries it out.
+   * For a sent payment that no bank file answers: records the outcome that the bank states in its portal or on the phone. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; any shortfall is a charge. A later file that says the same changes nothing, and a file that contradicts it opens an exception. If two people had to approve the payment, or the operator bears a charge, the first request proposes the outcome, and the same request of another person carries it out.
    *
    * `POST /operator/v1/payouts/{payment}/outcome` (decidePaymentOutcome)
    */
@@ -1735,7 +1735,7 @@ export interface OperatorOperations {
   /**
    * Export an approved batch.
    *
-   * For a bank that takes files by hand. The file is fixed and the batch counts as sent; download the file next, and bring it to the bank once.
+   * For a bank that takes files by hand. The file no longer changes and the batch counts as sent; download the file next, and bring it to the bank once.
    *
    * `POST /operator/v1/payout-batches/{batchId}/export` (exportPayoutBatch)
    */
@@ -1743,18 +1743,18 @@ export interface OperatorOperations {
   /**
    * Download the file of a batch.
    *
-   * Of a batch that was sent: always the same bytes. A second download, and one of a file that was delivered, needs `again`: a bank that gets a file twice may pay all members twice. It contains account numbers, so each download is in the audit log.
+   * Returns the file of a sent batch, always with the same bytes. A second download, or a download of a file that the worker delivered, needs `again`: a bank that gets a file twice may pay all members twice. The file contains account numbers, so each download is in the audit log.
    *
    * `GET /operator/v1/payout-batches/{batchId}/file` (downloadPayoutBatch)
    */
   downloadPayoutBatch(batchId: PayoutBatchId, query?: {
-    /** Download it although it has left before: you know that the bank does not have it. */
+    /** Download the file even though it has left before: you know that the bank does not have it. */
     again?: boolean | undefined
   }, options?: CallOptions): Call<Response>
   /**
    * List bank answers that did not fit.
    *
-   * Newest first; without `state`, only those that are open.
+   * Newest first; without `state`, only open exceptions.
    *
    * `GET /operator/v1/payout-exceptions` (listPayoutExceptions)
    */
@@ -1774,7 +1774,7 @@ export interface OperatorOperations {
   /**
    * Close a bank answer that did not fit.
    *
-   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or those of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.
+   * `ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or the payments of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, first from their available balance. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.
    *
    * `POST /operator/v1/payout-exceptions/{exceptionId}/close` (closePayoutException)
    */
@@ -1782,7 +1782,7 @@ export interface OperatorOperations {
   /**
    * Withdraw a proposed decision.
    *
-   * A decision that takes two people, and that one has made.
+   * Withdraws a decision that takes two people and that one person has made.
    *
    * `POST /operator/v1/payout-exceptions/{exceptionId}/withdraw` (withdrawPayoutDecision)
    */
@@ -1803,7 +1803,7 @@ export interface OperatorOperations {
   /**
    * Confirm a proposed decision.
    *
-   * Carries out exactly what another person has proposed. A proposal that has ended is a 409 that says why. An operator key is refused.
+   * Carries out exactly what another person has proposed. An ended proposal is refused with a 409 that says why. An operator key is refused.
    *
    * `POST /operator/v1/payout-proposals/{subject}/confirm` (confirmPayoutProposal)
    */
@@ -1811,7 +1811,7 @@ export interface OperatorOperations {
   /**
    * Withdraw a proposed decision or outcome.
    *
-   * Any operator may withdraw it. Another decision can then be proposed.
+   * Any operator may withdraw a proposal. Another decision can then be proposed.
    *
    * `POST /operator/v1/payout-proposals/{subject}/withdraw` (withdrawPayoutProposal)
    */
@@ -1819,19 +1819,19 @@ export interface OperatorOperations {
   /**
    * Preview closing all exceptions with a text.
    *
-   * About `money_in`, `money_out` and `unmatched` only. What holds a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement, stays open.
+   * Only exceptions of the kinds `money_in`, `money_out` and `unmatched` are closed. An entry stays open if it contains a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement.
    *
    * `GET /operator/v1/payout-exceptions/by-text` (previewPayoutExceptions)
    */
   previewPayoutExceptions(query: {
     rail: string
-    /** Contained in what the bank says in words, in any letter case and with any blanks. */
+    /** A text that the bank’s words contain, in any letter case and with any blanks. */
     text: string
   }, options?: CallOptions): Call<ExceptionsByText>
   /**
    * Close all exceptions with a text.
    *
-   * Each is closed with `ignore`, after a preview. Refused with 409 if what would be closed has changed since. About `money_in`, `money_out` and `unmatched` only. What holds a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement, stays open.
+   * Closes each exception with `ignore`, after a preview. Refused with 409 if the set of exceptions has changed since the preview. Only exceptions of the kinds `money_in`, `money_out` and `unmatched` are closed. An entry stays open if it contains a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement.
    *
    * `POST /operator/v1/payout-exceptions/by-text/close` (closePayoutExceptionsByText)
    */
@@ -1839,7 +1839,7 @@ export interface OperatorOperations {
   /**
    * List the rules that close exceptions.
    *
-   * Newest first, also those that have ended.
+   * Newest first, including ended rules.
    *
    * `GET /operator/v1/payout-rules` (listPayoutRules)
    */
@@ -1852,7 +1852,7 @@ export interface OperatorOperations {
   /**
    * Make a rule that closes exceptions.
    *
-   * New entries with the text are closed with `ignore` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. What is open already is closed by `closePayoutExceptionsByText`. About `money_in`, `money_out` and `unmatched` only. What holds a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement, stays open.
+   * New entries with the text are closed with `ignore` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. To close exceptions that are already open, use `closePayoutExceptionsByText`. Only exceptions of the kinds `money_in`, `money_out` and `unmatched` are closed. An entry stays open if it contains a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement.
    *
    * `POST /operator/v1/payout-rules` (createPayoutRule)
    */
@@ -1860,7 +1860,7 @@ export interface OperatorOperations {
   /**
    * Pause a rule.
    *
-   * What it has closed stays closed. It closes nothing until it is resumed. Idempotent.
+   * Exceptions that the rule has closed stay closed. A paused rule closes nothing until it is resumed. Idempotent.
    *
    * `POST /operator/v1/payout-rules/{ruleId}/pause` (pausePayoutRule)
    */
@@ -1868,7 +1868,7 @@ export interface OperatorOperations {
   /**
    * Resume a paused rule.
    *
-   * What it has closed stays closed. An operator key is refused. Idempotent.
+   * Exceptions that the rule has closed stay closed. An operator key is refused. Idempotent.
    *
    * `POST /operator/v1/payout-rules/{ruleId}/resume` (resumePayoutRule)
    */
@@ -1876,7 +1876,7 @@ export interface OperatorOperations {
   /**
    * End a rule.
    *
-   * What it has closed stays closed. Also one that is proposed. Idempotent.
+   * Exceptions that the rule has closed stay closed. Also ends a proposed rule. Idempotent.
    *
    * `POST /operator/v1/payout-rules/{ruleId}/end` (endPayoutRule)
    */
@@ -1884,7 +1884,7 @@ export interface OperatorOperations {
   /**
    * Get the health of the service.
    *
-   * Workers, queue, payouts, floats and partners, and what needs attention.
+   * The state of workers, queue, payouts, floats and partners, and everything that needs attention.
    *
    * `GET /operator/v1/status` (getStatus)
    */
@@ -1898,7 +1898,7 @@ export interface OperatorOperations {
   /**
    * Verify the books.
    *
-   * A worker recomputes every balance from its rows; read its progress. One runs at a time: `Conflict` while another waits or runs.
+   * A worker recomputes every balance from its rows; poll the verification for its progress. `Conflict` while another verification waits or runs.
    *
    * `POST /operator/v1/ledger-verifications` (verifyLedger)
    */
@@ -1927,11 +1927,11 @@ export interface OperatorOperations {
   listAuditEntries(query?: {
     /** Only changes that concern this partner. */
     partnerId?: PartnerId | undefined
-    /** Only this actor: the id of a key or user, or user@host. */
+    /** Only changes by this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
-    /** Only these actions. */
+    /** Only changes by these actions. */
     actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
-    /** Only this resource: an id, or the name of a tier. */
+    /** Only changes of this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
     fromDate?: DayOrInstant | undefined
@@ -1950,11 +1950,11 @@ export interface OperatorOperations {
    * `GET /operator/v1/partners/{partnerId}/audit-log` (listPartnerAuditEntries)
    */
   listPartnerAuditEntries(partnerId: PartnerId, query?: {
-    /** Only this actor: the id of a key or user, or user@host. */
+    /** Only changes by this actor: the id of a key or user, or user@host. */
     actor?: string | undefined
-    /** Only these actions. */
+    /** Only changes by these actions. */
     actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
-    /** Only this resource: an id, or the name of a tier. */
+    /** Only changes of this resource: an id, or the name of a tier. */
     resourceId?: string | undefined
     /** Only changes at or after this instant. */
     fromDate?: DayOrInstant | undefined
@@ -1968,14 +1968,14 @@ export interface OperatorOperations {
   /**
    * Import a file of a bank.
    *
-   * All of it, or nothing. Of a statement with several accounts, those of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key; it continues an import that was interrupted.
+   * Imports all of the file, or nothing. In a statement with several accounts, the accounts of the rail are booked, and the others are skipped and counted. A file with the same bytes is imported once, so a repeat is safe without an idempotency key; it continues an interrupted import.
    *
    * Errors: FileContentError.
    *
    * `POST /operator/v1/rails/{rail}/files` (importBankFile)
    */
   importBankFile(rail: string, file: FileSource, query: {
-    /** Name of the file. */
+    /** The name of the file. */
     name: string
   }, options?: CallOptions): Call<ImportedFile>
 }

@@ -25,8 +25,8 @@ type Ending = {
 }
 
 /**
- * Ends every payment of a batch that has not been answered separately, and reports each on the rail. In a large batch, only the first payments end
- * now, and `endRest` ends the others.
+ * Ends every payment of a batch that has not been answered separately, and reports each on the rail. In a large batch, only the first
+ * payments end now, and `endRest` ends the others.
  * @throws Problem `Conflict` if that is already in progress
  */
 export async function endUnanswered(tx: Tx, ending: Ending): Promise<void> {

@@ -284,7 +284,7 @@ export type Float = {
   pending: SignedMoney
   /** The float less the pending payouts. */
   free: SignedMoney
-  /** Costs of the operator that are not covered yet: the float lacks them. */
+  /** Costs that the operator bears and has not covered, so that the float lacks them. */
   uncovered: SignedMoney
   /** While less than this is free, members cannot withdraw. Null disables the floor. */
   floor: Money | null
@@ -522,7 +522,7 @@ export type NewTierTerms = {
   upperLimit: Money
   withdrawalsPerDay: number | null
   withdrawalsPerCycle: number | null
-  /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
+  /** Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank. */
   payoutSpeed: 'standard' | 'instant' | null
 }
 
@@ -549,7 +549,7 @@ export type OperatorTier = {
   upperLimit: Money
   withdrawalsPerDay: number | null
   withdrawalsPerCycle: number | null
-  /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
+  /** Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank. */
   payoutSpeed: 'standard' | 'instant' | null
 }
 
@@ -599,17 +599,17 @@ export type PartnerSettings = {
   requestsBurst: number
   /** Length of a pay cycle. */
   cycleSchedule: 'weekly' | 'two_weekly' | 'four_weekly' | 'semi_monthly' | 'monthly'
-  /** A day on which a pay cycle starts; of a monthly cycle, from the 1st to the 28th. */
+  /** A day on which a pay cycle starts; for monthly cycles, from the 1st to the 28th. */
   cycleAnchor: string
-  /** Whether what payroll could not deduct is carried to the next cycle or written off. */
+  /** Whether an amount that payroll could not deduct is carried to the next cycle or written off. */
   shortfallPolicy: 'carry' | 'write_off'
   /** A file that would offboard more than this share of the members waits for approval. */
   offboardReviewPercent: number
-  /** Days after which a job that waits for approval is rejected. */
+  /** Days after which a job awaiting approval is rejected. */
   reviewDays: number
-  /** What members read on their bank statement beside a SEPA payment; empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
+  /** The text beside a SEPA payment on a member’s bank statement; leave empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
   remittanceText: string
-  /** Whether events have the metadata of their member, intent, pay run or webhook endpoint. */
+  /** Whether events include the metadata of their member, intent, pay run or webhook endpoint. */
   metadataInEvents: boolean
 }
 
@@ -632,17 +632,17 @@ export type PartnerSettingsChange = {
   requestsBurst?: number | undefined
   /** Length of a pay cycle. */
   cycleSchedule?: 'weekly' | 'two_weekly' | 'four_weekly' | 'semi_monthly' | 'monthly' | undefined
-  /** A day on which a pay cycle starts; of a monthly cycle, from the 1st to the 28th. */
+  /** A day on which a pay cycle starts; for monthly cycles, from the 1st to the 28th. */
   cycleAnchor?: string | undefined
-  /** Whether what payroll could not deduct is carried to the next cycle or written off. */
+  /** Whether an amount that payroll could not deduct is carried to the next cycle or written off. */
   shortfallPolicy?: 'carry' | 'write_off' | undefined
   /** A file that would offboard more than this share of the members waits for approval. */
   offboardReviewPercent?: number | undefined
-  /** Days after which a job that waits for approval is rejected. */
+  /** Days after which a job awaiting approval is rejected. */
   reviewDays?: number | undefined
-  /** What members read on their bank statement beside a SEPA payment; empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
+  /** The text beside a SEPA payment on a member’s bank statement; leave empty for none. Letters without accents, digits, spaces and `/ - ? : ( ) . , ' +`. Bacs and Faster Payments have no room for it. */
   remittanceText?: string | undefined
-  /** Whether events have the metadata of their member, intent, pay run or webhook endpoint. */
+  /** Whether events include the metadata of their member, intent, pay run or webhook endpoint. */
   metadataInEvents?: boolean | undefined
 }
 
@@ -1208,7 +1208,7 @@ export type TierVersion = {
   upperLimit: Money
   withdrawalsPerDay: number | null
   withdrawalsPerCycle: number | null
-  /** Whether payouts are sent in the bank’s next batch or instantly. Null: as the operator has set up the bank. */
+  /** Whether payouts are sent in the bank’s next batch or instantly. Null for the setting of the bank. */
   payoutSpeed: 'standard' | 'instant' | null
   /** Null for the version in force. */
   until: Instant | null

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Operation as Call } from '../packages/sdk/src/client.ts'
 import { operations } from '../packages/sdk/src/generated/operations.ts'
-import { withPartsInPlace } from '../src/http/shared-parts.ts'
+import { withPartsInPlace } from '../src/contract/shared-parts.ts'
 import {
   type Document,
   exampleOf,

@@ -5,10 +5,10 @@ import { outlineOf } from '../cli/outline.ts'
 import { operatorCommands } from '../cli/run.ts'
 import { buildApp } from '../src/app.ts'
 import { Settings } from '../src/config.ts'
+import { documentText } from '../src/contract/document-text.ts'
+import { exampleIssue } from '../src/contract/refusals.ts'
 import type { Databases } from '../src/database/connect.ts'
 import { catalogue, type EventData, type EventType, eventTypes } from '../src/events/catalogue.ts'
-import { documentText } from '../src/http/document-text.ts'
-import { exampleIssue } from '../src/http/operation.ts'
 import { type ProblemName, problems } from '../src/kernel/errors.ts'
 import { exampleId } from '../src/kernel/ids.ts'
 import { systemClock } from '../src/main.ts'
@@ -55,9 +55,9 @@ async function openapiDocuments(databases: Databases) {
     ...{ now: systemClock, mode: 'sandbox', bankOf: () => null },
   })
   const documents = {
-    openapi: documentText(app.swagger()),
-    representation: documentText(app.representationSwagger()),
-    operatorOpenapi: documentText(app.operatorSwagger()),
+    openapi: documentText(app.documents.partners()),
+    representation: documentText(app.documents.representation()),
+    operatorOpenapi: documentText(app.documents.operators()),
   }
   await app.close()
   return documents

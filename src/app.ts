@@ -1,14 +1,8 @@
 import { eventRoutes } from './events/routes.ts'
 import { sheetRoutes } from './http/console/sheet-routes.ts'
-import {
-  documentation,
-  operatorDocument,
-  partnerDocument,
-  representationDocument,
-  serveDocument,
-} from './http/documentation.ts'
 import { serviceRoutes } from './http/routes.ts'
 import { createServer } from './http/server/create-server.ts'
+import { serveDocuments } from './http/server/documents.ts'
 import { healthRoutes } from './http/server/health.ts'
 import type { ApiContext, App } from './http/server/server.ts'
 import { userRoutes } from './http/users/routes.ts'
@@ -81,13 +75,12 @@ export async function buildApp(
   } = {},
 ): Promise<App> {
   const app = createServer(context)
-  const webhooks = webhooksSection()
-  const openapi = await documentation(app, partnerDocument, { webhooks })
-  const representation = await documentation(app, representationDocument, { webhooks })
-  const operators = await documentation(app, operatorDocument)
-  serveDocument(app, '/openapi.json', { plain: openapi, representation })
-  serveDocument(app, '/operator/openapi.json', { plain: operators })
-  if (hasDocs) docsRoutes(app, { mode: context.mode, openapi, operators, publicUrl: context.publicUrl })
+  const documents = serveDocuments(app, { webhooks: webhooksSection() })
+  if (hasDocs)
+    docsRoutes(app, {
+      ...{ mode: context.mode, publicUrl: context.publicUrl },
+      ...{ openapi: documents.partners, operators: documents.operators },
+    })
   packageFiles(app)
   memberPageFiles(app)
   consoleFiles(app, context)

@@ -76,19 +76,22 @@ test('the checks see the whole program', () => {
   for (const { imports } of modules)
     for (const each of imports) expect(/\.(json|css)$/.test(each) || files.includes(each), each).toBe(true)
   const folders = new Set(files.filter(file => file.startsWith('src/')).map(folderOf))
-  const known = [...slices, ...books, 'batch', 'database', 'http', 'kernel', 'sealing', 'site', 'worker']
+  const known = [...slices, ...books, 'batch', 'contract', 'database', 'http', 'kernel', 'sealing', 'site', 'worker']
   expect([...folders].filter(folder => !folder.endsWith('.ts') && !known.includes(folder))).toEqual([])
 })
 
 test('imports go from the program to HTTP and tasks, slices, books and vocabulary, never back', () => {
   const upward = modules.flatMap(({ file, imports }) =>
-    imports
-      .filter(each => levelOf(each) > levelOf(file))
-      // Wire shapes are declared in the slice, with the fields that every list has.
-      .filter(each => !(/\/schema\.ts$/.test(file) && each === 'src/http/list.ts'))
-      .map(each => `${file} imports ${each}`),
+    imports.filter(each => levelOf(each) > levelOf(file)).map(each => `${file} imports ${each}`),
   )
   expect(upward).toEqual([])
+})
+
+test('the contract knows neither Fastify nor HTTP', () => {
+  const ofContract = modules.filter(({ file }) => file.startsWith('src/contract/'))
+  expect(ofContract.length).toBeGreaterThan(5)
+  const knowsHttp = /'(fastify|@fastify\/.*|node:https?)'/
+  expect(ofContract.filter(({ code }) => knowsHttp.test(code)).map(({ file }) => file)).toEqual([])
 })
 
 test('packages import nothing of the program', () => {
@@ -512,8 +515,8 @@ test('the commands that call the API load none of the program but what has no de
   expect([...new Set(found)].sort()).toEqual(
     [
       ...allowed,
-      'src/http/bodies/file-kinds.ts',
-      'src/http/shared-parts.ts',
+      'src/contract/media-types.ts',
+      'src/contract/shared-parts.ts',
       // Read by the command that writes results beside the rows of a file.
       'src/tabular/tabular.ts',
       'src/kernel/text.ts',

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { withPartsInPlace } from '../src/http/shared-parts.ts'
+import { withPartsInPlace } from '../src/contract/shared-parts.ts'
 import { type Role, roles } from '../src/users/roles.ts'
 import type { ApiResponse, Call } from './harness/api-response.ts'
 import { type ConsoleUser, signIn } from './harness/console.ts'

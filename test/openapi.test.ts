@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { expect, test } from 'vitest'
-import { withPartsInPlace } from '../src/http/shared-parts.ts'
+import { withPartsInPlace } from '../src/contract/shared-parts.ts'
 
 type Schema = { properties: Record<string, { enum: string[] }> }
 type Discriminated = {

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
-import { mediaTypes } from '../../src/http/bodies/file-kinds.ts'
+import { mediaTypes } from '../../src/contract/media-types.ts'
 import type { TableKind } from '../../src/tabular/tabular.ts'
 
 /** A member file as given on the command line. */

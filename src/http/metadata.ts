@@ -4,7 +4,7 @@ import type { Reader } from '../database/database.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import * as metadata from '../metadata/metadata.ts'
 import { Metadata } from '../metadata/schema.ts'
-import { operation } from './operation.ts'
+import { operation } from './described-route.ts'
 import type { ApiContext, App } from './server/server.ts'
 import { read, withIdempotency } from './with-idempotency.ts'
 

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
+import { idempotencyKeyPattern } from '../contract/headers.ts'
 import { partnerProblems, problem, problems } from '../kernel/errors.ts'
-import { idempotencyKeyPattern, operation } from './operation.ts'
+import { operation } from './described-route.ts'
 import type { ApiContext, App } from './server/server.ts'
 import { read } from './with-idempotency.ts'
 

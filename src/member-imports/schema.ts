@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { pageFields, pageQuery, totalField } from '../http/list.ts'
+import { pageFields, pageQuery, totalField } from '../contract/list.ts'
 import { Id } from '../kernel/ids.ts'
 import { MemberUpdate, NewMember } from '../members/schema.ts'
 

@@ -1,14 +1,14 @@
 import { createReadStream } from 'node:fs'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
+import { cursorOf, pageOf } from '../contract/list.ts'
+import { mediaTypes } from '../contract/media-types.ts'
+import { prefersRepresentation, representationApplied } from '../contract/prefer.ts'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders, prefersCsv, sendCsv } from '../http/bodies/csv.ts'
-import { mediaTypes } from '../http/bodies/file-kinds.ts'
-import { cursorOf, pageOf } from '../http/list.ts'
+import { operation } from '../http/described-route.ts'
 import { maskAccount } from '../http/masked-accounts.ts'
 import { metadataRoutes } from '../http/metadata.ts'
-import { operation } from '../http/operation.ts'
-import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import type { ProblemName } from '../kernel/errors.ts'
@@ -118,10 +118,10 @@ export function memberRoutes(app: App, context: ApiContext): void {
   )
 
   // Public: the person who fills in the template has no API key.
-  app.get('/members-template.csv', { schema: { hide: true } }, async (_request, reply) =>
+  app.get('/members-template.csv', async (_request, reply) =>
     reply.headers(csvHeaders('members-template.csv')).send(template),
   )
-  app.get('/members-template.xlsx', { schema: { hide: true } }, async (_request, reply) =>
+  app.get('/members-template.xlsx', async (_request, reply) =>
     reply
       .type(mediaTypes.xlsx)
       .header('content-disposition', 'attachment; filename="members-template.xlsx"')

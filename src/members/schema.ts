@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { afterQuery, pageFields, pageQuery, totalField } from '../http/list.ts'
+import { afterQuery, pageFields, pageQuery, totalField } from '../contract/list.ts'
 import { Id } from '../kernel/ids.ts'
 import { Metadata, metadataQuery } from '../metadata/schema.ts'
 import { Email, schemasOf, WorkerId } from './fields.ts'

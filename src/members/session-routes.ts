@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { ownOrigin } from '../http/admission/session-admission.ts'
-import { operation } from '../http/operation.ts'
+import { operation } from '../http/described-route.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { withIdempotency } from '../http/with-idempotency.ts'
 import { problem } from '../kernel/errors.ts'

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
 import * as float from '../float/float.ts'
-import { operation } from '../http/operation.ts'
+import { operation } from '../http/described-route.ts'
 import { partnerNow, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { operation } from '../http/operation.ts'
+import { operation } from '../http/described-route.ts'
 import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { cutPage, pageOf, pageQuery } from '../http/list.ts'
-import { operation } from '../http/operation.ts'
+import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { operation } from '../http/described-route.ts'
 import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import * as auditLog from '../audit-log/audit-log.ts'
 import type { Reader } from '../database/database.ts'
-import { operation } from '../http/operation.ts'
+import { operation } from '../http/described-route.ts'
 import { operatorOf, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
-import { operation } from '../http/operation.ts'
+import { operation } from '../http/described-route.ts'
 import { partnerNow, recordOperatorChange } from '../http/operator-change.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Reader } from '../database/database.ts'
-import { operation } from '../http/operation.ts'
+import { operation } from '../http/described-route.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { read } from '../http/with-idempotency.ts'
 import { problem } from '../kernel/errors.ts'

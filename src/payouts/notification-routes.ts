@@ -20,7 +20,7 @@ export function notificationRoutes(app: App, receivers: readonly NotificationRec
 
     scope.post(
       '/rails/:rail/notifications',
-      { schema: { hide: true, params: Type.Object({ rail: Type.String() }) } },
+      { schema: { params: Type.Object({ rail: Type.String() }) } },
       async request => {
         const receiver = byRail.get(request.params.rail)
         if (receiver === undefined) throw problem('UnknownPath', 'No rail of this name receives notifications')

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { cursorOf, cutPage, pageOf } from '../http/list.ts'
-import { operation } from '../http/operation.ts'
+import { cursorOf, cutPage, pageOf } from '../contract/list.ts'
+import { operation } from '../http/described-route.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { read } from '../http/with-idempotency.ts'
 import { Id } from '../kernel/ids.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { cursorQuery, pageFields, pageQuery } from '../http/list.ts'
+import { cursorQuery, pageFields, pageQuery } from '../contract/list.ts'
 import { partnerProblems, problems } from '../kernel/errors.ts'
 import { CallerId, Id } from '../kernel/ids.ts'
 import { GivenDayOrInstant, Instant } from '../kernel/time.ts'

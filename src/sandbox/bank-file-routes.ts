@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
+import { afterQuery, cursorOf, pageFields, pageOf, pageQuery } from '../contract/list.ts'
 import { fileHeaders } from '../http/bodies/csv.ts'
-import { afterQuery, cursorOf, pageFields, pageOf, pageQuery } from '../http/list.ts'
 import type { App } from '../http/server/server.ts'
 import { read } from '../http/with-idempotency.ts'
 import { Id } from '../kernel/ids.ts'

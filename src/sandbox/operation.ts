@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox'
-import { operation } from '../http/operation.ts'
+import { operation } from '../http/described-route.ts'
 import type { ApiContext } from '../http/server/server.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import type { Tasks } from '../worker/task.ts'

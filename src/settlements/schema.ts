@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { pageFields, totalField } from '../http/list.ts'
+import { pageFields, totalField } from '../contract/list.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { SignedMoney } from '../kernel/money.ts'
 import { referenceOf } from './dues.ts'

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { cursorOf, cursorQuery, pageFields, pageOf, pageQuery } from '../http/list.ts'
-import { operation } from '../http/operation.ts'
+import { cursorOf, cursorQuery, pageFields, pageOf, pageQuery } from '../contract/list.ts'
+import { operation } from '../http/described-route.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { read } from '../http/with-idempotency.ts'
 import { Id } from '../kernel/ids.ts'

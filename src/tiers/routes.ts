@@ -1,5 +1,5 @@
-import { operation } from '../http/operation.ts'
-import { prefersRepresentation, representationApplied } from '../http/prefer.ts'
+import { prefersRepresentation, representationApplied } from '../contract/prefer.ts'
+import { operation } from '../http/described-route.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { read } from '../http/with-idempotency.ts'
 import { termsToWire } from './rules.ts'

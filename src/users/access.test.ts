@@ -4,7 +4,7 @@ import { locatedId } from '../../test/harness/api-response.ts'
 import { Browser, type ConsoleUser, ownOrigin, pageHeaders, signIn } from '../../test/harness/console.ts'
 import { goodAccount, type Harness, startHarness } from '../../test/harness/harness.ts'
 import { list } from '../audit-log/audit-log.ts'
-import { withPartsInPlace } from '../http/shared-parts.ts'
+import { withPartsInPlace } from '../contract/shared-parts.ts'
 import { access, mayCall, type Role, roles } from './roles.ts'
 
 type Operation = { operationId: string; security?: object[] }

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
+import { pageFields, totalField } from '../contract/list.ts'
 import { EventType, eventTypes } from '../events/catalogue.ts'
-import { pageFields, totalField } from '../http/list.ts'
 import { Id } from '../kernel/ids.ts'
 import { GivenInstant, Instant } from '../kernel/time.ts'
 import { Metadata } from '../metadata/schema.ts'

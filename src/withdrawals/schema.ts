@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { AccountDetails } from '../bank-accounts/schema.ts'
-import { cursorQuery, pageFields, pageQuery, totalField } from '../http/list.ts'
+import { cursorQuery, pageFields, pageQuery, totalField } from '../contract/list.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { SignedMoney, WireMoney } from '../kernel/money.ts'

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { lastFour } from '../bank-accounts/rules.ts'
-import { operation } from '../http/operation.ts'
+import { operation } from '../http/described-route.ts'
 import type { ApiContext, App } from '../http/server/server.ts'
 import { read, readPrepared, withBatchIdempotency } from '../http/with-idempotency.ts'
 import type { ProblemName } from '../kernel/errors.ts'

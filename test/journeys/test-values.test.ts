@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { exampleIssue } from '../../src/contract/refusals.ts'
 import { sql } from '../../src/database/database.ts'
-import { exampleIssue } from '../../src/http/operation.ts'
 import { type ProblemName, partnerProblems, problems } from '../../src/kernel/errors.ts'
 import { provocable, rows as testValues } from '../../src/sandbox/test-values.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'

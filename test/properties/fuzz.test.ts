@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { withPartsInPlace } from '../../src/http/shared-parts.ts'
+import { withPartsInPlace } from '../../src/contract/shared-parts.ts'
 import { euroRail } from '../banks/file-bank.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
 import { extent } from '../runner/extent.ts'

@@ -44,11 +44,6 @@ export function operatorAdmission({ db, now }: { db: Db; now: Clock }): AdmitOpe
   }
 }
 
-/** Whether a URL is below a version of the operators' API. */
-export function isOperatorPath(url: string): boolean {
-  return /^\/operator\/v[0-9]+(\/|\?|$)/.test(url)
-}
-
 function refused(message: string): Problem {
   return problem('ApiKeyRefused', message, { path: 'x-api-key' })
 }

@@ -116,7 +116,7 @@ function readableBy(origin: string): Record<string, string> {
  * page may send.
  */
 export function answerPreflight(app: App, url: string, method: string): void {
-  app.options(url, { schema: { hide: true } }, async (request, reply) => {
+  app.options(url, async (request, reply) => {
     const { origin } = request.headers
     reply.headers({ allow: `${method}, OPTIONS`, vary: 'Origin' })
     if (origin !== undefined && URL.canParse(origin))

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { mediaTypes } from '../../contract/media-types.ts'
 import { Deadline } from '../../kernel/deadline.ts'
 import { problem } from '../../kernel/errors.ts'
-import { mediaTypes } from './file-kinds.ts'
 
 /** @throws Problem `UnsupportedMediaType` if the `content-type` names another character set */
 export function requireUtf8(request: FastifyRequest): void {

@@ -1,16 +1,10 @@
 import path from 'node:path'
+import { mediaTypes } from '../../contract/media-types.ts'
 import { type Problem, problem } from '../../kernel/errors.ts'
 import type { TableKind } from '../../tabular/tabular.ts'
 
 /** `bytes` is any other file, whose reader finds out what it is. */
 export type FileKind = TableKind | 'bytes'
-
-export const mediaTypes = {
-  csv: 'text/csv',
-  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
-  bytes: 'application/octet-stream',
-  form: 'multipart/form-data',
-} as const
 
 /** The kind of a file in a form: by its media type, or else by the extension of its name. Undefined if it is not accepted. */
 export function fileKindOf(mediaType: string, name: string): TableKind | undefined {

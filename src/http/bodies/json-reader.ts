@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import stringify from 'safe-stable-stringify'
+import { faultsMax } from '../../contract/faults.ts'
+import { compileFaults } from '../../contract/validation.ts'
 import { serveReads } from '../../reader-threads.ts'
-import { compileFaults } from '../validation.ts'
 import type { JsonBatch, JsonRead, JsonTask } from './large-json.ts'
-import { faultsMax, parseStrictJson, refusalOf } from './strict-json.ts'
+import { parseStrictJson, refusalOf } from './strict-json.ts'
 
 // A worker thread that parses and validates a large body. A valid body is sent in batches, each of which the main thread
 // receives in a few milliseconds.

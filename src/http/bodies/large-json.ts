@@ -1,6 +1,8 @@
+import { UnparsedJson } from '../../contract/bodies.ts'
+import type { Fault } from '../../contract/faults.ts'
 import { type Problem, problem } from '../../kernel/errors.ts'
 import { ReaderExhausted, ReaderThreads } from '../../reader-threads.ts'
-import { type Fault, TooComplex } from './strict-json.ts'
+import { TooComplex } from './strict-json.ts'
 
 /** The input of the thread. `schema` is JSON text, the key of the thread's cache of compiled schemas. */
 export type JsonTask = { bytes: Uint8Array; schema: string; fingerprintStart: string | undefined }
@@ -35,19 +37,19 @@ const heapMbMax = 512
  * A JSON body that is too large for the main thread, where parsing it would delay every other request. A thread parses and
  * validates it, and returns it in batches.
  */
-export class LargeJson {
+export class LargeJson extends UnparsedJson {
   private readonly bytes: Uint8Array<ArrayBuffer>
 
   constructor(bytes: Uint8Array<ArrayBuffer>) {
+    super()
     this.bytes = bytes
   }
 
   /**
-   * Parses and validates the body. May be called only once, because the bytes are transferred to the thread.
-   * @param fingerprintStart precedes the body in the fingerprint of the request; undefined if no fingerprint is needed
+   * May be called only once, because the bytes are transferred to the thread.
    * @throws Problem `BadRequest` if it is not JSON, `ServiceUnavailable` if too many bodies are being read
    */
-  async read(
+  override async read(
     schema: object,
     { signal, fingerprintStart }: { signal: AbortSignal; fingerprintStart: string | undefined },
   ): Promise<{ value: unknown; faults: Fault[]; fingerprint: Buffer | undefined }> {

@@ -1,8 +1,4 @@
-/** A place in a JSON text that `JSON.parse` would silently alter or drop. */
-export type Fault = { path: string; message: string }
-
-/** Faults to find in one part of a request: an answer lists the first hundred and says if there are more. */
-export const faultsMax = 101
+import { type Fault, faultsMax, textFault } from '../../contract/faults.ts'
 
 // No operation takes a body deeper than 5 levels, so parsing a deeper one is wasted time.
 const depthMax = 64
@@ -129,11 +125,4 @@ export function refusalOf(error: unknown): string {
   if (error instanceof SyntaxError) return 'The body is not well-formed JSON'
   if (error instanceof TypeError) return 'The body is not valid UTF-8'
   throw error
-}
-
-/** Says why PostgreSQL could not store the text unchanged; undefined if it can. */
-export function textFault(text: string): string | undefined {
-  if (text.includes('\0')) return 'must not contain NUL'
-  if (!text.isWellFormed()) return 'must not contain a lone surrogate'
-  return undefined
 }

@@ -10,9 +10,9 @@ import { Type } from 'typebox'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 import { extent } from '../../../test/runner/extent.ts'
-import { documentation, partnerDocument } from '../documentation.ts'
-import { operation } from '../operation.ts'
+import { operation } from '../described-route.ts'
 import { createServer } from '../server/create-server.ts'
+import { serveDocuments } from '../server/documents.ts'
 import type { App } from '../server/server.ts'
 import { withIdempotency as onceByKey } from '../with-idempotency.ts'
 import { acceptUploads } from './upload.ts'
@@ -39,7 +39,7 @@ beforeAll(async () => {
     mode: harness.mode,
     sealer: harness.sealer,
   })
-  await documentation(app, partnerDocument)
+  serveDocuments(app, { webhooks: {} })
   app.register(async (scope: App) => {
     acceptUploads(scope, { kinds: ['csv', 'xlsx'], fileBytesMax })
     const schema = operation({
@@ -306,7 +306,7 @@ describe('a body that is not an acceptable file', () => {
 })
 
 test('the OpenAPI document lists the three ways to send a file', () => {
-  const { paths, components } = app.swagger() as unknown as Document
+  const { paths, components } = app.documents.partners() as unknown as Document
   const { requestBody } = paths['/v1/lists'].put
   const file = { $ref: '#/components/schemas/ListFile' }
   expect(components.schemas.ListFile).toMatchObject({ type: 'string', format: 'binary', description: 'A list.' })

@@ -5,13 +5,14 @@ import { type FileHandle, open, readdir, rm, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import { FileBody } from '../../contract/bodies.ts'
 import { problem } from '../../kernel/errors.ts'
 import type { TableKind } from '../../tabular/tabular.ts'
 import type { FileKind } from './file-kinds.ts'
 
 /** A request body that arrived as a file. It is on disk, without a name, until the request is answered. */
-export class UploadedFile {
-  readonly kind: FileKind
+export class UploadedFile extends FileBody {
+  override readonly kind: FileKind
   readonly bytes: number
   /** In hexadecimal digits. */
   readonly sha256: string
@@ -20,6 +21,7 @@ export class UploadedFile {
   private isAnswered = false
 
   constructor(handle: FileHandle, { kind, bytes, sha256 }: { kind: FileKind; bytes: number; sha256: string }) {
+    super()
     this.handle = handle
     this.kind = kind
     this.bytes = bytes

@@ -3,7 +3,7 @@ import type { Db } from '../../database/database.ts'
 import { describeNewerSchema, readSchemaState } from '../../database/migrations.ts'
 import { problem } from '../../kernel/errors.ts'
 import { limits as heartbeatLimits, listWorkers } from '../../worker/heartbeats.ts'
-import { operation } from '../operation.ts'
+import { operation } from '../described-route.ts'
 import { createServer } from './create-server.ts'
 import type { ApiContext, App } from './server.ts'
 

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { idempotencyKeyPattern } from '../../contract/headers.ts'
 import { problem } from '../../kernel/errors.ts'
-import { idempotencyKeyPattern } from '../operation.ts'
 import { rateLimitHeaders } from './rate-limit.ts'
 
 const defaultRateLimit = { perSecond: 100, burst: 200 }

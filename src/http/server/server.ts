@@ -2,6 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
+import type { Fault } from '../../contract/faults.ts'
+import type { Parts, Validated } from '../../contract/validation.ts'
 import type { WithCopying } from '../../database/copy.ts'
 import type { BatchDb, Db } from '../../database/database.ts'
 import type { Deadline } from '../../kernel/deadline.ts'
@@ -17,15 +19,11 @@ import type { RecordRequest } from '../../request-record.ts'
 import type { Sealer } from '../../sealing/sealer.ts'
 import type { SignedIn } from '../../users/sessions.ts'
 import type { ConsoleSettings } from '../../users/settings.ts'
-import type { Fault } from '../bodies/strict-json.ts'
-import type { Parts, Validated } from '../validation.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The OpenAPI document of the operators' API. */
-    operatorSwagger(): object
-    /** The OpenAPI document of the partners' API in its fuller shapes. */
-    representationSwagger(): object
+    /** The OpenAPI documents: of partners, of partners in the fuller shapes, and of operators. */
+    documents: { partners(): object; representation(): object; operators(): object }
     /** The process is about to stop: /readyz answers 503, and every answer closes its connection. */
     isDraining: boolean
     /** Seals the answers that are replayed. */
@@ -58,6 +56,11 @@ declare module 'fastify' {
     resourceId: string | null
     /** The error that the request was answered with. */
     refusal: Problem | undefined
+  }
+  interface FastifySchema {
+    operationId?: string
+    /** The operation is in no document. */
+    hide?: boolean
   }
   interface FastifyContextConfig {
     /** The scope that the API key must have, or `any`. Routes without a scope need no key. */

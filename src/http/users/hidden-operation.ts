@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type TSchema, Type } from 'typebox'
 import type { SignedIn } from '../../users/sessions.ts'
-import { operation } from '../operation.ts'
+import { operation } from '../described-route.ts'
 
 const tag = 'Console'
 

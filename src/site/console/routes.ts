@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { operation } from '../../http/operation.ts'
+import { operation } from '../../http/described-route.ts'
 import { RateLimiter } from '../../http/server/rate-limit.ts'
 import type { ApiContext, App } from '../../http/server/server.ts'
 import { immutable, revalidated, type StaticFile, sendStaticFile, staticFile } from '../../http/server/static-file.ts'
@@ -45,7 +45,7 @@ export function consoleFiles(app: App, { log }: ApiContext): void {
       'The console is not built; run npm install with development dependencies, then open this page again',
     )
   }
-  app.get('/console/assets/:file', { schema: { hide: true } }, async (request, reply) => {
+  app.get('/console/assets/:file', async (request, reply) => {
     const { assets } = await files()
     const file = assets.get(path.posix.basename(request.url.split('?', 1)[0] ?? ''))
     if (file === undefined) throw problem('UnknownPath', 'There is no such file')
@@ -76,7 +76,7 @@ export function consoleFiles(app: App, { log }: ApiContext): void {
       return { message: 'OK' }
     },
   )
-  for (const url of ['/console', '/console/*']) app.get(url, { schema: { hide: true } }, page)
+  for (const url of ['/console', '/console/*']) app.get(url, page)
 
   async function page(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     // Not the page: a client that calls a wrong address gets an error in the shape of the API.

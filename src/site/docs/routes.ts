@@ -21,16 +21,16 @@ export function docsRoutes(
   let opening: Promise<Docs> | undefined
   const headers = headersOf(mode)
 
-  app.get('/', { schema: { hide: true } }, async (request, reply) => {
+  app.get('/', async (request, reply) => {
     reply.header('vary', 'accept')
     if (request.headers.accept?.includes('text/html')) return reply.redirect('/docs')
     throw problem('UnknownPath', '/ does not exist; see /docs for the documentation')
   })
 
-  app.get('/docs/', { schema: { hide: true } }, (_, reply) => reply.redirect('/docs'))
+  app.get('/docs/', (_, reply) => reply.redirect('/docs'))
 
   const urls = ['/docs', '/docs/*', '/llms.txt', '/llms-full.txt']
-  for (const url of urls) app.get(url, { schema: { hide: true } }, answer)
+  for (const url of urls) app.get(url, answer)
 
   // Building the document blocks the main thread for 0.2 s, so it is done before the first request.
   app.addHook('onListen', async () => {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import { withPartsInPlace } from '../../contract/shared-parts.ts'
 import { briefly, immutable, type StaticFile, staticFile } from '../../http/server/static-file.ts'
-import { withPartsInPlace } from '../../http/shared-parts.ts'
 import type { Mode } from '../../partners/partners.ts'
 import { findGuides, readGuide } from './guides.ts'
 import type { Html } from './html.ts'

@@ -14,7 +14,7 @@ const script = 'text/javascript; charset=utf-8'
  */
 export function memberPageFiles(app: App): void {
   let reading: Promise<Map<string, Served>> | undefined
-  for (const url of ['/m', '/m/:file', '/components/:file']) app.get(url, { schema: { hide: true } }, answer)
+  for (const url of ['/m', '/m/:file', '/components/:file']) app.get(url, answer)
 
   async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     reading ??= readFiles()

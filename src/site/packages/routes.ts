@@ -10,7 +10,7 @@ export const packagesFolder = fileURLToPath(new URL('../../../packages/dist/', i
 
 /** Serves the SDK, the component and the command line in the version that this service speaks, as npm installs them. */
 export function packageFiles(app: App): void {
-  app.get('/sdk/*', { schema: { hide: true } }, async (request, reply) => {
+  app.get('/sdk/*', async (request, reply) => {
     const name = (request.params as { '*': string })['*']
     const file = /^[a-z0-9.-]+\.tgz$/.test(name) ? await packageIn(path.join(packagesFolder, name)) : undefined
     if (file === undefined)

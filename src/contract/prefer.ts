@@ -1,4 +1,3 @@
-import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 
 /**
@@ -9,11 +8,14 @@ import { Type } from 'typebox'
  * `preference-applied`. There is no `vary`, because no answer may be cached.
  * Source: RFC 7240.
  */
-export function prefersRepresentation({ headers }: FastifyRequest): boolean {
+export function prefersRepresentation({ headers }: Preferring): boolean {
   const { prefer } = headers
   if (prefer === undefined) return false
   return preferenceIn([prefer].flat().join(','), 'return') === 'representation'
 }
+
+/** A request with its headers. */
+type Preferring = { headers: { [name: string]: string | string[] | undefined } }
 
 /** The header that marks an answer in the fuller shape. */
 export const representationApplied = { 'preference-applied': 'return=representation' }

@@ -1,13 +1,11 @@
 import type { ErrorObject } from 'ajv'
-import type { FastifySchema } from 'fastify'
 import { Type } from 'typebox'
 import { type Issue, issue, type ProblemName, problemOf } from '../kernel/errors.ts'
 import { ajv } from '../kernel/json-schema.ts'
 import { visibleFormat } from '../kernel/text.ts'
-import { mediaTypes } from './bodies/file-kinds.ts'
-import { LargeJson } from './bodies/large-json.ts'
-import { type Fault, faultsMax, textFault } from './bodies/strict-json.ts'
-import { UploadedFile } from './bodies/uploaded-file.ts'
+import { FileBody, UnparsedJson } from './bodies.ts'
+import { type Fault, faultsMax, textFault } from './faults.ts'
+import { mediaTypes } from './media-types.ts'
 
 // The most issues in one answer: more help no developer, and a hostile body could cause a hundred thousand.
 const issuesMax = faultsMax - 1
@@ -32,12 +30,15 @@ const partNames: Record<Part, { problem: ProblemName; whole: string }> = {
   body: { problem: 'BodyValidation', whole: 'body' },
 }
 
+/** The schemas of the parts of a request. */
+type Validatable = { params?: unknown; querystring?: unknown; body?: unknown }
+
 /**
- * Compiles a route's schema into a check of path, query and body that throws one `Problem` with all their issues, or with the
+ * Compiles an operation's schema into a check of path, query and body that throws one `Problem` with all their issues, or with the
  * first hundred and a last one that says there are more.
  * A query arrives as text: the schema decides which values are parsed as integers or lists, and only canonical ones are.
  */
-export function compileValidation(schema: FastifySchema): (parts: Parts) => Promise<Validated> {
+export function compileValidation(schema: Validatable): (parts: Parts) => Promise<Validated> {
   const checkParams = checkOf('params', schema.params ?? { type: 'object' })
   const checkQuery = checkOf('querystring', schema.querystring ?? { type: 'object', additionalProperties: false })
   const checkBody = bodyChecker(schema.body)
@@ -79,7 +80,7 @@ function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise
   const isOptional = Type.IsOptional(schema)
   return async ({ body, bodyFaults, disconnectSignal, fingerprintStart }, query) => {
     if (body === undefined && isOptional) return { body: {}, found: [] }
-    const isFile = body instanceof UploadedFile
+    const isFile = body instanceof FileBody
     // The file's reader reports its faults, row by row.
     if (isFile && takesFile) return { body, found: [] }
     if (json === undefined || check === undefined)
@@ -92,7 +93,7 @@ function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise
         ),
       }
     if (isFile) return { body, found: bodyRefused('The body must be JSON') }
-    if (!(body instanceof LargeJson)) return { body, found: check(body, bodyFaults) }
+    if (!(body instanceof UnparsedJson)) return { body, found: check(body, bodyFaults) }
     const { faults, value, fingerprint } = await body.read(json, {
       signal: disconnectSignal(),
       fingerprintStart: fingerprintStart?.(query),

@@ -18,7 +18,7 @@ import { measureWebhooks } from './measurements/webhooks.ts'
 import { type Options, readOptions } from './options.ts'
 import { machineOf, reportOf } from './report.ts'
 
-// The product, a typical service and PostgreSQL alone, measured in turns: see README.md.
+// Measures the product, a typical service and bare PostgreSQL in turns: see README.md.
 
 let isInterrupted = false
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -32,7 +32,7 @@ try {
   requirePrograms(options)
   await bench(options)
 } catch (error) {
-  // The measurement under way fails as well, which says nothing new.
+  // An interrupted measurement fails too; that failure is not worth reporting.
   if (!isInterrupted) console.error(`bench: ${error instanceof Error ? error.message : error}`)
   process.exitCode = 1
 } finally {
@@ -65,13 +65,13 @@ async function bench(options: Options): Promise<void> {
   const where = { logs: folder, productDir, typicalConnections }
   const hasRounds = workloads.length > 0 || parts.has('pgbench')
   const isAlone = parts.has('start') || parts.has('overload')
-  // The rounds begin with it.
+  // The rounds begin with the same check.
   const isOnlyCompared = parts.has('sameness') && !hasRounds
   if (hasRounds || isAlone || isOnlyCompared || parts.has('request-log')) {
     const startedAt = performance.now()
     const hasHundred = workloads.some(name => allWorkloads[name].isOfHundred)
     const dataset = await buildDataset(server, { folder, productDir, members: isQuick ? 10_000 : 100_000, hasHundred })
-    const others = hasHundred ? ', and as many of a hundred others' : ''
+    const others = hasHundred ? ', and as many members of a hundred other partners' : ''
     const tookS = Math.round((performance.now() - startedAt) / 1_000)
     console.log(`seeded ${dataset.one.members} members of one partner${others} in ${tookS} s`)
     if (isOnlyCompared) await checkSameness({ server, dataset, where, options, results })
@@ -104,7 +104,7 @@ async function bench(options: Options): Promise<void> {
     results.bankFiles = await measureBankFiles(server, { folder, productDir, payments, rounds: options.rounds })
   }
   if (parts.has('console')) {
-    // 21 visits by default, of three processes, each of which is visited for the first time once.
+    // 21 visits by default: 7 to each of three processes, whose first visit is a cold one.
     const visits = isQuick ? 2 : 7
     const { rounds, beforeDir } = options
     results.console = await measureConsole(
@@ -125,7 +125,7 @@ async function bench(options: Options): Promise<void> {
 }
 
 function requirePrograms({ workloads, parts }: Options): void {
-  if (process.platform !== 'linux') throw new Error('This needs Linux: CPU times are read from /proc')
+  if (process.platform !== 'linux') throw new Error('The benchmark needs Linux: it reads CPU times from /proc')
   const sendsLoad =
     workloads.length > 0 ||
     parts.has('overload') ||
@@ -134,17 +134,17 @@ function requirePrograms({ workloads, parts }: Options): void {
     parts.has('webhooks') ||
     parts.has('growth')
   if (sendsLoad && findProgram('wrk') === undefined) {
-    throw new Error('wrk is missing: install the package wrk, on Debian by apt-get install wrk')
+    throw new Error('wrk is missing; install it (on Debian: apt-get install wrk)')
   }
   if (parts.has('console') && !hasChromium())
-    throw new Error('Chromium is missing: apt-get install -y --no-install-recommends chromium')
+    throw new Error('Chromium is missing; install it (on Debian: apt-get install -y --no-install-recommends chromium)')
   for (const [part, program] of [
     ['pgbench', 'pgbench'],
     ['import', 'psql'],
     ['bank-files', 'psql'],
   ] as const) {
     if (parts.has(part) && findProgram(program) === undefined) {
-      throw new Error(`${program} is missing: install the package postgresql, on Debian by apt-get install postgresql`)
+      throw new Error(`${program} is missing; install PostgreSQL (on Debian: apt-get install postgresql)`)
     }
   }
 }

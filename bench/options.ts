@@ -23,35 +23,35 @@ export type Options = {
   seconds: number
   rounds: number
   isQuick: boolean
-  /** Of the list of members that is imported. */
+  /** Rows of the imported list of members. */
   importRows: number
   /** Pending deliveries of a dead webhook endpoint. */
   backlog: number
   jsonFile: string | undefined
   /** The checkout whose product is measured. */
   productDir: string
-  /** Another checkout whose console is measured in turns with it. */
+  /** Another checkout whose console is measured in turns with the product's. */
   beforeDir: string | undefined
   /** The size of the typical service's pool. */
   typicalConnections: number
 }
 
 const usage = `npm run bench -- [options]
-  --only LIST            of: ${[...Object.keys(workloads), ...parts].join(', ')}
-  --connections LIST     (1,8,64,256)
-  --seconds N            of each measurement (4)
-  --rounds N             interleaved; the report has their medians (3)
-  --quick                one round of 2 seconds, small growth and imports; to see that it works, not how fast
-  --import-rows N        of the imported list (1,000,000; 20,000 with --quick)
+  --only LIST            comma-separated, from: ${[...Object.keys(workloads), ...parts].join(', ')}
+  --connections LIST     comma-separated (1,8,64,256)
+  --seconds N            length of each measurement (4)
+  --rounds N             number of rounds; the report shows their medians (3)
+  --quick                one round of 2 seconds, small growth and imports: shows that it works, not how fast it is
+  --import-rows N        rows of the imported list (1,000,000; 20,000 with --quick)
   --backlog N            pending deliveries of a dead webhook endpoint (1,000,000; 20,000 with --quick)
   --no-growth            without the growth part, which takes half an hour and 55 GB of disk
-  --json FILE            write every figure of every round there
+  --json FILE            write every figure of every round to this file
   --product DIR          measure the product of another checkout
   --before DIR           measure the console of this checkout too, in turns
-  --typical-connections N  pool of the typical service (20)
-BENCH_DATABASE_URL names a PostgreSQL of this machine to use, as a superuser, instead of a fresh one.`
+  --typical-connections N  pool size of the typical service (20)
+Set BENCH_DATABASE_URL to use a running PostgreSQL on this machine, as a superuser, instead of a fresh one.`
 
-/** @throws with how it is used */
+/** @throws with the usage */
 export function readOptions(): Options {
   const { values } = parseArgs({
     allowNegative: true,
@@ -73,7 +73,9 @@ export function readOptions(): Options {
   const names = Object.keys(workloads) as WorkloadName[]
   const wanted = values.only?.split(',') ?? [...names, ...parts]
   const unknown = wanted.filter(name => !(name in workloads) && !parts.some(part => part === name))
-  if (unknown.length > 0) throw new Error(`There is no ${unknown.join(', ')}\n${usage}`)
+  if (unknown.length > 0)
+    throw new Error(`Unknown workload or part: ${unknown.join(', ')}
+${usage}`)
   return {
     workloads: names.filter(name => wanted.includes(name)),
     parts: new Set(parts.filter(part => wanted.includes(part) && (part !== 'growth' || values.growth))),
@@ -93,5 +95,6 @@ export function readOptions(): Options {
 function whole(text: string): number {
   const number = Number(text)
   if (Number.isSafeInteger(number) && number > 0) return number
-  throw new Error(`${text} is not a whole number above zero\n${usage}`)
+  throw new Error(`${text} is not a positive whole number
+${usage}`)
 }

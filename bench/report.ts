@@ -11,7 +11,7 @@ import type { Cell, Results } from './measurements/results.ts'
 import type { Starts } from './measurements/start.ts'
 import { webhooksTable } from './measurements/webhooks.ts'
 
-/** Everything as Markdown, ready for docs/internals/performance.md. */
+/** Formats all results as Markdown, for docs/internals/performance.md. */
 export function reportOf({
   machine,
   cells,
@@ -43,7 +43,7 @@ export function reportOf({
   return parts.join('\n\n')
 }
 
-/** The machine, and the versions of what was measured on it. */
+/** Describes the machine and the versions of the software. */
 export function machineOf({ postgresVersion, now }: { postgresVersion: string; now: Date }): string {
   const [first] = cpus()
   const gigabytes = Math.round(totalmem() / 2 ** 30)
@@ -54,7 +54,7 @@ export function machineOf({ postgresVersion, now }: { postgresVersion: string; n
   )
 }
 
-/** The point of pgbench with the most statements a second, by the medians of the rounds. */
+/** The point of pgbench with the most statements a second, from the medians of the rounds. */
 function bestPoint(rounds: Point[][] | undefined): { clients: number; perSecond: number } | undefined {
   return medianPoints(rounds ?? []).sort((a, b) => b.perSecond - a.perSecond)[0]
 }
@@ -94,7 +94,7 @@ function speedTable(cells: Cell[], points: Results['points']): string {
       return [
         workload,
         String(connections),
-        // Of each round its own, since both sides of a round were measured in the same minute.
+        // One ratio per round, since both sides of a round were measured in the same minute.
         figure(median(product.map((cell, round) => cell.perSecond / (typical[round]?.perSecond ?? Number.NaN))), 2),
         best === undefined ? '' : figure(of(product, 'perSecond') / best.perSecond, 2),
         ...speed(product),
@@ -162,7 +162,7 @@ function overloadTable({ capacity, floods, limited }: Overload): string {
   const flood = table(
     [
       'Flood: connections',
-      'answered/s',
+      'responses/s',
       '× capacity',
       '2xx',
       '503',
@@ -174,25 +174,25 @@ function overloadTable({ capacity, floods, limited }: Overload): string {
       'max ms',
       'mean wait ms',
     ].concat(['RSS MB', 'p50 before ms', 'recovered after ms']),
-    floods.map(({ connections, statuses, requests, recovery, ...seen }) => [
-      ...[String(connections), figure(seen.perSecond, 0), figure(seen.offered, 2)],
+    floods.map(({ connections, statuses, requests, recovery, ...loadFigures }) => [
+      ...[String(connections), figure(loadFigures.perSecond, 0), figure(loadFigures.offered, 2)],
       ...[statuses.ok, statuses.busy, statuses.tooMany, statuses.other].map(count => share(count, requests)),
       ...[
-        String(seen.broken),
-        figure(seen.p50Ms, 0),
-        figure(seen.p99Ms, 0),
-        figure(seen.maxMs, 0),
-        figure(seen.waitMs, 0),
+        String(loadFigures.broken),
+        figure(loadFigures.p50Ms, 0),
+        figure(loadFigures.p99Ms, 0),
+        figure(loadFigures.maxMs, 0),
+        figure(loadFigures.waitMs, 0),
       ],
-      ...[figure(seen.rssMb, 0), figure(recovery.beforeMs, 1)],
+      ...[figure(loadFigures.rssMb, 0), figure(recovery.beforeMs, 1)],
       recovery.afterMs === undefined ? '**never**' : String(recovery.afterMs),
     ]),
   )
   const { statuses, requests, requestsPerSecond, perSecond, p99Ms } = limited
   return (
     `Capacity: ${figure(capacity, 0)} intents/s.\n\n${flood}\n\nA partner limited to ${requestsPerSecond} requests/s ` +
-    `that sends ${figure(perSecond, 0)}/s: ${share(statuses.ok, requests)} are done, ` +
-    `${share(statuses.tooMany, requests)} answered 429; p99 ${figure(p99Ms, 1)} ms.`
+    `that sends ${figure(perSecond, 0)}/s: ${share(statuses.ok, requests)} succeed, ` +
+    `${share(statuses.tooMany, requests)} get 429; p99 ${figure(p99Ms, 1)} ms.`
   )
 }
 
@@ -306,7 +306,7 @@ function growthTable(grown: Grown[]): string {
       ...['intent', 'complete'].flatMap(workload => {
         const first = rates(smallest, workload)
         const own = rates(size, workload)
-        // Again of each round its own.
+        // One ratio per round here too.
         const slower = own.map((rate, round) => (first[round] ?? Number.NaN) / rate)
         return [figure(median(own), 0), figure(median(slower), 2)]
       }),

@@ -16,7 +16,7 @@ export type Dataset = {
   one: Employer
   keysOfOne: string
   hundred: Hundred | undefined
-  /** The first pending intent of the big employer's past. */
+  /** The number of the first intent that the big employer's history leaves pending. */
   firstPending: number
 }
 
@@ -25,7 +25,7 @@ type Hundred = { keysFile: string; firstMember: number; membersPerKey: number }
 const template = 'bench_template'
 const partners = 100
 
-/** Seeds the template of all measured databases, so that they start equal. */
+/** Seeds the template of all measured databases, so that they all start from the same state. */
 export async function buildDataset(
   server: Server,
   {
@@ -37,7 +37,7 @@ export async function buildDataset(
 ): Promise<Dataset> {
   const url = await server.create(template)
   await operate(['migrate'], { databaseUrl: url, productDir })
-  // A plan that is made while a table is empty scans it, and a service in use has no empty tables.
+  // PostgreSQL plans a sequential scan for an empty table, and a service in use has no empty tables.
   const past = { intents: members, pending: 10_000 }
   const membersPerKey = members / partners
   const firstMember = 10_000_000
@@ -60,7 +60,7 @@ export async function buildDataset(
   }
 }
 
-/** The requests of a workload, and the keys and members they are for. */
+/** Returns the requests of a workload with their API keys and members. */
 export function loadOf({ requests, isOfHundred, isHot }: Workload, dataset: Dataset): Omit<Load, 'firstIntent'> {
   const { one, keysOfOne, hundred } = dataset
   if (isOfHundred) {
@@ -70,7 +70,7 @@ export function loadOf({ requests, isOfHundred, isHot }: Workload, dataset: Data
   return { requests, keysFile: keysOfOne, firstMember: one.firstMember, membersPerKey: isHot ? 1 : one.members }
 }
 
-/** Where the load generator finds the keys. */
+/** Writes the file from which the load generator reads the API keys. @returns its path */
 export function writeKeys(file: string, employers: Employer[]): string {
   writeFileSync(file, employers.map(({ key }) => `${key}\n`).join(''))
   return file

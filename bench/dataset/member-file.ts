@@ -3,17 +3,17 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { check } from '../../src/bank-accounts/rules.ts'
 
-/** The columns of the files, in their order. */
+/** The columns of the file, in order. */
 export const columns = [
   ...['email', 'first_name', 'last_name', 'phone', 'tier', 'worker_id'],
   ...['sort_code', 'account_number', 'account_holder'],
 ]
 
-/** In a changed file so many rows of the first one have another phone number: one in a hundred. */
+/** One row in this many has another phone number in the changed file. */
 export const changeEvery = 100
 
 /**
- * Writes a complete list of members as a payroll system exports it. The same number of rows is always the same file.
+ * Writes a complete list of members as a payroll system exports it. Deterministic.
  * @param isChanged every hundredth member has another phone number
  */
 export async function writeMemberFile(
@@ -23,7 +23,7 @@ export async function writeMemberFile(
   await pipeline(Readable.from(textOf({ rows, isChanged })), createWriteStream(file))
 }
 
-// As many lines as are worth a write.
+// Enough lines to make a write worthwhile.
 const linesAtOnce = 1_000
 
 function* textOf({ rows, isChanged }: { rows: number; isChanged: boolean }): Generator<string> {
@@ -45,7 +45,7 @@ function* textOf({ rows, isChanged }: { rows: number; isChanged: boolean }): Gen
   yield lines
 }
 
-/** Without accents, in lower case. */
+/** Strips accents and converts to lower case. */
 function plain(name: string): string {
   return name.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase()
 }
@@ -63,13 +63,13 @@ const lastNames = 'Okafor Smith Jones Patel Evans Müller Khan Brown Walsh Silva
   ' ',
 )
 
-// Checked by modulus 10, by modulus 11, and by several checks of which all must pass.
+// Sort codes whose account numbers are checked by modulus 10, by modulus 11, and by two checks that must both pass.
 const sortCodes = ['089999', '107999', '202959', '401234', '600001', '774100', '938611', '871427']
 const accountsOfEach = 1_000
 
 function* someAccounts(): Generator<{ sortCode: string; accountNumber: string }> {
   for (const sortCode of sortCodes) {
-    // 7919 is a prime: the numbers do not look like a list.
+    // 7919 is a prime, so the numbers are scattered.
     for (let tried = 0, found = 0; found < accountsOfEach && tried < 1e6; tried++) {
       const accountNumber = String(10_000_000 + ((tried * 7_919) % 90_000_000))
       if (check({ accountHolder: '', sortCode, accountNumber }) === 'invalid') continue

@@ -15,23 +15,23 @@ const bronze: TierTerms = {
   ...{ feeFixed: 50n, feeBps: 100, feeMin: 50n, feeMax: 300n, feePayer: 'member' },
   ...{ lowerLimit: 1000n, upperLimit: 20000n, withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null },
 }
-// What a withdrawal of 50.00 is by these terms, in minor units.
+// The quote for a withdrawal of 50.00 under these terms, in minor units.
 const quote = { amount: 5_000, net: 4_900, fee: 100 }
 
-// Enough for every withdrawal of a run to be of the same member.
+// Enough for one member to make every withdrawal of a run.
 const pay = 100_000_000_000
 
 type WantedEmployer = {
   name: string
   firstMember: number
   members: number
-  /** Of five earlier intents one was completed and paid, the others expired. Their numbers start at 0; `pending` ones follow. */
+  /** One in five earlier intents was completed and paid; the others expired. They are numbered from 0; `pending` intents follow. */
   past?: { intents: number; pending: number }
 }
 
 /**
- * Seeds employers whose members have plenty to withdraw, booked by a pay run. Indexes are rebuilt once, after all of them:
- * once per employer, that takes minutes for a hundred.
+ * Seeds employers whose members have plenty to withdraw, booked by a pay run. Indexes are rebuilt once, after all employers:
+ * rebuilding them for each of a hundred employers would take minutes.
  * @returns the employers, in order
  */
 export async function seedEmployers(url: string, all: WantedEmployer[]): Promise<Employer[]> {
@@ -48,7 +48,7 @@ export async function seedEmployers(url: string, all: WantedEmployer[]): Promise
   return employers
 }
 
-/** Like `seedEmployers`, for one. */
+/** Seeds one employer. */
 export async function seedEmployer(url: string, wanted: WantedEmployer): Promise<Employer> {
   const [employer] = await seedEmployers(url, [wanted])
   if (employer === undefined) throw new Error('No employer was seeded')
@@ -60,9 +60,9 @@ async function createEmployers(url: string, all: WantedEmployer[]): Promise<Empl
   const mode = 'sandbox'
   const now = new Date()
   const settings = {
-    // The limiter is asked every time and never refuses.
+    // The rate limiter is consulted for every request and never refuses one.
     ...{ requestsPerSecond: 1_000_000, requestsBurst: 1_000_000 },
-    // Submitting to the bank is not part of what is measured.
+    // Submission to the bank is not measured.
     holdSeconds: 86_400,
   }
   try {
@@ -93,8 +93,8 @@ export async function addTier(url: string, { partnerId }: Employer, name: string
 }
 
 /**
- * Makes pending intents, each to be completed once, all over the members or of the first `ofMembers`. Their created
- * events are there, as in life.
+ * Creates pending intents, each to be completed once, spread over all members or over the first `ofMembers`. Their
+ * created events exist too, as in production.
  */
 export async function seedPending(
   url: string,
@@ -107,7 +107,7 @@ export async function seedPending(
   })
 }
 
-/** Brings statistics up to date and writes out what is dirty, so that what is measured next pays for nothing before it. */
+/** Updates statistics and writes out dirty pages, so that the next measurement does not pay for earlier work. */
 export async function settle(url: string): Promise<void> {
   await withClient(url, async client => {
     await client.query('vacuum analyze')
@@ -116,8 +116,8 @@ export async function settle(url: string): Promise<void> {
 }
 
 /**
- * Fills tables quickly: foreign keys and triggers are off, and the indexes that no constraint needs are made afterwards.
- * What is written is right all the same, which `midmonth ledger verify` says at the end.
+ * Fills tables quickly: foreign keys and triggers are off, and indexes without a constraint are rebuilt afterwards.
+ * `midmonth ledger verify` confirms at the end that the rows are correct all the same.
  */
 async function seeding(url: string, fill: (client: pg.Client) => Promise<void>): Promise<void> {
   await withClient(url, async client => {
@@ -161,7 +161,7 @@ async function insertMembers(
      select $1, ${id('pr', '0')}, n - ${firstMember} + 1, ${id('mem', 'n')}, ${pay}, 'GBP' from ${numbers}`,
     [partnerId],
   )
-  // Before all that \`insertPast\` writes: transfers are numbered in the order of their times.
+  // Earlier than everything that \`insertPast\` writes: transfers are numbered in the order of their times.
   await client.query(
     `insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id,
                                    pay_cycle_id, created_at, member_sequence)
@@ -182,7 +182,7 @@ async function insertPast(client: pg.Client, employer: Employer, intents: number
   const all = `generate_series(0, ${intents - 1}) as n`
   const completed = `generate_series(0, ${intents - 1}, 5) as n`
   const member = id('mem', `${firstMember} + (n / 5) % ${members}`)
-  // All of it in the quarter before today.
+  // The whole history lies in the quarter before today.
   const at = `now() - interval '90 days' * (1 - n::float8 / ${intents})`
   await client.query(
     `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee,
@@ -202,13 +202,13 @@ async function insertPast(client: pg.Client, employer: Employer, intents: number
        from ${completed}`,
     [partnerId, payCycleId],
   )
-  // The numbers of these transfers begin above those of the pay run's.
+  // These transfers are numbered above those of the pay run.
   await client.query(
     `insert into ledger_transfers (partner_id, id, movement_id, reason, debit, credit, amount, currency, member_id,
                                    pay_cycle_id, created_at, member_sequence)
      select $1, ${id('tr', `1000000000 + n + line`)}, ${id('w', 'n')}, reason, debit, credit, amount, 'GBP',
             case when is_of_member then ${member} end, $2, ${at},
-            -- The pay run was the first; the withdrawals of a member are \`members\` completed intents apart.
+            -- The pay run came first; a member's withdrawals are \`members\` completed intents apart.
             case when is_of_member then 2 + (n / 5 / ${members}) * 2 + line end
        from ${completed} cross join (values
             (0, 'withdrawal.held', 'member_available', 'payouts_pending', ${quote.net}, true),
@@ -228,7 +228,7 @@ async function insertPast(client: pg.Client, employer: Employer, intents: number
       where b.partner_id = $1 and b.member_id = spent.member_id`,
     [partnerId],
   )
-  // What these events say is never read here.
+  // The benchmark never reads the payload of these events.
   const event = (type: string, resource: 'wi' | 'w', sequence: number, of: string) => {
     const place = `n * 8 + ${sequence + (resource === 'w' ? 2 : 0)}`
     return client.query(
@@ -251,7 +251,7 @@ async function insertPending(
   { firstIntent, count, ofMembers = members }: { firstIntent: number; count: number; ofMembers?: number },
 ): Promise<void> {
   const numbers = `generate_series(${firstIntent}::bigint, ${firstIntent + count - 1}) as n`
-  // 7919 is a prime that divides no number of members: one after the other, the intents are of members far apart.
+  // 7919 is a prime that does not divide any number of members, so consecutive intents belong to members far apart.
   const member = id('mem', `${firstMember} + n * 7919 % ${ofMembers}`)
   await client.query(
     `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee,
@@ -278,12 +278,12 @@ async function insertPending(
   )
 }
 
-/** SQL for an amount as events have it. */
+/** SQL for an amount in the shape that events use. */
 function money(amount: number): string {
   return `jsonb_build_object('amount', ${amount}, 'currency', 'GBP')`
 }
 
-/** SQL for the id of a number: the prefix and 26 digits, which is what an id may look like. */
+/** SQL for the id of a number: the prefix and 26 digits, which is a valid id. */
 function id(prefix: string, number: string): string {
   return `'${prefix}_' || lpad((${number})::text, 26, '0')`
 }

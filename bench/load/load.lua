@@ -1,10 +1,10 @@
--- What wrk sends. It is called as
+-- The requests that wrk sends. Usage:
 --   wrk … -s load.lua ADDRESS -- WORKLOAD KEYS_FILE FIRST_MEMBER MEMBERS_PER_KEY FIRST_INTENT THREADS SERIAL
 -- where KEYS_FILE holds one API key per line. The members of the key on line k are FIRST_MEMBER + (k - 1) *
--- MEMBERS_PER_KEY and those that follow; the intents to complete are FIRST_INTENT and those that follow, each sent once.
--- SERIAL is a text that no other run has, for idempotency keys.
+-- MEMBERS_PER_KEY and onwards; the intents to complete are numbered from FIRST_INTENT, and each is sent once.
+-- SERIAL is a text unique to the run, for idempotency keys.
 --
--- A request is three texts put together, since wrk.format would cost as much as sending it.
+-- A request is concatenated from three texts, since wrk.format would cost as much as sending the request.
 
 local threads_made = 0
 
@@ -32,7 +32,7 @@ function init(args)
     return format("%s-%d-%d", serial, thread_number, requests)
   end
 
-  -- An id is always 30 characters (29 with a prefix of two), so that a body is always as long.
+  -- An id always has 30 characters (29 with a two-letter prefix), so the length of a body is constant.
   local function post_heads(path, body_length)
     local heads = {}
     for k, key in ipairs(keys) do

@@ -1,4 +1,4 @@
--- As load.lua, at a steady pace: each connection waits for 40 ms after every answer, so that eight send some 180 a second.
+-- Like load.lua, at a steady pace: each connection waits for 40 ms after every response, so eight send some 180 a second.
 dofile("load.lua")
 
 function delay()

@@ -1,15 +1,15 @@
 import type { Load } from './wrk.ts'
 
-/** What is measured; README.md says what each is for. */
+/** A kind of load to measure; README.md says what each one is for. */
 export type Workload = {
   requests: Load['requests']
-  /** Spread over a hundred partners with a key each, instead of one. */
+  /** Whether the requests are spread over a hundred partners, each with an API key, instead of one. */
   isOfHundred?: true
-  /** All on one member. */
+  /** Whether all requests are for the same member. */
   isHot?: true
-  /** Which part of the requests completes an intent, and so needs one that was made before. */
+  /** The share of requests that complete an intent and so need one created beforehand. */
   completing: number
-  /** Which part of the requests writes an intent or a withdrawal. */
+  /** The share of requests that write an intent or a withdrawal. */
   writing: number
 }
 

@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url'
 import { atEnd } from '../machine/cleanup.ts'
 import { cpuMsOfEndedChildren } from '../machine/processes.ts'
 
-// One of the two scripts loads the other by its name.
+// The other two scripts load load.lua by name, from this folder.
 const scripts = fileURLToPath(new URL('.', import.meta.url))
-// Longer than anything that is still an answer; what takes longer is counted as an error.
-const answerSecondsMax = 10
+// wrk counts a slower response as an error.
+const responseSecondsMax = 10
 
-/** What is to be sent; the numbers are explained in load.lua. */
+/** The requests to send; load.lua explains the numbers. */
 export type Load = {
   requests: 'intent' | 'intent-key' | 'complete' | 'complete-key' | 'mixed'
   keysFile: string
@@ -18,53 +18,53 @@ export type Load = {
   firstIntent: number
 }
 
-/** What a load generator saw. */
+/** What the load generator measured. */
 export type LoadFigures = {
   requests: number
   perSecond: number
   p50Ms: number
   p99Ms: number
   maxMs: number
-  /** Answers of 400 and above. */
+  /** Responses with status 400 and above. */
   refused: number
-  /** Connections that could not be made or broke, and answers that never came. */
+  /** Connections that failed or broke, and requests without a response. */
   broken: number
   /** CPU time of the load generator. */
   cpuMs: number
 }
 
-/** How many answers had which status. */
+/** The number of responses by status. */
 export type Statuses = { ok: number; tooMany: number; busy: number; other: number }
 
 type Size = { connections: number; seconds: number }
 
 let runs = 0
 
-/** Sends a load for some seconds in a closed loop: each connection sends its next request when it has its answer. */
+/** Sends a load for some seconds in a closed loop: each connection sends its next request once it has a response. */
 export async function sendLoad(address: string, load: Load, size: Size): Promise<LoadFigures> {
-  return (await send('load.lua', address, load, size)).seen
+  return (await send('load.lua', address, load, size)).loadFigures
 }
 
-/** As `sendLoad`, and counts answers by status. */
+/** Like `sendLoad`, and counts responses by status. */
 export async function sendAndCount(
   address: string,
   load: Load,
   size: Size,
 ): Promise<LoadFigures & { statuses: Statuses }> {
-  const { seen, said } = await send('overload.lua', address, load, size)
-  return { ...seen, statuses: JSON.parse(lineOf(said, 'STATUSES')) }
+  const { loadFigures, output } = await send('overload.lua', address, load, size)
+  return { ...loadFigures, statuses: JSON.parse(lineOf(output, 'STATUSES')) }
 }
 
-/** Begins to send a load of some hundred requests a second, whatever the service could do. */
+/** Starts to send a load of a few hundred requests a second, however fast the service is. */
 export function startSteadyLoad(address: string, load: Load, size: Size): { stop(): Promise<LoadFigures> } {
   const stopping = new AbortController()
   const sent = send('steady.lua', address, load, { ...size, signal: stopping.signal })
-  // stop() reports it; an unhandled rejection would end the run without cleaning up.
+  // stop() reports the failure; an unhandled rejection would end the run without cleaning up.
   sent.catch(() => undefined)
   return {
     async stop() {
       stopping.abort()
-      return (await sent).seen
+      return (await sent).loadFigures
     },
   }
 }
@@ -74,32 +74,32 @@ async function send(
   address: string,
   load: Load,
   { connections, seconds, signal }: Size & { signal?: AbortSignal },
-): Promise<{ seen: LoadFigures; said: string }> {
+): Promise<{ loadFigures: LoadFigures; output: string }> {
   const threads = connections <= 8 ? 1 : 2
   const cpuBefore = cpuMsOfEndedChildren()
   const wrk = spawn(
     'wrk',
     [
-      ...['-t', threads, '-c', connections, '-d', `${seconds}s`, '--timeout', `${answerSecondsMax}s`, '-s', script],
+      ...['-t', threads, '-c', connections, '-d', `${seconds}s`, '--timeout', `${responseSecondsMax}s`, '-s', script],
       ...[address, '--', load.requests, load.keysFile, load.firstMember, load.membersPerKey, load.firstIntent],
       ...[threads, `bench-${process.pid}-${Date.now()}-${++runs}`],
     ].map(String),
     { cwd: scripts, stdio: ['ignore', 'pipe', 'inherit'] },
   )
   atEnd(() => void wrk.kill('SIGKILL'))
-  // It ends at once then, and tells what it has seen.
+  // On SIGINT wrk ends at once and prints its results.
   signal?.addEventListener('abort', () => wrk.kill('SIGINT'))
-  let said = ''
+  let output = ''
   wrk.stdout.setEncoding('utf8').on('data', (text: string) => {
-    said += text
+    output += text
   })
   await once(wrk, 'close')
-  return { seen: { ...readResult(said), cpuMs: cpuMsOfEndedChildren() - cpuBefore }, said }
+  return { loadFigures: { ...readResult(output), cpuMs: cpuMsOfEndedChildren() - cpuBefore }, output }
 }
 
-function readResult(said: string): Omit<LoadFigures, 'cpuMs'> {
-  const seen: Record<string, number> = JSON.parse(lineOf(said, 'RESULT'))
-  const of = (name: string) => seen[name] ?? 0
+function readResult(output: string): Omit<LoadFigures, 'cpuMs'> {
+  const loadFigures: Record<string, number> = JSON.parse(lineOf(output, 'RESULT'))
+  const of = (name: string) => loadFigures[name] ?? 0
   return {
     requests: of('requests'),
     perSecond: of('requests') / (of('durationUs') / 1e6),
@@ -111,8 +111,8 @@ function readResult(said: string): Omit<LoadFigures, 'cpuMs'> {
   }
 }
 
-function lineOf(said: string, name: string): string {
-  const line = new RegExp(`^${name} (.*)$`, 'm').exec(said)?.[1]
-  if (line === undefined) throw new Error(`wrk ended without a result: ${said}`)
+function lineOf(output: string, name: string): string {
+  const line = new RegExp(`^${name} (.*)$`, 'm').exec(output)?.[1]
+  if (line === undefined) throw new Error(`wrk ended without a result: ${output}`)
   return line
 }

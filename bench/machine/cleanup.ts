@@ -1,12 +1,12 @@
 const works: (() => Promise<void> | void)[] = []
 let ending: Promise<void> | undefined
 
-/** Has something undone at the end of the run, whatever kind of end it is. What was begun last is undone first. */
+/** Registers work for the end of the run, however it ends. The work registered last runs first. */
 export function atEnd(work: () => Promise<void> | void): void {
   works.push(work)
 }
 
-/** Cleans up, once: concurrent callers wait for the same cleanup. */
+/** Cleans up once: concurrent callers wait for the same cleanup. */
 export function end(): Promise<void> {
   ending ??= undo()
   return ending
@@ -17,7 +17,7 @@ async function undo(): Promise<void> {
     try {
       await work()
     } catch (error) {
-      // What is left must be undone all the same.
+      // The rest must be cleaned up all the same.
       console.error(`bench: could not clean up: ${error instanceof Error ? error.message : error}`)
     }
   }

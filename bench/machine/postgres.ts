@@ -9,21 +9,21 @@ import { startEmbeddedPostgres } from '../../src/database/embedded.ts'
 import { atEnd } from './cleanup.ts'
 import { parentOf } from './processes.ts'
 
-/** The PostgreSQL that everything is measured on. */
+/** The PostgreSQL server that everything is measured on. */
 export type Server = {
   version: string
-  /** The parent of all its processes; undefined if it is not on this machine. */
+  /** The parent of all PostgreSQL processes; undefined if the server is not on this machine. */
   postmasterPid: number | undefined
-  /** The address of one of its databases. */
+  /** Returns the address of a database of the server. */
   urlOf(database: string): string
-  /** Makes a database for this run, which is dropped at its end. @returns its address */
+  /** Creates a database that is dropped at the end of the run. @returns its address */
   create(database: string, options?: { template?: string }): Promise<string>
   drop(database: string): Promise<void>
 }
 
 /**
- * Starts a fresh PostgreSQL of the project's own, or connects to the one that BENCH_DATABASE_URL names.
- * @throws with a sentence when that one is on another machine
+ * Starts the PostgreSQL that Midmonth ships, or connects to the server that BENCH_DATABASE_URL names.
+ * @throws when the named server is on another machine
  */
 export async function openServer(): Promise<Server> {
   const given = process.env.BENCH_DATABASE_URL
@@ -37,37 +37,37 @@ export async function openServer(): Promise<Server> {
     const { rows } = await client.query<{ version: string; pid: number }>(
       `select current_setting('server_version') as version, pg_backend_pid() as pid`,
     )
-    if (rows[0] === undefined) throw new Error('PostgreSQL does not say which it is')
+    if (rows[0] === undefined) throw new Error('PostgreSQL did not return its version')
     const parent = parentOf(rows[0].pid)
     return { version: rows[0].version, pid: parent?.name === 'postgres' ? parent.pid : undefined }
   })
-  const made = new Set<string>()
+  const created = new Set<string>()
   const server: Server = {
     version,
     postmasterPid: pid,
     urlOf,
     async create(database, { template } = {}) {
-      // Copying files is faster than copying through the log, and the copying is not measured.
+      // Copying files is faster than copying through the write-ahead log, and it is not measured.
       const from = template === undefined ? '' : `template ${template} strategy file_copy`
       await withClient(base, client => client.query(`create database ${database} ${from}`))
-      made.add(database)
+      created.add(database)
       return urlOf(database)
     },
     async drop(database) {
       await withClient(base, client => client.query(`drop database ${database} with (force)`))
-      made.delete(database)
+      created.delete(database)
     },
   }
-  // The folder of a fresh server goes as a whole.
+  // A fresh server is removed with its folder.
   if (given !== undefined) {
     atEnd(async () => {
-      for (const database of made) await server.drop(database)
+      for (const database of created) await server.drop(database)
     })
   }
   return server
 }
 
-/** Does something over one connection, which may take as long as it takes. */
+/** Runs work over one connection, without a timeout. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url })
   // A connection lost between queries must not end the run silently; the next query fails.
@@ -81,17 +81,17 @@ export async function withClient<T>(url: string, work: (client: pg.Client) => Pr
 }
 
 async function startFresh(): Promise<string> {
-  // Not mkdtemp: a folder that only its maker may enter is none that an unprivileged PostgreSQL can work in.
+  // Not mkdtemp: an unprivileged PostgreSQL could not access a folder with mode 0700.
   const dataDir = path.join(tmpdir(), `midmonth-bench-${randomBytes(6).toString('hex')}`)
   atEnd(() => rm(dataDir, { recursive: true, force: true }))
   const starting = startEmbeddedPostgres({
     dataDir,
     checkoutDir: fileURLToPath(new URL('../..', import.meta.url)),
   })
-  // An end that comes during the start waits for it: otherwise it would be written into the folder that is removed.
+  // If the run ends during the start, wait for the start: otherwise PostgreSQL would write into a removed folder.
   atEnd(async () => (await starting).stop())
   const { host, port, database } = (await starting).connection
-  // What fills tables quickly switches triggers off.
+  // Seeding switches triggers off, which only a superuser may do.
   return `postgres://${superuser}@localhost:${port}/${database}?host=${encodeURIComponent(host)}`
 }
 
@@ -99,5 +99,5 @@ function requireLoopback(url: string): string {
   const { hostname, searchParams } = new URL(url)
   const host = searchParams.get('host') ?? decodeURIComponent(hostname)
   if (/^(|\/.*|localhost|127\..*|\[::1\])$/.test(host)) return url
-  throw new Error('BENCH_DATABASE_URL must name a PostgreSQL of this machine: the network would be what is measured')
+  throw new Error('BENCH_DATABASE_URL must name a PostgreSQL on this machine; otherwise the network would be measured')
 }

@@ -9,10 +9,10 @@ import { atEnd } from './cleanup.ts'
 
 export type Side = 'product' | 'typical'
 
-/** A running service, known by its address and its process only. */
+/** A running service, known only by its address and process. */
 export type Service = { side: Side; address: string; pid: number; startMs: number; stop(): Promise<void> }
 
-// A start takes a second; a machine that does something else besides may take ten.
+// A start takes a second, on a busy machine ten.
 const startMsMax = 30_000
 const stopMsMax = 10_000
 
@@ -21,13 +21,13 @@ export type Where = {
   logs: string
   productDir: string
   typicalConnections: number
-  /** Whether the product does its background work too, in the same process, as `npm start` does. */
+  /** Whether the product also runs its worker in the same process, as `npm start` does. */
   hasWorker?: boolean
-  /** Settings of the product, besides those of this program's environment. */
+  /** Settings of the product, in addition to those in the environment. */
   settings?: Record<string, string>
 }
 
-/** Starts a service on a migrated database, and waits until it says that it is ready. */
+/** Starts a service on a migrated database, and waits until it reports ready. */
 export async function startService(side: Side, where: Where): Promise<Service> {
   const startedAt = performance.now()
   const child = side === 'product' ? spawnProduct(where) : spawnTypical(where)
@@ -39,16 +39,16 @@ export async function startService(side: Side, where: Where): Promise<Service> {
     once(child, 'exit').then(() => undefined),
     sleep(startMsMax, undefined, { ref: false }),
   ])
-  if (address === undefined || child.pid === undefined)
-    throw new Error(`The ${side} service does not start: see ${log}`)
+  if (address === undefined || child.pid === undefined) throw new Error(`The ${side} service did not start; see ${log}`)
   while ((await fetch(`${address}/readyz`)).status !== 200) {
-    if (performance.now() - startedAt > startMsMax) throw new Error(`The ${side} service is never ready: see ${log}`)
+    if (performance.now() - startedAt > startMsMax)
+      throw new Error(`The ${side} service did not become ready; see ${log}`)
     await sleep(5)
   }
   return { side, address, pid: child.pid, startMs: performance.now() - startedAt, stop }
 }
 
-/** Runs a command of the product's to its end. @returns what it printed; @throws when its exit code is not 0 */
+/** Runs a command of the product. @returns its output; @throws when its exit code is not 0 */
 export async function operate(args: string[], { databaseUrl, productDir }: Pick<Where, 'databaseUrl' | 'productDir'>) {
   const { stdout } = await promisify(execFile)(process.execPath, [path.join(productDir, 'cli/midmonth.ts'), ...args], {
     cwd: productDir,
@@ -57,7 +57,7 @@ export async function operate(args: string[], { databaseUrl, productDir }: Pick<
   return stdout
 }
 
-// As an operator starts it, by the words of `npm start`, and logging as in production: to a file.
+// Starts the product as an operator does, with the command of `npm start`, and logs to a file as in production.
 function spawnProduct({ databaseUrl, logs, productDir, hasWorker = false, settings = {} }: Where): ChildProcess {
   const { scripts } = JSON.parse(readFileSync(path.join(productDir, 'package.json'), 'utf8'))
   return withLog(path.join(logs, 'product.log'), log =>
@@ -73,7 +73,7 @@ function spawnTypical({ databaseUrl, logs, typicalConnections }: Where): ChildPr
   return withLog(path.join(logs, 'typical.log'), log =>
     spawn(process.execPath, [fileURLToPath(new URL('../typical/server.ts', import.meta.url))], {
       env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl, DATABASE_CONNECTIONS: String(typicalConnections) },
-      // It stops when its standard input ends, which it does when we are killed.
+      // The typical service stops when its standard input ends, which happens when this process is killed.
       stdio: ['pipe', 'pipe', log],
     }),
   )
@@ -83,14 +83,14 @@ function productEnvironment(databaseUrl: string): NodeJS.ProcessEnv {
   const settings = Object.entries(process.env).filter(([name]) => name.startsWith('MIDMONTH_'))
   return {
     ...Object.fromEntries(settings),
-    // The project's own Node comes first, as it does for npm.
+    // The project's own Node comes first, as with npm.
     PATH: [path.dirname(process.execPath), process.env.PATH].join(path.delimiter),
     DATABASE_URL: databaseUrl,
-    // The databases of one run are measured by several checkouts.
+    // Several checkouts use the databases of one run.
     MIDMONTH_INSTALLATION_KEY: Buffer.alloc(32, 'bench').toString('base64'),
     PORT: '0',
     MIDMONTH_MODE: 'sandbox',
-    // With it, the product stops when its parent is killed.
+    // Makes the product stop when its parent is killed.
     npm_lifecycle_event: 'bench',
   }
 }
@@ -103,10 +103,10 @@ function withLog(file: string, start: (log: number) => ChildProcess): ChildProce
 }
 
 async function addressOf({ stdout }: ChildProcess): Promise<string | undefined> {
-  let said = ''
+  let output = ''
   for await (const text of stdout?.setEncoding('utf8').iterator({ destroyOnReturn: false }) ?? []) {
-    said += text
-    const address = /API +(http:\S+)/.exec(said)?.[1]
+    output += text
+    const address = /API +(http:\S+)/.exec(output)?.[1]
     if (address === undefined) continue
     stdout?.resume()
     return address

@@ -25,7 +25,7 @@ import { ownPeakRssMb, resetOwnPeakRss } from '../machine/processes.ts'
 import { findProgram } from '../machine/programs.ts'
 import { operate } from '../machine/service.ts'
 
-/** One file written or read, and PostgreSQL copying the same payments to or from a CSV file. */
+/** The figures of one file written or read, compared with PostgreSQL copying the same payments to or from a CSV file. */
 export type BankFileFigures = {
   round: number
   step:
@@ -35,21 +35,21 @@ export type BankFileFigures = {
     | 'pain.002 applied'
     | 'camt.054 applied'
     | 'returns applied'
-    | 'foreign entries applied'
+    | 'unrelated entries applied'
     | 'batch rejected'
   payments: number
   fileMb: number
   ms: number
   cpuMs: number
-  /** How much more resident memory the bench's process had at its peak than before. */
+  /** The peak resident memory of the benchmark's process, less what it held before. */
   grownMb: number
   copyMs: number
-  /** The longest that a payout of the same rail took beside it; null if it was not applied. */
+  /** The slowest concurrent payout of the same rail; null if the file was not applied. */
   payoutMsMax: number | null
 }
 
 const database = 'bench_bank_files'
-// Of a worker that runs its tasks all the time.
+// The pool of a worker whose tasks run all the time.
 const payoutsBesideEveryMs = 20
 const payoutsBesideMax = 20_000
 const valueDate = '2026-03-03'
@@ -57,8 +57,8 @@ const iban = 'DE89370400440532013000'
 const account = { accountHolder: 'Bakery', iban: 'DE75512108001245126199' }
 
 /**
- * Writes a batch and reads the answers to it, without a database, then applies the answers to a database that has the batch.
- * Compared with `psql \copy` of the same payments.
+ * Writes a batch and reads the answers to it without a database, then applies the answers to a database with that batch.
+ * The baseline is `psql \copy` of the same payments.
  */
 export async function measureBankFiles(
   server: Server,
@@ -79,9 +79,9 @@ export async function measureBankFiles(
     file('returns'),
     writeNotification({ ...report, messageId: 'BANK000003', answers: answersOf(payments, 'returned') }),
   )
-  // As many as the target of the import names, if there are 100,000 payments.
+  // With 100,000 payments, the number of entries that the import's target names.
   const entries = 2 * payments
-  await save(file('foreign'), foreignEntries(entries))
+  await save(file('unrelated'), unrelatedEntries(entries))
   await save(file('rejected'), rejection())
   const figures: BankFileFigures[] = []
   for (let round = 1; round <= rounds; round++) {
@@ -99,7 +99,7 @@ export async function measureBankFiles(
       figures.push({
         round,
         step,
-        payments: step === 'foreign entries applied' ? entries : payments,
+        payments: step === 'unrelated entries applied' ? entries : payments,
         fileMb: (await stat(file(name))).size / 1e6,
         ...used,
         copyMs,
@@ -115,10 +115,10 @@ export async function measureBankFiles(
       ['pain.002 applied', 'pain.002', 'any'],
       ['camt.054 applied', 'camt.054', 'paid'],
       ['returns applied', 'returns', 'returned'],
-      ['foreign entries applied', 'foreign', null],
+      ['unrelated entries applied', 'unrelated', null],
       ['batch rejected', 'rejected', 'failed'],
     ] as const) {
-      // What is returned had been paid.
+      // Payments were paid before they are returned.
       if (outcome !== 'returned') await seedBatch(databaseUrl)
       const { size } = await stat(file(name))
       const payouts = new PayoutsBeside(db)
@@ -140,7 +140,7 @@ export async function measureBankFiles(
 
 const timeZone = 'Europe/Berlin'
 
-/** A rail that pays from the account that the answers are about. */
+/** A rail that pays from the account in the answers. */
 const rail: FileRailSettings = {
   ...{ name: 'sepa', currency: 'EUR', format: sepaFormat(), debtors: { default: { name: 'Bakery', account } } },
   ...{ isInstant: false, canBeInstant: true, timeZone, cutOff: '23:59', calendar: null, automatic: null },
@@ -149,8 +149,8 @@ const rail: FileRailSettings = {
 }
 
 /**
- * Pays beside an import, one payout after the other, and takes the time of each part of it: submitting it, also one that the format
- * refuses, closing and settling the batches, and reading reports.
+ * Pays out during an import, one payout after the other, and times each part: submitting a payout (also one that the format
+ * refuses), closing and settling the batches, and reading reports.
  */
 class PayoutsBeside {
   readonly #running: Promise<number>
@@ -160,7 +160,7 @@ class PayoutsBeside {
     this.#running = this.#run(db)
   }
 
-  /** @returns the longest that any part took */
+  /** @returns the time of the slowest part */
   async end(): Promise<number> {
     this.#isEnding = true
     return await this.#running
@@ -194,7 +194,7 @@ class PayoutsBeside {
   }
 }
 
-/** Replaces what there is by a batch of all payments that the bank has not answered. Withdrawals play no part in answers. */
+/** Replaces all payouts by one batch that the bank has not answered. Withdrawals are not needed for answers. */
 async function seedBatch(databaseUrl: string): Promise<void> {
   await withClient(databaseUrl, async client => {
     await client.query(`
@@ -243,8 +243,8 @@ async function requireExceptions(databaseUrl: string, count: number): Promise<vo
   if (rows[0]?.count !== count) throw new Error(`${rows[0]?.count} exceptions instead of ${count}`)
 }
 
-/** A statement with entries that are not payments of ours, each other money. */
-async function* foreignEntries(count: number): AsyncGenerator<string> {
+/** A statement whose entries are not payments of ours, each with a different amount. */
+async function* unrelatedEntries(count: number): AsyncGenerator<string> {
   yield '<Document><BkToCstmrStmt><GrpHdr><MsgId>BANK000004</MsgId><CreDtTm>2026-03-03T09:00:00</CreDtTm></GrpHdr><Stmt>'
   yield `<Id>1</Id><Acct><Id><IBAN>${account.iban}</IBAN></Id></Acct>`
   for (let number = 0; number < count; number++) {
@@ -316,7 +316,7 @@ async function* paymentsOf(count: number): AsyncGenerator<PaymentOrder> {
   for (let number = 0; number < count; number++) yield paymentOf(number)
 }
 
-// A bank that rejects all payments of a batch rejects the batch, which is another measurement.
+// Not 'failed' for all: a bank that rejects every payment of a batch rejects the batch, which is measured separately.
 async function* answersOf(count: number, all: 'paid' | 'failed or paid' | 'returned'): AsyncGenerator<Answer> {
   for (let number = 0; number < count; number++) {
     const { reference, amount } = paymentOf(number)
@@ -330,12 +330,12 @@ async function* rowsOf(count: number): AsyncGenerator<string> {
     yield `${reference},${amount},${account.accountHolder},${iban}\n`
 }
 
-/** Of a payout that no file is about. */
+/** The reference of a payout that is not in any file. */
 function referenceBeside(number: number): string {
   return paymentOf(1_000_000_000 + number).reference
 }
 
-// Every second name needs to be written in other letters.
+// Every second name has to be transliterated.
 function paymentOf(number: number): PaymentOrder {
   const digits = number.toString(32).toUpperCase()
   const base32 = Array.from(digits, digit => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'[Number.parseInt(digit, 32)]).join('')

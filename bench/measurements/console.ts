@@ -6,17 +6,17 @@ import type { Server } from '../machine/postgres.ts'
 import { operate, type Service, startService, type Where } from '../machine/service.ts'
 import { median } from './median.ts'
 
-/** A figure of the console: what was measured, from where, of which checkout, and how long it took each time. */
+/** One figure of the console: what was measured, over which network and of which checkout, with the time of every visit. */
 export type ConsoleFigure = { side: 'product' | 'before'; network: string; what: string; ms: number[] }
 
 const executablePath = '/usr/bin/chromium'
-// Without the pages behind the address bar of each new window, which load beside the first visit and take its CPU.
+// Without the pages behind the address bar of a new window, which would compete with the first visit for the CPU.
 const args = ['--no-sandbox', '--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,HttpsUpgrades,PaintHolding']
 const database = 'bench_console'
-// Enough for pages of lists that are full.
+// Enough to fill a page of every list.
 const members = 1_000
 const intents = 5_000
-// What a reader in a nearby town waits for each answer.
+// Round-trip time added to every response; 50 ms is a user in the same region.
 const networks = { 'this machine': 0, '50 ms away': 50 } as const
 type Network = keyof typeof networks
 const restMs = 150
@@ -25,7 +25,7 @@ export function hasChromium(): boolean {
   return existsSync(executablePath)
 }
 
-/** Measures the console in Chromium, beside what no console could do better on this machine. The checkouts take turns. */
+/** Measures the console in Chromium, with the floor that no console could beat on this machine. The checkouts take turns. */
 export async function measureConsole(
   server: Server,
   where: Omit<Where, 'databaseUrl'>,
@@ -113,7 +113,7 @@ async function visitOnce(
   note(network, 'first paint', await firstPaint(page))
   note(network, 'withdrawals, first visit: rows painted', await page.evaluate<number>('whenShown("tbody tr")'))
   note(network, 'requests until then (a count)', requests)
-  // What the page loads while the reader looks at it.
+  // Requests that the page sends once its rows are painted.
   await page.waitForLoadState('networkidle')
   const partnerId = root.split('/').at(-1)
   note(
@@ -128,7 +128,7 @@ async function visitOnce(
   )
   const click = async (what: string, selector: string, shown: string) => {
     await page.evaluate(`void (window.shown = afterClick(${JSON.stringify(shown)}))`)
-    // A person’s pointer rests on a target for about as long before it presses.
+    // A person’s pointer rests on a target for about this long before the click.
     await page.hover(selector)
     await sleep(restMs)
     await page.click(selector)
@@ -160,7 +160,7 @@ async function firstPaint(page: Page): Promise<number> {
   }).observe({ type: 'paint', buffered: true }))`)
 }
 
-// In the page. A frame is painted once the task after its callbacks runs.
+// Runs in the page. A frame has been painted once the task after its callbacks runs.
 const timing = `
   const painted = (isShown, since) => new Promise(resolve => {
     const look = () => isShown() ? setTimeout(() => resolve(performance.now() - since)) : requestAnimationFrame(look)
@@ -180,7 +180,7 @@ const timing = `
   window.longestEvent = () => longest
 `
 
-/** The figures of both checkouts, as Markdown. */
+/** Formats the figures of all checkouts as Markdown. */
 export function consoleTable(figures: ConsoleFigure[]): string {
   const find = (side: ConsoleFigure['side'], { network, what }: ConsoleFigure) =>
     figures.find(figure => figure.side === side && figure.network === network && figure.what === what)?.ms ?? []

@@ -7,16 +7,16 @@ import { workloads } from '../load/workloads.ts'
 import { type Server, withClient } from '../machine/postgres.ts'
 import { operate, startService, type Where } from '../machine/service.ts'
 import type { Options } from '../options.ts'
-import { type Figures, firstIntentToComplete, measure, type Stand } from './measure.ts'
+import { type Deployment, type Figures, firstIntentToComplete, measure } from './measure.ts'
 
-/** How much is there before the measurement. */
+/** The number of rows in the database before the measurement. */
 export type Size = { members: number; intents: number }
 
 export type Grown = { size: Size; workload: 'intent' | 'complete'; round: number; figures: Figures }
 
 const pending = 30_000
 const connections = 64
-// What the tables and indexes of one come to.
+// Disk space of one row with its share of the indexes.
 const bytesPerMember = 1_900
 const bytesPerIntent = 2_500
 
@@ -41,9 +41,9 @@ export async function measureGrowth(
 ): Promise<Grown[]> {
   const sites: { size: Size; url: string; employer: Employer; keysFile: string; nextIntent: number }[] = []
   for (const size of sizesOf(isQuick)) {
-    const lacks = await bytesLacking(size)
-    if (lacks > 0) {
-      console.log(`growth: ${nameOf(size)} is left out, since ${Math.ceil(lacks / 1e9)} GB of disk are lacking`)
+    const bytesMissing = await bytesMissingFor(size)
+    if (bytesMissing > 0) {
+      console.log(`growth: skipped ${nameOf(size)}; it needs ${Math.ceil(bytesMissing / 1e9)} GB more disk`)
       continue
     }
     const startedAt = performance.now()
@@ -64,17 +64,17 @@ export async function measureGrowth(
       const { size, url, employer, keysFile } = site
       await readIntoMemory(url)
       const service = await startService('product', { ...where, databaseUrl: url })
-      const stand: Stand = { service, databaseUrl: url, employer, nextIntent: site.nextIntent }
+      const deployment: Deployment = { service, databaseUrl: url, employer, nextIntent: site.nextIntent }
       const load = { keysFile, firstMember: employer.firstMember, membersPerKey: employer.members }
       for (const workload of ['intent', 'complete'] as const) {
-        const figures = await measure(server, stand, {
+        const figures = await measure(server, deployment, {
           ...{ workload: workloads[workload], connections, seconds },
           load: { ...load, requests: workload },
         })
         grown.push({ size, workload, round, figures })
         console.log(`growth: round ${round}, ${nameOf(size)}, ${workload}: ${Math.round(figures.perSecond)}/s`)
       }
-      site.nextIntent = stand.nextIntent
+      site.nextIntent = deployment.nextIntent
       await service.stop()
     }
   }
@@ -85,14 +85,14 @@ export function nameOf({ members, intents }: Size): string {
   return `${members.toLocaleString('en')} members, ${intents.toLocaleString('en')} intents`
 }
 
-async function bytesLacking({ members, intents }: Size): Promise<number> {
+async function bytesMissingFor({ members, intents }: Size): Promise<number> {
   const { bavail, bsize } = await statfs(tmpdir())
-  // As much again as the log may take, and a reserve.
+  // Plus the room that the write-ahead log may take, and a reserve.
   const spare = 4e9
   return members * bytesPerMember + intents * bytesPerIntent + spare - bavail * bsize
 }
 
-// A service that has been up for a day has read its members by then; what is measured is not the disk.
+// Read everything into memory, as a service does within a day: the disk is not what is measured.
 async function readIntoMemory(url: string): Promise<void> {
   await withClient(url, async client => {
     for (const isIndex of [false, true]) {

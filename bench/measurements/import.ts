@@ -13,36 +13,36 @@ import { findProgram } from '../machine/programs.ts'
 import { operate, type Service, startService, type Where } from '../machine/service.ts'
 import { postgresCpuMs } from './measure.ts'
 
-/** One import of a file, and what others have noticed of it. */
+/** The figures of one import, and its effect on the requests of another partner. */
 export type Import = {
   round: number
   rows: number
   kind: 'first' | 'again'
-  /** `psql \copy` of the same file into a plain table: the mean of just before and just after. */
+  /** `psql \copy` of the same file into a plain table: the mean of one run before and one after the import. */
   copyMs: number
-  /** From the request to its answer: the file is read and planned. */
+  /** From the request to its response: the file is read and planned. */
   planMs: number
-  /** From the answer to the end of the job. */
+  /** From the response to the end of the job. */
   applyMs: number
-  /** How much more resident memory the process had at its peak than before. */
+  /** The peak resident memory of the process, less what it held before. */
   grownMb: number
-  /** The requests of another partner, without an import and beside it. */
+  /** The requests of another partner, before and during the import. */
   others: { before: LoadFigures; during: LoadFigures }
   cpuMs: { service: number; postgres: number }
-  /** Why it must not be believed; null when it may. */
+  /** Why the figures are invalid; null if they are valid. */
   fault: string | null
 }
 
 const database = 'bench_import'
 const kinds = ['first', 'again'] as const
-// Of the other partner.
+// Members of the other partner.
 const others = { members: 1_000, connections: 8, secondsToWarmUp: 5, secondsBefore: 10, secondsMax: 1_800 }
 const jobMsMax = 1_200_000
 const pollMs = 50
 
 /**
- * Imports a list of members into an empty partner, and then the same list with changes, each compared with PostgreSQL reading
- * the same file and nothing else. Every round has a fresh database and a fresh process.
+ * Imports a list of members into an empty partner, and then the same list with changes. The baseline is PostgreSQL reading
+ * the same file. Every round has a fresh database and a fresh process.
  */
 export async function measureImports(
   server: Server,
@@ -68,20 +68,20 @@ export async function measureImports(
     await measureOthers(service, load, () => sleep(others.secondsToWarmUp * 1_000))
     const before = await measureOthers(service, load, () => sleep(others.secondsBefore * 1_000))
     for (const kind of kinds) {
-      const stand = { server, databaseUrl, service, importer, load }
-      const figures = await measureImport(stand, { file: files[kind], kind, rows })
+      const deployment = { server, databaseUrl, service, importer, load }
+      const figures = await measureImport(deployment, { file: files[kind], kind, rows })
       const { during } = figures
-      imported({ ...figures, round, rows, kind, others: { before: before.seen, during } })
+      imported({ ...figures, round, rows, kind, others: { before: before.loadFigures, during } })
     }
     await service.stop()
     await server.drop(database)
   }
 }
 
-type Stand = { server: Server; databaseUrl: string; service: Service; importer: Employer; load: Load }
+type Deployment = { server: Server; databaseUrl: string; service: Service; importer: Employer; load: Load }
 
 async function measureImport(
-  { server, databaseUrl, service, importer, load }: Stand,
+  { server, databaseUrl, service, importer, load }: Deployment,
   { file, kind, rows }: { file: string; kind: Import['kind']; rows: number },
 ) {
   const copyBeforeMs = await copy(databaseUrl, { file, table: `listed_${kind}` })
@@ -90,25 +90,25 @@ async function measureImport(
   const cpuBefore = { service: cpuMsOf(pid), postgres: postgresCpuMs(server) }
   const rssBeforeMb = rssMbOf(pid)
   resetPeakRss(pid)
-  const { result, seen } = await measureOthers(service, load, () => importFile(address, importer.key, file))
+  const { result, loadFigures } = await measureOthers(service, load, () => importFile(address, importer.key, file))
   const { planMs, applyMs, type } = result
   const grownMb = peakRssMbOf(pid) - rssBeforeMb
   const cpuMs = {
     service: cpuMsOf(pid) - cpuBefore.service,
     postgres: postgresCpuMs(server) - cpuBefore.postgres,
   }
-  // The machine may have become slower meanwhile.
+  // The machine may have become slower in the meantime.
   const copyMs = (copyBeforeMs + (await copy(databaseUrl, { file, table: `listed_${kind}_after` }))) / 2
-  const refused = seen.refused + seen.broken
+  const refused = loadFigures.refused + loadFigures.broken
   const fault =
     type !== 'Completed'
       ? `the job is ${type}`
       : ((await faultOfMembers(databaseUrl, { importer, kind, rows })) ??
-        (refused === 0 ? null : `${refused} of ${seen.requests} requests of the other partner failed`))
-  return { copyMs, planMs, applyMs, grownMb, during: seen, cpuMs, fault }
+        (refused === 0 ? null : `${refused} of ${loadFigures.requests} requests of the other partner failed`))
+  return { copyMs, planMs, applyMs, grownMb, during: loadFigures, cpuMs, fault }
 }
 
-/** The baseline: PostgreSQL's own tool reads the file into a table that has nothing but the columns. */
+/** The baseline: psql reads the file into a table without indexes or constraints. */
 async function copy(databaseUrl: string, { file, table }: { file: string; table: string }): Promise<number> {
   const psql = findProgram('psql')
   if (psql === undefined) throw new Error('psql is missing')
@@ -124,9 +124,9 @@ async function copy(databaseUrl: string, { file, table }: { file: string; table:
 async function importFile(address: string, key: string, file: string) {
   const ask = async (path: string, request?: RequestInit) => {
     const response = await fetch(address + path, { ...request, headers: { 'x-api-key': key, ...request?.headers } })
-    const said = await response.text()
-    if (!response.ok) throw new Error(`${path} answers ${response.status}: ${said.slice(0, 1_000)}`)
-    return JSON.parse(said)
+    const output = await response.text()
+    if (!response.ok) throw new Error(`${path} returned ${response.status}: ${output.slice(0, 1_000)}`)
+    return JSON.parse(output)
   }
   const startedAt = performance.now()
   const { jobId } = await ask('/v2/members/jobs/csv', {
@@ -134,30 +134,30 @@ async function importFile(address: string, key: string, file: string) {
     headers: { 'content-type': 'text/csv' },
     body: await openAsBlob(file),
   })
-  const answeredAt = performance.now()
+  const respondedAt = performance.now()
   for (;;) {
     const { progress } = await ask(`/v1/members/jobs/${jobId}`)
     const endedAt = performance.now()
-    if (progress.type !== 'Processing' || endedAt - answeredAt > jobMsMax) {
-      return { planMs: answeredAt - startedAt, applyMs: endedAt - answeredAt, type: String(progress.type) }
+    if (progress.type !== 'Processing' || endedAt - respondedAt > jobMsMax) {
+      return { planMs: respondedAt - startedAt, applyMs: endedAt - respondedAt, type: String(progress.type) }
     }
     await sleep(pollMs)
   }
 }
 
-/** Does something while another partner makes intents, some hundred a second. */
+/** Runs work while another partner creates a few hundred intents a second. */
 async function measureOthers<T>({ address }: Service, load: Load, work: () => Promise<T>) {
   const steady = startSteadyLoad(address, load, { connections: others.connections, seconds: others.secondsMax })
   try {
     const result = await work()
-    return { result, seen: await steady.stop() }
+    return { result, loadFigures: await steady.stop() }
   } catch (error) {
     await steady.stop().catch(() => undefined)
     throw error
   }
 }
 
-/** What was fast must also be right: every row of the file is a member, and no more than what was changed has changed. */
+/** Checks the result: every row of the file is a member, and only the changed members have changed. */
 async function faultOfMembers(
   databaseUrl: string,
   { importer: { partnerId }, kind, rows }: { importer: Employer; kind: Import['kind']; rows: number },
@@ -169,12 +169,12 @@ async function faultOfMembers(
               (select count(*) from members m join listed_${kind} l on ${same}
                 where m.partner_id = $1 and m.status = 'invited')::integer as same,
               (select count(*) from members where partner_id = $1 and updated_at > created_at)::integer as changed,
-              (select count(*) from events where partner_id = $1 and type like 'member.%')::integer as told`,
+              (select count(*) from events where partner_id = $1 and type like 'member.%')::integer as emitted`,
       [partnerId],
     ),
   )
   const changed = kind === 'first' ? 0 : rows / changeEvery
-  const wanted = { members: rows, same: rows, changed, told: rows + changed }
+  const wanted = { members: rows, same: rows, changed, emitted: rows + changed }
   const isRight = Object.entries(wanted).every(([name, count]) => found[0]?.[name] === count)
-  return isRight ? null : `there should be ${JSON.stringify(wanted)}, and there are ${JSON.stringify(found[0])}`
+  return isRight ? null : `expected ${JSON.stringify(wanted)}, found ${JSON.stringify(found[0])}`
 }

@@ -1,4 +1,4 @@
--- As intent.sql, with the record of an idempotency key that no other intent has.
+-- Like intent.sql, with the record of a unique idempotency key.
 \set member random(0, :members - 1)
 \set lot random(0, 999999)
 with fact as (
@@ -30,7 +30,7 @@ with fact as (
   insert into idempotency_keys (partner_id, key, fingerprint, operation, status, answer, resource_id, created_at,
                                 expires_at)
   select partner_id, 'bench-' || substr(id, 4), sha256(convert_to(member_id, 'UTF8')), 'createWithdrawalIntent', 201,
-         -- Of the length of what the product seals. Dots in the time: pgbench takes a colon for a variable.
+         -- As long as the product's sealed response. The time has dots, because pgbench reads a colon as a variable.
          convert_to(format(
                 E'{"x-intent-expires-at":"%s"}\n{"withdrawalIntentId":"%s","netAmount":{"amount":%s,"currency":"%s"},"fee":{"amount":%s,"currency":"%s"},'
                   '"accountDetails":{"accountHolder":"%s","sortCode":"%s","accountNumber":"%s"},'

@@ -1,5 +1,5 @@
 -- One statement per intent: it reads the member, the tier and the cycle, decides, and writes the intent and its event.
--- Ids begin with the time, as those of the product do, so that they are appended to the indexes and not strewn into them.
+-- Ids begin with the time, like the product's, so that they are appended to the indexes and not scattered over them.
 \set member random(0, :members - 1)
 \set lot random(0, 999999)
 with fact as (

@@ -8,37 +8,37 @@ import type { Service } from '../machine/service.ts'
 import { median } from './median.ts'
 
 export type Overload = {
-  /** Intents a second at the number of connections that gives most. */
+  /** Intents a second at the best number of connections. */
   capacity: number
   floods: Flood[]
   limited: LoadFigures & { statuses: Statuses; requestsPerSecond: number }
 }
 
-/** What came of so many connections, none of which waits before it asks again. */
+/** The effect of a number of connections, none of which waits between requests. */
 type Flood = LoadFigures & {
   connections: number
   statuses: Statuses
-  /** Requests that were answered, in whatever way, over those that can be done. */
+  /** Requests that got any response, as a multiple of the capacity. */
   offered: number
   /**
-   * How long a request waits on average, by Little's law. A wait that outlasts the flood is not among the percentiles, but
-   * it is in here.
+   * The mean wait of a request, by Little's law. It includes waits that outlast the flood, which the percentiles
+   * leave out.
    */
   waitMs: number
   rssMb: number
   recovery: Recovery
 }
 
-/** The median of 8 connections before, and how long after the end of the flood it was again at most half as much more. */
+/** The median of 8 connections before the flood, and the time after it until that median is at most 50 % higher. */
 type Recovery = { beforeMs: number; afterMs: number | undefined }
 
 const floodConnections = [1_000, 2_000, 4_000]
-// An answer must come within a second: in this time nearly all that were asked for are seen, however late.
+// The product must respond within a second, so a flood of this length sees nearly all responses, however late.
 const floodSecondsMin = 6
 const recoverySecondsMax = 5
 const windowMs = 100
 
-/** Overloads the product, and checks its answers and its recovery. */
+/** Overloads the product, and checks its responses and its recovery. */
 export async function measureOverload(
   service: Service,
   dataset: Dataset,
@@ -70,7 +70,7 @@ export async function measureOverload(
   return { capacity, floods, limited: await measureLimit(address, load, dataset, { databaseUrl, seconds, capacity }) }
 }
 
-/** The same load on a partner that may send a tenth of what the service can do. */
+/** Sends the same load as a partner limited to a tenth of the service's capacity. */
 async function measureLimit(
   address: string,
   load: Load,
@@ -88,12 +88,12 @@ async function measureLimit(
   await limit(requestsPerSecond)
   // A changed setting takes effect within a second.
   await sleep(1_000)
-  const seen = await sendAndCount(address, load, { connections: 64, seconds })
+  const loadFigures = await sendAndCount(address, load, { connections: 64, seconds })
   await limit(1_000_000)
-  return { ...seen, requestsPerSecond }
+  return { ...loadFigures, requestsPerSecond }
 }
 
-/** From now until the answers of 100 ms are again about as fast as before, and all of them what they should be. */
+/** The time until the responses within 100 ms are about as fast as before the flood, and all as expected. */
 async function recoveryMs(address: string, dataset: Dataset, beforeMs: number): Promise<number | undefined> {
   const samples = await sample(address, dataset, { seconds: recoverySecondsMax })
   for (let from = 0; from < recoverySecondsMax * 1_000; from += windowMs) {
@@ -106,29 +106,29 @@ async function recoveryMs(address: string, dataset: Dataset, beforeMs: number): 
 
 type Sample = { endMs: number; ms: number; status: number }
 
-/** Creates intents over 8 connections, one after the other on each. */
+/** Creates intents over 8 connections, sequentially on each. */
 async function sample(address: string, { one }: Dataset, { seconds }: { seconds: number }): Promise<Sample[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 8 })
   const headers = { 'x-api-key': one.key, 'content-type': 'application/json' }
-  const ask = () =>
+  const createIntent = () =>
     new Promise<number>((resolve, reject) => {
       const member = one.firstMember + Math.floor(Math.random() * one.members)
       const memberId = `mem_${String(member).padStart(26, '0')}`
       const options = { method: 'POST', agent, headers }
-      const asked = request(`${address}/v1/pay/withdrawals/intent`, options, answer => {
-        answer.resume().on('end', () => resolve(answer.statusCode ?? 0))
+      const sent = request(`${address}/v1/pay/withdrawals/intent`, options, response => {
+        response.resume().on('end', () => resolve(response.statusCode ?? 0))
       })
-      asked.on('error', reject).end(JSON.stringify({ memberId, amount: { amount: 5_000, currency: 'GBP' } }))
+      sent.on('error', reject).end(JSON.stringify({ memberId, amount: { amount: 5_000, currency: 'GBP' } }))
     })
   const startedAt = performance.now()
   const samples: Sample[] = []
   const client = async () => {
     while (performance.now() - startedAt < seconds * 1_000) {
-      const askedAt = performance.now()
-      // A refused or broken connection is not an answer: the service has not recovered yet.
-      const status = await ask().catch(() => 0)
+      const sentAt = performance.now()
+      // A refused or broken connection is not an response: the service has not recovered yet.
+      const status = await createIntent().catch(() => 0)
       const now = performance.now()
-      samples.push({ endMs: now - startedAt, ms: now - askedAt, status })
+      samples.push({ endMs: now - startedAt, ms: now - sentAt, status })
     }
   }
   await Promise.all(Array.from({ length: 8 }, client))

@@ -6,13 +6,13 @@ import { settle } from '../dataset/seed.ts'
 import type { Server } from '../machine/postgres.ts'
 import { cpuMsOfEndedChildren } from '../machine/processes.ts'
 import { findProgram } from '../machine/programs.ts'
-import { postgresCpuMs, type Stand } from './measure.ts'
+import { type Deployment, postgresCpuMs } from './measure.ts'
 import { requireSameRows } from './sameness.ts'
 
 export const statements = ['intent', 'intent-key'] as const
 export type Statement = (typeof statements)[number]
 
-/** What pgbench reached with so many clients. CPU times are per statement. */
+/** The figures of pgbench at one number of clients. CPU times are per statement. */
 export type Point = {
   clients: number
   perSecond: number
@@ -27,13 +27,13 @@ const database = 'bench_pgbench'
 const clientCounts = [1, 2, 4, 8, 16, 32, 64]
 
 /**
- * How fast PostgreSQL alone does what an intent needs, as one statement, by number of clients.
+ * Measures how fast bare PostgreSQL does the work of an intent in one statement, by number of clients.
  * @throws when the statement does not write the rows that the product writes
  */
 export async function measureStatement(
   server: Server,
   dataset: Dataset,
-  { statement, seconds, product }: { statement: Statement; seconds: number; product: Stand },
+  { statement, seconds, product }: { statement: Statement; seconds: number; product: Deployment },
 ): Promise<Point[]> {
   const url = await server.create(database, { template: dataset.template })
   try {
@@ -60,7 +60,7 @@ export async function measureStatement(
 export async function compareStatement(
   server: Server,
   dataset: Dataset,
-  compared: { statement: Statement; product: Stand },
+  compared: { statement: Statement; product: Deployment },
 ): Promise<void> {
   const url = await server.create(database, { template: dataset.template })
   try {
@@ -73,7 +73,7 @@ export async function compareStatement(
 async function requireSameStatement(
   url: string,
   dataset: Dataset,
-  { statement, product }: { statement: Statement; product: Stand },
+  { statement, product }: { statement: Statement; product: Deployment },
 ): Promise<void> {
   await requireSameRows(dataset, product, {
     ...{ statement, databaseUrl: url },
@@ -87,12 +87,12 @@ async function run(
   { statement, clients, ...length }: { statement: Statement; clients: number } & ({ seconds: number } | { once: true }),
 ) {
   const program = findProgram('pgbench')
-  if (program === undefined) throw new Error('pgbench is gone')
+  if (program === undefined) throw new Error('pgbench is missing')
   const script = fileURLToPath(new URL(`${statement}.sql`, import.meta.url))
   const { stdout } = await promisify(execFile)(program, [
     ...['-n', '-M', 'prepared', '-c', String(clients), '-j', String(Math.min(clients, 2))],
     ...('once' in length ? ['-t', '1'] : ['-T', String(length.seconds)]),
-    // One statement is compared with what the product does for the first member.
+    // A single statement is compared with the product's request for the first member.
     ...['-D', `partner=${one.partnerId}`, '-D', `members=${'once' in length ? 1 : one.members}`, '-f', script, url],
   ])
   const figure = (pattern: RegExp) => Number(pattern.exec(stdout)?.[1] ?? Number.NaN)

@@ -6,7 +6,7 @@ import { measureOverload } from './overload.ts'
 import { noteFault, type Results } from './results.ts'
 import { measureStarts } from './start.ts'
 
-/** What is measured of the product alone: its start, and what it does under more than it can do. */
+/** Takes the measurements without a baseline: the product's start, and its behaviour under overload. */
 export async function measureProductAlone(
   server: Server,
   dataset: Dataset,
@@ -25,7 +25,7 @@ export async function measureProductAlone(
     for (const { connections, statuses } of results.overload.floods) {
       const flood = `overload at ${connections}`
       console.log(`${flood}: ${JSON.stringify(statuses)}`)
-      noteFault(results, flood, statuses.other === 0 ? null : `${statuses.other} answers were of another status`)
+      noteFault(results, flood, statuses.other === 0 ? null : `${statuses.other} responses had an unexpected status`)
     }
     await service.stop()
   }

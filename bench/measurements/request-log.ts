@@ -3,14 +3,14 @@ import { type WorkloadName, workloads } from '../load/workloads.ts'
 import type { Server } from '../machine/postgres.ts'
 import { startService, type Where } from '../machine/service.ts'
 import type { Options } from '../options.ts'
-import { type Figures, firstIntentToComplete, measure, type Stand } from './measure.ts'
+import { type Deployment, type Figures, firstIntentToComplete, measure } from './measure.ts'
 import { median } from './median.ts'
 import { warmUp } from './warm-up.ts'
 
-/** The cost of the request log for one workload: medians of neighbouring measurements' ratios, with it over without it. */
+/** The cost of the request log for one workload: figures with the log over figures without, as medians of adjacent pairs. */
 export type LogCost = { workload: WorkloadName; perSecond: number; cpu: number; p99: number; fault: string | null }
 
-const asked: WorkloadName[] = ['intent', 'complete-key', 'mixed']
+const measuredWorkloads: WorkloadName[] = ['intent', 'complete-key', 'mixed']
 // Enough to keep both cores busy.
 const connections = 64
 
@@ -20,17 +20,17 @@ export async function measureRequestLog(
   dataset: Dataset,
   { where, options }: { where: Omit<Where, 'databaseUrl'>; options: Options },
 ): Promise<LogCost[]> {
-  const pairs = asked.map(workload => ({ workload, on: [] as Figures[], off: [] as Figures[] }))
+  const pairs = measuredWorkloads.map(workload => ({ workload, on: [] as Figures[], off: [] as Figures[] }))
   for (let round = 1; round <= options.rounds; round++) {
-    const stands = { on: await openStand('on'), off: await openStand('off') }
-    for (const stand of [stands.on, stands.off]) await warmUp(stand, { dataset, completes: true })
+    const deployments = { on: await deploy('on'), off: await deploy('off') }
+    for (const deployment of [deployments.on, deployments.off]) await warmUp(deployment, { dataset, completes: true })
     for (const pair of pairs) {
       const { workload } = pair
-      // Each comes first once: by then the code of this workload has run less.
+      // Each setting comes first once, because the first measurement runs code that is less warm.
       for (const log of ['on', 'off', 'off', 'on'] as const) {
         const load = loadOf(workloads[workload], dataset)
         const { seconds } = options
-        const figures = await measure(server, stands[log], {
+        const figures = await measure(server, deployments[log], {
           workload: workloads[workload],
           load,
           connections,
@@ -45,12 +45,12 @@ export async function measureRequestLog(
       }
     }
     for (const log of ['on', 'off'] as const) {
-      await stands[log].service.stop()
+      await deployments[log].service.stop()
       await server.drop(databaseOf(log))
     }
   }
   return pairs.map(({ workload, on, off }) => {
-    // Per pair of neighbours, because the machine drifts by more than the log costs from one to the next.
+    // Per adjacent pair, because the machine drifts by more than the log costs.
     const ratio = (figure: (each: Figures) => number) =>
       median(on.map((each, pair) => figure(each) / figure(off[pair] ?? each)))
     return {
@@ -62,7 +62,7 @@ export async function measureRequestLog(
     }
   })
 
-  async function openStand(log: 'on' | 'off'): Promise<Stand> {
+  async function deploy(log: 'on' | 'off'): Promise<Deployment> {
     const databaseUrl = await server.create(databaseOf(log), { template: dataset.template })
     const settings = { MIDMONTH_REQUEST_LOG: log }
     const service = await startService('product', { ...where, databaseUrl, settings })

@@ -17,7 +17,7 @@ export type Cell = Figures & { workload: WorkloadName; connections: number; side
 export type Results = {
   machine: string
   cells: Cell[]
-  /** Of each round. */
+  /** The points of every round. */
   points: Partial<Record<Statement, Point[][]>>
   starts: Starts | undefined
   overload: Overload | undefined
@@ -27,11 +27,11 @@ export type Results = {
   bankFiles: BankFileFigures[]
   console: ConsoleFigure[]
   grown: Grown[]
-  /** What must not be believed, and why. */
+  /** The invalid measurements, and why. */
   invalid: string[]
 }
 
-/** Says loudly, now and in the report, that something must not be believed. */
+/** Marks a measurement as invalid, on the terminal and in the report. */
 export function noteFault(results: Results, what: string, fault: string | null): void {
   if (fault === null) return
   console.error(`INVALID: ${what}: ${fault}`)

@@ -4,7 +4,7 @@ import type { Server } from '../machine/postgres.ts'
 import { findProgram } from '../machine/programs.ts'
 import { operate, type Side, startService, type Where } from '../machine/service.ts'
 import type { Options } from '../options.ts'
-import { firstIntentToComplete, measure, type Stand } from './measure.ts'
+import { type Deployment, firstIntentToComplete, measure } from './measure.ts'
 import { compareStatement, measureStatement, type Statement, statements } from './pgbench.ts'
 import { noteFault, type Results } from './results.ts'
 import { requireSameness } from './sameness.ts'
@@ -12,56 +12,57 @@ import { warmUp } from './warm-up.ts'
 
 type Run = { server: Server; dataset: Dataset; where: Omit<Where, 'databaseUrl'>; options: Options; results: Results }
 
-/** Compares what the typical service and the statements for pgbench do with what the product does, without taking times. */
+/** Checks that the typical service and the statements for pgbench do what the product does, without timing them. */
 export async function checkSameness(run: Run): Promise<void> {
   const { server, dataset } = run
-  const stands = [await openStand(run, 'product'), await openStand(run, 'typical')] as const
-  await requireSameness(dataset, stands)
+  const deployments = [await deploy(run, 'product'), await deploy(run, 'typical')] as const
+  await requireSameness(dataset, deployments)
   console.log('the typical service does what the product does')
   if (findProgram('pgbench') === undefined) console.log('skipped the statements for pgbench, which is not installed')
   else {
     for (const statement of statements) {
-      await compareStatement(server, dataset, { statement, product: stands[0] })
+      await compareStatement(server, dataset, { statement, product: deployments[0] })
       console.log(`${statement}.sql does what the product does`)
     }
   }
-  for (const { service } of stands) await service.stop()
-  await verifyBooks(run, stands[0], 'sameness')
-  for (const { service } of stands) await server.drop(databaseOf(service.side))
+  for (const { service } of deployments) await service.stop()
+  await verifyBooks(run, deployments[0], 'sameness')
+  for (const { service } of deployments) await server.drop(databaseOf(service.side))
 }
 
-/** Every workload at every number of connections, as often as there are rounds. */
+/** Measures every workload at every number of connections, in every round. */
 export async function measureRounds(run: Run): Promise<void> {
   for (let round = 1; round <= run.options.rounds; round++) await measureRound(run, round)
 }
 
-/** The two services in turns, each on a fresh copy of the dataset; PostgreSQL alone as soon as its counterpart is done. */
+/** Measures the two services in turns, each on a fresh copy of the dataset, and bare PostgreSQL after the same workload. */
 async function measureRound(run: Run, round: number): Promise<void> {
   const { server, dataset, options } = run
-  const stands = [await openStand(run, 'product'), await openStand(run, 'typical')] as const
-  if (round === 1) await requireSameness(dataset, stands)
+  const deployments = [await deploy(run, 'product'), await deploy(run, 'typical')] as const
+  if (round === 1) await requireSameness(dataset, deployments)
   const completes = options.workloads.some(name => workloads[name].completing > 0)
-  for (const stand of stands) await warmUp(stand, { dataset, completes })
-  // The second one may find the machine still busy with the first one's work.
-  const turns = round % 2 === 1 ? stands : stands.toReversed()
+  for (const deployment of deployments) await warmUp(deployment, { dataset, completes })
+  // The machine may still be busy with the first service's work when the second one's turn comes.
+  const turns = round % 2 === 1 ? deployments : deployments.toReversed()
   const alone = new Set(options.parts.has('pgbench') ? statements : [])
   for (const workload of options.workloads) {
     for (const connections of options.connections) {
-      for (const stand of turns) await measureCell(run, stand, { workload, connections, round })
+      for (const deployment of turns) await measureCell(run, deployment, { workload, connections, round })
     }
     const statement = statements.find(name => name === workload)
-    if (statement !== undefined && alone.delete(statement)) await measureAlone(run, stands[0], { statement, round })
+    if (statement !== undefined && alone.delete(statement))
+      await measureAlone(run, deployments[0], { statement, round })
   }
-  // Asked for without a counterpart, PostgreSQL alone is measured all the same.
+  // Bare PostgreSQL is measured even if none of its workloads was asked for.
   if (!statements.some(statement => options.workloads.includes(statement))) {
-    for (const statement of alone) await measureAlone(run, stands[0], { statement, round })
+    for (const statement of alone) await measureAlone(run, deployments[0], { statement, round })
   }
-  for (const { service } of stands) await service.stop()
-  await verifyBooks(run, stands[0], `round ${round}`)
-  for (const { service } of stands) await server.drop(databaseOf(service.side))
+  for (const { service } of deployments) await service.stop()
+  await verifyBooks(run, deployments[0], `round ${round}`)
+  for (const { service } of deployments) await server.drop(databaseOf(service.side))
 }
 
-async function openStand({ server, dataset, where }: Run, side: Side): Promise<Stand> {
+async function deploy({ server, dataset, where }: Run, side: Side): Promise<Deployment> {
   const databaseUrl = await server.create(databaseOf(side), { template: dataset.template })
   const service = await startService(side, { ...where, databaseUrl })
   return { service, databaseUrl, employer: dataset.one, nextIntent: firstIntentToComplete }
@@ -69,11 +70,11 @@ async function openStand({ server, dataset, where }: Run, side: Side): Promise<S
 
 async function measureCell(
   { server, dataset, options, results }: Run,
-  stand: Stand,
+  deployment: Deployment,
   { workload, connections, round }: { workload: WorkloadName; connections: number; round: number },
 ): Promise<void> {
-  const { side } = stand.service
-  const figures = await measure(server, stand, {
+  const { side } = deployment.service
+  const figures = await measure(server, deployment, {
     ...{ workload: workloads[workload], connections, seconds: options.seconds },
     load: loadOf(workloads[workload], dataset),
   })
@@ -88,7 +89,7 @@ async function measureCell(
 
 async function measureAlone(
   { server, dataset, options, results }: Run,
-  product: Stand,
+  product: Deployment,
   { statement, round }: { statement: Statement; round: number },
 ): Promise<void> {
   const points = await measureStatement(server, dataset, { statement, seconds: options.seconds, product })
@@ -100,11 +101,11 @@ async function measureAlone(
   }
 }
 
-/** What was fast must also be right: the product's own check of all books. */
-async function verifyBooks({ where, results }: Run, { databaseUrl }: Stand, part: string): Promise<void> {
+/** Checks the result: the product verifies all its books. */
+async function verifyBooks({ where, results }: Run, { databaseUrl }: Deployment, part: string): Promise<void> {
   try {
-    const said = await operate(['ledger', 'verify', '--json'], { ...where, databaseUrl })
-    console.log(`${part}, midmonth ledger verify: the books agree, by ${JSON.parse(said).checks.length} checks`)
+    const output = await operate(['ledger', 'verify', '--json'], { ...where, databaseUrl })
+    console.log(`${part}, midmonth ledger verify: the books agree in ${JSON.parse(output).checks.length} checks`)
   } catch (error) {
     const { stdout } = error as { stdout?: string }
     noteFault(results, `${part}, midmonth ledger verify`, `${stdout || error}`)

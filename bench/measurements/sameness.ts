@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import type pg from 'pg'
 import type { Dataset } from '../dataset/dataset.ts'
 import { withClient } from '../machine/postgres.ts'
-import type { Stand } from './measure.ts'
+import type { Deployment } from './measure.ts'
 
-/** One request of each kind that is measured, and one that is refused. Those with a key are sent twice. */
+/** One request of each measured kind, and one that is refused. Requests with an idempotency key are sent twice. */
 function requestsTo({ one, firstPending }: Dataset): Request[] {
   const memberId = idOf('mem', one.firstMember)
   const intent = { memberId, amount: { amount: 5_000, currency: 'GBP' } }
@@ -31,10 +31,13 @@ function requestsTo({ one, firstPending }: Dataset): Request[] {
 type Request = { method: string; path: string; body?: object; key?: string }
 
 /**
- * Sends the same requests to both services, and compares the answers and the rows that they leave.
- * @throws when they differ: what does not do the same work cannot be compared
+ * Sends the same requests to both services, and compares their responses and the rows they write.
+ * @throws when they differ: speeds can be compared only for the same work
  */
-export async function requireSameness(dataset: Dataset, [product, typical]: readonly [Stand, Stand]): Promise<void> {
+export async function requireSameness(
+  dataset: Dataset,
+  [product, typical]: readonly [Deployment, Deployment],
+): Promise<void> {
   for (const request of requestsTo(dataset)) {
     const [ours, theirs] = [await effectOf(request, product), await effectOf(request, typical)]
     requireEqual(theirs, ours, `${request.method} ${request.path} of the typical service`)
@@ -42,12 +45,12 @@ export async function requireSameness(dataset: Dataset, [product, typical]: read
 }
 
 /**
- * Compares the rows that one statement leaves with those of the product's request of the same kind.
+ * Compares the rows that one statement writes with the rows of the product's request of the same kind.
  * @throws when they differ
  */
 export async function requireSameRows(
   dataset: Dataset,
-  product: Stand,
+  product: Deployment,
   { statement, databaseUrl, execute }: { statement: string; databaseUrl: string; execute: () => Promise<unknown> },
 ): Promise<void> {
   const [intent] = requestsTo(dataset)
@@ -63,14 +66,14 @@ function requireEqual(found: unknown, ofProduct: unknown, what: string): void {
     assert.deepEqual(found, ofProduct)
   } catch (error) {
     const difference = error instanceof Error ? error.message : error
-    throw new Error(`${what} does not do what the product does (+ it does, - the product does):\n${difference}`)
+    throw new Error(`${what} does not do what the product does (+ found, - the product):\n${difference}`)
   }
 }
 
 const comparedHeaders = ['content-type', 'cache-control', 'location', 'x-intent-expires-at', 'idempotency-replayed']
 
-/** What a request was answered with and what it wrote, without what differs from one time to the next. */
-async function effectOf({ method, path, body, key }: Request, { service, databaseUrl, employer }: Stand) {
+/** The response to a request and the rows it wrote, without the values that differ every time. */
+async function effectOf({ method, path, body, key }: Request, { service, databaseUrl, employer }: Deployment) {
   const { result: response, written } = await writtenBy(databaseUrl, () =>
     fetch(service.address + path, {
       method,
@@ -102,7 +105,7 @@ const tables = [
   'members',
 ]
 
-/** The rows that some work writes, by table, each without what is only of its moment. */
+/** The rows that some work writes, by table, without the values that differ every time. */
 async function writtenBy<T>(databaseUrl: string, work: () => Promise<T>) {
   return await withClient(databaseUrl, async client => {
     const { rows } = await client.query<{ before: string }>('select pg_current_xact_id()::text as before')
@@ -129,10 +132,10 @@ function maskedRow({ created_at: createdAt, ...row }: Record<string, unknown>): 
   const createdMs = Date.parse(String(createdAt))
   const columns = Object.entries(row).map(([name, value]) => {
     if (name === 'key') return [name, 'its key']
-    // Sealed by the product only.
-    if (name === 'answer') return [name, value === null ? null : 'an answer']
+    // Only the product seals responses.
+    if (name === 'answer') return [name, value === null ? null : 'a response']
     if (name === 'fingerprint') return [name, `${String(value).length} characters`]
-    // How much later than the row itself is part of what is compared.
+    // The delay after the row's creation is compared, not the instant.
     if (name.endsWith('_at') && value !== null)
       return [name, `${(Date.parse(String(value)) - createdMs) / 1_000} s later`]
     return [name, masked(value)]

@@ -6,10 +6,10 @@ import { median } from './median.ts'
 export type Starts = { readyMs: number; idleRssMb: number }
 
 const starts = 5
-// What a start leaves to be done afterwards, and to be collected, has been by then.
+// By then, work deferred from the start is done and its garbage collected.
 const idleMs = 3_000
 
-/** The time from the product's spawn to `/readyz`, and its memory when idle. */
+/** Measures the time from the product's spawn to `/readyz`, and its memory when idle. */
 export async function measureStarts(where: Where): Promise<Starts> {
   const readyMs: number[] = []
   const idleRssMb: number[] = []

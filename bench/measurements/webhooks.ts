@@ -13,22 +13,22 @@ import { cpuMsOf } from '../machine/processes.ts'
 import { operate, type Service, startService, type Where } from '../machine/service.ts'
 import { median } from './median.ts'
 
-/** What webhooks can do, and what they cost. The receiver runs in this process, on the same cores. */
+/** The throughput and cost of webhooks. The receiver runs in this process, on the same cores. */
 export type Webhooks = {
   /** The floor: unsigned requests with the same client to the same receiver, in a loop. */
   floor: Rate
-  /** Deliveries of a backlog by one process, to one endpoint and to 16. */
+  /** One process delivering a backlog to one endpoint, and to 16. */
   one: Rate
   sixteen: Rate
-  /** From the commit of an event to the arrival of its first attempt, at a steady rate: alone, and beside a backlog. */
+  /** From the commit of an event to the arrival of its first attempt, at a steady rate: alone, and with a backlog. */
   latency: { alone: Latency; besideBacklog: Latency }
   backlog: number
-  /** How long it took to seed the backlog, in one statement each for events and deliveries. */
+  /** The time to seed the backlog, in one statement for events and one for deliveries. */
   seedSeconds: number
-  /** Intents a second with an endpoint, and with the backlog, by intents a second without any; medians of the rounds. */
+  /** Intents a second with an endpoint, and with the backlog, over intents a second without webhooks; medians of the rounds. */
   hotPath: { withEndpoint: number; withBacklog: number }
 }
-/** CPU time of each: of the client and the receiver together for the floor, else of the service and of PostgreSQL. */
+/** CPU time per delivery: for the floor, of client and receiver together; otherwise of the service and of PostgreSQL. */
 type Rate = { perSecond: number; clientMs: number; postgresMs: number | null }
 type Latency = { p50Ms: number; p99Ms: number; maxMs: number }
 
@@ -75,7 +75,7 @@ export async function measureWebhooks(
       await withClient(databaseUrl, client => emit(client, { employer, count }))
       await arrived(receiver, before + count * endpoints)
     })
-  // V8 compiles the code, and autovacuum counts the rows.
+  // Time for V8 to compile the code, and for autovacuum to count the rows.
   await deliver(one, 2_000, 1)
   await deliver(sixteen, 200, 16)
   await settle(databaseUrl)
@@ -110,7 +110,7 @@ export async function measureWebhooks(
   }
 }
 
-/** @param pids of the client, and of PostgreSQL if it takes part and is known */
+/** @param pids the client's process, and PostgreSQL's if it takes part and is known */
 async function measureRate(count: number, pids: (number | undefined)[], act: () => Promise<void>): Promise<Rate> {
   const cpuMs = () => pids.map(pid => (pid === undefined ? undefined : cpuMsOf(pid)))
   const before = cpuMs()
@@ -148,8 +148,8 @@ async function sendUnsigned({ url }: Receiver, count: number): Promise<void> {
   let left = count
   const loop = async () => {
     while (left-- > 0) {
-      const answer = await request(url, { method: 'POST', dispatcher: agent, body })
-      await answer.body.dump()
+      const response = await request(url, { method: 'POST', dispatcher: agent, body })
+      await response.body.dump()
     }
   }
   await Promise.all(Array.from({ length: 4 }, loop))
@@ -157,17 +157,17 @@ async function sendUnsigned({ url }: Receiver, count: number): Promise<void> {
 }
 
 async function subscribe({ address }: Service, { key }: Employer, url: string): Promise<string> {
-  const answer = await fetch(`${address}/v1/webhooks`, {
+  const response = await fetch(`${address}/v1/webhooks`, {
     method: 'POST',
     headers: { 'x-api-key': key, 'content-type': 'application/json' },
     body: JSON.stringify({ url }),
   })
-  const body = (await answer.json()) as { id: string }
-  if (answer.status !== 201) throw new Error(`Creating a webhook endpoint failed: ${JSON.stringify(body)}`)
+  const body = (await response.json()) as { id: string }
+  if (response.status !== 201) throw new Error(`Creating a webhook endpoint failed: ${JSON.stringify(body)}`)
   return body.id
 }
 
-/** Emits events as the program does: committed, without a place in the feed. @returns their ids */
+/** Emits events as the program does: committed, without a position in the feed. @returns their ids */
 async function emit(
   client: { query(text: string, values: unknown[]): Promise<unknown> },
   { employer: { partnerId }, count }: { employer: Employer; count: number },
@@ -222,7 +222,7 @@ async function drained(databaseUrl: string): Promise<void> {
     for (;;) {
       const { rowCount } = await client.query(`select from webhook_deliveries where state = 'pending' limit 1`)
       if (rowCount === 0) return
-      if (performance.now() > deadline) throw new Error('The deliveries of the load did not end')
+      if (performance.now() > deadline) throw new Error('The deliveries of the load did not finish')
       await sleep(200)
     }
   })
@@ -233,7 +233,7 @@ async function fillBacklog(
   { employer: { partnerId }, webhookId, backlog }: { employer: Employer; webhookId: string; backlog: number },
 ): Promise<void> {
   await withClient(databaseUrl, async client => {
-    // An id begins with its time in ten characters: events of the past would be deleted, and their deliveries with them.
+    // An id begins with its time in ten characters. The time is current, because old events and their deliveries are deleted.
     await client.query(
       `insert into events (partner_id, id, type, resource_id, sequence, data, created_at, position)
        select $1, left((select max(id) from events), 14) || lpad(n::text, 16, '0'), 'job.completed', 'backlog' || n, 1,
@@ -249,7 +249,7 @@ async function fillBacklog(
   })
 }
 
-/** @throws if the backlog was worked off, so that the figures say nothing about one */
+/** @throws if the backlog has drained, so that the figures are not those of a backlog */
 async function requireBacklog(
   databaseUrl: string,
   { webhookId, backlog }: { webhookId: string; backlog: number },
@@ -259,7 +259,7 @@ async function requireBacklog(
       `select count(*) from webhook_deliveries where endpoint_id = $1 and state = 'pending'`,
       [webhookId],
     )
-    if (Number(rows[0]?.count) < backlog) throw new Error('The backlog of the dead endpoint did not stay')
+    if (Number(rows[0]?.count) < backlog) throw new Error('The backlog of the dead endpoint has drained')
   })
 }
 
@@ -276,11 +276,11 @@ export function webhooksTable({ floor, one, sixteen, latency, backlog, seedSecon
     '| Figure | Value |',
     '|---|---|',
     `| floor: requests with the same client, 4 in flight | ${Math.round(floor.perSecond)}/s; CPU with the receiver ${us(floor.clientMs)} |`,
-    `| deliveries of one process to one endpoint | ${rate(one)} |`,
-    `| deliveries of one process to 16 endpoints | ${rate(sixteen)} |`,
+    `| one process delivering to one endpoint | ${rate(one)} |`,
+    `| one process delivering to 16 endpoints | ${rate(sixteen)} |`,
     `| commit to first attempt at ${steady.perSecond} events a second | ${wait(latency.alone)} |`,
-    `| the same beside ${size} deliveries of a dead endpoint, seeded in ${Math.round(seedSeconds)} s | ${wait(latency.besideBacklog)} |`,
-    `| intents with an endpoint, of those without | ${hotPath.withEndpoint.toFixed(2)} |`,
-    `| intents beside the ${size}, of those without | ${hotPath.withBacklog.toFixed(2)} |`,
+    `| the same with ${size} pending deliveries of a dead endpoint, seeded in ${Math.round(seedSeconds)} s | ${wait(latency.besideBacklog)} |`,
+    `| intents/s with an endpoint, over those without | ${hotPath.withEndpoint.toFixed(2)} |`,
+    `| intents/s with the ${size} pending deliveries, over those without | ${hotPath.withBacklog.toFixed(2)} |`,
   ].join('\n')
 }

@@ -3,14 +3,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
 import { problem } from '../../src/kernel/errors.ts'
 
-/** What an operation answers with; `resourceId` is what it made. */
+/** The response of an operation; `resourceId` is the resource it created. */
 export type Answer = { status: number; body: unknown; headers: Record<string, string>; resourceId: string }
 
 type Stored = { status: number; headers: Record<string, string>; text: string; isReplayed: boolean }
 
 const keyLifeMs = 7 * 86_400_000
 
-/** Runs an operation in one transaction, and at most once per idempotency key, whose record is in the same transaction. */
+/** Runs an operation at most once per idempotency key, in one transaction with the key's record. */
 export async function withIdempotency(
   pool: pg.Pool,
   request: FastifyRequest,
@@ -49,7 +49,7 @@ async function inTransaction<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Prom
   }
 }
 
-// Waits for an unfinished row of the same key.
+// Waits for a concurrent transaction with the same key.
 async function claim(
   tx: pg.PoolClient,
   { method, routeOptions, params, query, body, caller }: FastifyRequest,

@@ -7,9 +7,9 @@ import { issue, Problem, problem } from '../../src/kernel/errors.ts'
 import { withIdempotency } from './idempotency.ts'
 import { completeIntent, createIntent, readBalance } from './withdrawals.ts'
 
-// The baseline: the same three operations, on the same tables and with the same answers, as a good team would first
+// The baseline: the same three operations, on the same tables and with the same responses, as a good team would first
 // write them with Fastify and pg. A pool, named statements, one transaction of separate statements per request, the API
-// key remembered for a second. It has no rate limiter, no watch over the float and no limits on the number of
+// key cached for a second. It has no rate limiter, no float limits and no limits on the number of
 // withdrawals, which only makes it faster.
 
 declare module 'fastify' {
@@ -18,7 +18,7 @@ declare module 'fastify' {
   }
 }
 
-/** Who a key belongs to, as far as these operations need to know it. */
+/** The facts about an API key's partner that these operations need. */
 type Caller = { partnerId: string; intentMinutes: number; holdSeconds: number }
 
 const { builtins } = pg.types
@@ -33,7 +33,7 @@ const pool = new pg.Pool({
     },
   },
 })
-// Without a listener the loss of a connection would end the process.
+// Without a listener, a lost connection would crash the process.
 pool.on('error', error => app.log.warn({ err: error }, 'lost a database connection'))
 
 const app = Fastify({
@@ -177,7 +177,7 @@ function refusalOf(error: unknown): Problem {
   )
 }
 
-// Its parent has ended.
+// The parent process has exited.
 process.stdin.resume().on('end', () => process.exit())
 process.on('SIGTERM', async () => {
   await app.close()

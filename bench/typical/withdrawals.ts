@@ -20,7 +20,7 @@ import type { Answer } from './idempotency.ts'
 
 type Reader = Pick<pg.PoolClient, 'query'>
 
-/** Quotes a withdrawal: the facts, the intent, its event. */
+/** Quotes a withdrawal: reads the facts, writes the intent and its event. */
 export async function createIntent(
   tx: pg.PoolClient,
   {
@@ -88,7 +88,7 @@ export async function createIntent(
   }
 }
 
-/** Completes an intent: locks it and its member, decides again, books, and tells. */
+/** Completes an intent: locks it and its member, decides again, posts the transfer and emits the event. */
 export async function completeIntent(
   tx: pg.PoolClient,
   { partnerId, holdSeconds, intentId, now }: { partnerId: string; holdSeconds: number; intentId: string; now: Date },
@@ -167,7 +167,7 @@ export async function completeIntent(
   return completed(id)
 }
 
-/** What a member can withdraw. */
+/** Reads the available balance of a member. */
 export async function readBalance(db: Reader, { partnerId, memberId }: { partnerId: string; memberId: string }) {
   const { facts, payCycle } = await readFacts(db, { partnerId, memberId })
   if (facts.member === null) throw memberNotFound(memberId)

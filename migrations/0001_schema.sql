@@ -688,9 +688,8 @@ create table withdrawal_intents (
   pay_cycle_id id not null,
   status text not null check (status in ('pending', 'completed', 'expired', 'cancelled')),
   currency currency not null,
-  -- Gross: net and the member's fee.
-  amount bigint not null check (amount > 0),
-  net bigint not null check (net > 0),
+  gross_amount bigint not null check (gross_amount > 0),
+  net_amount bigint not null check (net_amount > 0),
   fee bigint not null check (fee >= 0),
   employer_fee bigint not null check (employer_fee >= 0),
   tier text not null,
@@ -705,7 +704,7 @@ create table withdrawal_intents (
   foreign key (partner_id, member_id) references members,
   foreign key (partner_id, pay_cycle_id) references pay_cycles,
   foreign key (partner_id, tier, tier_version) references tier_versions,
-  constraint net_and_fee_are_the_amount check (amount = net + fee),
+  constraint gross_is_net_and_fee check (gross_amount = net_amount + fee),
   constraint one_pays_the_fee check (fee = 0 or employer_fee = 0),
   check (num_nulls(sort_code, account_number) = 0 and iban is null or num_nulls(sort_code, account_number) = 2 and iban is not null)
 );
@@ -713,11 +712,13 @@ create index withdrawal_intents_due on withdrawal_intents (expires_at) where sta
 -- An intent is a snapshot of what the member was promised: the amounts, and the account that they are paid to.
 create trigger withdrawal_intents_terms before update on withdrawal_intents
   for each row when (
-    (old.partner_id, old.id, old.member_id, old.pay_cycle_id, old.currency, old.amount, old.net, old.fee, old.employer_fee,
-     old.tier, old.tier_version, old.account_holder, old.sort_code, old.account_number, old.iban, old.created_at, old.expires_at)
+    (old.partner_id, old.id, old.member_id, old.pay_cycle_id, old.currency, old.gross_amount, old.net_amount, old.fee,
+     old.employer_fee, old.tier, old.tier_version, old.account_holder, old.sort_code, old.account_number, old.iban,
+     old.created_at, old.expires_at)
     is distinct from
-    (new.partner_id, new.id, new.member_id, new.pay_cycle_id, new.currency, new.amount, new.net, new.fee, new.employer_fee,
-     new.tier, new.tier_version, new.account_holder, new.sort_code, new.account_number, new.iban, new.created_at, new.expires_at))
+    (new.partner_id, new.id, new.member_id, new.pay_cycle_id, new.currency, new.gross_amount, new.net_amount, new.fee,
+     new.employer_fee, new.tier, new.tier_version, new.account_holder, new.sort_code, new.account_number, new.iban,
+     new.created_at, new.expires_at))
   execute function refuse_other_terms('withdrawal_intents');
 create trigger withdrawal_intents_births before insert on withdrawal_intents
   for each row when (new.status <> 'pending') execute function refuse_unlisted_edge('withdrawal_intents');
@@ -733,8 +734,8 @@ create table withdrawals (
   pay_cycle_id id not null,
   status text not null check (status in ('held', 'submitted', 'paid', 'failed', 'returned', 'cancelled')),
   currency currency not null,
-  amount bigint not null check (amount > 0),
-  net bigint not null check (net > 0),
+  gross_amount bigint not null check (gross_amount > 0),
+  net_amount bigint not null check (net_amount > 0),
   fee bigint not null check (fee >= 0),
   employer_fee bigint not null check (employer_fee >= 0),
   -- The member's available balance after this withdrawal. Only its booking knows the order of concurrent ones.
@@ -756,7 +757,7 @@ create table withdrawals (
   foreign key (partner_id, adjusted_in_cycle_id) references pay_cycles,
   -- Forever, so that an expired idempotency key cannot pay twice.
   constraint one_withdrawal_per_intent unique (partner_id, withdrawal_intent_id),
-  constraint net_and_fee_are_the_amount check (amount = net + fee),
+  constraint gross_is_net_and_fee check (gross_amount = net_amount + fee),
   constraint one_pays_the_fee check (fee = 0 or employer_fee = 0),
   -- An unfinished withdrawal is never forgotten, and a finished one is never due.
   constraint unfinished_is_due check ((due_at is not null) = (status in ('held', 'submitted')))
@@ -775,11 +776,11 @@ create index withdrawals_given_back on withdrawals (partner_id, created_at desc,
 -- A withdrawal is paid to the account of its intent, so it keeps the intent. One trigger, because every withdrawal pays for it.
 create trigger withdrawals_terms before update on withdrawals
   for each row when (
-    (old.partner_id, old.id, old.withdrawal_intent_id, old.member_id, old.pay_cycle_id, old.currency, old.amount, old.net,
-     old.fee, old.employer_fee, old.balance_after, old.created_at)
+    (old.partner_id, old.id, old.withdrawal_intent_id, old.member_id, old.pay_cycle_id, old.currency, old.gross_amount,
+     old.net_amount, old.fee, old.employer_fee, old.balance_after, old.created_at)
     is distinct from
-    (new.partner_id, new.id, new.withdrawal_intent_id, new.member_id, new.pay_cycle_id, new.currency, new.amount, new.net,
-     new.fee, new.employer_fee, new.balance_after, new.created_at))
+    (new.partner_id, new.id, new.withdrawal_intent_id, new.member_id, new.pay_cycle_id, new.currency, new.gross_amount,
+     new.net_amount, new.fee, new.employer_fee, new.balance_after, new.created_at))
   execute function refuse_other_terms('withdrawals');
 create trigger withdrawals_births before insert on withdrawals
   for each row when (new.status <> 'held') execute function refuse_unlisted_edge('withdrawals');
@@ -801,13 +802,13 @@ create table withdrawal_totals (
   -- The day in the partner's time zone, '2026-03-31', or the id of the pay cycle.
   period text collate "C" not null,
   withdrawals bigint not null,
-  amount bigint not null,
-  -- What members paid, as part of the amounts, and what the employer paid.
+  gross_amount bigint not null,
+  -- What members paid, as part of the gross amount, and what the employer paid.
   fees bigint not null,
   employer_fees bigint not null,
   -- Withdrawals that were cancelled, failed or were returned, and their gross amounts.
   given_back bigint not null,
-  given_back_amount bigint not null,
+  given_back_gross_amount bigint not null,
   primary key (partner_id, currency, kind, period)
 );
 

@@ -74,7 +74,7 @@ test.each([
     'change the account of a held withdrawal',
     `update withdrawal_intents set sort_code = '107999', account_number = '88837491'`,
   ],
-  ['change the amount of a held withdrawal', 'update withdrawals set amount = 1'],
+  ['change the amount of a held withdrawal', 'update withdrawals set gross_amount = 1'],
   [
     'pay a withdrawal to the account of another intent',
     'update withdrawals set withdrawal_intent_id = withdrawal_intent_id',
@@ -135,10 +135,10 @@ test.each([
   ['withdrawal_intents', `account_holder = 'Eve'`],
   ['withdrawal_intents', `account_number = null, sort_code = null, iban = 'DE89370400440532013000'`],
   ['withdrawal_intents', `expires_at = expires_at + interval '1 day'`],
-  ['withdrawal_intents', 'amount = amount + 1, net = net + 1'],
+  ['withdrawal_intents', 'gross_amount = gross_amount + 1, net_amount = net_amount + 1'],
   ['withdrawals', `withdrawal_intent_id = 'wi_other'`],
   ['withdrawals', 'balance_after = balance_after + 1'],
-  ['withdrawals', 'amount = amount + 1, net = net + 1'],
+  ['withdrawals', 'gross_amount = gross_amount + 1, net_amount = net_amount + 1'],
 ])('not even the owner can change the terms of a row in %s: %s', async (table, change) => {
   const { ownerDb } = harness
   await expect(asOwner(`update ${table} set ${change}`)).rejects.toMatchObject({ constraint: 'terms_never_change' })

@@ -16,7 +16,7 @@ const bronze: TierTerms = {
   ...{ lowerLimit: 1000n, upperLimit: 20000n, withdrawalsPerDay: null, withdrawalsPerCycle: null, payoutSpeed: null },
 }
 // The quote for a withdrawal of 50.00 under these terms, in minor units.
-const quote = { amount: 5_000, net: 4_900, fee: 100 }
+const quote = { grossAmount: 5_000, netAmount: 4_900, fee: 100 }
 
 // Enough for one member to make every withdrawal of a run.
 const pay = 100_000_000_000
@@ -185,19 +185,19 @@ async function insertPast(client: pg.Client, employer: Employer, intents: number
   // The whole history lies in the quarter before today.
   const at = `now() - interval '90 days' * (1 - n::float8 / ${intents})`
   await client.query(
-    `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee,
+    `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee,
                                      employer_fee, tier, tier_version, account_holder, sort_code, account_number,
                                      created_at, expires_at)
      select $1, ${id('wi', 'n')}, ${member}, $2, case when n % 5 = 0 then 'completed' else 'expired' end, 'GBP',
-            ${quote.amount}, ${quote.net}, ${quote.fee}, 0, 'Bronze', 1, 'Sam Okafor', '089999', '66374958',
+            ${quote.grossAmount}, ${quote.netAmount}, ${quote.fee}, 0, 'Bronze', 1, 'Sam Okafor', '089999', '66374958',
             ${at}, ${at} + interval '15 minutes'
        from ${all}`,
     [partnerId, payCycleId],
   )
   await client.query(
-    `insert into withdrawals (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount,
-                              net, fee, employer_fee, created_at, balance_after)
-     select $1, ${id('w', 'n')}, ${id('wi', 'n')}, ${member}, $2, 'paid', 'GBP', ${quote.amount}, ${quote.net},
+    `insert into withdrawals (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, gross_amount,
+                              net_amount, fee, employer_fee, created_at, balance_after)
+     select $1, ${id('w', 'n')}, ${id('wi', 'n')}, ${member}, $2, 'paid', 'GBP', ${quote.grossAmount}, ${quote.netAmount},
             ${quote.fee}, 0, ${at}, ${pay}
        from ${completed}`,
     [partnerId, payCycleId],
@@ -211,20 +211,20 @@ async function insertPast(client: pg.Client, employer: Employer, intents: number
             -- The pay run came first; a member's withdrawals are \`members\` completed intents apart.
             case when is_of_member then 2 + (n / 5 / ${members}) * 2 + line end
        from ${completed} cross join (values
-            (0, 'withdrawal.held', 'member_available', 'payouts_pending', ${quote.net}, true),
+            (0, 'withdrawal.held', 'member_available', 'payouts_pending', ${quote.netAmount}, true),
             (1, 'withdrawal.held', 'member_available', 'fees', ${quote.fee}, true),
-            (2, 'withdrawal.paid', 'payouts_pending', 'float', ${quote.net}, false)
+            (2, 'withdrawal.paid', 'payouts_pending', 'float', ${quote.netAmount}, false)
           ) as t (line, reason, debit, credit, amount, is_of_member)`,
     [partnerId, payCycleId],
   )
   await client.query(
     `insert into ledger_float_totals (partner_id, currency, float_balance, pending_balance)
-     select $1, 'GBP', -count(*) * ${quote.net}, 0 from ${completed}`,
+     select $1, 'GBP', -count(*) * ${quote.netAmount}, 0 from ${completed}`,
     [partnerId],
   )
   await client.query(
-    `update ledger_balances b set available = available - spent.amount, transfer_count = transfer_count + 2 * spent.withdrawals
-       from (select ${member} as member_id, count(*) * ${quote.amount} as amount, count(*) as withdrawals from ${completed} group by 1) spent
+    `update ledger_balances b set available = available - spent.gross_amount, transfer_count = transfer_count + 2 * spent.withdrawals
+       from (select ${member} as member_id, count(*) * ${quote.grossAmount} as gross_amount, count(*) as withdrawals from ${completed} group by 1) spent
       where b.partner_id = $1 and b.member_id = spent.member_id`,
     [partnerId],
   )
@@ -254,10 +254,10 @@ async function insertPending(
   // 7919 is a prime that does not divide any number of members, so consecutive intents belong to members far apart.
   const member = id('mem', `${firstMember} + n * 7919 % ${ofMembers}`)
   await client.query(
-    `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee,
+    `insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee,
                                      employer_fee, tier, tier_version, account_holder, sort_code, account_number,
                                      created_at, expires_at)
-     select $1, ${id('wi', 'n')}, ${member}, $2, 'pending', 'GBP', ${quote.amount}, ${quote.net}, ${quote.fee}, 0,
+     select $1, ${id('wi', 'n')}, ${member}, $2, 'pending', 'GBP', ${quote.grossAmount}, ${quote.netAmount}, ${quote.fee}, 0,
             'Bronze', 1, 'Sam Okafor', '089999', '66374958', now(), now() + interval '1 day'
        from ${numbers}`,
     [partnerId, payCycleId],
@@ -266,7 +266,7 @@ async function insertPending(
     `insert into events (partner_id, id, type, resource_id, sequence, data, created_at, position)
      select $1, ${id('evt', 'n * 8 + 1')}, 'intent.created', ${id('wi', 'n')}, 1,
             jsonb_build_object('withdrawalIntentId', ${id('wi', 'n')}, 'memberId', ${member}, 'payCycleId', $2::text,
-                               'amount', ${money(quote.amount)}, 'fee', ${money(quote.fee)}, 'netAmount', ${money(quote.net)}),
+                               'amount', ${money(quote.grossAmount)}, 'fee', ${money(quote.fee)}, 'netAmount', ${money(quote.netAmount)}),
             now(), n * 8 + 1
        from ${numbers}`,
     [partnerId, payCycleId],

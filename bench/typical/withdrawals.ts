@@ -48,7 +48,7 @@ export async function createIntent(
   await tx.query({
     name: 'insert-intent',
     text: `insert into withdrawal_intents
-                  (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee, tier,
+                  (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee, tier,
                    tier_version, account_holder, sort_code, account_number, iban, created_at, expires_at)
            values ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
     values: [
@@ -94,7 +94,7 @@ export async function completeIntent(
   { partnerId, holdSeconds, intentId, now }: { partnerId: string; holdSeconds: number; intentId: string; now: Date },
 ): Promise<Answer> {
   const intent = await lockIntent(tx, { partnerId, intentId })
-  const { memberId, payCycleId, currency, grossAmount: amount, netAmount: net, fee, employerFee } = intent
+  const { memberId, payCycleId, currency, grossAmount, netAmount, fee, employerFee } = intent
   // A separate statement, so that the next ones see what the previous lock holder committed.
   await tx.query({
     name: 'lock-member',
@@ -110,12 +110,12 @@ export async function completeIntent(
   await tx.query({
     name: 'insert-withdrawal',
     text: `insert into withdrawals
-                  (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount, net, fee,
+                  (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee,
                    employer_fee, created_at, due_at, balance_after)
            values ($1, $2, $3, $4, $5, 'held', $6, $7, $8, $9, $10, $11, $12, $13)`,
     values: [
-      ...[partnerId, id, intentId, memberId, payCycleId, currency, amount, net, fee, employerFee, now],
-      ...[new Date(now.getTime() + holdSeconds * 1_000), (facts.member?.available ?? 0n) - amount],
+      ...[partnerId, id, intentId, memberId, payCycleId, currency, grossAmount, netAmount, fee, employerFee, now],
+      ...[new Date(now.getTime() + holdSeconds * 1_000), (facts.member?.available ?? 0n) - grossAmount],
     ],
   })
   const transfers = transfersOnEntering('held', intent, payCycleId)
@@ -137,13 +137,13 @@ export async function completeIntent(
     values: [
       ...[partnerId, id, currency, memberId, payCycleId, now, ids],
       ...[transfers.map(({ debit }) => debit), transfers.map(({ credit }) => credit)],
-      ...[transfers.map(transfer => transfer.amount), amount, transfers.length],
+      ...[transfers.map(({ amount }) => amount), grossAmount, transfers.length],
     ],
   })
   await tx.query({
     name: 'insert-float-change',
     text: `insert into ledger_float_changes (partner_id, currency, id, float_change, pending_change) values ($1, $2, $3, 0, $4)`,
-    values: [partnerId, currency, ids[0], net],
+    values: [partnerId, currency, ids[0], netAmount],
   })
   await tx.query({
     name: 'complete-intent',
@@ -244,7 +244,7 @@ async function lockIntent(
 ): Promise<Intent> {
   const { rows } = await tx.query<Omit<Intent, 'account'> & AccountColumns>({
     name: 'lock-intent',
-    text: `select id, member_id as "memberId", pay_cycle_id as "payCycleId", status, currency, amount as "grossAmount", net as "netAmount", fee,
+    text: `select id, member_id as "memberId", pay_cycle_id as "payCycleId", status, currency, gross_amount as "grossAmount", net_amount as "netAmount", fee,
                   employer_fee as "employerFee", tier, tier_version as "tierVersion", account_holder as "accountHolder",
                   sort_code as "sortCode", account_number as "accountNumber", iban, created_at as "createdAt",
                   expires_at as "expiresAt"
@@ -283,13 +283,13 @@ function completed(withdrawalId: string): Answer {
 function eventData({
   memberId,
   payCycleId,
-  grossAmount: amount,
+  grossAmount,
   fee,
-  netAmount: net,
+  netAmount,
   currency,
 }: Omit<Intent, 'id' | 'status' | 'createdAt' | 'expiresAt'>) {
   const money = (value: bigint) => toWire({ amount: value, currency })
-  return { memberId, payCycleId, amount: money(amount), fee: money(fee), netAmount: money(net) }
+  return { memberId, payCycleId, amount: money(grossAmount), fee: money(fee), netAmount: money(netAmount) }
 }
 
 async function appendEvent(

@@ -267,7 +267,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   withdrawalTotalFeeds: { insert: true, update: ['position'] },
   withdrawalTotals: {
     insert: true,
-    update: ['withdrawals', 'amount', 'fees', 'employerFees', 'givenBack', 'givenBackAmount'],
+    update: ['withdrawals', 'grossAmount', 'fees', 'employerFees', 'givenBack', 'givenBackGrossAmount'],
   },
   withdrawalIntents: { insert: true, update: ['status'] },
   withdrawals: { insert: true, update: ['status', 'dueAt', 'attempts', 'reason', 'adjustedInCycleId', 'recoveredBy'] },

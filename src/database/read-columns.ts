@@ -99,13 +99,13 @@ const readable = {
   webhookFeeds: 'partnerId position',
   webhookSecrets: 'partnerId endpointId createdAt expiresAt',
   withdrawalIntents:
-    'partnerId id memberId payCycleId status currency amount net fee employerFee tier tierVersion accountHolder sortCode accountNumber iban createdAt expiresAt',
+    'partnerId id memberId payCycleId status currency grossAmount netAmount fee employerFee tier tierVersion accountHolder sortCode accountNumber iban createdAt expiresAt',
   withdrawalRecoveries:
     'partnerId withdrawalId exceptionId fromStatus givenBackInCycleId payCycleId takenAmount recoveredAt',
   withdrawalTotalFeeds: 'partnerId position',
-  withdrawalTotals: 'partnerId currency kind period withdrawals amount fees employerFees givenBack givenBackAmount',
+  withdrawalTotals: 'partnerId currency kind period withdrawals grossAmount fees employerFees givenBack givenBackGrossAmount',
   withdrawals:
-    'partnerId id withdrawalIntentId memberId payCycleId status currency amount net fee employerFee createdAt dueAt attempts reason adjustedInCycleId balanceAfter recoveredBy',
+    'partnerId id withdrawalIntentId memberId payCycleId status currency grossAmount netAmount fee employerFee createdAt dueAt attempts reason adjustedInCycleId balanceAfter recoveredBy',
   workerHeartbeats: 'workerId host processId startedAt beatAt',
 } as const satisfies { readonly [Table in keyof DB]: string }
 

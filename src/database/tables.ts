@@ -835,8 +835,8 @@ export type DB = {
     payCycleId: string
     status: 'cancelled' | 'completed' | 'expired' | 'pending'
     currency: Currency
-    amount: bigint
-    net: bigint
+    grossAmount: bigint
+    netAmount: bigint
     fee: bigint
     employerFee: bigint
     tier: string
@@ -868,11 +868,11 @@ export type DB = {
     kind: 'cycle' | 'day'
     period: string
     withdrawals: bigint
-    amount: bigint
+    grossAmount: bigint
     fees: bigint
     employerFees: bigint
     givenBack: bigint
-    givenBackAmount: bigint
+    givenBackGrossAmount: bigint
   }
   withdrawals: {
     partnerId: string
@@ -882,8 +882,8 @@ export type DB = {
     payCycleId: string
     status: 'cancelled' | 'failed' | 'held' | 'paid' | 'returned' | 'submitted'
     currency: Currency
-    amount: bigint
-    net: bigint
+    grossAmount: bigint
+    netAmount: bigint
     fee: bigint
     employerFee: bigint
     balanceAfter: bigint

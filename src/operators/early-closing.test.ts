@@ -224,7 +224,7 @@ test('a batch is closed with the payments that are joining at that moment', asyn
   await harness.pool.query(
     `with created as (
        insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at)
-       select partner_id, id, 'MMAAAAAAAAAAAAAA', $2, net, currency, created_at from withdrawals where id = $1
+       select partner_id, id, 'MMAAAAAAAAAAAAAA', $2, net_amount, currency, created_at from withdrawals where id = $1
        returning reference, partner_id
      )
      insert into payout_references select * from created`,

@@ -127,10 +127,10 @@ function totalsOnWire({ withdrawals, givenBack, ...amounts }: Totals, currency: 
   const money = (amount: bigint) => sumToWire({ amount, currency })
   return {
     withdrawals,
-    amount: money(amounts.amount),
+    amount: money(amounts.grossAmount),
     fees: money(amounts.fees),
     employerFees: money(amounts.employerFees),
     givenBack,
-    givenBackAmount: money(amounts.givenBackAmount),
+    givenBackAmount: money(amounts.givenBackGrossAmount),
   }
 }

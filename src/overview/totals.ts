@@ -14,22 +14,22 @@ const limits = {
 /** What was withdrawn in a period, in minor units. */
 export type Totals = {
   withdrawals: number
-  amount: bigint
-  /** What members paid, as part of the amount. */
+  grossAmount: bigint
+  /** What members paid, as part of the gross amount. */
   fees: bigint
   employerFees: bigint
-  /** Withdrawals that were cancelled, failed or were returned, and their amount. */
+  /** Withdrawals that were cancelled, failed or were returned, and their gross amount. */
   givenBack: number
-  givenBackAmount: bigint
+  givenBackGrossAmount: bigint
 }
 
 export const noTotals: Totals = {
   withdrawals: 0,
-  amount: 0n,
+  grossAmount: 0n,
   fees: 0n,
   employerFees: 0n,
   givenBack: 0,
-  givenBackAmount: 0n,
+  givenBackGrossAmount: 0n,
 }
 
 /**
@@ -59,26 +59,26 @@ async function addUp(
       select position, type, resource_id, created_at from events
        where partner_id = ${partnerId} and position > ${feed.position} order by position limit ${countMax}
     ), changes as (
-      select w.currency, w.amount, w.fee, w.employer_fee, w.pay_cycle_id, e.type = 'withdrawal.held' as is_made,
+      select w.currency, w.gross_amount, w.fee, w.employer_fee, w.pay_cycle_id, e.type = 'withdrawal.held' as is_made,
              (e.created_at at time zone p.time_zone)::date::text as day
         from next e
         join withdrawals w on w.partner_id = ${partnerId} and w.id = e.resource_id
         join partners p on p.id = ${partnerId}
        where e.type in ('withdrawal.held', 'withdrawal.cancelled', 'withdrawal.failed', 'withdrawal.returned')
     ), added as (
-      insert into withdrawal_totals as t (partner_id, currency, kind, period, withdrawals, amount, fees, employer_fees,
-                                          given_back, given_back_amount)
+      insert into withdrawal_totals as t (partner_id, currency, kind, period, withdrawals, gross_amount, fees, employer_fees,
+                                          given_back, given_back_gross_amount)
       select ${partnerId}, currency, kind, period, count(*) filter (where is_made),
-             coalesce(sum(amount) filter (where is_made), 0), coalesce(sum(fee) filter (where is_made), 0),
+             coalesce(sum(gross_amount) filter (where is_made), 0), coalesce(sum(fee) filter (where is_made), 0),
              coalesce(sum(employer_fee) filter (where is_made), 0), count(*) filter (where not is_made),
-             coalesce(sum(amount) filter (where not is_made), 0)
+             coalesce(sum(gross_amount) filter (where not is_made), 0)
         from changes cross join lateral (values ('day', day), ('cycle', pay_cycle_id)) as of (kind, period)
        group by currency, kind, period
           on conflict (partner_id, currency, kind, period) do update
-         set withdrawals = t.withdrawals + excluded.withdrawals, amount = t.amount + excluded.amount,
+         set withdrawals = t.withdrawals + excluded.withdrawals, gross_amount = t.gross_amount + excluded.gross_amount,
              fees = t.fees + excluded.fees, employer_fees = t.employer_fees + excluded.employer_fees,
              given_back = t.given_back + excluded.given_back,
-             given_back_amount = t.given_back_amount + excluded.given_back_amount
+             given_back_gross_amount = t.given_back_gross_amount + excluded.given_back_gross_amount
     ), moved as (
       update withdrawal_total_feeds set position = (select max(position) from next)
        where partner_id = ${partnerId} and exists (select from next)
@@ -164,8 +164,8 @@ export async function ofDays(
 
 async function select(db: Reader, where: ReturnType<typeof sql>): Promise<Row[]> {
   const { rows } = await sql<Row>`
-    select currency, period, withdrawals::float8 as withdrawals, amount, fees, employer_fees,
-           given_back::float8 as given_back, given_back_amount
+    select currency, period, withdrawals::float8 as withdrawals, gross_amount, fees, employer_fees,
+           given_back::float8 as given_back, given_back_gross_amount
       from withdrawal_totals where ${where}`.execute(db)
   return rows
 }

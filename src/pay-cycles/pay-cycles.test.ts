@@ -490,10 +490,10 @@ describe('closing, concurrent with', () => {
          group by 1, 2
       ), explained as (
         select member_id, pay_cycle_id, sum(amount) as amount from (
-          select member_id, pay_cycle_id, amount from withdrawals
+          select member_id, pay_cycle_id, gross_amount as amount from withdrawals
            where partner_id = ${mine.id} and (status <> 'cancelled' or adjusted_in_cycle_id is not null)
            union all
-          select member_id, adjusted_in_cycle_id, -amount from withdrawals
+          select member_id, adjusted_in_cycle_id, -gross_amount from withdrawals
            where partner_id = ${mine.id} and adjusted_in_cycle_id is not null
            union all
           select b.member_id, c.id, b.available - b.owed from ledger_balances b

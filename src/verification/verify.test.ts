@@ -224,7 +224,7 @@ test('a withdrawal refunded in another cycle than its row says is reported', asy
 test('an intent whose withdrawal is missing or has other amounts is reported', async () => {
   const intentId = sql`(select withdrawal_intent_id from withdrawals where id = ${life.held})`
   const other = await afterTampering(
-    sql`update withdrawal_intents set amount = amount + 1, net = net + 1 where id = ${intentId}`,
+    sql`update withdrawal_intents set gross_amount = gross_amount + 1, net_amount = net_amount + 1 where id = ${intentId}`,
   )
   expect(other.intents).toMatch(/^wi_.*: a withdrawal of 2001 GBP, not a withdrawal of 2000 GBP$/)
   const none = await afterTampering(sql`update withdrawal_intents set status = 'completed' where id = ${life.pending}`)

@@ -131,8 +131,8 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
     broken: differences({
       expected: sql`
         with recovered as (
-          select r.*, w.net, w.fee, w.employer_fee, w.currency, w.member_id, least(r.taken_amount, w.net) as taken_of_net,
-                 r.taken_amount - least(r.taken_amount, w.net) as taken_of_fee,
+          select r.*, w.net_amount, w.fee, w.employer_fee, w.currency, w.member_id, least(r.taken_amount, w.net_amount) as taken_of_net,
+                 r.taken_amount - least(r.taken_amount, w.net_amount) as taken_of_fee,
                  case when r.from_status = 'returned' then 'float' else 'payouts_pending' end as back_from,
                  row_number() over (partition by r.partner_id, r.withdrawal_id order by r.recovered_at, r.exception_id) as number
             from withdrawal_recoveries r join withdrawals w on w.partner_id = r.partner_id and w.id = r.withdrawal_id
@@ -147,11 +147,11 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
         )
         select w.partner_id, w.id as subject, line.*
           from way w cross join lateral (values
-            ('withdrawal.held', 'member_available', 'payouts_pending', w.net, w.currency, w.member_id, w.pay_cycle_id, true),
+            ('withdrawal.held', 'member_available', 'payouts_pending', w.net_amount, w.currency, w.member_id, w.pay_cycle_id, true),
             ('withdrawal.held', 'member_available', 'fees', w.fee, w.currency, w.member_id, w.pay_cycle_id, true),
             ('withdrawal.held', 'partner_fees', 'fees', w.employer_fee, w.currency, w.member_id, w.pay_cycle_id, true),
-            ('withdrawal.paid', 'payouts_pending', 'float', w.net, w.currency, null, w.pay_cycle_id, was_paid),
-            ('withdrawal.' || w.status, back_from, 'member_available', w.net, w.currency, w.member_id, back_in, went_back),
+            ('withdrawal.paid', 'payouts_pending', 'float', w.net_amount, w.currency, null, w.pay_cycle_id, was_paid),
+            ('withdrawal.' || w.status, back_from, 'member_available', w.net_amount, w.currency, w.member_id, back_in, went_back),
             ('withdrawal.' || w.status, 'fees', 'member_available', w.fee, w.currency, w.member_id, back_in, went_back),
             ('withdrawal.' || w.status, 'fees', 'partner_fees', w.employer_fee, w.currency, w.member_id, back_in, went_back)
           ) as line (reason, debit, credit, amount, currency, member_id, pay_cycle_id, is_booked)
@@ -160,11 +160,11 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
         -- The refund before a recovery, and the amounts taken by the recovery.
         select r.partner_id, r.withdrawal_id, line.reason, line.debit, line.credit, line.amount, r.currency, r.member_id, line.pay_cycle_id, true
           from recovered r cross join lateral (values
-            ('withdrawal.' || r.from_status, r.back_from, 'member_available', r.net, r.given_back_in_cycle_id),
+            ('withdrawal.' || r.from_status, r.back_from, 'member_available', r.net_amount, r.given_back_in_cycle_id),
             ('withdrawal.' || r.from_status, 'fees', 'member_available', r.fee, r.given_back_in_cycle_id),
             ('withdrawal.' || r.from_status, 'fees', 'partner_fees', r.employer_fee, r.given_back_in_cycle_id),
             ('withdrawal.recovered', 'member_available', 'float', r.taken_of_net, r.pay_cycle_id),
-            ('withdrawal.recovered', 'member_owed', 'float', r.net - r.taken_of_net, r.pay_cycle_id),
+            ('withdrawal.recovered', 'member_owed', 'float', r.net_amount - r.taken_of_net, r.pay_cycle_id),
             ('withdrawal.recovered', 'member_available', 'fees', r.taken_of_fee, r.pay_cycle_id),
             ('withdrawal.recovered', 'member_owed', 'fees', r.fee - r.taken_of_fee, r.pay_cycle_id),
             ('withdrawal.recovered', 'partner_fees', 'fees', r.employer_fee, r.pay_cycle_id)
@@ -180,13 +180,13 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
     rule: 'every completed intent became one withdrawal with the quoted amounts, and no other intent did',
     broken: sql<Disagreement>`
       select i.partner_id, i.id as subject,
-             case when i.status = 'completed' then format('a withdrawal of %s %s', i.amount, i.currency) else 'no withdrawal' end as expected,
-             case when w.id is null then 'no withdrawal' else format('a withdrawal of %s %s', w.amount, w.currency) end as found
+             case when i.status = 'completed' then format('a withdrawal of %s %s', i.gross_amount, i.currency) else 'no withdrawal' end as expected,
+             case when w.id is null then 'no withdrawal' else format('a withdrawal of %s %s', w.gross_amount, w.currency) end as found
         from withdrawal_intents i
         left join withdrawals w on w.partner_id = i.partner_id and w.withdrawal_intent_id = i.id
        where (i.status = 'completed') <> (w.id is not null)
-          or (w.id is not null and (w.amount, w.net, w.fee, w.employer_fee, w.currency, w.member_id, w.pay_cycle_id)
-                is distinct from (i.amount, i.net, i.fee, i.employer_fee, i.currency, i.member_id, i.pay_cycle_id))
+          or (w.id is not null and (w.gross_amount, w.net_amount, w.fee, w.employer_fee, w.currency, w.member_id, w.pay_cycle_id)
+                is distinct from (i.gross_amount, i.net_amount, i.fee, i.employer_fee, i.currency, i.member_id, i.pay_cycle_id))
        order by 1, 2 limit 1`,
   },
   {
@@ -479,11 +479,11 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
              format('%s payments, %s', payment_count, control_total) as found
         from summed where (payment_count, control_total) <> (payments, total)
        union all
-      select p.partner_id, p.reference, format('%s %s, submitted', w.net, w.currency),
+      select p.partner_id, p.reference, format('%s %s, submitted', w.net_amount, w.currency),
              format('%s %s, %s', p.amount, p.currency, w.status)
         from payouts p join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
        where p.batch_id is not null
-         and ((p.amount, p.currency::text) <> (w.net, w.currency::text) or w.status in ('held', 'cancelled'))
+         and ((p.amount, p.currency::text) <> (w.net_amount, w.currency::text) or w.status in ('held', 'cancelled'))
        union all
       select p.partner_id, p.reference, p.partner_id, coalesce(f.partner_id, 'no partner')
         from payouts p left join payout_references f on f.reference = p.reference

@@ -210,9 +210,9 @@ async function write(
   await cachedSql`${answeredWithNext}
     with held as (
       insert into withdrawals
-             (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee,
+             (partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee,
               created_at, due_at, balance_after)
-      select w.partner_id, w.id, w.intent_id, w.member_id, w.pay_cycle_id, 'held', w.currency, w.amount, w.net, w.fee,
+      select w.partner_id, w.id, w.intent_id, w.member_id, w.pay_cycle_id, 'held', w.currency, w.gross_amount, w.net_amount, w.fee,
              w.employer_fee, w.created_at, w.due_at, w.balance_after
         from unnest(
           ${of(each => each.command.partner.id)}::text[], ${of(each => each.withdrawalId)}::text[], ${of(each => each.intent.id)}::text[],
@@ -221,7 +221,7 @@ async function write(
           ${of(each => each.intent.netAmount)}::bigint[], ${of(each => each.intent.fee)}::bigint[],
           ${of(each => each.intent.employerFee)}::bigint[], ${of(each => each.command.now.toISOString())}::timestamptz[],
           ${of(each => each.dueAt.toISOString())}::timestamptz[], ${of(each => each.balanceAfter)}::bigint[])
-          as w (partner_id, id, intent_id, member_id, pay_cycle_id, currency, amount, net, fee, employer_fee,
+          as w (partner_id, id, intent_id, member_id, pay_cycle_id, currency, gross_amount, net_amount, fee, employer_fee,
                 created_at, due_at, balance_after)
     ), ${ledger.postSql(movements)},
     completed as (${intents.completeSql(intentsOf)}),

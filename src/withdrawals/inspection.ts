@@ -87,7 +87,7 @@ export async function sumUnfinished(
   partnerId: string,
 ): Promise<{ currency: Currency; count: number; netAmount: bigint }[]> {
   const { rows } = await sql<{ currency: Currency; count: number; netAmount: bigint }>`
-    select currency, count(*)::integer as count, sum(net)::bigint as net_amount
+    select currency, count(*)::integer as count, sum(net_amount)::bigint as net_amount
       from withdrawals where partner_id = ${partnerId} and ${isUnfinished}
      group by currency`.execute(db)
   return rows
@@ -146,7 +146,7 @@ async function select(
   { where, take, now }: { where: ReturnType<typeof sql>; take: number; now: Date },
 ): Promise<Inspected[]> {
   const { rows } = await sql<Omit<Inspected, 'stuck'> & { isStuck: boolean }>`
-    select partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, amount as gross_amount, net as net_amount, fee, employer_fee,
+    select partner_id, id, withdrawal_intent_id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee,
            created_at, due_at, attempts, reason, adjusted_in_cycle_id, ${stuckAt(now)} as is_stuck
       from withdrawals
      where ${where}

@@ -103,7 +103,7 @@ async function insertAll(
   await cachedSql`
     with intents as (
       insert into withdrawal_intents
-             (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee, tier, tier_version,
+             (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee, tier, tier_version,
               account_holder, sort_code, account_number, iban, created_at, expires_at)
       select * from unnest(
         ${created.map(({ partnerId }) => partnerId)}::text[], ${of(intent => intent.id)}::text[],
@@ -194,7 +194,7 @@ export async function lockAll(
     ? [lockOfMembers.waiting, cachedSql`for update of i`]
     : [lockOfMembers.skipping, cachedSql`for update of i skip locked`]
   const { rows } = await cachedSql<Row & { partnerId: string }>`
-    select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.amount as gross_amount, i.net as net_amount, i.fee, i.employer_fee,
+    select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.gross_amount, i.net_amount, i.fee, i.employer_fee,
            i.tier, i.tier_version, i.account_holder, i.sort_code, i.account_number, i.iban, i.created_at, i.expires_at
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.intentId)}::text[])
              as asked (partner_id, id)
@@ -245,7 +245,7 @@ export async function expireDue(
              where status = 'pending' and expires_at <= ${now} ${inScope(scope)}
              order by expires_at limit ${countMax} for update skip locked) due
      where i.partner_id = due.partner_id and i.id = due.id
-    returning i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.amount as gross_amount, i.fee, i.net as net_amount, i.currency`.execute(
+    returning i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.gross_amount, i.fee, i.net_amount, i.currency`.execute(
     tx,
   )
   for (const { partnerId, ...intent } of rows) {
@@ -258,7 +258,7 @@ function select(db: Reader, { partnerId, intentId }: { partnerId: string; intent
   return db
     .selectFrom('withdrawalIntents')
     .select(['id', 'memberId', 'payCycleId', 'status', 'currency', 'fee', 'employerFee'])
-    .select(['amount as grossAmount', 'net as netAmount'])
+    .select(['grossAmount', 'netAmount'])
     .select(['tier', 'tierVersion', 'accountHolder', 'sortCode', 'accountNumber', 'iban', 'createdAt', 'expiresAt'])
     .where('partnerId', '=', partnerId)
     .where('id', '=', intentId)

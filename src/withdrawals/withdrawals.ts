@@ -339,7 +339,7 @@ function select(db: Reader, { partnerId, withdrawalId }: { partnerId: string; wi
   return db
     .selectFrom('withdrawals')
     .select(['partnerId', 'id', 'withdrawalIntentId', 'memberId', 'payCycleId', 'status', 'currency'])
-    .select(['amount as grossAmount', 'net as netAmount', 'fee', 'employerFee', 'createdAt'])
+    .select(['grossAmount', 'netAmount', 'fee', 'employerFee', 'createdAt'])
     .select(['adjustedInCycleId', 'recoveredBy'])
     .where('partnerId', '=', partnerId)
     .where('id', '=', withdrawalId)
@@ -371,7 +371,7 @@ async function lockDue(
 ): Promise<Due[]> {
   const { rows } = await sql<Due>`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
-           w.amount as gross_amount, w.net as net_amount, w.fee, w.employer_fee, w.created_at, w.attempts,
+           w.gross_amount, w.net_amount, w.fee, w.employer_fee, w.created_at, w.attempts,
            i.account_holder, i.sort_code, i.account_number, i.iban, p.reference, v.payout_speed
       from withdrawals w
       join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
@@ -503,7 +503,7 @@ export async function findAll(
     }
   >`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
-           w.amount as gross_amount, w.net as net_amount, w.fee, w.employer_fee, w.created_at, w.balance_after, w.due_at,
+           w.gross_amount, w.net_amount, w.fee, w.employer_fee, w.created_at, w.balance_after, w.due_at,
            i.account_holder, i.sort_code, i.account_number, i.iban, p.reference, p.expected_at,
            coalesce((select json_object_agg(m.key, m.value order by m.position) from metadata m
                       where m.partner_id = w.partner_id and m.resource_id = w.withdrawal_intent_id
@@ -590,17 +590,7 @@ function pageOf(db: Reader, { partnerId, filter, page }: Listing, position: Posi
   const order = readingOrder(position)
   const all = filtered(db, { partnerId, filter })
   return (position === undefined ? all : all.where(isBeyond(position)))
-    .select([
-      'id',
-      'memberId',
-      'payCycleId',
-      'status',
-      'currency',
-      'amount as grossAmount',
-      'net as netAmount',
-      'fee',
-      'createdAt',
-    ])
+    .select(['id', 'memberId', 'payCycleId', 'status', 'currency', 'grossAmount', 'netAmount', 'fee', 'createdAt'])
     .orderBy('createdAt', order)
     .orderBy('id', order)
     .offset(page.skip)

@@ -139,8 +139,8 @@ type Terms = {
   pay_cycle_id: Id
   status: string
   currency: string
-  amount: bigint
-  net: bigint
+  gross_amount: bigint
+  net_amount: bigint
   fee: bigint
   employer_fee: bigint
 }
@@ -200,7 +200,7 @@ async function read(databaseUrl: string) {
   })
   await client.connect()
   const all = async <T extends object>(text: string) => (await client.query<T>(text)).rows
-  const terms = 'member_id, pay_cycle_id, status, currency, amount, net, fee, employer_fee'
+  const terms = 'member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee, employer_fee'
   try {
     await client.query('begin isolation level repeatable read')
     return {
@@ -313,7 +313,7 @@ function lostOf(rows: Rows, log: RequestRecord[]): string[] {
         const { withdrawalIntentId, netAmount, fee } = JSON.parse(body)
         const intent = intents.get(withdrawalIntentId)
         if (intent === undefined) return `there is no intent ${withdrawalIntentId}`
-        const found = [intent.member_id, intent.amount, intent.net, intent.fee].join()
+        const found = [intent.member_id, intent.gross_amount, intent.net_amount, intent.fee].join()
         const expected = [request.memberId, request.amount, netAmount.amount, fee.amount].join()
         return found === expected ? undefined : `intent ${withdrawalIntentId} is ${found}`
       }
@@ -367,7 +367,10 @@ function duplicatedOf({ payRuns, lines, intents, withdrawals, payments }: Rows):
     payRuns,
     ({ partner_id, id }) => `${partner_id}, first line ${firstLines.get(id)}`,
   )
-  const duplicateIntents = duplicates(intents, ({ partner_id, amount }) => `${partner_id}, amount ${amount}`)
+  const duplicateIntents = duplicates(
+    intents,
+    ({ partner_id, gross_amount: amount }) => `${partner_id}, amount ${amount}`,
+  )
   const duplicateWithdrawals = duplicates(withdrawals, ({ withdrawal_intent_id: intent }) => `intent ${intent}`)
   // The bank behind this account sends every report twice.
   const paidTwice = payments.filter(
@@ -397,7 +400,10 @@ function ghostsOf(rows: Rows, log: RequestRecord[]): string[] {
     ...rows.payRuns
       .filter(({ status }) => status === 'Reverted')
       .map(({ partner_id, id }) => ({ of: id, effect: `${partner_id} revert of ${id}` })),
-    ...rows.intents.map(({ partner_id, id, amount }) => ({ of: id, effect: `${partner_id} intent of ${amount}` })),
+    ...rows.intents.map(({ partner_id, id, gross_amount: amount }) => ({
+      of: id,
+      effect: `${partner_id} intent of ${amount}`,
+    })),
     ...rows.intents
       .filter(({ status }) => status === 'cancelled')
       .map(({ partner_id, id }) => ({ of: id, effect: `${partner_id} cancel intent of ${id}` })),
@@ -423,8 +429,8 @@ function ghostsOf(rows: Rows, log: RequestRecord[]): string[] {
     ...rows.payments.flatMap(({ reference, amount }) => {
       const withdrawal = withdrawals.get(reference)
       if (withdrawal === undefined) return [`the bank has a payment ${reference} without a withdrawal`]
-      if (withdrawal.net !== amount)
-        return [`the bank has ${amount} for ${reference}, but its net amount is ${withdrawal.net}`]
+      if (withdrawal.net_amount !== amount)
+        return [`the bank has ${amount} for ${reference}, but its net amount is ${withdrawal.net_amount}`]
       const { status } = withdrawal
       return ['held', 'cancelled'].includes(status)
         ? [`the bank has a payment ${reference}, but the withdrawal is ${status}`]
@@ -473,10 +479,10 @@ function wrongBookings({ payRuns, lines, intents, withdrawals, transfers, cycles
   for (const withdrawal of withdrawals) {
     const intent = intentOf.get(withdrawal.withdrawal_intent_id)
     const terms = (of: Terms | undefined) =>
-      of && [of.member_id, of.pay_cycle_id, of.currency, of.amount, of.net, of.fee, of.employer_fee].join()
+      of && [of.member_id, of.pay_cycle_id, of.currency, of.gross_amount, of.net_amount, of.fee, of.employer_fee].join()
     if (terms(withdrawal) !== terms(intent)) found.push(`withdrawal ${withdrawal.id} differs from its intent`)
-    if (withdrawal.amount !== withdrawal.net + withdrawal.fee)
-      found.push(`${withdrawal.id}: amount is not net plus fee`)
+    if (withdrawal.gross_amount !== withdrawal.net_amount + withdrawal.fee)
+      found.push(`${withdrawal.id}: gross amount is not net amount plus fee`)
     const expected = bookingsOf(withdrawal).toSorted().join('; ')
     const actual = (booked.get(withdrawal.id) ?? []).map(booking).toSorted().join('; ')
     if (expected !== actual)
@@ -505,7 +511,13 @@ function wrongBookings({ payRuns, lines, intents, withdrawals, transfers, cycles
 }
 
 function bookingsOf(withdrawal: Withdrawal): string[] {
-  const { net, fee, employer_fee: employerFee, pay_cycle_id: own, adjusted_in_cycle_id: adjusted } = withdrawal
+  const {
+    net_amount: net,
+    fee,
+    employer_fee: employerFee,
+    pay_cycle_id: own,
+    adjusted_in_cycle_id: adjusted,
+  } = withdrawal
   return (statusPaths[withdrawal.status] ?? []).flatMap(step => {
     const of = (debit: string, credit: string, amount: bigint, isMembers = true) => {
       const { partner_id, currency, member_id } = withdrawal
@@ -597,12 +609,12 @@ function wrongCycles({ cycles, transfers, withdrawals }: Rows): string[] {
     adjusted_in_cycle_id: adjusted,
     member_id: memberId,
     status,
-    amount,
+    gross_amount: grossAmount,
   } of withdrawals) {
-    if (closed.has(own)) expected.add(`${own} ${memberId}`, amount)
+    if (closed.has(own)) expected.add(`${own} ${memberId}`, grossAmount)
     const back = adjusted ?? own
     if (closed.has(back) && ['cancelled', 'failed', 'returned'].includes(status))
-      expected.add(`${back} ${memberId}`, -amount)
+      expected.add(`${back} ${memberId}`, -grossAmount)
   }
   return [
     ...found,
@@ -614,7 +626,7 @@ function wrongCycles({ cycles, transfers, withdrawals }: Rows): string[] {
 // Paid amounts have left the float, and pending payouts match the withdrawals that are held or submitted.
 function wrongTotals({ transfers, withdrawals }: Rows): string[] {
   const expected = new Sums()
-  for (const { partner_id: partner, status, net, fee, employer_fee: employerFee } of withdrawals) {
+  for (const { partner_id: partner, status, net_amount: net, fee, employer_fee: employerFee } of withdrawals) {
     if (status === 'paid') expected.add(`${partner} float`, -net)
     if (status === 'held' || status === 'submitted') expected.add(`${partner} payouts_pending`, net)
     if (['held', 'submitted', 'paid'].includes(status)) expected.add(`${partner} fees`, fee + employerFee)

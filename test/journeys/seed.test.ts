@@ -270,7 +270,7 @@ describe('a reset', () => {
       const body = { email: 'new@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Silver' }
       const { id: memberId } = await members.invite(tx, { partner, body, now })
       await sql`
-        insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, amount, net, fee,
+        insert into withdrawal_intents (partner_id, id, member_id, pay_cycle_id, status, currency, gross_amount, net_amount, fee,
                                         employer_fee, tier, tier_version, account_holder, iban, created_at, expires_at)
         select ${partner.id}, ${newId('withdrawalIntent', now)}, ${memberId}, id, 'pending', 'GBP', 5_000, 5_000, 0,
                0, 'Silver', 1, 'Sam Okafor', 'DE89370400440532013000', ${now}, ${now}

@@ -603,11 +603,11 @@ const everything = `
     select 'run', id, '{}', array[status, pay_cycle_id, (extract(epoch from scheduled_for) * 1000)::bigint::text]
       from pay_runs where partner_id = $1
     union all
-    select 'intent', id, '{}', array[status, member_id, pay_cycle_id, amount::text, net::text, fee::text, employer_fee::text,
+    select 'intent', id, '{}', array[status, member_id, pay_cycle_id, gross_amount::text, net_amount::text, fee::text, employer_fee::text,
                                      currency, (extract(epoch from expires_at) * 1000)::bigint::text]
       from withdrawal_intents where partner_id = $1
     union all
-    select 'withdrawal', id, '{}', array[status, withdrawal_intent_id, member_id, pay_cycle_id, amount::text, net::text,
+    select 'withdrawal', id, '{}', array[status, withdrawal_intent_id, member_id, pay_cycle_id, gross_amount::text, net_amount::text,
                                          fee::text, employer_fee::text, currency, balance_after::text, adjusted_in_cycle_id]
       from withdrawals where partner_id = $1
     union all

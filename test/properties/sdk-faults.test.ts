@@ -55,12 +55,12 @@ test('withdrawals through a connection that drops, delays, duplicates and cuts a
   await proxy.stop()
 
   const partnerId = harness.partner.id
-  const { rows: stored } = await sql<{ id: string; amount: bigint }>`
-    select id, amount from withdrawals where partner_id = ${partnerId}`.execute(harness.db)
+  const { rows: stored } = await sql<{ id: string; grossAmount: bigint }>`
+    select id, gross_amount from withdrawals where partner_id = ${partnerId}`.execute(harness.db)
   const { rows: intents } = await sql`
     select from withdrawal_intents where partner_id = ${partnerId}`.execute(harness.db)
   expect(stored.map(each => each.id).sort(), `seed ${seed}`).toEqual(withdrawalIds.sort())
-  expect(stored.every(({ amount }) => amount === 5_000n)).toBe(true)
+  expect(stored.every(({ grossAmount }) => grossAmount === 5_000n)).toBe(true)
   // A retried quote is the same quote.
   expect(intents).toHaveLength(count)
   for (const memberId of members) {

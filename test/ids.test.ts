@@ -232,7 +232,7 @@ test.each([...roles, 'operator', 'none'] as const)(
           .replace('{partnerId}', partnerId)
           .replace(/\{[a-z]+Id\}/gi, 'key_123')
           .replace(/\{[a-z]+\}/g, 'x')
-        // A body that no operation takes: an admitted request is told so, and nothing changes.
+        // No operation takes this body: an admitted request fails validation, and nothing changes.
         const body = method === 'GET' ? {} : { body: { unexpected: true } }
         return (await user.call(method, url, { ...body, partner: null })).status
       }

@@ -268,7 +268,7 @@ export const problems = {
     status: 409,
     retry: 'no',
     extra: ['memberId'],
-    message: 'Another member has this e-mail or workerId; `memberId` says which',
+    message: 'Another member has this e-mail or workerId; `memberId` names that member',
     when: 'Another active or invited member has this email, or another member has this `workerId`; `memberId` is that member.',
   },
   InvalidAddMemberPayload: {

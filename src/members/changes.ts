@@ -77,7 +77,7 @@ export async function decideAll(
  * Writes decisions that `decideAll` made in this transaction, about locked members.
  * @param instructedAt when the partner sent the instruction, which may be long before `now`
  * @param onWritten called with the number of decisions written so far
- * @throws a unique violation if another member has taken an e-mail or a `workerId` since
+ * @throws a unique violation if another member has taken an e-mail or a `workerId` in the meantime
  */
 export async function writeAll(
   tx: Tx,
@@ -100,7 +100,7 @@ export async function writeAll(
   }
 }
 
-// A statement with more takes long enough that progress would seem to stand still.
+// A larger statement takes so long that progress would seem to stall.
 const writtenAtOnce = 1_000
 
 type Writing = { partnerId: string; instructedAt: Date; now: Date }
@@ -163,7 +163,7 @@ export async function inviteAll(
   return { count, refusedIds }
 }
 
-// Everything that commands are decided by. Each decision updates it.
+// Everything that a command is decided on. Each decision updates this state.
 type MemberState = {
   partner: PartnerRules
   today: Day

@@ -16,9 +16,9 @@ const Reason = Type.String({ pattern: '^(?=.*\\S)[^\\x00-\\x1f\\x7f]*$', minLeng
 
 const params = Type.Object({ memberId: Id('member') })
 
-/** What people do about one member, and no server does. */
+/** Operations on one member for users of the console. No partner's server needs them. */
 export function memberConsoleRoutes(app: App, { db }: ApiContext): void {
-  // Reveals the bank account, which every other answer to a user masks.
+  // Reveals the bank account, which every other response to a user masks.
   app.post(
     '/console/v1/members/:memberId/account',
     {
@@ -43,7 +43,7 @@ export function memberConsoleRoutes(app: App, { db }: ApiContext): void {
     },
   )
 
-  // `PUT /v1/members/{id}` takes the whole profile, of which people see the bank account masked. Idempotent.
+  // `PUT /v1/members/{id}` takes the whole profile, but users see only a masked bank account. Idempotent.
   app.post(
     '/console/v1/members/:memberId/reinstate',
     { config: { scope: 'members:write' }, schema: hiddenOperation({ id: 'reinstateMember', params }) },
@@ -58,7 +58,7 @@ export function memberConsoleRoutes(app: App, { db }: ApiContext): void {
       }),
   )
 
-  // What `midmonth member release` does, for operators only. Idempotent.
+  // Like `midmonth member release`, for operators only. Idempotent.
   app.post(
     '/console/v1/members/:memberId/release',
     {

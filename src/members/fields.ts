@@ -18,7 +18,7 @@ export const WorkerId = Type.String({
   title: 'WorkerId',
   minLength: 1,
   maxLength: 100,
-  // With leading or trailing spaces, one worker could be taken for two.
+  // With leading or trailing spaces, one worker could be mistaken for two.
   pattern: '^(?=\\S)(?!.*\\s$)[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]+$',
   format: visibleFormat,
   description: 'The partner’s own identifier for the worker: no control characters, no leading or trailing spaces.',
@@ -33,10 +33,9 @@ const genders = ['Female', 'Male', 'NonBinary'] as const
 const Gender = Type.Enum([...genders], { title: 'Gender', type: 'string' })
 
 /**
- * Every field of a member that a partner sets, in the order of answers and files, with the columns that hold it. The wire
- * schema, the columns of CSV and Excel files, COPY, the SQL lists, equality, the audit log and the export derive from this
- * table. A new field needs an entry here, a migration, its name in the event catalogue and in the rights of the database
- * role, and tests.
+ * Every field of a member that a partner sets, in the order of responses and files, with its columns. The wire schema, the
+ * columns of CSV and Excel files, COPY, the SQL lists, equality, the audit log and the export derive from this table. A new field
+ * needs an entry here, a migration, its name in the event catalogue and in the rights of the database role, and tests.
  */
 const table = {
   email: {
@@ -196,7 +195,10 @@ type ColumnSpec = {
   message: string
   /** Converts the text of a cell to the schema's type; identity if absent. */
   parse?: (text: string) => unknown
-  /** Text of digits, which a spreadsheet may store as a number; a number of fewer digits may have lost leading zeros. */
+  /**
+   * For text of digits, the number of digits. A spreadsheet may store it as a number, and a number of fewer digits may have lost
+   * leading zeros.
+   */
   digits?: number | 'any'
 }
 
@@ -215,7 +217,7 @@ type Value<F extends FieldName> = Static<Fields[F]['schema']>
 /** The fields of a member that a partner sets, as stored: phone in E.164, account normalised. */
 export type Profile = { [F in FieldName]: Value<F> }
 
-// The three below rebuild an object from the entries of the table, whose names and types TypeScript does not follow.
+// The three definitions below rebuild an object from the table's entries, whose names and types TypeScript does not follow.
 
 /** The wire schema of each field of a presence. */
 export function schemasOf<P extends Field['presence']>(presence: P): Schemas<WithPresence<P>> {
@@ -240,7 +242,7 @@ export const columnSpecs = Object.entries<Field>(table).flatMap(([field, { prese
     name,
     key: camelCase(name),
     field,
-    // A column that cannot be null has no use for an empty cell as null: an empty cell keeps the current value.
+    // If a column cannot be null, an empty cell keeps the current value.
     emptyCell: { required: 'refused', nullable: 'removes', defaulted: 'keeps' }[presence],
   })),
 ) as readonly (ColumnSpec & {

@@ -12,7 +12,7 @@ export type LockedMember = {
 /**
  * Locks members against every other operation that moves their pay or changes them.
  *
- * The lock order of the whole program. A transaction takes what it needs of this list from the top down, so that no two
+ * The lock order of the whole program. A transaction takes the locks that it needs from the top of this list down, so that no two
  * transactions wait for each other:
  * 1. the idempotency key;
  * 2. the partner's row (floats, pauses) or a tier, which operators change; their holders take no lock of 3 to 6, so that a
@@ -22,7 +22,7 @@ export type LockedMember = {
  * 5. their intents and withdrawals, in id order, and pay runs;
  * 6. their ledger balances, which only the lock holder of the member changes;
  * 7. the totals of the float, and last the event feed.
- * @param memberIds may hold duplicates and unknown ids
+ * @param memberIds may contain duplicates and unknown ids
  * @returns the members that exist, in id order
  */
 export async function lockMembers(

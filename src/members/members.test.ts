@@ -146,7 +146,7 @@ describe('inviting a member', () => {
     expect(refused.body.issues).toMatchObject([{ code: 'BodyValidation', path }])
   })
 
-  test.each(["o'neil+x@mail.example.co.uk", '_@a.bc', 'a-b@x-y.travel'])('takes the e-mail %s', async email => {
+  test.each(["o'neil+x@mail.example.co.uk", '_@a.bc', 'a-b@x-y.travel'])('accepts the e-mail %s', async email => {
     expect(await invite({ email })).toMatchObject({ email })
   })
 
@@ -205,7 +205,7 @@ describe('inviting a member', () => {
     expect((await harness.call('POST', '/v1/members', { body: newMember({ email, workerId }) })).status).toBe(201)
   })
 
-  test('twenty times at once creates one member, and the other nineteen name it', async () => {
+  test('twenty times at once creates one member, whom the other nineteen responses name', async () => {
     const email = `${unique()}@example.com`
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
@@ -386,7 +386,7 @@ describe('updating a member', () => {
     }
   })
 
-  test('of ten members to one e-mail at once succeeds for one, and the others name it', async () => {
+  test('of ten members to one e-mail at once succeeds for one, whom the other responses name', async () => {
     const invited = await Promise.all(Array.from({ length: 10 }, () => invite({}, careful)))
     const email = `${unique()}@example.com`
     const answers = await Promise.all(invited.map(({ memberId }) => patch(memberId, { email }, careful)))
@@ -477,7 +477,7 @@ describe('replacing a member', () => {
     expect((await harness.call('GET', `/v1/members/${memberId}`)).body.status).toBe('inactive')
   })
 
-  test('of ten inactive members with one e-mail at once reinstates one, and the others name it', async () => {
+  test('of ten inactive members with one e-mail at once reinstates one, whom the other responses name', async () => {
     const removed = await Promise.all(Array.from({ length: 10 }, () => invite()))
     for (const { memberId } of removed) await remove(memberId)
     const email = `${unique()}@example.com`
@@ -571,17 +571,20 @@ describe('every operation on members', () => {
     expect(refused.body.issues).toMatchObject([{ code: 'Forbidden' }])
   })
 
-  test.each(ofOneMember)('%s %s of another partner’s member is a 404 like that of none', async (method, path, body) => {
-    const theirs = await invite({}, harness.other)
-    const unknownId = newId('member', harness.clock.now())
-    const request = body === undefined ? {} : { body: body() }
-    const refused = await harness.call(method, path(theirs.memberId), request)
-    const missing = await harness.call(method, path(unknownId), request)
-    expect([refused.status, missing.status]).toEqual([404, 404])
-    expect(refused.body.issues).toMatchObject([{ code: 'MemberNotFound', memberId: theirs.memberId }])
-    expect(refused.text.replace(theirs.memberId, unknownId)).toBe(missing.text)
-    expect((await harness.call('GET', `/v1/members/${theirs.memberId}`, harness.other)).body).toEqual(theirs)
-  })
+  test.each(ofOneMember)(
+    '%s %s of another partner’s member is the same 404 as of an unknown one',
+    async (method, path, body) => {
+      const theirs = await invite({}, harness.other)
+      const unknownId = newId('member', harness.clock.now())
+      const request = body === undefined ? {} : { body: body() }
+      const refused = await harness.call(method, path(theirs.memberId), request)
+      const missing = await harness.call(method, path(unknownId), request)
+      expect([refused.status, missing.status]).toEqual([404, 404])
+      expect(refused.body.issues).toMatchObject([{ code: 'MemberNotFound', memberId: theirs.memberId }])
+      expect(refused.text.replace(theirs.memberId, unknownId)).toBe(missing.text)
+      expect((await harness.call('GET', `/v1/members/${theirs.memberId}`, harness.other)).body).toEqual(theirs)
+    },
+  )
 
   test.each(ofOneMember)('%s %s with another kind of id is a PathValidation', async (method, path, body) => {
     const request = body === undefined ? {} : { body: body() }

@@ -49,7 +49,7 @@ export async function change(
     if (constraint !== 'one_member_per_email' && constraint !== 'one_member_per_worker_id') throw error
     await sql`rollback to savepoint member_write`.execute(tx)
     await decideOne(tx, { partner, command, now })
-    // The other member has given it up again meanwhile.
+    // The other member has given it up since.
     throw problem('Conflict', 'Another member is being changed; try again', {}, { 'retry-after': '1' })
   }
   await sql`release savepoint member_write`.execute(tx)
@@ -136,7 +136,7 @@ export async function currencyOf(
   return currency
 }
 
-/** A member as the file of a pay run may name them. */
+/** A member whom a file of pay may name. */
 export type Payee = {
   id: string
   workerId: string | null
@@ -145,7 +145,7 @@ export type Payee = {
   currency: Currency
 }
 
-/** Finds members by id, worker id or e-mail address, inactive ones too. */
+/** Finds members by id, worker id or e-mail address, including inactive members. */
 export async function findPayees(
   db: Reader,
   { partnerId, ...filter }: { partnerId: string } & Pick<Filter, 'memberIds' | 'workerIds' | 'emails'>,
@@ -160,8 +160,8 @@ export async function findPayees(
 }
 
 /**
- * A member matches if every given list contains the member's value. E-mails are case-insensitive. `search` is an id, an e-mail or a
- * worker id, or how the whole name or the last name begins, in any case.
+ * A member matches if every given list contains the member's value. E-mails are case-insensitive. `search` is an id, an e-mail or
+ * a worker id, or the beginning of the whole name or the last name, in any case.
  */
 export type Filter = {
   memberIds?: string[]
@@ -194,7 +194,7 @@ export async function list(
 // Rows read per query while streaming a file.
 const rowsAtOnce = 2_000
 
-/** Lists all matching members, oldest first. A member added meanwhile comes last. */
+/** Lists all matching members, oldest first. A member who is added during the reading comes last. */
 export async function* listAll(
   db: Reader,
   { partnerId, filter }: { partnerId: string; filter: Filter },
@@ -223,7 +223,7 @@ export async function count(db: Reader, { partnerId, filter }: { partnerId: stri
   return total
 }
 
-// A person narrows the search down; a program that pages through all members with an A has another filter.
+// Enough for a person, who narrows the search down. A program has the other filters.
 const foundByNameMax = 1_000
 
 function matching(partnerId: string, { memberIds, statuses, emails, workerIds, search, metadata }: Filter) {

@@ -11,7 +11,7 @@ const parsed = (text: string) => {
 
 test('a number with a country code is the library’s result, whether or not it had to be parsed', () => {
   const digits = fc.tuple(
-    // Half of them British, so that the numbers of four countries with one calling code are met often.
+    // Half of the numbers are British, because four countries share that calling code.
     fc.oneof(
       fc.constantFrom('44', '1', '7', '39', '49', '358', '590', '800', '55', '52'),
       fc.integer({ min: 1, max: 999 }).map(String),

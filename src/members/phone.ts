@@ -4,7 +4,10 @@ import type { CountryCode } from 'libphonenumber-js'
 type Library = typeof import('libphonenumber-js')
 
 let library: Library | undefined
-/** Loads the library with the first phone number: it is a tenth of what a start loads. `import()` would be asynchronous. */
+/**
+ * Loads the library with the first phone number, because it is a tenth of the code that a start loads. `import()` would be
+ * asynchronous.
+ */
 const phones = (): Library => (library ??= createRequire(import.meta.url)('libphonenumber-js') as Library)
 
 /**
@@ -17,7 +20,7 @@ export function toE164(text: string, country: string): string | undefined {
   const { isSupportedCountry, parsePhoneNumberFromString } = phones()
   const parsed = parsePhoneNumberFromString(text, {
     ...(isSupportedCountry(country) ? { defaultCountry: country } : {}),
-    // Only a number, not a sentence that contains one.
+    // Only a number, not a sentence with a number in it.
     extract: false,
   })
   // E.164 has no room for an extension, and dropping it would change the number.

@@ -3,8 +3,8 @@ import { sql, type Tx } from '../database/database.ts'
 import { memberNotFound } from './rules.ts'
 
 /**
- * Why a member cannot withdraw after a bank refused or returned a payment. `account_refused`: until the account is changed.
- * `review`: until the operator releases the member.
+ * Why a member cannot withdraw after a bank refused or returned a payment. `account_refused` ends when the account is changed,
+ * and `review` when the operator releases the member.
  */
 export type Restriction = 'account_refused' | 'review'
 
@@ -12,8 +12,9 @@ export type Restriction = 'account_refused' | 'review'
 export type Restrictions = { accountRefused: string | null; reviewReason: string | null }
 
 /**
- * Restricts a locked member. An account that was changed since the payment is not refused: the bank said nothing about it.
- * @param account the one that the payment was made to
+ * Restricts a locked member. If the account was changed since the payment, the new account is not refused: the bank's reason is
+ * not about it.
+ * @param account the account that the payment was made to
  */
 export async function restrict(
   tx: Tx,
@@ -41,8 +42,8 @@ export async function restrict(
 }
 
 /**
- * Ends the restrictions of a member, also that of an account that has not changed.
- * @returns those that were in force
+ * Ends all restrictions of a member, even if a refused account has not changed.
+ * @returns the restrictions that were in force
  * @throws Problem `MemberNotFound`
  */
 export async function release(

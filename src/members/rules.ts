@@ -132,7 +132,7 @@ export function memberNotFound(memberId: string): Problem {
 }
 
 function alreadyInvited(holderId: string): Problem {
-  return problem('MemberAlreadyInvited', 'Another member has this e-mail or workerId; `memberId` says which', {
+  return problem('MemberAlreadyInvited', 'Another member has this e-mail or workerId; `memberId` names that member', {
     memberId: holderId,
   })
 }

@@ -32,7 +32,7 @@ export type MemberUpdate = Static<typeof MemberUpdate>
 const member = { memberId: Id('member'), status: MemberStatus, ...required, ...nullable, ...defaulted }
 export const Member = Type.Object(member, { title: 'Member', ...strict })
 
-/** The fuller shape. The published one never grows. */
+/** The extended shape. The published shape never grows. */
 export const MemberWithMetadata = Type.Object({ ...member, metadata: Metadata }, { title: 'Member', ...strict })
 
 export const Members = Type.Object(
@@ -56,7 +56,7 @@ export const MemberQuery = Type.Object(
         minLength: 2,
         maxLength: 254,
         description:
-          'An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. Of each name, the first 1,000.',
+          'An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. At most 1,000 members are found by each kind of name.',
       }),
     ),
     ...metadataQuery,

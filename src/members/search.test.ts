@@ -18,7 +18,7 @@ const search = async (text: string, query = '') => {
   return [body.members.map(({ memberId }: { memberId: string }) => memberId), body.total]
 }
 
-test('one search finds members by id, e-mail, worker id, and how the whole name or last name begins', async () => {
+test('one search finds members by id, e-mail, worker id, and the beginning of the whole name or last name', async () => {
   const ada = { email: 'ada@example.com', firstName: 'Ada', lastName: 'Lovelace', workerId: 'E-1' }
   const first = await invite(ada)
   const second = await invite({ email: 'zoe@example.com', firstName: 'Zoë', lastName: 'Adams%', workerId: 'E-2' })
@@ -42,7 +42,7 @@ test('members of another status do not use up the limit of names', async () => {
   expect(await search('bea', '&statuses=active')).toEqual([[invited], 1])
 })
 
-test('a search reads ranges of indexes, also of a million members', async () => {
+test('a search reads ranges of indexes, even with a million members', async () => {
   const { rows } = await harness.db.transaction().execute(async tx => {
     await sql`set local enable_seqscan = off`.execute(tx)
     return await sql<{ 'QUERY PLAN': string }>`

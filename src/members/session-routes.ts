@@ -49,7 +49,7 @@ const MemberSession = Type.Object(
     expiresAt: Instant,
     url: Type.Union([Type.String(), Type.Null()], {
       description:
-        'Address of the hosted page with the token, for the member alone. Null for a session with an `origin`.',
+        'Address of the hosted page, with the token. Give it only to the member. Null for a session with an `origin`.',
     }),
   },
   { title: 'MemberSession', ...strict },
@@ -64,7 +64,7 @@ export function memberSessionRoutes(app: App, { db, mode, publicUrl }: ApiContex
         id: 'createMemberSession',
         tag: 'Member sessions',
         summary: 'Create a member session',
-        description: `Creates a token for the page of one member, valid for up to ${sessionLimits.secondsMax / 60} minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most ${sessionLimits.perMemberMax} sessions; a further one ends the oldest.`,
+        description: `Creates a token for the page of one member, valid for up to ${sessionLimits.secondsMax / 60} minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most ${sessionLimits.perMemberMax} sessions; another one ends the oldest.`,
         body: NewMemberSession,
         success: { status: 201, description: 'The session, with its token.', schema: MemberSession },
         problems: ['MemberNotFound'],

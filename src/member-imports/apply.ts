@@ -116,7 +116,7 @@ async function applyChunk(
 
 /**
  * The last row of the next chunk of a file whose rows without a step are invitations; undefined if no rows are left, or if all
- * that is to do has a step.
+ * remaining work has a step.
  */
 async function endOfChunk(
   tx: Tx,

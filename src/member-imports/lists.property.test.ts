@@ -26,7 +26,8 @@ type Person = {
   enable_payroll: string
 }
 
-// Few of everything, so that people meet in every way: the same address in another case, a number that was another's.
+// Few values of every field, so that people clash in every way: the same address in another case, or a number that another person
+// had.
 const person: fc.Arbitrary<Person> = fc.record({
   email: fc.constantFrom('ann@example.com', 'ANN@example.com', 'ben@example.com', 'cem@example.com', 'dee@example.com'),
   last_name: fc.constantFrom('Okafor', "O'Neil", '=Sum', '"Q"'),
@@ -43,7 +44,7 @@ const person: fc.Arbitrary<Person> = fc.record({
   enable_payroll: fc.constantFrom('', 'true', 'false'),
 })
 const list = fc.record({
-  // A row more of the same person would be a fault, which other tests are about; a number may well be another's.
+  // A second row of the same person would be a fault, which other tests cover. A number may belong to another person.
   people: fc.uniqueArray(person, { maxLength: 4, selector: each => each.email.toLowerCase() }),
   columns: fc.subarray(['worker_id', 'account', 'enable_payroll'] as const),
   version: fc.constantFrom('v1', 'v2'),
@@ -51,7 +52,7 @@ const list = fc.record({
 
 const numRuns = extent({ short: 3, long: 20 })
 
-// Two lists without a fault, so that some are accepted in a few runs too.
+// Two lists without a fault, so that some lists are accepted even in a few runs.
 const ann: Person = {
   email: 'ann@example.com',
   last_name: 'Okafor',
@@ -97,7 +98,7 @@ test('a dry run predicts exactly what the job does, and importing the same list 
         }
         accepted += 1
         expect(answer.status, answer.text).toBe(202)
-        // An empty list asks whatever the share.
+        // An empty list needs a review, whatever the share.
         if (preview.body.needsReview) {
           await harness.call('POST', `/v1/members/jobs/${answer.body.jobId}/approve`, { key })
         }

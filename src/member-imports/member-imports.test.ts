@@ -21,7 +21,7 @@ const context = () => ({ db: harness.db, log: pino({ level: 'silent' }), now: ha
 const work = () => memberImportTasks['apply-member-imports']?.(context())
 
 let partners = 0
-/** A partner of the test's own, so that its list of members is its own. */
+/** A separate partner, so that no other test changes its list of members. */
 const employer = async (settings?: PartnerSettings) => await harness.addPartner(`Employer ${++partners}`, settings)
 
 const minimal = 'email,first_name,last_name,phone,tier'
@@ -130,7 +130,7 @@ describe('a file is the complete list of members', () => {
       (await members(partner)).map((each: { email: string; memberId: string }) => [each.email, each.memberId]),
     )
     await apply(partner, file(header, row('ann', ',1'), row('ben', ',2'), row('cem', ',3')))
-    // Ben, who is only invited, has another address; Dee is back; Ann keeps hers and gets another number.
+    // Ben, who is only invited, has another address; Dee is back; Ann keeps her address and gets another number.
     const jobId = await apply(
       partner,
       file(header, row('ann', ',9'), row('benjamin', ',2'), row('cem', ',3'), row('dee', ',4')),
@@ -258,7 +258,7 @@ describe('a file with faults', () => {
       // An invalid cell, the e-mail of row 2, and a worker_id that another member has.
       row('Ann', ',9,yesterday').replace('Silver', 'Sliver'),
       row('ben', ',1,yesterday'),
-      // Its e-mail is unreadable; its worker_id is compared all the same.
+      // The e-mail is unreadable, but the worker_id is still compared.
       row('cem', ',9,').replace('@', ' at '),
     )
     expect(faultsOf(await upload(partner, faulty))).toEqual([
@@ -449,7 +449,7 @@ describe('a worker_id that a file reassigns to another member', () => {
     expect(faultsOf(await upload(partner, downwards))).toEqual([
       `2: another member, ${ben}, has the e-mail or the worker_id`,
     ])
-    // Given up in one list, it can be given in the next.
+    // A number that one list gives up can be assigned in the next.
     await apply(partner, file(header, row('ann', ','), ...others, row('ben', ',2')))
     await apply(partner, file(header, row('ann', ','), ...others, row('ben', ',1')))
     expect(await only(partner, 'ben')).toMatchObject({ workerId: '1' })
@@ -510,7 +510,7 @@ describe('an overdue review', () => {
 })
 
 describe('while a list is planned', () => {
-  test('the feed of the same partner goes on with other events', async () => {
+  test('other events still reach the feed of the same partner', async () => {
     const partner = await employer()
     const feed = async (after?: string) =>
       (await harness.call('GET', `/v1/events${after === undefined ? '' : `?after=${after}`}`, { key: partner.key }))
@@ -549,7 +549,7 @@ describe('while a job is applied', () => {
       counts.push(totalComplete)
       expect(totalProcessing).toBe(type === 'Completed' ? 0 : count - totalComplete)
       if (type === 'Completed') break
-      // Each time as a new process would.
+      // Each call starts like a new process.
       await harness.db
         .transaction()
         .execute(tx => memberImports.applyNext(tx, { importId: jobId, now: harness.clock.now() }))
@@ -630,7 +630,7 @@ describe('while a job is applied', () => {
   test('a member invited while a file is being uploaded is not offboarded as missing', async () => {
     const partner = await employer({ offboardReviewPercent: 100 })
     await apply(partner, file(minimal, row('ann'), row('old')))
-    // As if the file had been sent a minute before she came, and had been under way ever since.
+    // As if the upload had started a minute before she was invited.
     const { memberId } = await only(partner, 'ann')
     const sentAt = harness.clock.now()
     harness.clock.advance({ minutes: 1 })
@@ -705,7 +705,7 @@ describe('a batch of actions', () => {
     const { type: _, ...ben2 } = add('ben', { workerId: '22' })
     const actions = [
       { type: 'Offboard', memberId: ann.memberId },
-      // Her address is free now, and her number is not.
+      // Her address is free now, but her number is not.
       add('ann', { workerId: '9' }),
       { type: 'Update', memberId: cem.memberId, workerId: null, phone: '07700 900123' },
       { type: 'Update', memberId: cem.memberId, workerId: '33' },
@@ -824,7 +824,7 @@ describe('a batch of actions', () => {
   test('may have ten thousand actions; a larger one is refused, and so is an unknown action', async () => {
     const partner = await employer({ offboardReviewPercent: 0 })
     await apply(partner, file(minimal, row('ann'), row('ben')))
-    // A file that waits for its review keeps the worker from applying them, which takes seconds.
+    // A file awaiting review keeps the worker from applying them, which would take seconds.
     const { jobId: ahead } = (await upload(partner, file(minimal, row('ann')))).body
     const many = Array.from({ length: 10_000 }, (_, index) => add(`m${index}`))
     const answer = await post(partner, many)
@@ -867,12 +867,12 @@ describe('a queue of jobs', () => {
     return body.jobId
   }
 
-  test('applies jobs in the order in which they were sent, each on the result of those ahead', async () => {
+  test('applies jobs in the order in which they were sent, each on the result of the jobs ahead', async () => {
     const partner = await employer()
     await apply(partner, file(minimal, row('ann')))
     const { memberId } = await only(partner, 'ann')
     const first = await accepted(post(partner, [{ type: 'Offboard', memberId }]))
-    // Her address is hers until the first job is done.
+    // She keeps her address until the first job is done.
     const second = await accepted(post(partner, [add('ann'), { type: 'Offboard', memberId }]))
     const third = await accepted(post(partner, [add('ann')]))
     expect(await job(partner, first)).toMatchObject({ type: 'Processing' })
@@ -884,7 +884,7 @@ describe('a queue of jobs', () => {
     expect(await resultLines(partner, second)).toEqual(['1 Invite Done ann', '2 Unchanged Done ann'])
     expect(await job(partner, third)).toMatchObject({ type: 'Rejected' })
     expect((await resultLines(partner, third))[0]).toMatch(/^1 Invite Failed {2}another member, mem_/)
-    // Both were made at one instant, so that their order is not given.
+    // Both were created at the same instant, so their order is undefined.
     expect((await members(partner)).map(({ status }: { status: string }) => status).sort()).toEqual([
       'active',
       'inactive',
@@ -1278,7 +1278,7 @@ describe('a repeated request', () => {
     await work()
   })
 
-  test('of two concurrent ones, one is read and the other is told to retry', async () => {
+  test('of two concurrent uploads, one is read and the other is told to retry', async () => {
     const partner = await employer()
     const rows = Array.from({ length: 3_000 }, (_, index) => row(`m${index}`))
     const answers = await Promise.all([1, 2].map(() => upload(partner, file(minimal, ...rows))))

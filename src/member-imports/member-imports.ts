@@ -439,8 +439,8 @@ async function begin(
 }
 
 /**
- * Analyzes the tables that a large import has filled. Until autovacuum did so, statements would be planned for tables a tenth of the
- * size.
+ * Analyzes the tables that a large import has filled. Until autovacuum runs, statements would be planned for tables a tenth of
+ * the size.
  */
 export async function analyzeFilledTables(db: Db, { steps }: { steps: number }): Promise<void> {
   if (steps > growthMin) await sql`select analyze_tables('members', 'events', 'member_import_steps')`.execute(db)
@@ -554,7 +554,7 @@ async function insert(
     offboardMax: number | null
     rowTo: number
     restAction: RestAction
-    /** Clashes were accepted, so it stays queued and is decided again even if the import ahead has ended meanwhile. */
+    /** Clashes were accepted, so the import stays queued and is decided again, even if the import ahead has ended by then. */
     isQueued: boolean
     needsReview: boolean
     now: Date

@@ -33,7 +33,7 @@ type Faults = { faults: Fault[]; faultsMore: number }
  * whose action is not the rest action.
  *
  * A row matches the active or invited member with its e-mail, else the member with its `worker_id`, else the newest inactive
- * member with its e-mail, else it is a new member. Active and invited members without a row are offboarded.
+ * member with its e-mail, or else is a new member. Active and invited members without a row are offboarded.
  * @param readTo the last row of the file
  * @param clashes what to do with a row that clashes with another member. An import ahead may resolve it, so a queued file defers
  * it: the row gets a step that is marked as failed, until the file is planned again when its turn comes.
@@ -67,7 +67,7 @@ export async function planFile(
   const { membersBefore, restAction, invite, offboard } = await match(tx, { terms, readTo, isLarge, now })
   await recordDoubleMatches(tx)
   await planRest(tx, { terms, restAction })
-  const { update, reinstate } = await planKnown(tx, { terms, partner, restAction, now })
+  const { update, reinstate } = await planMatched(tx, { terms, partner, restAction, now })
   // The results join both tables.
   if (isLarge) await sql`select analyze_tables('member_import_steps')`.execute(tx)
   const plan = { invite, update, reinstate, offboard, unchanged: rowCount - invite - update - reinstate }
@@ -178,7 +178,7 @@ async function match(
          and not exists (select from others where others.member_id = joined.member_id)
       returning step
     ), stored as (
-      -- Not the rows of the more frequent kind, new or unchanged, which need neither a step nor a decision.
+      -- Skips the more frequent kind of row, new or unchanged, which needs neither a step nor a decision.
       insert into member_import_matches
       select row, member_id, is_same, false, new_member_id, joined.faults
         from joined cross join counted
@@ -260,7 +260,7 @@ async function planRest(
     select ${partnerId}, ${importId}, others.* from (${others}) others`.execute(tx)
 }
 
-async function planKnown(
+async function planMatched(
   tx: Tx,
   { terms, partner, restAction, now }: { terms: FileTerms; partner: PartnerRules; restAction: RestAction; now: Date },
 ): Promise<{ update: number; reinstate: number }> {

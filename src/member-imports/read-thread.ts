@@ -15,9 +15,9 @@ import { unreadText } from './rules.ts'
 // Runs in a worker thread: reads a file row by row, checks each row on its own, and sends the rows in the format of
 // PostgreSQL's COPY. It has no access to the database or the other members.
 
-// A file with more faults than a response holds is counted only for this long.
+// How long faults are counted after a response has no room for more.
 const countMsMax = 2_500
-// More batches would only fill the memory.
+// More batches in flight would only fill the memory.
 serveReads<Reading, Uint8Array, Read>(read, { batchesAhead: 4 })
 
 async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>): Promise<Read> {

@@ -8,7 +8,8 @@ const emailFaults = (email: string) => {
   return row.faults
 }
 
-// Existing clients check every answer by this pattern; one member beyond it would make a page of the list unreadable.
+// Existing clients validate every response against this pattern. One member that does not match would make a page of the list
+// unreadable.
 const published = /^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z]{2,}$/
 
 test.each([

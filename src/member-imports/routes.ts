@@ -127,7 +127,7 @@ export function memberImportRoutes(app: App, { db, withCopying }: ApiContext): v
         id: 'getJobs',
         tag,
         summary: 'List member jobs',
-        description: 'Newest first. If `after` or `before` is unknown, the answer is `NotFound`.',
+        description: 'Newest first. If `after` or `before` is unknown, the response is `NotFound`.',
         query: Type.Object({ ...pageQuery, ...cursorQuery('memberJob') }, { additionalProperties: false }),
         success: { status: 200, description: 'One page of jobs.', schema: MemberJobs },
         problems: ['NotFound'],
@@ -177,7 +177,7 @@ export function memberImportRoutes(app: App, { db, withCopying }: ApiContext): v
           summary,
           description,
           params,
-          success: { status: 200, description: 'The job as it is now.', schema: MemberJob },
+          success: { status: 200, description: 'The current state of the job.', schema: MemberJob },
           problems: ['NotFound'],
         }),
       },
@@ -260,7 +260,7 @@ const reviews = [
     action: 'member_job.approve',
     summary: 'Approve a member job',
     description:
-      'Approves a job that is waiting for review. It offboards the members that its results name, and none that were added since. Idempotent; a job that is queued or rejected is a `Conflict`.',
+      'Approves a job that is waiting for review. The job offboards the members that its results name, but no members that were added later. Idempotent; a job that is queued or rejected is a `Conflict`.',
     decide: memberImports.approve,
   },
   {

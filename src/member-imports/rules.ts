@@ -80,8 +80,8 @@ export type StoredRow = Omit<DB['memberImportRows'], 'partnerId' | 'importId' | 
 export const unreadText = ''
 
 /**
- * The change that a row asks of a member. An absent column changes nothing. An empty cell removes the value, or keeps it if it
- * cannot be null. An account is removed only if the upload says so, and only if the file has the columns for its kind.
+ * Returns the change that a row makes to a member. An absent column changes nothing. An empty cell removes the value, or keeps it
+ * if it cannot be null. An account is removed only if the upload says so, and only if the file has the columns for its kind.
  * @param hasIban whether the member is paid by IBAN
  */
 export function updateOf(
@@ -103,7 +103,7 @@ export function updateOf(
   return update as MemberUpdate
 }
 
-/** Whether a command is refused for an e-mail or a worker id that another member holds, and may give up. */
+/** Whether a command is refused because of an e-mail or a worker id of another member, who may give it up. */
 export function isClash(refusal: Problem): boolean {
   return refusal.name === 'MemberAlreadyInvited'
 }
@@ -136,7 +136,7 @@ export function commandOf(action: MemberAction, now: Date): MemberCommand {
   }
 }
 
-/** The planned action of a command. One that is decided later counts as what it asks for. */
+/** Returns the planned action of a command. A command that is decided later counts as the action that it requests. */
 export function actionFor(command: MemberCommand, decided: Decision | Problem | undefined): Action {
   if (decided !== undefined && !(decided instanceof Problem)) return actionOf(decided)
   return command.type === 'Add' ? 'Invite' : 'Update'
@@ -174,7 +174,7 @@ const refusalNames = {
 
 /**
  * The refusal of a file: one issue for each faulty row, in the order of the file, and a closing one that counts the rest.
- * @param planned the faults found by comparing rows; a row may have faults in its cells too
+ * @param planned the faults found by comparing rows; a row may also have faults in its cells
  */
 export function faultyFile(
   read: Pick<Read, 'faults' | 'faultsMore' | 'rowCount' | 'readTo'>,

@@ -49,7 +49,7 @@ export const FileQuery = Type.Object(
         minimum: 0,
         maximum: 1_000_000_000,
         description:
-          'The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run showed and that was agreed to.',
+          'The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run has shown and that was agreed to.',
       }),
     ),
   },
@@ -132,7 +132,7 @@ const MemberJobResult = Type.Object(
   {
     step: Type.Integer({
       minimum: 1,
-      description: 'The place of the result among all of the job; the cursor of this list.',
+      description: 'The position of the result in the job; the cursor of this list.',
     }),
     row: Type.Union([Type.String(), Type.Null()], {
       description:
@@ -168,7 +168,8 @@ export const ResultsQuery = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: 2_147_483_647,
-        description: 'The `step` of the last result of this page, to get the next page. Not together with `skip`.',
+        description:
+          'To get the next page, the `step` of the last result of this page. Cannot be combined with `skip`.',
       }),
     ),
   },

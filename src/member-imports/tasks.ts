@@ -40,7 +40,7 @@ export const memberImportTasks = {
         if (applied === undefined) held.push(importId)
         else if (applied.hasEnded) await memberImports.analyzeFilledTables(db, applied)
       } catch (error) {
-        // Another member has taken an e-mail or a worker_id meanwhile; a retry decides the step again and sees that.
+        // Another member has taken an e-mail or a worker_id in the meantime. A retry decides the step again.
         const mayPass = isUniqueViolation(error) || outageOutcome(error) === 'nothing-done'
         collisions += 1
         log.warn({ err: error, importId, collisions }, 'steps of a member import failed')

@@ -90,7 +90,8 @@ test('two processes that complete for one member concurrently never pay out more
   expect(codesOf(answers).filter(code => code === 201)).toHaveLength(20)
   expect(codesOf(answers).filter(code => code === 'MemberInsufficientFunds')).toHaveLength(20)
   expect(await availableOf(memberId)).toBe(500)
-  // Each was decided on what the one before it had left, not only refused by the database when nothing was.
+  // Each completion was decided on the balance that the previous one left, not only refused by the database once nothing was
+  // left.
   expect(await balancesAfter(memberId)).toEqual(Array.from({ length: 20 }, (_, index) => 19_500 - index * 1_000))
   await expectBooksToAgree()
 })
@@ -165,7 +166,7 @@ test('a key in use by another process does not delay other requests, and is a co
       intend(harness.call, memberId),
       intend(harness.call, memberId, 2_000, `${key}-neighbour`),
     ])
-    // Their batch was undone and run again: what they were told, and will be told again, is what is there.
+    // Their batch was rolled back and run again: the responses, now and when repeated, match the stored rows.
     for (const { status, body } of [...neighbours, await intend(harness.call, memberId, 2_000, `${key}-neighbour`)]) {
       expect(status).toBe(201)
       const path = `/v1/pay/withdrawals/intent/${body.withdrawalIntentId}`

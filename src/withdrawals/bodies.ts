@@ -5,7 +5,7 @@ import type { Balance } from './balance.ts'
 import { expectedAt } from './lifecycle.ts'
 import type * as withdrawals from './withdrawals.ts'
 
-// The answers that both the partner and the member get.
+// Response bodies for both the partner and the member.
 
 export function balanceBody({ tier, available, payCycle, lastPayDate, isTemporarilyUnavailable }: Balance) {
   const { currency } = tier
@@ -48,7 +48,7 @@ export function ownDetailsBody(
   }
 }
 
-/** What the partner gets. Metadata is not the member's. */
+/** The body for the partner. Members do not see metadata. */
 export function detailsBody(withdrawal: withdrawals.Details, context: Parameters<typeof ownDetailsBody>[1]) {
   return { ...ownDetailsBody(withdrawal, context), metadata: withdrawal.metadata }
 }

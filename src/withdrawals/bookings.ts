@@ -50,9 +50,9 @@ export function transfersOnEntering(status: WithdrawalStatus, withdrawal: Booked
 }
 
 /**
- * The transfers that are booked when the bank has paid a withdrawal whose money was given back: net and fee as quoted, of which
- * the member's part comes from what is available and is owed otherwise, the net first.
- * @param taken from what is available; at most net and fee
+ * The transfers that are booked when the bank has paid a withdrawal although its money was given back: net and fee as quoted. The
+ * member's part comes from the available balance, the net first; the rest is owed.
+ * @param taken the part from the available balance; at most net and fee
  * @param payCycleId the open cycle
  */
 export function transfersOnRecovering(

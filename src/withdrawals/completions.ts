@@ -19,8 +19,8 @@ import { type ScheduledSubmission, SubmissionSchedule, scheduleSubmissions } fro
 import { type Details, eventOf, findAll } from './withdrawals.ts'
 
 /**
- * A command to complete an intent. With `claim`, its answer is recorded under the request's idempotency key. With
- * `wantsDetails`, its result has the whole withdrawal.
+ * A command to complete an intent. With `claim`, the response is recorded under the request's idempotency key. With
+ * `wantsDetails`, the result has the whole withdrawal.
  */
 export type Completion = {
   partner: { id: string; holdSeconds: number }
@@ -35,7 +35,7 @@ export type Completion = {
 export type Completed = { withdrawalId: string; details?: Details }
 
 /**
- * Like `completeAll`, for one intent, where a bank is connected.
+ * Like `completeAll`, for one intent. A bank must be connected.
  * @throws Problem `NotFound`, `Conflict` for an outdated intent, or any refusal that creating an intent can give
  */
 export async function complete(tx: Tx, command: Omit<Completion, 'claim'>): Promise<Completed> {
@@ -55,11 +55,11 @@ export async function complete(tx: Tx, command: Omit<Completion, 'claim'>): Prom
  * for the partner's `holdSeconds` and then submitted to the bank. Idempotent: completing an intent again returns the same
  * withdrawal and moves nothing.
  *
- * Commands are decided in order, each on the balance that the ones before it leave. One statement writes all accepted ones,
- * with their transfers, events and idempotency records.
+ * Commands are decided in order, each on the balance that the previous ones leave. One statement writes all accepted ones, with
+ * their transfers, events and idempotency records.
  * @param waits whether to wait for locked members and intents; if not, the outcome of those commands is `busy`
  * @param schedule of the submissions that are scheduled already
- * @returns for each command, in order: the withdrawal, the earlier answer to its idempotency key, or the refusal; and the
+ * @returns for each command, in order: the withdrawal, the earlier response for its idempotency key, or the refusal; and the
  * submissions that were scheduled
  */
 export async function completeAll(
@@ -93,7 +93,7 @@ export async function completeAll(
   await write(tx, { created, answers: idempotency.answersOf(commands, outcomes) })
   const due = created.map(({ command, dueAt }) => ({
     holdSeconds: command.partner.holdSeconds,
-    // By the real clock, which the queue keeps.
+    // By the real clock, like the queue.
     dueAt: new Date(dueAt.getTime() - command.clockOffsetMs),
   }))
   const scheduled = await scheduleSubmissions(tx, due, schedule)

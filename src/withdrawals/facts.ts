@@ -9,8 +9,8 @@ import type { Tier } from '../tiers/rules.ts'
 import { deductedStatuses } from './lifecycle.ts'
 import type { Facts, MemberFacts } from './rules.ts'
 
-/** A member of a partner, and the instant as of which they are asked about. */
-export type Asked = { partnerId: string; memberId: string; now: Date }
+/** Names a member of a partner, and the instant as of which the facts are read. */
+export type FactsQuery = { partnerId: string; memberId: string; now: Date }
 
 type Row = AccountColumns &
   Restrictions &
@@ -37,13 +37,13 @@ export type Banks = {
 }
 
 /**
- * Reads everything that decides withdrawals: one statement for all commands, and one more each for floats with a floor and
- * for tiers with limited numbers. A command that needs neither would pay half as much again for preparing to read them.
+ * Reads everything that decides withdrawals: one statement for all commands, and one more each for floats with a floor and for
+ * tiers that limit the number of withdrawals. Always reading them would cost a command that needs neither half as much again.
  *
- * A member's lock, if the caller holds it, keeps their figures the same between the statements.
+ * If the caller holds a member's lock, the member's figures stay the same between the statements.
  * @returns the facts of each command, in order
  */
-export async function readFacts<A extends Asked>(
+export async function readFacts<A extends FactsQuery>(
   db: Reader,
   asked: A[],
   { hasRail, accountRefusal }: Banks,
@@ -71,7 +71,7 @@ export async function readFacts<A extends Asked>(
   const known = new Map(rows.map(row => [asked[row.place - 1], row]))
   const rowOf = (each: A) => {
     const row = known.get(each)
-    if (row === undefined) throw new Error('A partner is gone')
+    if (row === undefined) throw new Error('The partner does not exist')
     return row
   }
   const [free, counts] = await Promise.all([
@@ -92,12 +92,12 @@ export async function readFacts<A extends Asked>(
   })
 }
 
-const floatOf = ({ partnerId }: Asked, { currency }: Row) => `${partnerId} ${currency}`
+const floatOf = ({ partnerId }: FactsQuery, { currency }: Row) => `${partnerId} ${currency}`
 
 const ofLimited = { partnerId: sql`limited.partner_id`, currency: sql`limited.currency` }
 
 /** The free amount of each float that has a floor, once for all commands. */
-async function readFreeFloats<A extends Asked>(
+async function readFreeFloats<A extends FactsQuery>(
   db: Reader,
   { asked, rowOf }: { asked: A[]; rowOf: (each: A) => Row },
 ): Promise<Map<string, bigint>> {
@@ -120,8 +120,8 @@ type Count = { today: number; inCycle: number }
 // Literals, so that the partial index of these states can be used by a generic plan.
 const isDeducted = sql`w.status in (${sql.join(deductedStatuses.map(status => sql.lit(status)))})`
 
-/** The standing withdrawals of members whose tier limits their number, counted no further than the limit. */
-async function countWithdrawals<A extends Asked>(
+/** Counts the withdrawals that were not refunded, of members whose tier limits their number, and no further than the limit. */
+async function countWithdrawals<A extends FactsQuery>(
   db: Reader,
   { asked, rowOf }: { asked: A[]; rowOf: (each: A) => Row },
 ): Promise<Map<A, Count>> {

@@ -12,8 +12,7 @@ import { attemptsQuietMax, type Withdrawal } from './withdrawals.ts'
 // A worker claims a due withdrawal within seconds, and after a restart within a minute.
 const overdueMs = 5 * 60_000
 
-/** Why a withdrawal is stuck. */
-type StuckBecause = 'no worker submits it' | 'no worker polls the bank' | 'the bank gives no final report'
+type StuckReason = 'no worker submits it' | 'no worker polls the bank' | 'the bank gives no final report'
 
 export type Inspected = Withdrawal & {
   partnerId: string
@@ -27,7 +26,7 @@ export type Inspected = Withdrawal & {
   reason: string | null
   /** The cycle that its refund was booked in, if its own had closed by then. */
   adjustedInCycleId: string | null
-  stuck: StuckBecause | null
+  stuck: StuckReason | null
 }
 
 export type Filter = { partnerId?: string; memberId?: string; statuses?: WithdrawalStatus[]; isStuck?: boolean }
@@ -151,10 +150,10 @@ async function select(
       from withdrawals
      where ${where}
      order by id desc limit ${take}`.execute(db)
-  return rows.map(({ isStuck, ...row }) => ({ ...row, stuck: isStuck ? becauseOf(row) : null }))
+  return rows.map(({ isStuck, ...row }) => ({ ...row, stuck: isStuck ? stuckReasonOf(row) : null }))
 }
 
-function becauseOf({ status, attempts }: { status: WithdrawalStatus; attempts: number }): StuckBecause {
+function stuckReasonOf({ status, attempts }: { status: WithdrawalStatus; attempts: number }): StuckReason {
   if (status === 'held') return 'no worker submits it'
   return attempts > attemptsQuietMax ? 'the bank gives no final report' : 'no worker polls the bank'
 }

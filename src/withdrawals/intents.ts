@@ -15,7 +15,7 @@ import { inScope, type Scope } from '../worker/task.ts'
 import { type Banks, readFacts } from './facts.ts'
 import { decideIntent, type Facts, type Intent, statusAt } from './rules.ts'
 
-/** A command to create an intent. With `claim`, its answer is recorded under the request's idempotency key. */
+/** A command to create an intent. With `claim`, the response is recorded under the request's idempotency key. */
 export type NewIntent = {
   partner: { id: string; intentMinutes: number }
   memberId: string
@@ -25,8 +25,8 @@ export type NewIntent = {
 }
 
 /**
- * Like `createAll`, for one intent, where a bank is connected.
- * @throws Problem the first refusal of the table of errors
+ * Like `createAll`, for one intent. A bank must be connected.
+ * @throws Problem the first refusal that applies, in the order of the table of errors
  */
 export async function create(tx: Tx, command: Omit<NewIntent, 'claim'>): Promise<Intent> {
   const [intent] = await createAll(tx, [command], { hasRail: () => true })
@@ -38,7 +38,7 @@ export async function create(tx: Tx, command: Omit<NewIntent, 'claim'>): Promise
 /**
  * Creates intents: quotes that are valid for the partner's `intentMinutes` and reserve no funds, so a member may have
  * several. One statement writes all accepted ones, with their events and idempotency records.
- * @returns for each command, in order: the intent, the earlier answer to its idempotency key, or the refusal
+ * @returns for each command, in order: the intent, the earlier response for its idempotency key, or the refusal
  */
 export async function createAll(
   db: Reader,
@@ -69,7 +69,7 @@ export async function createAll(
   return outcomes
 }
 
-// The member and the pay cycle are read before, without a lock. Only the reset of a sandbox deletes them.
+// The member and the pay cycle were read earlier, without a lock. Only a sandbox reset deletes them.
 function hasLostItsMember(error: unknown): boolean {
   return /^withdrawal_intents_\w+_fkey$/.test(brokenConstraint(error) ?? '')
 }
@@ -183,7 +183,7 @@ export async function countOpen(
 /**
  * Locks intents and their members, in one statement and in the lock order of `lockMembers`.
  * @param waits whether to wait for rows that are locked; if not, they are skipped
- * @returns for each that was asked for, in order: the intent, `missing` or, without waiting, `held`
+ * @returns for each requested intent, in order: the intent, `missing` or, without waiting, `held`
  */
 export async function lockAll(
   tx: Tx,

@@ -32,7 +32,7 @@ test('the transitions are exactly those that the database allows, and its trigge
   for (const { from, to } of pairs.filter(({ from, to }) => from !== to)) {
     expect(canTransition(from, to)).toBe(listed.some(edge => edge.fromState === from && edge.toState === to))
     const taken = db.transaction().execute(async tx => {
-      // Only to get there: edges that do not exist lead to most of the states.
+      // Disabled only to set the first state, because most states cannot be reached in one transition.
       for (const trigger of ['withdrawals_edges', 'withdrawals_recoveries'])
         await sql`alter table withdrawals disable trigger ${sql.ref(trigger)}`.execute(tx)
       await tx
@@ -46,7 +46,7 @@ test('the transitions are exactly those that the database allows, and its trigge
         .set({ status: to, dueAt: dueAt(to) })
         .execute()
     })
-    // What was given back becomes paid by an operator's decision only.
+    // Only an operator's decision makes a refunded withdrawal paid.
     if (to === 'paid' && returnsFunds(from) && canTransition(from, to))
       await expect(taken).rejects.toMatchObject({ constraint: 'recovered_by_a_decision' })
     else if (canTransition(from, to)) await expect(taken).resolves.toBeUndefined()
@@ -88,7 +88,7 @@ test.each([
   ['cancelled', 'paid', null],
   ['cancelled', 'failed', null],
   ['cancelled', 'returned', null],
-] as const)('%s, and the bank says %s: %j', (status, outcome, steps) => {
+] as const)('%s, and the bank reports %s: %j', (status, outcome, steps) => {
   expect(transitionsFor(status, outcome)).toEqual(steps)
 })
 
@@ -97,7 +97,7 @@ test('the money returns to the member when a withdrawal fails, is returned or is
   expect(statuses.filter(status => !returnsFunds(status))).toEqual(deductedStatuses)
 })
 
-test('a sandbox expects the money at the end of the hold; without an estimate from the bank none is promised', () => {
+test('a sandbox expects the money at the end of the hold; without an estimate from the bank, no time is promised', () => {
   const dueAt = new Date('2026-03-10T09:00:30Z')
   for (const status of statuses) {
     const withdrawal = { status, dueAt, expectedAt: null }

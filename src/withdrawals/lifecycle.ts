@@ -3,8 +3,8 @@ export const statuses = ['held', 'submitted', 'paid', 'failed', 'returned', 'can
 export type WithdrawalStatus = (typeof statuses)[number]
 
 /**
- * The states in which the money has left the member's pay. In the others the member has it back. The published listing
- * has no status, so by default it holds these only, and only these count towards a tier's limits.
+ * The states in which the money has left the member's pay. In the other states the member has it back. The published listing has
+ * no status, so by default it lists only withdrawals in these states. Only these count towards a tier's limits.
  */
 export const deductedStatuses = ['held', 'submitted', 'paid'] as const satisfies WithdrawalStatus[]
 
@@ -19,8 +19,8 @@ export type IntentStatus = (typeof intentStatuses)[number]
 /** A final report of the bank about a payment. */
 export type FinalOutcome = 'paid' | 'failed' | 'returned'
 
-// The same transitions as in the table state_edges, whose trigger refuses all others. From failed and returned to paid leads only an
-// operator's decision (`recover`), never a bank report.
+// The same transitions as in the table state_edges, whose trigger refuses all others. Only an operator's decision (`recover`)
+// leads from failed or returned to paid, never a bank report.
 const transitions: Record<WithdrawalStatus, readonly WithdrawalStatus[]> = {
   held: ['submitted', 'cancelled'],
   submitted: ['paid', 'failed'],
@@ -35,8 +35,8 @@ export function canTransition(from: WithdrawalStatus, to: WithdrawalStatus): boo
 }
 
 /**
- * The states that a bank report takes a withdrawal through. Empty if the outcome is known already: banks repeat reports
- * and send them late.
+ * The states that a bank report takes a withdrawal through. Empty if the outcome is already known: banks repeat reports and send
+ * them late.
  * @returns null if the report contradicts an earlier one or is about a payment that was never submitted; this needs
  * manual review
  */
@@ -63,8 +63,8 @@ export function transitionsFor(status: WithdrawalStatus, outcome: FinalOutcome):
  * When the money is expected in the member's account; null if unknown, or if none is expected. A rail with a calendar knows
  * it once the withdrawal is submitted. The simulated bank pays as soon as a withdrawal is submitted, at the end of its hold.
  * @param dueAt when the next step with the bank is due
- * @param byRail what the rail says
- * @param isSimulated the simulated bank pays this currency
+ * @param byRail the rail's estimate
+ * @param isSimulated whether the simulated bank pays this currency
  */
 export function expectedAt(
   { status, dueAt, expectedAt: byRail }: { status: WithdrawalStatus; dueAt: Date | null; expectedAt: Date | null },

@@ -79,7 +79,7 @@ test('the events of a member include those of withdrawals whose money came back'
   expect(types).toEqual(expect.arrayContaining(['withdrawal.cancelled', 'withdrawal.failed', 'withdrawal.returned']))
 })
 
-test('a user of another partner learns nothing of a member', async () => {
+test('a user of another partner learns nothing about a member', async () => {
   const memberId = await harness.addMember()
   const stranger = await signIn(harness, { roles: ['viewer'], partnerId: harness.other.partner.id })
   expect((await ask(memberId, stranger)).status).toBe(404)

@@ -10,14 +10,14 @@ import { findEligibility } from './inspection.ts'
 import { statuses } from './lifecycle.ts'
 import * as withdrawals from './withdrawals.ts'
 
-// As much as a person looks through. The lists of the API have the rest.
+// As much as a person looks through. The lists of the partner API have the rest.
 const refusedMax = 10
-// Refused requests of other kinds name the member too.
+// More than `refusedMax`, because refused requests of other kinds also name the member.
 const requestsReadMax = 50
 const withdrawalsMax = 20
 const eventsMax = 200
 
-/** What support asks about a member first: why they cannot withdraw, what was refused lately, and what happened. */
+/** The first questions of support about a member: why they cannot withdraw, what was refused lately, and what happened. */
 export function memberSupportRoutes(app: App, { db, banks }: ApiContext & { banks: Banks }): void {
   app.get(
     '/console/v1/members/:memberId/support',
@@ -33,7 +33,7 @@ export function memberSupportRoutes(app: App, { db, banks }: ApiContext & { bank
       const { refusal, cause } = eligibility
       const page = {
         partnerId: partner.id,
-        // What came back matters most here, and a list leaves it out unless it is named.
+        // Refunded withdrawals matter most here, and a list leaves them out unless their statuses are named.
         filter: { memberId: of.memberId, statuses: [...statuses] },
         page: { skip: 0, take: withdrawalsMax },
         cursor: undefined,

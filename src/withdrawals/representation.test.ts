@@ -139,7 +139,7 @@ describe('a caller that prefers the representation gets', () => {
 
 describe('without the preference, or with another one,', () => {
   test.each([{}, { prefer: 'return=minimal' }, { prefer: 'respond-async' }, { prefer: '"' }])(
-    'the published shapes are as they were: %o',
+    'the published shapes are unchanged: %o',
     async headers => {
       const memberId = await harness.addMember({ available: 12_000 })
       const intent = await quote(memberId, headers)
@@ -192,7 +192,7 @@ describe('a repeated idempotency key', () => {
 })
 
 describe('the list of withdrawals', () => {
-  test('has the requested statuses, or by default all that keep the funds', async () => {
+  test('has the requested statuses, or by default all statuses that keep the funds', async () => {
     const memberId = await harness.addMember({ available: 100_000 })
     const all = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled']
     const ids = new Map<string, string>()

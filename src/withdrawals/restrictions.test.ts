@@ -57,14 +57,14 @@ describe('an account that the bank refused', () => {
     await withdraw(memberId)
   })
 
-  test('is free again after a change of the holder’s name alone', async () => {
+  test('is no longer refused once only the holder’s name has changed', async () => {
     const { memberId, withdrawalId } = await withdraw()
     await tell(withdrawalId, 'fail', 'AC01')
     await change(memberId, { accountDetails: { ...goodAccount, accountHolder: 'Samuel Okafor' } })
     await withdraw(memberId)
   })
 
-  test('does not count against the account that the member has since', async () => {
+  test('does not affect an account that the member has had since', async () => {
     const { memberId, withdrawalId } = await withdraw()
     await tell(withdrawalId, 'hold')
     await change(memberId, { accountDetails: otherAccount })
@@ -72,7 +72,7 @@ describe('an account that the bank refused', () => {
     await withdraw(memberId)
   })
 
-  test('is free again however the account is changed, and keeps its reason otherwise', async () => {
+  test('is no longer refused after any change of the account, and keeps its reason otherwise', async () => {
     const { memberId, withdrawalId } = await withdraw()
     await tell(withdrawalId, 'fail', 'AC04')
     await sql`update members set account_holder = account_holder, updated_at = now() where id = ${memberId}`.execute(
@@ -85,7 +85,7 @@ describe('an account that the bank refused', () => {
     await withdraw(memberId)
   })
 
-  test('can be released by the operator if it is right', async () => {
+  test('can be released by the operator if it is correct', async () => {
     const { memberId, withdrawalId } = await withdraw()
     await tell(withdrawalId, 'fail', 'AC03')
     const { db } = harness

@@ -44,7 +44,7 @@ const intentParams = Type.Object({ withdrawalIntentId: Id('withdrawalIntent') })
 const withdrawalParams = Type.Object({ withdrawalId: Id('withdrawal') })
 
 /**
- * @param payeeName writes the name of an account holder as the bank that pays the currency gets it
+ * @param payeeName returns the account holder's name in the form that the bank that pays the currency gets
  * @param accountRefusal why the bank that pays the currency cannot pay to an account; undefined if it can
  */
 export function withdrawalRoutes(
@@ -199,7 +199,7 @@ export function withdrawalRoutes(
         tag,
         summary: 'Cancel a withdrawal intent',
         description:
-          'Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same answer.',
+          'Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same response.',
         params: intentParams,
         success: { status: 200, description: 'The cancelled intent.', schema: WithdrawalIntent },
         problems: ['NotFound'],
@@ -223,7 +223,7 @@ export function withdrawalRoutes(
         tag,
         summary: 'Complete a withdrawal',
         description:
-          'Repeats all checks and moves the money. Idempotent: completing the intent again returns the same answer and moves nothing.',
+          'Repeats all checks and moves the money. Idempotent: completing the intent again returns the same response and moves nothing.',
         body: CompleteWithdrawal,
         success: {
           status: 201,
@@ -268,7 +268,7 @@ export function withdrawalRoutes(
         tag,
         summary: 'List withdrawals',
         description:
-          'Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back. If `after` or `before` is unknown, the answer is `NotFound`.',
+          'Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back. If `after` or `before` is unknown, the response is `NotFound`.',
         query: WithdrawalQuery,
         success: {
           status: 200,
@@ -344,7 +344,7 @@ export function withdrawalRoutes(
         tag,
         summary: 'Cancel a withdrawal',
         description:
-          'Cancels a withdrawal while it is `held`. The member gets the money back at once, including the fee. Idempotent: cancelling it again returns the same answer.',
+          'Cancels a withdrawal while it is `held`. The member gets the money back at once, including the fee. Idempotent: cancelling it again returns the same response.',
         params: withdrawalParams,
         success: { status: 200, description: 'The cancelled withdrawal.', schema: WithdrawalDetails },
         problems: ['NotFound', 'UnprocessableEntity'],

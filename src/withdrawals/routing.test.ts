@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import * as float from '../float/float.ts'
 
-// A distributed PostgreSQL routes a statement to the node of its partner only if every table in it is restricted to that
-// partner by a constant. Whether it is shows in the plan of an ordinary PostgreSQL.
+// A distributed PostgreSQL routes a statement to the node of its partner only if every table in it is restricted to that partner
+// by a constant. The plan of an ordinary PostgreSQL shows whether this is so.
 
 let harness: Harness
 beforeAll(async () => {

@@ -159,7 +159,7 @@ test('a batch of completions is decided as if they came one after the other', ()
         now,
         intent: { ...intent, id: `wi_${index}`, memberId: `mem_${who}`, amount, net: amount - 50n, fee: 50n },
       }))
-      // What each member has left, what is free, and whether its fall was noted: kept by hand, one completion at a time.
+      // The expected balances, free amounts and alerts, calculated by hand, one completion at a time.
       const left = new Map<string, { available: bigint; count: number }>()
       let isAlerted = false
       const factsOf = (memberId: string, asLoaded: boolean): Facts => {

@@ -33,7 +33,7 @@ export type MemberFacts = Restrictions & {
   tier: Tier
   /** In minor units of the tier's currency. */
   available: bigint
-  /** Standing withdrawals (not cancelled, failed or returned) of the partner's day and of the open cycle. */
+  /** Withdrawals (not cancelled, failed or returned) of the partner's day and of the open cycle. */
   withdrawalsToday: number
   withdrawalsThisCycle: number
 }
@@ -111,10 +111,10 @@ export function refuseCompletion(facts: Facts, intent: Intent, now: Date): Probl
 export type Accepted = { balanceAfter: bigint; crossesFloor: boolean }
 
 /**
- * Decides completions in order, each on the balances that the ones before it leave. All facts are from one snapshot, and
- * each intent occurs once.
+ * Decides completions in order, each on the balances that the previous ones leave. All facts are from one snapshot, and each
+ * intent occurs once.
  *
- * Two withdrawals of a member just before and just after midnight each count towards the day of the other too.
+ * If a member withdraws just before and just after midnight, each withdrawal also counts towards the day of the other.
  */
 export function decideCompletions(
   asked: { partnerId: string; intent: Intent; now: Date; facts: Facts }[],
@@ -224,14 +224,14 @@ function refusalOf(
 }
 
 const noRailMessage =
-  'On-demand pay is unavailable: no bank is connected to this installation to pay through; ask its operator to connect one'
+  'On-demand pay is unavailable: no bank is connected to this installation; ask its operator to connect one'
 
-// It takes a person to resume the partner or fund the float, so frequent retries are of no use.
+// A person must resume the partner or fund the float, so frequent retries are useless.
 const retryAfterSeconds = 300
 
 function refuseUnavailable(facts: Facts): Problem | undefined {
   const why = suspensionReason(facts)
-  // Without retry-after: it takes a deployment.
+  // No retry-after: connecting a bank takes a deployment.
   if (why === 'no rail') return problem('UnprocessableEntity', noRailMessage)
   if (why !== null) {
     const until = why === 'paused' ? '' : ' until its float is funded again'
@@ -255,7 +255,7 @@ function refuseIneligible({
   if (reviewReason !== null) {
     return problem(
       'MemberNotEligible',
-      `The bank did not make a payment to the member (${reviewReason}); withdrawals are held for review by the operator`,
+      `The bank did not make a payment to the member (${reviewReason}); ask the operator to review and release the member`,
       { memberId: id },
     )
   }

@@ -127,14 +127,14 @@ export const IntentExplanation = Type.Object(
   { title: 'WithdrawalIntentExplanation', ...strict },
 )
 
-// What a member's own page sends and gets. It names no member, and an account by its last four characters.
+// The bodies for a member's own page. They do not name the member, and have only the last four characters of an account.
 
 export const MemberPage = Type.Object(
   {
     scope: Type.Enum([...sessionScopes], { type: 'string' }),
     expiresInSeconds: Type.Integer({
       minimum: 0,
-      description: 'A length of time, because the clock of a page may be wrong.',
+      description: 'A duration, because the clock of a page may be wrong.',
     }),
     status: MemberStatus,
     employer: Type.String({ description: 'The partner’s name.', examples: ['Acme Couriers'] }),
@@ -191,7 +191,7 @@ const Reason = Type.Union([Type.String(), Type.Null()], {
   description: 'Why the status changed: the bank’s message, or who cancelled. Null if no reason was given.',
 })
 
-const ofIntent = Type.Unsafe<Metadata>({ ...Metadata, description: 'That of its intent.' })
+const ofIntent = Type.Unsafe<Metadata>({ ...Metadata, description: 'The metadata of its intent.' })
 
 const WithdrawalItemWithStatus = Type.Object(
   {
@@ -240,7 +240,7 @@ export const WithdrawalDetails = Type.Object(
   { title: 'WithdrawalDetails', ...strict },
 )
 
-/** What the member's page gets. Metadata is the partner's. */
+/** The body for the member's page, without the partner's metadata. */
 export const OwnWithdrawal = Type.Object(details, { title: 'OwnWithdrawal', ...strict })
 
 const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })

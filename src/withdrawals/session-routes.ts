@@ -28,14 +28,14 @@ import {
 import * as withdrawals from './withdrawals.ts'
 
 const tag = 'Member sessions'
-// A session ends with its member.
+// Not `MemberNotFound`, because a session ends with its member.
 const ownRefusals: ProblemName[] = refusals.filter(name => name !== 'MemberNotFound')
 
 type Context = ApiContext & { batches: ReturnType<typeof withdrawalBatches>; banks: Banks }
 
 /**
- * What a page in a member's browser may call. The member comes from the session alone: no request names one, and no answer
- * has a whole account number.
+ * The operations for a page in a member's browser. The member comes only from the session: no request names a member, and no
+ * response has a whole account number.
  */
 export function memberPageRoutes(app: App, context: Context): void {
   const { db, batchDb, batches, banks, bankOf } = context
@@ -49,7 +49,7 @@ export function memberPageRoutes(app: App, context: Context): void {
         tag,
         summary: 'Get the session and its member',
         session: true,
-        success: { status: 200, description: 'What the page needs to know.', schema: MemberPage },
+        success: { status: 200, description: 'The session and its member.', schema: MemberPage },
       }),
     },
     async (request, reply) =>
@@ -185,7 +185,7 @@ function quoteBody(
   { id, grossAmount, netAmount, fee, currency, account, createdAt, expiresAt }: Intent,
   { holdSeconds, bankOf }: { holdSeconds: number; bankOf: ApiContext['bankOf'] },
 ) {
-  // If it is completed at once.
+  // If the intent is completed at once.
   const dueAt = new Date(createdAt.getTime() + holdSeconds * 1_000)
   const isSimulated = bankOf(currency) === 'simulated'
   return {

@@ -11,7 +11,7 @@ afterAll(() => harness.stop())
 const start = new Date('2026-03-10T09:00:00.000Z').getTime()
 const dueAfter = (ms: number, holdSeconds = 30) => ({ holdSeconds, dueAt: new Date(start + ms) })
 
-/** When the worker is scheduled for batches of withdrawals that are due so many milliseconds after the start. */
+/** Returns when the worker is scheduled for batches of withdrawals, given their due times in milliseconds after the start. */
 async function scheduledFor(batches: number[][], { holdSeconds = 30, isUndone = false } = {}): Promise<number[]> {
   const schedule = new SubmissionSchedule()
   for (const batch of batches) {

@@ -20,7 +20,7 @@ const holdSecondsMin = 20
 export class SubmissionSchedule {
   readonly #latest = new Map<number, ScheduledSubmission>()
 
-  /** Call it after their transaction has committed: until then they may be rolled back. */
+  /** Call it after the transaction of the submissions has committed: until then they may be rolled back. */
   remember(made: ScheduledSubmission[]): void {
     for (const submission of made) this.#latest.set(submission.holdSeconds, submission)
   }

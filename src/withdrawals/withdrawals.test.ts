@@ -93,7 +93,7 @@ describe('creating an intent', () => {
   )
 
   test.each([0, -1, -5_000, -Number.MAX_SAFE_INTEGER])(
-    'refuses an amount of %d as one below the lower limit, and tells the limit',
+    'refuses an amount of %d as below the lower limit, and states the limit',
     async amount => {
       const memberId = await harness.addMember({ available: 12_000 })
       const { status, body } = await createIntent(memberId, amount)
@@ -415,7 +415,7 @@ describe('listing', () => {
     const second = new Date(started.getTime() + 60_000).toISOString()
     expect((await list(`fromDate=${second}`)).withdrawals).toHaveLength(5)
     expect((await list(`toDate=${second}`)).withdrawals).toHaveLength(2)
-    // A nanosecond later is after those of this instant: not from it on, but before it.
+    // A nanosecond later is after the withdrawals of this instant: `fromDate` excludes them, and `toDate` includes them.
     const justAfter = second.replace('.000Z', '.000000001Z')
     expect((await list(`fromDate=${justAfter}`)).withdrawals).toHaveLength(3)
     expect((await list(`toDate=${justAfter}`)).withdrawals).toHaveLength(4)

@@ -78,8 +78,8 @@ export type Payout = {
 
 /**
  * Which withdrawals a worker claims for the bank.
- * @param nextPollAt when to poll the bank about one, by the number of earlier calls. It is also the end of the claim's
- * lease: after it another worker takes over
+ * @param nextPollAt when to poll the bank about a withdrawal, by the number of earlier calls. The lease of the claim ends then,
+ * and another worker takes over
  */
 type Claiming = { now: Date; countMax: number; nextPollAt: (attempts: number) => Date; scope?: Scope | undefined }
 
@@ -118,7 +118,7 @@ export async function submitDue(
 
 /**
  * Claims submitted withdrawals that are due to be polled. The caller commits, and then polls the bank.
- * @param rail the one that they were submitted to
+ * @param rail the rail that they were submitted to
  */
 export async function claimUnresolved(
   tx: Tx,
@@ -139,8 +139,8 @@ function throwNoReference({ id }: { id: string }): never {
 }
 
 /**
- * Brings the next step with the bank forward: ends the hold, or the wait for the next poll. A withdrawal that waits for nothing
- * is left alone.
+ * Brings the next step with the bank forward: ends the hold, or the wait for the next poll. A withdrawal without a next step is
+ * unchanged.
  */
 export async function bringForward(
   tx: Tx,
@@ -162,9 +162,9 @@ export type ReportEffect = {
  * Applies a bank report to a withdrawal. Idempotent: a transition starts from one state only. A contradiction changes
  * nothing; the caller reports it to the operator.
  * @param reason in the words of the bank
- * @param restriction what follows from the reason for the member
- * @param recoveryId the last decision before this report that recovers the payment (`recover`); null if there is none. Reports from
- * before a decision that is carried out are stale and change nothing
+ * @param restriction the restriction of the member that follows from the reason
+ * @param recoveryId the last decision before this report to recover the payment (`recover`); null if there is none. Once a
+ * decision is carried out, reports from before that decision are stale and change nothing
  * @throws Problem `NotFound`; `UnprocessableEntity` if money is to be returned while no pay cycle is open
  */
 export async function applyBankReport(
@@ -231,8 +231,8 @@ async function isRecoveredBy(
 }
 
 /**
- * Takes a withdrawal from the member again that the bank paid after its money was given back: what is available, and the rest is owed.
- * It is booked in the open cycle, because the deductions of a closed cycle never change.
+ * Takes a withdrawal from the member again when the bank paid it after its money was given back: from the available balance
+ * first, and the rest is owed. Booked in the open cycle, because the deductions of a closed cycle never change.
  */
 async function recover(
   tx: Tx,
@@ -246,7 +246,7 @@ async function recover(
   const recovery = { partnerId, withdrawalId: id, exceptionId: recoveryId, fromStatus: status, recoveredAt: now }
   const ofThis = tx.updateTable('withdrawals').where('partnerId', '=', partnerId).where('id', '=', id)
   if (!returnsFunds(status)) {
-    // A report of the give-back was not recorded yet, so there is nothing to take.
+    // The bank's report of the failure or return was not applied, so there is nothing to take.
     await tx
       .insertInto('withdrawalRecoveries')
       .values({ ...recovery, takenAmount: 0n })
@@ -351,7 +351,7 @@ type Due = Row & {
   attempts: number
   /** Null before it is submitted. */
   reference: string | null
-  /** Of the version of the tier that the withdrawal was quoted with. */
+  /** The speed in the version of the tier that the withdrawal was quoted with. */
   payoutSpeed: PayoutSpeed | null
   accountHolder: string
   sortCode: string | null
@@ -465,7 +465,7 @@ export type Details = Withdrawal & {
   reference: string | null
   /** When the money should be in the account, by the calendar of the rail; null if the rail has none. */
   expectedAt: Date | null
-  /** That of its intent. */
+  /** The metadata of its intent. */
   metadata: Metadata
 }
 
@@ -486,7 +486,7 @@ export async function findOwn(
   return details
 }
 
-/** Maps the ids of those that exist to their details. */
+/** Maps the ids of the withdrawals that exist to their details. */
 export async function findAll(
   db: Reader,
   asked: { partnerId: string; withdrawalId: string }[],
@@ -534,7 +534,7 @@ export async function findAll(
   )
 }
 
-/** `statuses` defaults to the standing ones. */
+/** `statuses` defaults to `deductedStatuses`. */
 export type Filter = {
   memberId?: string
   payCycleId?: string

@@ -20,14 +20,14 @@ export type Claimed = {
   headers: Buffer
   enabled: boolean
   failureCount: number
-  /** There have been failures, so that a success changes the health of the endpoint. */
+  /** Whether there have been failures, so that a success changes the health of the endpoint. */
   isImpaired: boolean
   secrets: Buffer[]
   /** How far the clock of the partner is ahead. */
   offsetMs: number
 }
 
-/** SQL of how far the clock of an endpoint's partner is ahead, and of the most that any is. */
+/** SQL for how far the clock of an endpoint's partner is ahead, and for the maximum over all partners. */
 const clocks = {
   offsetMs: offsetMsOf('w.partner_id'),
   offsetMsMax: sql`(select coalesce(max(offset_ms), 0)::float8 from sandbox_clocks)`,
@@ -35,9 +35,9 @@ const clocks = {
 const noClocks = { offsetMs: sql`0::float8`, offsetMsMax: sql`0::float8` }
 
 /**
- * Claims endpoints that have something due, those of partners with few claims first, then the one that has waited longest.
- * A killed process keeps its claims until their leases expire.
- * @param now the real clock of due times; each partner's own is ahead of it by its offset
+ * Claims endpoints that have something due: first those of partners with few claims, then those that have waited longest. A
+ * killed process keeps its claims until their leases expire.
+ * @param now the real time of due times; each partner's clock is ahead of it by the partner's offset
  * @param busy how many endpoints of each partner this process has claimed already
  * @param hasClocks whether partners have clocks. A live installation does not read them
  */
@@ -78,7 +78,7 @@ export async function claim(
     ), locked as (
       select w.partner_id, w.id from webhook_endpoints w
        where (w.partner_id, w.id) in (select partner_id, id from chosen) and ${isFree}
-         -- Deleted, or served by another process, since it became a candidate.
+         -- The endpoint may have been deleted, or claimed by another process, since it became a candidate.
          and w.due_at is not null
          for no key update skip locked
     )
@@ -165,8 +165,8 @@ export type HealthChange = {
 }
 
 /**
- * Records attempts: what each means for its delivery and for the health of its endpoint. At most one attempt per delivery.
- * Safe to run twice, but for a second row in the list of attempts.
+ * Records attempts: what each means for its delivery and for the health of its endpoint. At most one attempt per delivery. Safe
+ * to run twice, except for a second row in the list of attempts.
  */
 export async function record(tx: Tx, attempts: Attempt[]): Promise<HealthChange[]> {
   const changes = await recordHealth(tx, attempts)
@@ -207,7 +207,7 @@ export async function record(tx: Tx, attempts: Attempt[]): Promise<HealthChange[
 
 type HealthRow = Health & { partnerId: string; id: string; deletedAt: Date | null }
 
-/** Locks the endpoints of the attempts, the healthy ones too: deliveries are written under the lock of their endpoint. */
+/** Locks the endpoints of the attempts, including healthy ones: deliveries are written under the lock of their endpoint. */
 async function recordHealth(tx: Tx, attempts: Attempt[]): Promise<HealthChange[]> {
   const ids = [...new Map(attempts.map(each => [`${each.partnerId} ${each.endpointId}`, each])).values()]
   const { rows } = await sql<HealthRow>`
@@ -271,7 +271,7 @@ export async function endPending(db: Db, { partnerId, id }: Pick<Claimed, 'partn
                          limit ${limits.endedAtOnceMax})`.execute(db)
 }
 
-/** Ends the claim of an endpoint, and decides when it is due next: behind the endpoints that wait already. */
+/** Ends the claim of an endpoint, and decides when the endpoint is due next: behind the endpoints that are already waiting. */
 export async function release(
   tx: Tx,
   { partnerId, id, now }: { partnerId: string; id: string; now: Date },
@@ -283,7 +283,7 @@ export async function release(
     update webhook_endpoints w
        set leased_until = null,
            due_at = case when w.deleted_at is not null or coalesce(next.replay_at, next.due_at) is null then null
-                         -- At once: the next turn ends what is pending.
+                         -- Due at once, so that the next turn ends the pending deliveries.
                          when not w.enabled and next.due_at is not null then ${now}
                          else greatest(least(next.replay_at, next.due_at), w.blocked_until, ${now}) end
       from (select

@@ -10,11 +10,11 @@ import { lock } from './webhooks.ts'
 export const limits = {
   // As long as the feed: older events can be neither read nor replayed.
   keptDays: 30,
-  // Of one request, in one statement of some hundred milliseconds. `hasMore` tells that there are more.
+  // Per request: one statement of some hundred milliseconds. `hasMore` says that there are more.
   replayedMax: 10_000,
   // Events that a replay fans out first. Further ones are left to the worker, and to a later replay.
   fannedOutMax: 500,
-  // Attempts of a delivery that are listed: at most 1.6 MB of answers.
+  // Attempts of a delivery that are listed: at most 1.6 MB of responses.
   attemptsMax: 100,
 }
 
@@ -23,7 +23,7 @@ type DeliveryState = (typeof deliveryStates)[number]
 
 type OfEndpoint = { partnerId: string; webhookId: string }
 
-/** The delivery of an event to an endpoint; within the endpoint, the event's id is its id. */
+/** The delivery of an event to an endpoint. Within the endpoint, the id of the event is the id of the delivery. */
 export type Delivery = {
   id: string
   type: EventType
@@ -51,7 +51,7 @@ const endpointOfDelivery = sql`webhook_endpoints w on w.partner_id = d.partner_i
 
 export type DeliveryFilter = { states: DeliveryState[]; types: EventType[]; eventId: string | null }
 
-/** Lists the deliveries of an endpoint, those of the newest events first. */
+/** Lists the deliveries of an endpoint, newest events first. */
 export async function list(
   db: Reader,
   {
@@ -154,8 +154,8 @@ export async function createTest(
 }
 
 /**
- * The events to replay: one event; those of a time range that the endpoint takes, or whose deliveries exist; or those whose
- * deliveries since an instant have failed or were skipped. `after` continues a replay that had more.
+ * The events to replay: one event; the events of a time range that the endpoint takes or has deliveries of; or the events since
+ * an instant whose deliveries have failed or were skipped. `after` continues a replay that had more.
  */
 export type Replay =
   | { eventId: string }
@@ -165,7 +165,7 @@ export type Replay =
 /**
  * Requests one attempt for each event, oldest first.
  * @throws Problem `NotFound` if there is no such endpoint, or no such event in the last 30 days
- * @returns how many, and the id of the last one; null if there were none
+ * @returns the number of events, and the id of the last one; null if there were none
  */
 export async function replay(
   tx: Tx,
@@ -228,7 +228,7 @@ function later(a: string, b: string): string {
   return a > b ? a : b
 }
 
-// Whatever has been wrong with the endpoint, the partner asks for an attempt now.
+// The partner has requested an attempt now, whatever the health of the endpoint.
 async function wake(tx: Tx, { partnerId, webhookId, now }: OfEndpoint & { now: Date }): Promise<void> {
   await sql`
     update webhook_endpoints set due_at = least(due_at, ${now}), blocked_until = null
@@ -236,8 +236,8 @@ async function wake(tx: Tx, { partnerId, webhookId, now }: OfEndpoint & { now: D
 }
 
 /**
- * Deletes deliveries of events that have left the feed and those of deleted endpoints, with their attempts, and endpoints
- * without any.
+ * Deletes the deliveries of events that have left the feed and of deleted endpoints, with their attempts. Then deletes deleted
+ * endpoints without deliveries.
  * @returns how many deliveries were deleted
  */
 export async function forget(db: Db, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
@@ -250,7 +250,7 @@ export async function forget(db: Db, { now, countMax }: { now: Date; countMax: n
           where d.partner_id = w.partner_id and d.endpoint_id = w.id
             and (w.deleted_at is not null or d.event_id < ${oldestId(now)})
           order by d.event_id limit ${countMax}
-            -- What is being recorded or replayed is left to the next time.
+            -- Deliveries that are being recorded or replayed are left to the next run.
             for update skip locked
        ) d
        limit ${countMax}
@@ -266,7 +266,7 @@ export async function forget(db: Db, { now, countMax }: { now: Date; countMax: n
   if (count === 0) {
     await sql`
       delete from webhook_endpoints w
-       -- For a day, an endpoint that was deleted is a cursor of the list.
+       -- A deleted endpoint can be the cursor of the list for another day.
        where w.deleted_at < ${now}::timestamptz - interval '1 day'
          and not exists (select from webhook_deliveries d where d.partner_id = w.partner_id and d.endpoint_id = w.id)`.execute(
       db,

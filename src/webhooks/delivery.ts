@@ -14,12 +14,12 @@ import type { Sender } from './send.ts'
 import { keyOf } from './signing.ts'
 
 const limits = {
-  // Endpoints that a process delivers to at once. With four requests each: 512 sockets, and 20 MB of bodies and answers.
+  // Endpoints that a process delivers to at once. With four requests each: 512 sockets, and 20 MB of bodies and responses.
   turnsMax: 128,
   requestsPerEndpointMax: 4,
   // Deliveries that are read together. A body has some hundred bytes, so those of all turns take 20 MB.
   readAtOnceMax: 200,
-  // How many of them are left when the next read starts.
+  // How many deliveries are left when the next read starts.
   readAheadFrom: 50,
   // How long a turn starts requests. A slow endpoint then makes room for those that wait.
   turnMsMax: 3_000,
@@ -36,7 +36,7 @@ const limits = {
   pollWithoutEndpointsMs: 1_000,
   // After an error, such as an outage of the database.
   afterErrorMs: 2_000,
-  // A stop of the program may take nine seconds.
+  // Stopping the program may take nine seconds.
   stopMsMax: 5_000,
 }
 
@@ -86,7 +86,7 @@ export class Delivery {
     ])
   }
 
-  /** Starts no further request, and waits for those in flight to be recorded, but not for slow ones: they are made again. */
+  /** Starts no further request, and waits until those in flight are recorded. Slow requests are not awaited, but made again. */
   async stop(): Promise<void> {
     this.stopping.abort()
     await this.running
@@ -138,7 +138,7 @@ export class Delivery {
           count += fannedOut
           hasMore ||= fannedOut === limits.eventsPerFanOutMax
         } catch (error) {
-          // It must not delay other partners. It is due again next time.
+          // A failure must not delay other partners. The feed is due again in the next round.
           log.warn({ err: error, partnerId: partner.partnerId }, 'could not fan out events to webhook endpoints')
         }
       }
@@ -174,7 +174,7 @@ export class Delivery {
     const { partnerId, id } = endpoint
     this.busy.set(partnerId, (this.busy.get(partnerId) ?? 0) + 1)
     const turn = this.turn(endpoint)
-      // Its claim expires, and what was not recorded is attempted again.
+      // The claim expires, and attempts that were not recorded are made again.
       .catch(error =>
         this.context.log.warn({ err: error, partnerId, webhookId: id }, 'webhook deliveries were interrupted'),
       )
@@ -188,7 +188,7 @@ export class Delivery {
     this.turns.add(turn)
   }
 
-  // Claim, send, record, release. If the process is killed in between, what was not recorded is sent again.
+  // Claim, send, record, release. If the process is killed in between, deliveries that were not recorded are sent again.
   private async turn(claimed: attempts.Claimed): Promise<void> {
     const { db, sealer } = this.context
     const { partnerId, id, failureCount, isImpaired } = claimed

@@ -4,7 +4,7 @@ import { offsetMsOf } from '../partners/clocks.ts'
 /** `offsetMs`: how far the clock of the partner is ahead of real time. */
 export type Unfinished = { partnerId: string; offsetMs: number; hasUnnumbered: boolean }
 
-/** The partners with endpoints whose feeds are numbered further than they are fanned out, or not numbered to the end. */
+/** Finds the partners with endpoints whose feed is numbered further than it is fanned out, or is not numbered to the end. */
 export async function partnersToFanOut(db: Reader, { hasClocks }: { hasClocks: boolean }): Promise<Unfinished[]> {
   const { rows } = await sql<Unfinished>`
     select * from (
@@ -27,10 +27,10 @@ export async function hasEndpoints(db: Reader): Promise<boolean> {
 }
 
 /**
- * Turns the next events of a partner's feed into deliveries: one per endpoint that takes the type. For an endpoint that is
- * disabled it records that the event was skipped.
+ * Turns the next events of a partner's feed into deliveries: one per endpoint that takes the type. For a disabled endpoint,
+ * records the event as skipped.
  *
- * Safe to run twice: how far the feed has been fanned out is recorded in the same transaction, under a lock.
+ * Safe to run twice: the position up to which the feed is fanned out is recorded in the same transaction, under a lock.
  * @param waits whether to wait for another process that fans out the same feed
  * @returns how many events were read; 0 if the feed is fanned out to its end, or another process is doing that
  */

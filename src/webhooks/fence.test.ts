@@ -130,20 +130,20 @@ describe('a connection', () => {
     expect(await send(url('mixed.example'), loopback)).toMatchObject({ error: 'address', hasArrived: false })
   })
 
-  test('judges the answer that it connects by: a name that changes its address in between gains nothing', async () => {
+  test('is judged by the DNS answer that it is opened with: a name that changes its address in between gains nothing', async () => {
     const rules = { ...local, allowsLoopback: false }
     const rebound = await send(url('rebind.example'), { rules, answers: [[ipv4('127.0.0.1')], [ipv4('8.8.8.8')]] })
     expect(rebound).toMatchObject({ error: 'address', hasArrived: false, asked: ['rebind.example'] })
   })
 
-  test('to an IP literal, which no resolver sees, is judged as well', async () => {
+  test('to an IP literal, which is not resolved, is also judged', async () => {
     const rules = { ...local, allowsLoopback: false }
     for (const host of ['127.0.0.1', '2130706433', '0x7f000001', '[::ffff:7f00:1]'])
       expect(await send(url(host), { rules }), host).toMatchObject({ error: 'address', hasArrived: false, asked: [] })
   })
 
-  test('to a socket that leads elsewhere than the answer said is closed before anything is sent', async () => {
-    // The lookup was passed, and the address of the socket is not.
+  test('to another address than the DNS answer is closed before anything is sent', async () => {
+    // The address of the lookup is allowed, but the address of the socket is not.
     class Forgetful extends Fence {
       private judged = 0
       override judgeAddress(text: string, port: number): void {
@@ -168,7 +168,7 @@ describe('a connection', () => {
     expect(receiver.received).toHaveLength(before)
   })
 
-  test('is not opened by a redirect, and an answer without addresses is a failure', async () => {
+  test('is not opened by a redirect, and a DNS answer without addresses is a failure', async () => {
     receiver.answerWith(307, { location: 'http://10.0.0.1/' })
     expect(await send(url('hook.example'), { answers: [[ipv4('127.0.0.1')]] })).toMatchObject({
       ...{ status: 307, error: 'redirect' },
@@ -202,7 +202,7 @@ describe('the resolver', () => {
     return { server, resolver, asked }
   }
 
-  test('resolves other names, and reads files, while a name server is silent', async () => {
+  test('still resolves other names and reads files while a name server is silent', async () => {
     const { server, resolver, asked } = await startNameServer()
     const sender = new Sender(new Fence(local, resolveBy(resolver)), { clockMs: Date.now })
     const sendTo = (host: string) => {

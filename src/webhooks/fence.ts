@@ -12,7 +12,7 @@ export type FenceRules = {
   refusedPorts: readonly number[]
 }
 
-/** The target of a delivery is one that requests must not be sent to. The message says why. */
+/** Requests must not be sent to the target of a delivery. The message says why. */
 export class TargetRefused extends Error {}
 
 const globalIpv6 = ipaddr.IPv6.parseCIDR('2000::/3')
@@ -21,7 +21,7 @@ const metadataAddresses = new Set(['168.63.129.16'])
 const localhostName = /(^|\.)localhost\.?$/
 // Less than the 15 s of an attempt: c-ares doubles the time for the second try.
 const dnsLimits = { timeout: 3_000, tries: 2 }
-// Below are services such as SSH and SMTP, which a request must not be able to talk to.
+// Lower ports have services such as SSH and SMTP, which a request must not reach.
 const ownPortsFrom = 1024
 
 /**
@@ -40,7 +40,7 @@ export class Fence {
   }
 
   /**
-   * Judges what can be told from the URL alone: everything but the addresses of a name.
+   * Judges everything that the URL itself says: all but the addresses of a name.
    * @throws TargetRefused
    */
   judgeUrl(text: string): URL {
@@ -123,7 +123,7 @@ type Resolve = (
  */
 export function resolveBy(resolver: Pick<Resolver, 'resolve4' | 'resolve6'>): Resolve {
   return (hostname, callback) => {
-    // Never ask a name server about it. Source: RFC 6761, section 6.3
+    // A name server must not be asked about localhost. Source: RFC 6761, section 6.3
     if (localhostName.test(hostname)) return callback(null, loopback)
     void Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]).then(([ipv4, ipv6]) => {
       if (ipv4.status === 'rejected' && ipv6.status === 'rejected') return callback(ipv4.reason, [])

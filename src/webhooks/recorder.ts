@@ -4,7 +4,7 @@ import type { Db } from '../database/database.ts'
 import { type Attempt, record } from './attempts.ts'
 
 const limits = {
-  // A statement of some ten milliseconds, with at most 16 KiB of answer each.
+  // A statement of some ten milliseconds, with at most 16 KiB of response each.
   recordedAtOnceMax: 200,
   // How long attempts are collected. A commit costs as much as recording dozens of them, and no request waits for it.
   collectMs: 20,
@@ -12,7 +12,7 @@ const limits = {
 
 type Waiting = { attempt: Attempt; recorded: PromiseWithResolvers<void> }
 
-/** Records attempts, those that end while a statement is running together in the next one. */
+/** Records attempts. Attempts that end while a statement is running are recorded together by the next one. */
 export class Recorder {
   private readonly context: { db: Db; log: Logger }
   private waiting: Waiting[] = []

@@ -239,7 +239,7 @@ export function webhookRoutes(app: App, context: ApiContext, fence = defaultFenc
         tag,
         summary: 'Send a test to a webhook endpoint',
         description:
-          'Sends a made-up event of a type that you choose, with the header `midmonth-test: true`. It is attempted once, also if the endpoint is disabled. Read the delivery at `location` to see the answer.',
+          'Sends a made-up event of a type that you choose, with the header `midmonth-test: true`. The test is attempted once, even if the endpoint is disabled. Read the delivery at `location` to see the response.',
         params,
         body: WebhookTest,
         success: { status: 202, description: 'The delivery of the test.', schema: WebhookDelivery, headers: location },
@@ -271,7 +271,7 @@ export function webhookRoutes(app: App, context: ApiContext, fence = defaultFenc
         tag,
         summary: 'Replay events to a webhook endpoint',
         description:
-          'Delivers events of the last 30 days again: one event, those of a time range, or those whose delivery has failed or was skipped. Each is attempted once, with the current secret, also if the endpoint is disabled; its health does not change. Receivers see the same `webhook-id` as before.',
+          'Delivers events of the last 30 days again: one event, the events of a time range, or the events whose delivery has failed or was skipped. Each event is attempted once, with the current secret, even if the endpoint is disabled; the health of the endpoint does not change. Receivers see the same `webhook-id` as before.',
         params,
         body: WebhookReplay,
         success: { status: 202, description: 'How many events are replayed.', schema: ReplayRequested },
@@ -294,7 +294,7 @@ export function webhookRoutes(app: App, context: ApiContext, fence = defaultFenc
         id: 'getWebhookDeliveries',
         tag,
         summary: 'List the deliveries of a webhook endpoint',
-        description: 'Of the last 30 days, newest event first.',
+        description: 'Lists the deliveries of the last 30 days, newest event first.',
         params,
         query: Type.Object({ ...DeliveryFilter, ...pageQuery, ...afterQuery('event') }, strict),
         success: { status: 200, description: 'One page of deliveries.', schema: WebhookDeliveries },
@@ -344,7 +344,7 @@ export function webhookRoutes(app: App, context: ApiContext, fence = defaultFenc
       }),
   )
 
-  /** @throws Problem `BodyValidation` for what the schema cannot tell */
+  /** @throws Problem `BodyValidation` for faults that the schema cannot find */
   function judge({ url, headers = {} }: { url?: string; headers?: Record<string, string> }): void {
     const messages: { path: string; message: string }[] = []
     try {
@@ -377,7 +377,9 @@ function onWire({ failingSince, createdAt, ...endpoint }: webhooks.Endpoint): St
   }
 }
 
-/** For the audit log, whose rows are kept forever: without header values, and without what a URL may contain of secrets. */
+/**
+ * For the audit log, whose rows are kept forever: without header values, and without the parts of a URL that may hold secrets.
+ */
 function detailsOf({ url, types, enabled, headers }: webhooks.Endpoint) {
   return { origin: new URL(url).origin, types, enabled, headers: Object.keys(headers) }
 }

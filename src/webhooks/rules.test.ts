@@ -57,7 +57,7 @@ test('an endpoint is disabled when it failed for five days, with failures on at 
   expect(after([attempt(start), attempt(later({ days: 5 }))]).event).toBeNull()
 })
 
-test('one success within the five days starts them anew', () => {
+test('one success within the five days restarts the count', () => {
   const success = attempt(later({ days: 4 }), { isSuccess: true, status: 200 })
   const attempts = [0, 1, 2, 3].map(days => attempt(later({ days })))
   const state = after([...attempts, success, attempt(later({ days: 6 }))])
@@ -96,7 +96,7 @@ test('retry-after is read as seconds or as a date', () => {
   expect(parseRetryAfter('120', nowMs)).toBe(120)
   expect(parseRetryAfter('Tue, 10 Mar 2026 09:01:00 GMT', nowMs)).toBe(60)
   expect(parseRetryAfter('Tue, 10 Mar 2026 08:00:00 GMT', nowMs)).toBe(0)
-  // Endless digits ask for the longest wait there is.
+  // A number of any length asks for at most the longest wait.
   for (const huge of ['99999999999', '9'.repeat(400)]) expect(parseRetryAfter(huge, nowMs)).toBe(86_400)
   for (const odd of [undefined, '', '-1', '1.5', 'soon', 'Tue, soon'])
     expect(parseRetryAfter(odd, nowMs), odd).toBeNull()

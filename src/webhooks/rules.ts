@@ -18,7 +18,7 @@ export const retryWaitsMs = [
 
 /**
  * When a delivery is retried: after the wait of the schedule, with jitter; null if it has failed for good.
- * @param failures failed attempts of the schedule so far, with this one
+ * @param failures failed attempts of the schedule so far, including this one
  * @param random 0 to 1: makes the wait up to a fifth longer, so that deliveries that failed together are not retried together
  */
 export function nextAttemptAt({ failures, now, random }: { failures: number; now: Date; random: number }): Date | null {

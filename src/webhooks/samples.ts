@@ -23,7 +23,7 @@ function exampleOf(schema: TSchema): unknown {
   switch (type) {
     case 'object':
       return Object.fromEntries(
-        // A sample has no metadata, which only an object has.
+        // A sample has no metadata, because only real objects have metadata.
         Object.entries(properties).flatMap(([name, field]) => (name === 'metadata' ? [] : [[name, exampleOf(field)]])),
       )
     case 'array':

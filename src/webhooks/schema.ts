@@ -40,7 +40,7 @@ const settings = {
       maxProperties: 10,
       additionalProperties: false,
       description:
-        'Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `midmonth-…`, `content-…`, and those of the connection.',
+        'Additional headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `midmonth-…`, `content-…`, and those of the connection.',
       examples: [{ authorization: 'Bearer 0e4f' }],
     },
   ),
@@ -79,7 +79,7 @@ const webhook = {
 }
 export const Webhook = Type.Object(webhook, { title: 'Webhook', ...strict })
 const secret = Type.String({
-  description: 'Verifies the signatures. Shown only in this answer, so store it.',
+  description: 'Verifies the signatures. Shown only in this response, so store it.',
   examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='],
 })
 export const WebhookWithSecret = Type.Object({ ...webhook, secret }, { title: 'WebhookWithSecret', ...strict })
@@ -118,7 +118,9 @@ export const WebhookTest = Type.Object(
   { title: 'WebhookTest', ...strict },
 )
 
-const after = Type.Optional(Id('event', 'Continues a replay that had more: the `lastEventId` of the previous answer.'))
+const after = Type.Optional(
+  Id('event', 'Continues a replay that had more: the `lastEventId` of the previous response.'),
+)
 const ReplayOfEvent = Type.Object({ eventId: Id('event') }, { title: 'ReplayOfEvent', ...strict })
 const ReplayOfRange = Type.Object(
   {
@@ -145,8 +147,12 @@ export const ReplayRequested = Type.Object(
       minimum: 0,
       description: `Number of events that are replayed, at most ${deliveryLimits.replayedMax.toLocaleString('en')}.`,
     }),
-    lastEventId: Type.Union([Id('event'), Type.Null()], { description: 'The last of them; null if there are none.' }),
-    hasMore: Type.Boolean({ description: 'There are more: repeat the request with `lastEventId` as `after`.' }),
+    lastEventId: Type.Union([Id('event'), Type.Null()], {
+      description: 'The id of the last replayed event; null if no event is replayed.',
+    }),
+    hasMore: Type.Boolean({
+      description: 'Whether there are more events. To replay them, repeat the request with `lastEventId` as `after`.',
+    }),
   },
   { title: 'ReplayRequested', ...strict },
 )
@@ -161,12 +167,12 @@ const delivery = {
   id: Id('event', 'The id of the event, which is also the `webhook-id` of each request.'),
   type: EventType,
   state: State,
-  isTest: Type.Boolean({ description: 'The sample of a test, not an event.' }),
+  isTest: Type.Boolean({ description: 'Whether this delivers the sample of a test, not an event.' }),
   attemptCount: Type.Integer({ minimum: 0 }),
   createdAt: Instant,
   lastAttemptAt: Type.Union([Instant, Type.Null()]),
   lastStatus: Type.Union([Type.Integer(), Type.Null()], {
-    description: 'Of the last attempt; null without a response.',
+    description: 'HTTP status of the last attempt; null if there was no response.',
   }),
   nextAttemptAt: Type.Union([Instant, Type.Null()], { description: 'Null if no attempt is planned.' }),
 }
@@ -182,12 +188,14 @@ const WebhookAttempt = Type.Object(
     reason: Type.Enum(['schedule', 'replay', 'test'], { type: 'string' }),
     at: Instant,
     durationMs: Type.Integer({ minimum: 0 }),
-    status: Type.Union([Type.Integer(), Type.Null()], { description: 'Status of the answer; null if there was none.' }),
+    status: Type.Union([Type.Integer(), Type.Null()], {
+      description: 'HTTP status of the response; null if there was no response.',
+    }),
     error: Type.Union([Type.Enum([...attemptErrors], { type: 'string' }), Type.Null()], {
       description: 'How the attempt failed; null for a success. See the guide to webhooks.',
     }),
     response: Type.Union([Type.String(), Type.Null()], {
-      description: 'The first 16 KiB of the answer’s body; null if there was no answer.',
+      description: 'The first 16 KiB of the response body; null if there was no response.',
     }),
   },
   { title: 'WebhookAttempt', ...strict },

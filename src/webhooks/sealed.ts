@@ -1,6 +1,6 @@
 import type { Sealer } from '../sealing/sealer.ts'
 
-// The secrets that sign, and the headers that partners choose, which often hold a bearer token: the database has both sealed.
+// Signing secrets, and the headers that partners choose, which often hold a bearer token, are sealed in the database.
 
 export function sealSecret(sealer: Sealer, { partnerId, secret }: { partnerId: string; secret: string }): Buffer {
   return sealer.seal(secret, { kind: 'webhook-secret', owner: partnerId })

@@ -40,19 +40,19 @@ test.each([
   ['a header of 40 kB', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`],
   ['a switch to another protocol', 'HTTP/1.1 101 Go\r\nconnection: upgrade\r\nupgrade: x\r\n\r\nhello'],
   ['an unrequested 100', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'],
-])('an answer that is not valid HTTP has the error class protocol: %s', async (_, answer) => {
+])('a response that is not valid HTTP has the error class protocol: %s', async (_, answer) => {
   expect(await send(answer)).toMatchObject({ status: null, error: 'protocol', response: null })
 })
 
 test.each([
-  ['before the answer', (socket: Socket) => socket.end()],
+  ['before the response', (socket: Socket) => socket.end()],
   ['within its header', (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Le')],
   ['by a reset', (socket: Socket) => socket.resetAndDestroy()],
 ])('a connection that breaks has the error class connection: %s', async (_, answer) => {
   expect(await send(answer)).toMatchObject({ status: null, error: 'connection', response: null })
 })
 
-test('an endless answer is cut off after 16 KiB, and its connection is closed', async () => {
+test('an endless response is cut off after 16 KiB, and its connection is closed', async () => {
   let writtenBytes = 0
   const { promise: isClosed, resolve } = Promise.withResolvers<void>()
   const outcome = await send(socket => {
@@ -74,7 +74,7 @@ test('an endless answer is cut off after 16 KiB, and its connection is closed', 
   expect(writtenBytes).toBeLessThan(50_000_000)
 })
 
-test('an answer whose body never ends counts by its status after the time-out', {
+test('a response whose body never ends counts by its status after the time-out', {
   timeout: 30_000,
 }, async () => {
   const drip = (status: string) => (socket: Socket) => {

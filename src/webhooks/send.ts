@@ -7,9 +7,9 @@ import { parseRetryAfter } from './rules.ts'
 import { sign } from './signing.ts'
 
 const limits = {
-  // The contract: from the start of the attempt to the end of the answer.
+  // The contract: from the start of the attempt to the end of the response.
   attemptMsMax: 15_000,
-  // Kept of each answer.
+  // The part of each response that is kept.
   responseBytesMax: 16 * 1024,
   // More than a server sends by accident. A larger header is an error.
   headerBytesMax: 16 * 1024,
@@ -36,7 +36,7 @@ export const attemptErrors = [
 ] as const
 type AttemptError = (typeof attemptErrors)[number]
 
-/** The outcome of an attempt. `error` is null for a success, `status` and `response` are null without an answer. */
+/** The outcome of an attempt. `error` is null for a success, `status` and `response` are null if no response came. */
 export type Outcome = {
   status: number | null
   error: AttemptError | null
@@ -66,7 +66,7 @@ export class Sender {
     return {
       status,
       response,
-      // A body that breaks off changes nothing: the status has been given.
+      // A body that breaks off changes nothing, because the status is already known.
       error: status === null ? errorOf(thrown) : errorOfStatus(status),
       retryAfterSeconds: parseRetryAfter(retryAfter, this.clockMs()),
       durationMs: Math.round(performance.now() - startedMs),
@@ -139,7 +139,7 @@ function connectorOf(fence: Fence, build: typeof buildConnector): buildConnector
   }
 }
 
-/** The beginning of an answer, as text that PostgreSQL can store. Without a status, `thrown` says why. */
+/** The beginning of a response, as text that PostgreSQL can store. Without a status, `thrown` says why. */
 type Answer = {
   status: number | null
   retryAfter: string | string[] | undefined
@@ -148,7 +148,7 @@ type Answer = {
 }
 
 /**
- * Receives the answer to one request, and reads only its beginning. undici's `request` would create a stream for each answer,
+ * Receives the response to one request, and reads only its beginning. undici's `request` would create a stream for each response,
  * which costs as much as the rest of the request.
  */
 class Exchange implements Dispatcher.DispatchHandler {
@@ -176,7 +176,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    // 1XX announces that the answer will follow.
+    // 1XX announces that the response will follow.
     if (status < 200) return
     this.status = status
     this.retryAfter = headers['retry-after']

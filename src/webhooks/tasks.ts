@@ -5,7 +5,7 @@ import { forget } from './deliveries.ts'
 const deliveriesMax = 5_000
 
 export const webhookTasks = {
-  // Safe to run twice: what is deleted is no longer needed.
+  // Safe to run twice: deleting is idempotent.
   async 'forget-webhook-deliveries'({ db, now }) {
     let count: number
     do count = await forget(db, { now: now(), countMax: deliveriesMax })

@@ -68,7 +68,7 @@ const deliveriesOf = async (id: string, query = '') =>
 const receivedIds = () => receiver.received.map(({ headers }) => headers['webhook-id'])
 
 describe('a delivery', () => {
-  test('is signed, has the event of the feed as its body, and is recorded with the answer', async () => {
+  test('is signed, has the event of the feed as its body, and is recorded with the response', async () => {
     const { id, secret } = await createEndpoint({ types: ['member.*'], headers: { authorization: 'Bearer 1' } })
     const memberId = await harness.addMember({ key: mine.key })
     await delivery.deliverDue()
@@ -141,7 +141,7 @@ describe('a delivery', () => {
     ['304', 304, 'redirect', {}],
     ['401', 401, 'status', {}],
     ['503', 503, 'status', {}],
-  ])('fails if the answer is not 2XX: %s', async (_, status, error, headers) => {
+  ])('fails if the response is not 2XX: %s', async (_, status, error, headers) => {
     const { id } = await createEndpoint()
     receiver.answerWith(status, headers as Record<string, string>)
     const [event] = await emit()
@@ -261,7 +261,7 @@ describe('a replay', () => {
     })
   })
 
-  test('of a time range sends what the endpoint takes, from before its creation too', async () => {
+  test('of a time range sends the events that the endpoint takes, even from before its creation', async () => {
     const start = harness.clock.now()
     const [first] = await emit()
     harness.clock.advance({ minutes: 1 })
@@ -310,7 +310,7 @@ describe('a replay', () => {
     while ((await forget(harness.db, { now: harness.clock.now(), countMax: 5_000 })) > 0);
   })
 
-  test('of what failed sends failed and skipped events once each, and nothing that was delivered', async () => {
+  test('of failures sends each failed or skipped event once, and no event that was delivered', async () => {
     const since = harness.clock.now().toISOString()
     const { id } = await createEndpoint()
     await emit()
@@ -322,7 +322,7 @@ describe('a replay', () => {
     await succeed('POST', `/v1/webhooks/${id}/test`, { type: 'float.low' })
     const replay = () => succeed('POST', `/v1/webhooks/${id}/replay`, { failedSince: since })
     expect(await replay()).toMatchObject({ count: 3 })
-    // Those are pending now.
+    // They are pending now.
     expect(await replay()).toMatchObject({ count: 0, lastEventId: null })
     await delivery.deliverDue()
     expect(receivedIds().slice(1).sort()).toEqual(expect.arrayContaining(skipped))
@@ -384,7 +384,7 @@ describe('an endpoint', () => {
     expect(await succeed('GET', `/v1/webhooks/${id}/deliveries/${first}`)).toMatchObject({ state: 'delivered' })
   })
 
-  test('that asks for a pause shows it as the time of the next attempt, which is when it is made', async () => {
+  test('that asks for a pause shows its end as the time of the next attempt, which is made then', async () => {
     const { id } = await createEndpoint()
     receiver.answerWith(503, { 'retry-after': '600' })
     const [event] = await emit()
@@ -404,7 +404,7 @@ describe('an endpoint', () => {
     expect(await next()).toBe(until)
   })
 
-  test('that is disabled shows a next attempt only of replays, and a pause that it asks for delays them too', async () => {
+  test('that is disabled shows a next attempt only for replays, which are also delayed by a pause that it asks for', async () => {
     const { id } = await createEndpoint()
     receiver.answerWith(500)
     const [first] = await emit()
@@ -429,7 +429,7 @@ describe('an endpoint', () => {
     expect(await deliveriesOf(id, '?states=pending&states=skipped')).toEqual([])
   })
 
-  test('that is deleted while a request is in flight gets no further one, and its answer disables nothing', async () => {
+  test('that is deleted while a request is in flight gets no further request, and its response disables nothing', async () => {
     const watcher = open(await startReceiver())
     await createEndpoint({ url: watcher.url, types: ['webhook.*'] })
     const { id } = await createEndpoint({ types: ['job.*'] })
@@ -568,7 +568,7 @@ describe('an endpoint', () => {
     await createEndpoint()
   })
 
-  test('of another partner is not found, and gets none of my events', async () => {
+  test('of another partner is not found, and gets no events of this partner', async () => {
     const { id } = await createEndpoint()
     for (const [method, path, body] of operationsOn(id)) {
       const [foreign, unknown] = [id, 'we_unknown'].map(webhookId =>
@@ -582,7 +582,7 @@ describe('an endpoint', () => {
     expect(receiver.received).toEqual([])
   })
 
-  test('is created once with an idempotency key, and the answer with its secret is repeated', async () => {
+  test('is created once with an idempotency key, and the response with its secret is repeated', async () => {
     const options = { headers: { 'x-idempotency-key': 'once' } }
     const first = await call('POST', '/v1/webhooks', { url: receiver.url }, options)
     const again = await call('POST', '/v1/webhooks', { url: receiver.url }, options)
@@ -660,7 +660,7 @@ test('a live installation delivers without reading the clocks of sandboxes', asy
   const [event] = await emit()
   const live = open(deliveryOf({ ...harness, mode: 'live' }))
   await harness.ownerDb.transaction().execute(async tx => {
-    // Whatever reads it now waits until it fails.
+    // A statement that reads the table now waits until it fails.
     await sql`lock table sandbox_clocks in access exclusive mode`.execute(tx)
     await live.deliverDue()
   })
@@ -686,7 +686,7 @@ describe('the list of deliveries', () => {
     expect(await succeed('GET', `/v1/webhooks/${id}/deliveries?take=6`)).toMatchObject({ hasMore: true, take: 6 })
   })
 
-  test('is kept for 30 days, and those of a deleted endpoint are deleted with it', async () => {
+  test('keeps deliveries for 30 days, or until their endpoint is deleted', async () => {
     const kept = await createEndpoint()
     const deleted = await createEndpoint()
     await emit(3)

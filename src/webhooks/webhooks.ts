@@ -35,7 +35,7 @@ export type Endpoint = EndpointSettings & {
   createdAt: Date
 }
 
-/** An endpoint, and what opens its headers. */
+/** Names an endpoint, with the sealer of its headers. */
 type Named = { partnerId: string; webhookId: string; sealer: Sealer }
 
 const columns = ['id', 'url', 'description', 'types', 'enabled', 'headers', 'disabledReason', 'failingSince'] as const
@@ -95,7 +95,7 @@ export async function list(
   }
 }
 
-/** Lists the endpoints of all partners, for the operator: whether they work, but not what partners chose. */
+/** Lists the health of the endpoints of all partners, for the operator, without the settings of partners. */
 export async function listHealth(
   db: Reader,
 ): Promise<(Pick<Endpoint, 'id' | 'enabled' | 'disabledReason' | 'failingSince'> & { partnerId: string })[]> {
@@ -106,7 +106,7 @@ export async function listHealth(
     .execute()
 }
 
-/** How many endpoints of a partner fail, or were disabled because they failed. */
+/** Counts the endpoints of a partner that fail, or were disabled because they failed. */
 export async function countFailing(db: Reader, partnerId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count from webhook_endpoints
@@ -123,7 +123,7 @@ export async function find(db: Reader, { partnerId, webhookId, sealer }: Named):
 }
 
 /**
- * Changes an endpoint. Enabling it, or giving it another URL, is a new start: its failures are forgotten.
+ * Changes an endpoint. Enabling an endpoint, or changing its URL, resets its failures.
  * @throws Problem `NotFound`
  */
 export async function update(
@@ -195,7 +195,7 @@ export async function remove(tx: Tx, { partnerId, webhookId, sealer, now }: Name
 }
 
 /**
- * Forgets the failures of a partner's endpoints; they stay enabled or disabled. A reset deletes their deliveries and sets the
+ * Resets the failures of a partner's endpoints, which stay enabled or disabled. A reset deletes their deliveries and sets the
  * clock back, so a pause by the old clock could last for a year.
  */
 export async function startAnew(tx: Tx, { partnerId }: { partnerId: string }): Promise<void> {
@@ -245,7 +245,7 @@ async function countEndpoints(db: Reader, partnerId: string, matches = sql<boole
   return Number(rows[0]?.count)
 }
 
-/** Locks what the partner's endpoints have in common: their number, and how far the feed has been fanned out. */
+/** Locks the state that a partner's endpoints share: their number, and the position up to which the feed is fanned out. */
 async function lockFeed(tx: Tx, partnerId: string): Promise<void> {
   await sql`insert into webhook_feeds (partner_id, position) values (${partnerId}, 0) on conflict do nothing`.execute(
     tx,

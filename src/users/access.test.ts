@@ -53,7 +53,7 @@ test('on a live installation a viewer changes nothing, support only cancels, and
   for (const role of roles) expect(allowedTo('admin'), role).toEqual(expect.arrayContaining(allowedTo(role)))
 })
 
-test('a person withdraws for a member on a sandbox only, and creates member sessions nowhere', () => {
+test('a user can withdraw for a member only on a sandbox, and can never create member sessions', () => {
   const operator = { isOperator: true, roles }
   for (const operationId of ['createWithdrawalIntent', 'completeWithdrawal']) {
     expect(mayCall(operationId, operator, 'live')).toBe(false)
@@ -81,7 +81,7 @@ describe.each(['sandbox', 'live'] as const)('on a %s server', mode => {
       const found: Record<string, string> = {}
       const expected: Record<string, string> = {}
       for (const { operationId, method, path } of served) {
-        // A body that no operation takes: an admitted request is told so, and nothing changes.
+        // No operation takes this body: an admitted request fails validation, and nothing changes.
         const body = method === 'GET' ? {} : { body: { unexpected: true } }
         const { status } = await user.call(method, fill(path), body)
         found[operationId] =
@@ -96,7 +96,7 @@ describe.each(['sandbox', 'live'] as const)('on a %s server', mode => {
     },
   )
 
-  test('with another partner’s ids every operation answers 404, to an operator too', async () => {
+  test('with another partner’s ids every operation responds with 404, even to an operator', async () => {
     const { key } = harness.other
     const memberId = await harness.addMember({ available: 10_000, key })
     const body = { memberId, amount: { amount: 2_000, currency: 'GBP' } }
@@ -157,7 +157,7 @@ describe('a session', () => {
   })
   afterAll(() => harness.stop())
 
-  test('is neither an API key nor a member session, and neither of these is a session', async () => {
+  test('cannot replace an API key or a member session, and neither of these can replace it', async () => {
     expect((await harness.call('GET', '/v1/tiers', { key: admin.token })).status).toBe(401)
     const bearer = { authorization: `Bearer ${admin.token}` }
     expect((await harness.call('GET', '/v1/me', { key: null, headers: bearer })).status).toBe(401)
@@ -170,14 +170,14 @@ describe('a session', () => {
           (await harness.call('GET', path, { key: null, headers: { ...pageHeaders(token), ...partner } })).status,
         ).toBe(401)
     const both = { ...pageHeaders(admin.token), ...partner }
-    // With a key, the key counts.
+    // If a key is sent, only the key counts.
     expect((await harness.call('GET', '/v1/members', { key: 'mm_test_wrong', headers: both })).status).toBe(401)
     expect(
       (await harness.call('GET', `/v1/members/${memberId}`, { key: harness.other.key, headers: both })).status,
     ).toBe(404)
   })
 
-  test('of a suspended partner is refused, but not that of an operator', async () => {
+  test('with a suspended partner is refused, unless the user is an operator', async () => {
     const operator = await signIn(harness, { isOperator: true })
     const suspend = (at: Date | null) =>
       harness.db.updateTable('partners').set({ suspendedAt: at }).where('id', '=', harness.partner.id).execute()
@@ -187,7 +187,7 @@ describe('a session', () => {
     await suspend(null)
   })
 
-  test('uses idempotency keys that are not those of the partner’s servers, nor of another user', async () => {
+  test('has its own idempotency keys, separate from those of the partner’s servers and of other users', async () => {
     const second = await signIn(harness, { roles: ['admin'] })
     const headers = { 'x-idempotency-key': 'shared' }
     const invite = (email: string) => ({
@@ -203,7 +203,7 @@ describe('a session', () => {
     expect(again.text).not.toContain(goodAccount.accountNumber)
   })
 
-  test('is in the request log with the user instead of a key, if it does more than look', async () => {
+  test('is in the request log with the user instead of a key, if it does more than read', async () => {
     await admin.call('GET', '/v1/tiers')
     expect((await admin.call('POST', '/v1/sandbox/pause')).status).toBe(200)
     expect((await admin.call('POST', '/v1/sandbox/resume')).status).toBe(200)
@@ -214,7 +214,7 @@ describe('a session', () => {
     expect(looks.body.requests).toEqual([])
   })
 
-  test('shows no account number to any role, in no answer, and reveals one to an admin or a payroll clerk for a reason', async () => {
+  test('shows no account number to any role in any response, and reveals one to an admin or a payroll clerk who gives a reason', async () => {
     const { accountNumber } = goodAccount
     const amount = { amount: 2_000, currency: 'GBP' }
     const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })

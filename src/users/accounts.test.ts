@@ -63,7 +63,7 @@ test('a stolen session cannot guess the password', async () => {
   expect((await guess()).status).toBe(429)
 })
 
-test('an operator sends a link for a lost password; it works once, leaves the second factor, and ends all sessions', async () => {
+test('an operator sends a link for a lost password; it works once, keeps the second factor, and ends all sessions', async () => {
   const operator = await signIn(harness, { isOperator: true })
   const lost = await signIn(harness, { password, roles: ['admin'] })
   const path = `/console/v1/users/${lost.user.id}/password-link`
@@ -97,7 +97,7 @@ async function addTotp(browser: Browser) {
   return { code, recoveryCodes: confirmed.body.recoveryCodes as string[] }
 }
 
-test('with a second factor a sign-in needs a code, which counts once, or a recovery code, which counts once', async () => {
+test('with a second factor a sign-in needs a code or a recovery code, each of which counts once', async () => {
   const mine = await signIn(harness, { password, roles: ['viewer'] })
   const here = new Browser(harness)
   await signInAs(here, mine)
@@ -149,7 +149,7 @@ test('guessing codes is delayed like guessing passwords', async () => {
   expect((await signInAs(guesser, mine, { totp: '000000' })).status).toBe(429)
 })
 
-test('the second factor is removed with the password, or for another by an operator, and never by another user', async () => {
+test('the second factor is removed by its user with the password, or by an operator, and never by another user', async () => {
   const mine = await signIn(harness, { password, roles: ['viewer'] })
   const here = new Browser(harness)
   await signInAs(here, mine)
@@ -208,7 +208,7 @@ test('an admin invites a person, who chooses a password and has these roles with
   expect((await admin.call('GET', '/console/v1/users', { partner: harness.other.partner.id })).status).toBe(404)
 })
 
-test('an invitation of a person who has a user needs their session, adds the roles, and changes the token', async () => {
+test('an invitation of an existing user needs their session, adds the roles, and changes the token', async () => {
   const admin = await signIn(harness, { roles: ['admin'], partnerId: harness.other.partner.id })
   const mine = await signIn(harness, { password, roles: ['viewer'] })
   const { token } = await invited(admin, { email: mine.user.email, roles: ['support'] }, harness.other.partner.id)

@@ -7,16 +7,16 @@ import type { Role } from './roles.ts'
 import { endSessions } from './sessions.ts'
 import { addRoles, findUser, rolesWith, type User } from './users.ts'
 
-/** A user as others see it: those of a partner, or operators, who see all. */
+/** A user as shown to users of the same partner, and to operators, who see all users. */
 export type UserState = User & {
   hasTotp: boolean
   hasPassword: boolean
   /** Whether the user signs in through the OpenID provider. */
   hasIdentity: boolean
-  /** Whether the OpenID provider has vouched for the address. Links are passed on by people, so that they prove no address. */
+  /** Whether the OpenID provider has vouched for the address. A link may have been passed on, so it does not prove an address. */
   isEmailVerified: boolean
   isDisabled: boolean
-  /** With the partner that was asked about; empty if there was none. */
+  /** The roles with the requested partner; empty if no partner was requested. */
   roles: Role[]
   createdAt: Date
   lastSignInAt: Date | null
@@ -46,9 +46,9 @@ export async function listUsers(
 }
 
 /**
- * Replaces the roles of a user with a partner, and ends the user's sessions: what they may do changes at once, with a new token.
+ * Replaces the roles of a user with a partner, and ends the user's sessions: the new rights apply at once, with a new token.
  * @param roles empty to remove the user from the partner
- * @throws Problem `NotFound` if the user has no role with the partner, `Forbidden` if it is the author
+ * @throws Problem `NotFound` if the user has no role with the partner, `Forbidden` if the user is the author
  */
 export async function setRoles(
   tx: Tx,
@@ -63,14 +63,14 @@ export async function setRoles(
   await requireStillAllowed(tx, { actor, partnerId, userId })
   const before = await rolesWith(tx, { userId, partnerId })
   if (before.length === 0) throw noSuchUser()
-  // Leaving is not gaining.
+  // Leaving a partner is allowed, because it gains no rights.
   if (actor.name === userId && roles.length > 0)
     throw problem('Forbidden', 'You cannot change your own roles; ask another admin')
   const after = [...new Set(roles)].sort()
   if (after.join() === before.join()) return
   await tx.deleteFrom('userRoles').where('partnerId', '=', partnerId).where('userId', '=', userId).execute()
   await addRoles(tx, { userId, partnerId, roles: after })
-  // Also the invitations that the user has made: one of them might be the way back.
+  // Invitations that the user has made end as well: one of them might be the way back.
   await sql`delete from user_invitations where partner_id = ${partnerId} and invited_by = ${userId}`.execute(tx)
   await endSessions(tx, { userId })
   await auditLog.record(tx, {
@@ -86,8 +86,8 @@ export async function setRoles(
 }
 
 /**
- * Makes a user an operator or not, or disables the user or not. Ends the user's sessions.
- * @throws Problem `NotFound`; `Forbidden` if it is the author; `Conflict` if no operator would remain
+ * Grants or revokes the rights of an operator, or disables or enables a user. Ends the user's sessions.
+ * @throws Problem `NotFound`; `Forbidden` if the user is the author; `Conflict` if no operator would remain
  */
 export async function setUser(
   tx: Tx,
@@ -130,8 +130,8 @@ export async function setUser(
 }
 
 /**
- * Sets a password, and ends the user's sessions but one. One-time links of the user end too.
- * @param replacedHash of the password that the user has given; without it, any is replaced
+ * Sets a password, and ends the user's one-time links and all but one of the user's sessions.
+ * @param replacedHash the hash of the password that the user has given; without it, any password is replaced
  * @param exceptSessionId the session of the browser in which the user changes it
  * @throws Problem `SignInRefused` if the given password was replaced in the meantime
  */

@@ -65,7 +65,7 @@ test('every operation of the console that writes is recorded or has a reason not
 test('each change in the console leaves its rows once, with the user and the request, and no address, name, token or password', async () => {
   const seen = new Set<string>()
   const secrets = [password, another, '@console.example', 'Founder', 'Ada', goodAccount.accountNumber]
-  /** Sends a request as a page of the console does, and compares its rows. @param who undefined for a stranger */
+  /** Sends a request as a page of the console does, and checks the rows that it leaves. @param who undefined for a stranger */
   const does = async (
     route: string,
     who: ConsoleUser | undefined,
@@ -190,7 +190,7 @@ test('each change in the console leaves its rows once, with the user and the req
   expect([...seen].sort(), 'every operation was called').toEqual(Object.keys(recorded).sort())
 })
 
-test('what is refused or changes nothing leaves no row, but a failed sign-in', async () => {
+test('a request that is refused or changes nothing leaves no row, except a failed sign-in', async () => {
   const operator = await signIn(harness, { isOperator: true })
   const viewer = await signIn(harness, { roles: ['viewer'], password })
   const admin = await signIn(harness, { roles: ['admin'] })

@@ -7,7 +7,7 @@ const browsersMax = 20
 /** How long a browser stays known without a sign-in. */
 export const browserLifeMs = 90 * 86_400_000
 
-/** Whether the token is one that `rememberBrowser` has signed. The browser may have been forgotten since. */
+/** Whether `rememberBrowser` has signed the token. The browser may have been forgotten since. */
 export function isBrowserToken(token: string, key: Buffer): boolean {
   const [, random = '', signature = ''] = /^([\w-]{43})([\w-]{22})$/.exec(token) ?? []
   return timingSafeEqual(hashOf(signature), hashOf(signatureOf(random, key)))
@@ -39,8 +39,8 @@ export async function isBrowserOf(
 }
 
 /**
- * Makes the browser of a sign-in known.
- * @param token that the browser has sent; kept if it is signed, because several people may share a browser
+ * Records the browser of a sign-in as known.
+ * @param token the token that the browser has sent; kept if it is signed, because several people may share a browser
  * @returns the token that the browser is to keep
  */
 export async function rememberBrowser(
@@ -58,7 +58,7 @@ export async function rememberBrowser(
   return kept
 }
 
-/** Deletes browsers that have gone unused for long, at most `countMax`. @returns how many there were */
+/** Deletes at most `countMax` browsers that have not been used for long. @returns the number of deleted browsers */
 export async function forgetBrowsers(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
   const { rows } = await sql`
     delete from user_browsers b

@@ -47,7 +47,7 @@ test('the right password signs in with a new token, whatever cookie the browser 
   expect((await browser.call('GET', '/console/v1/session')).status).toBe(200)
 })
 
-test('over https the cookies are bound to the host, and others count for nothing; over plain http from elsewhere nothing signs in', async () => {
+test('over https only cookies that are bound to the host count; over plain http a sign-in from another machine is refused', async () => {
   const { user, token } = await signIn(harness, { roles: ['viewer'], password })
   const log = pino({ level: 'silent' })
   const { clock, mode } = harness
@@ -78,7 +78,7 @@ test('over https the cookies are bound to the host, and others count for nothing
   expect((await attempt(far, user.email, password)).status).toBe(403)
 })
 
-test('a wrong password, an unknown address and a disabled user are answered alike', async () => {
+test('a wrong password, an unknown address and a disabled user get the same response', async () => {
   const { user } = await signIn(harness, { roles: ['viewer'], password })
   const disabled = await signIn(harness, { roles: ['viewer'], password })
   const without = await signIn(harness, { roles: ['viewer'] })
@@ -103,7 +103,7 @@ test('a wrong password, an unknown address and a disabled user are answered alik
   expect(failed.map(({ resourceId }) => resourceId)).toEqual([without.user.id, 'unknown', 'unknown', user.id])
 })
 
-test('guessing from one network is delayed more and more, also with the right password, and the delay ends', async () => {
+test('guessing from one network is delayed more and more, even with the right password, and the delay ends', async () => {
   const { user } = await signIn(harness, { roles: ['viewer'], password })
   const guesser = elsewhere()
   expect(await statuses(5, () => attempt(guesser, user.email, wrong))).toEqual([401, 401, 401, 401, 401])
@@ -130,11 +130,11 @@ test('concurrent guesses cannot outrun the count', async () => {
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(7)
 })
 
-test('an attacker who fails on purpose does not lock a person out of a browser that is known', async () => {
+test('an attacker who fails on purpose does not lock a person out of a known browser', async () => {
   const { user } = await signIn(harness, { roles: ['viewer'], password })
   const own = elsewhere()
   expect((await attempt(own, user.email, password)).status).toBe(200)
-  // What a hundred guessers leave; their hashes would take half a minute.
+  // Writes the failures of a hundred guessers directly, because their hashes would take half a minute.
   const { db, clock } = harness
   for (let guess = 0; guess < 106; guess++) {
     await admitAttempt(db, [counterOf('account', user.email)], clock.now())
@@ -174,7 +174,7 @@ describe('a flood of sign-ins from a network', () => {
     expect([found.slice(0, 100).includes(429), found[100]]).toEqual([false, 429])
   }
 
-  test('is refused with retry-after, and a person in a known browser there signs in at once and works on', async () => {
+  test('is refused with retry-after, and a person in a known browser there signs in at once and keeps working', async () => {
     const { user } = await signIn(harness, { roles: ['viewer'], password })
     const own = await known(user)
     await flood()
@@ -218,7 +218,7 @@ describe('a flood of sign-ins from a network', () => {
     expect((await attempt(own, user.email, password)).status).toBe(200)
   })
 
-  test('from a stolen browser token has a limit as well, and leaves the owner elsewhere theirs', async () => {
+  test('from a stolen browser token is also limited, without limiting the owner in another network', async () => {
     const { user } = await signIn(harness, { roles: ['viewer'], password })
     const own = await known(user)
     await flood()
@@ -247,7 +247,7 @@ describe('a flood of sign-ins from a network', () => {
     expect((await knock(own)).status).toBe(429)
   })
 
-  test('makes no browser known, whatever token its requests bring', async () => {
+  test('makes no browser known, whatever token its requests send', async () => {
     const { user } = await signIn(harness, { roles: ['viewer'], password })
     const browsers = () =>
       harness.db.selectFrom('userBrowsers').select('userId').where('userId', '=', user.id).execute()
@@ -281,7 +281,7 @@ test('one network that tries many accounts is delayed, and its successes do not 
   expect((await attempt(sprayer, 'one-more@example.com', wrong)).status).toBe(429)
 })
 
-test('failures and expired sessions are deleted by the worker once they count no longer', async () => {
+test('failures and expired sessions are deleted by the worker once they no longer count', async () => {
   const { user } = await signIn(harness, { roles: ['viewer'], password })
   await attempt(elsewhere(), user.email, wrong)
   const rows = async () => ({

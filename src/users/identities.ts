@@ -7,8 +7,8 @@ import { endAccess, requireStillAllowed } from './rights.ts'
 export type Identity = { issuer: string; subject: string; email: string | null; name: string; groups: string[] }
 
 /**
- * Finds the id of the user who is linked to an identity, disabled or not. Locks the user, so that unlinking at the same time ends the
- * session of this sign-in too, or is seen here.
+ * Finds the id of the user who is linked to an identity, disabled or not. Locks the user, so that a concurrent unlinking either
+ * ends the session of this sign-in or is seen here.
  */
 export async function findByIdentity(tx: Tx, identity: Identity): Promise<string | undefined> {
   const userId = await readLink(tx, identity)
@@ -27,7 +27,7 @@ async function readLink(tx: Tx, { issuer, subject }: Identity): Promise<string |
   return row?.userId
 }
 
-/** Finds the id of the user who has an address and is linked to an identity, whichever it is. Disabled users are not found. */
+/** Finds the id of the user with this address who is linked to any identity. Disabled users are not found. */
 export async function findLinkedByEmail(tx: Tx, email: string): Promise<string | undefined> {
   const row = await tx
     .selectFrom('users')

@@ -8,7 +8,7 @@ import type { Role } from './roles.ts'
 import { endSessions } from './sessions.ts'
 import { addRoles, canonicalEmail } from './users.ts'
 
-/** Lets a person become an operator, if there is no partner, or a user with roles for one partner. */
+/** Lets a person become a user with roles for one partner, or an operator if `partnerId` is null. */
 export type Invitation = {
   id: string
   email: string
@@ -21,7 +21,7 @@ export type Invitation = {
 
 // A week with a holiday. A database constraint has the same maximum.
 const lifeMs = 7 * 86_400_000
-// Of one partner, or of the installation.
+// Per partner, and for the installation.
 const pendingMax = 1_000
 const prefix = 'mmi_'
 const columns = sql.raw('id, email, partner_id, roles, invited_by, created_at, expires_at')
@@ -121,8 +121,8 @@ export async function findInvitation(
 }
 
 /**
- * Uses an invitation up, and gives the user what it promises. The user's sessions end.
- * @returns false if another request has just used it
+ * Uses up an invitation, and gives the user its rights. Ends the user's sessions.
+ * @returns false if another request has used the invitation first
  */
 export async function accept(
   tx: Tx,
@@ -151,7 +151,7 @@ function rolesOf({ partnerId, roles }: Invitation): string[] {
   return partnerId === null ? ['operator'] : roles
 }
 
-/** Deletes invitations that have expired, at most `countMax`. @returns how many there were */
+/** Deletes at most `countMax` expired invitations. @returns the number of deleted invitations */
 export async function forgetInvitations(
   db: Reader,
   { now, countMax }: { now: Date; countMax: number },

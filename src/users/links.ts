@@ -49,7 +49,7 @@ export function linkTo(page: 'set-up' | 'sign-in' | 'invitation' | 'password', t
   return `${address.replace(/\/$/, '')}/console/${page}#${token}`
 }
 
-/** Whether a link would work, without using it. Hashing a password costs too much to do it for strangers. */
+/** Whether a link would work, without using it. Checked first, because hashing a password for strangers would cost too much. */
 export async function isLink(
   db: Reader,
   { token, purpose, now }: { token: string; purpose: LinkPurpose; now: Date },
@@ -61,7 +61,7 @@ export async function isLink(
 }
 
 /**
- * Uses a link up: of two concurrent uses, one finds it.
+ * Uses up a link: of two concurrent uses, only one succeeds.
  * @returns the user of the link; undefined if the link is unknown, used, expired or for another purpose
  */
 export async function useLink(
@@ -81,7 +81,7 @@ export async function deleteLinks(tx: Tx, purpose: LinkPurpose): Promise<void> {
   await tx.deleteFrom('userLinks').where('purpose', '=', purpose).execute()
 }
 
-/** Deletes links that have expired. @returns how many there were */
+/** Deletes expired links. @returns the number of deleted links */
 export async function forgetLinks(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
   const { rows } = await sql`
     delete from user_links l

@@ -51,7 +51,7 @@ async function through(browser: Browser, person: Person, change: (back: URL) => 
 }
 const sessionOf = async (browser: Browser) => (await browser.call('GET', '/console/v1/session')).body
 
-test('the groups decide about the roles at every sign-in, and a change ends the other sessions', async () => {
+test('the groups decide the roles at every sign-in, and a change ends the other sessions', async () => {
   const person = someone({ teams: ['payroll', 'unknown', 'elsewhere'] })
   const first = new Browser(byGroup)
   expect(await through(first, person)).toBe('/console')
@@ -103,7 +103,7 @@ test('without groups a person is invited, and the first sign-in accepts the invi
   expect(await through(new Browser(byInvitation), moved)).toBe('/console')
 })
 
-test('the first sign-in takes a user over, with a password that another person may have chosen', async () => {
+test('the first sign-in takes over a user whose password another person may have chosen', async () => {
   const password = 'chosen by another person'
   const planted = await signIn(byInvitation, { roles: ['viewer'], password })
   const person = someone({ email: planted.user.email })
@@ -115,7 +115,7 @@ test('the first sign-in takes a user over, with a password that another person m
   expect((await new Browser(byInvitation).call('POST', '/console/v1/sign-in', { body })).status).toBe(401)
 })
 
-test('the first sign-in also ends what that other person could come back with: links, invitations and known browsers', async () => {
+test('the first sign-in also ends the other person’s ways back: links, invitations and known browsers', async () => {
   const password = 'chosen by another person'
   const planted = await signIn(byInvitation, { roles: ['admin'], password })
   const body = { email: planted.user.email, password }
@@ -130,11 +130,11 @@ test('the first sign-in also ends what that other person could come back with: l
   const left = async (table: string, column = 'user_id') =>
     (await byInvitation.pool.query(`select from ${table} where ${column} = $1`, [planted.user.id])).rowCount
   expect([await left('user_links'), await left('user_invitations', 'invited_by')]).toEqual([0, 0])
-  // That of the person’s own browser.
+  // Only the person’s own browser is known now.
   expect(await left('user_browsers')).toBe(1)
 })
 
-test('an address that the employer gives to another person opens no user until an operator unlinks the one who had it', async () => {
+test('an address that the employer gives to another person opens no user until an operator unlinks the person who had it', async () => {
   const left = someone({ teams: ['operations'] })
   const old = new Browser(byGroup)
   expect(await through(old, left)).toBe('/console')
@@ -157,7 +157,7 @@ test('an address that the employer gives to another person opens no user until a
   const isLinked = async () => {
     const { users } = (await operator.call('GET', '/console/v1/users?take=100', { partner: null })).body
     const { hasIdentity, isEmailVerified } = users.find(({ id }: { id: string }) => id === user.id)
-    expect(isEmailVerified, 'the provider alone vouches for an address').toBe(hasIdentity)
+    expect(isEmailVerified, 'only the provider vouches for an address').toBe(hasIdentity)
     return hasIdentity
   }
   expect(await isLinked()).toBe(true)
@@ -305,7 +305,7 @@ test.each(['nonce', 'issuer', 'audience', 'key', 'expired'] as const)(
   },
 )
 
-test('an answer that the browser did not ask for is refused: a wrong state, none, another browser’s, or used twice', async () => {
+test('a response that the browser did not request is refused: its state is wrong, missing, another browser’s, or used twice', async () => {
   const person = someone({ teams: ['payroll'] })
   const fault = '/console/sign-in?fault=provider'
   expect(await through(new Browser(byGroup), person, back => back.searchParams.set('state', 'x'))).toBe(fault)

@@ -37,10 +37,10 @@ export type OidcSettings = {
   rolesOfGroups: ReadonlyMap<string, readonly Grant[]> | null
 }
 
-/** What the browser keeps while the user is at the provider. */
+/** The values that the browser keeps while the user is at the provider. */
 export type OidcFlow = { state: string; nonce: string; verifier: string }
 
-/** Why a sign-in through the provider failed, as the console is told. */
+/** Why a sign-in through the provider failed, as reported to the console. */
 export const oidcFaults = ['provider', 'no_account', 'no_role', 'last_operator', 'other_identity'] as const
 export type OidcFault = (typeof oidcFaults)[number]
 
@@ -53,7 +53,7 @@ export class OidcProblem extends Error {
 }
 
 const timeoutSeconds = 5
-// A provider's answer is used that often before its description is read again.
+// How long the provider's metadata is used before it is read again.
 const discoveredForMs = 3_600_000
 
 /** Talks to the provider: authorization code flow with PKCE, state and nonce. */
@@ -85,7 +85,7 @@ export class OidcProvider {
 
   /**
    * Exchanges the code for the ID token, and checks its signature, issuer, audience, times and nonce.
-   * @param url of the callback, with what the provider added to it
+   * @param url the URL of the callback, with the parameters that the provider added
    * @throws OidcProblem
    */
   async finish({ url, flow, now }: { url: URL; flow: OidcFlow; now: Date }): Promise<Identity> {
@@ -125,7 +125,7 @@ export class OidcProvider {
   }
 }
 
-// A client without a secret is public, and proves itself by PKCE alone.
+// A client without a secret is public, and proves itself only by PKCE.
 function clientAuthOf(secret: string): openid.ClientAuth {
   return secret === '' ? openid.None() : openid.ClientSecretBasic(secret)
 }
@@ -222,7 +222,7 @@ async function linkOrCreate(
   if (found === undefined && !mayCreate && !(await isInvited(tx, { email, now })))
     throw new OidcProblem('no_account', 'There is no user with this e-mail address')
   const user = found ?? (await create(tx, { email, name, from, now }))
-  // The address is proved only now: what the user has so far may be that of a person who merely knew the address.
+  // The address is proved only now: until then, the user may have belonged to a person who merely knew the address.
   if (found !== undefined) {
     await sql`
       update users set password_hash = null, totp_secret = null, totp_confirmed_at = null, totp_last_step = null

@@ -4,7 +4,7 @@ import { hashPassword, isOutdated, isPassword, requireGoodPassword } from './pas
 
 const password = 'correct horse battery'
 
-test('a password matches its own hash only, however its letters are composed', async () => {
+test('a password matches only its own hash, however its letters are composed', async () => {
   const hashed = await hashPassword('Zürich am Übersee')
   expect(hashed).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/)
   expect(await isPassword('Zürich am Übersee'.normalize('NFD'), hashed)).toBe(true)
@@ -13,7 +13,7 @@ test('a password matches its own hash only, however its letters are composed', a
   expect(await isPassword(password, null)).toBe(false)
 })
 
-test('a hash of other parameters is still checked by them, and is outdated', async () => {
+test('a hash with other parameters is still checked with them, and is outdated', async () => {
   const salt = Buffer.alloc(16, 7)
   const parameters = { memory: 1_024, passes: 3, parallelism: 2, tagLength: 32 }
   const tag = argon2Sync('argon2id', { message: password, nonce: salt, ...parameters })

@@ -11,7 +11,7 @@ const tagLength = 32
 const limits = {
   // Half of the threads that Node shares with files, names and compression; 38 MiB.
   runningMax: 2,
-  // A hash takes some 40 ms, so the last of them waits less than a second.
+  // A hash takes some 40 ms, so the last in the queue waits less than a second.
   waitingMax: 32,
 }
 
@@ -31,8 +31,8 @@ export async function hashPassword(password: string): Promise<string> {
 }
 
 /**
- * Whether the password is the one that was hashed. Without a hash, a hash is computed all the same, so that the time does not
- * tell whether an account exists.
+ * Whether the password is the one that was hashed. Without a hash, one is computed anyway, so that the time does not reveal
+ * whether an account exists.
  * @throws Problem `ServiceUnavailable` if too many others wait
  */
 export async function isPassword(password: string, hashed: string | null): Promise<boolean> {
@@ -112,7 +112,7 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (waiting.length >= limits.waitingMax)
       throw problem(
         'ServiceUnavailable',
-        'Too many people are signing in; nothing was done, try again',
+        'Too many people are signing in, so nothing was done; try again',
         {},
         { 'retry-after': '1' },
       )
@@ -121,7 +121,7 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } finally {
-    // The place goes to the next in line, or becomes free.
+    // The slot goes to the next in the queue, or becomes free.
     const next = waiting.shift()
     if (next === undefined) running -= 1
     else next()

@@ -97,7 +97,7 @@ test('an operator whose rights are being taken away makes no operator, and no li
   }
 })
 
-test('of two changes of a password at once one counts', async () => {
+test('of two changes of a password at once, only one counts', async () => {
   const mine = await signIn(harness, { password, roles: ['viewer'] })
   const browsers = [new Browser(harness), new Browser(harness)]
   for (const browser of browsers)
@@ -161,7 +161,7 @@ test('of many sign-ins at once a user keeps as many sessions as are allowed', as
   operator = await signIn(harness, { isOperator: true })
 })
 
-test('a flood of links that do not exist costs no hash of a password, so signing in goes on', async () => {
+test('a flood of links that do not exist costs no hash of a password, so people can still sign in', async () => {
   const link = (path: string, more: object) =>
     new Browser(harness, { address: '127.9.9.9' }).call('POST', path, {
       body: { token: generateSecret('mml_'), ...more },
@@ -178,7 +178,7 @@ test('a flood of links that do not exist costs no hash of a password, so signing
   expect((await signedIn).status).toBe(200)
 })
 
-test('a link that has expired, or is for another purpose, costs no hash either', async () => {
+test('a link that has expired or is for another purpose also costs no hash', async () => {
   const { user } = await signIn(harness, { roles: ['viewer'] })
   const make = (purpose: 'password' | 'sign_in', lifeMs: number) =>
     harness.db
@@ -187,7 +187,7 @@ test('a link that has expired, or is for another purpose, costs no hash either',
   const [late, other] = [await make('password', 60_000), await make('sign_in', 3_600_000)]
   harness.clock.advance({ minutes: 1 })
   for (const token of [late, other]) {
-    // Refused before its password is.
+    // The link is refused before its password is checked.
     const body = { token, newPassword: 'short' }
     expect((await new Browser(harness).call('POST', '/console/v1/password/reset', { body })).status).toBe(401)
   }

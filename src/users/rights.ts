@@ -5,9 +5,9 @@ import { endSessions } from './sessions.ts'
 import { findUser, rolesWith } from './users.ts'
 
 /**
- * Requires that the author of a change may still manage users: the right may have been taken away since the request was admitted, and
- * a change that is committed after that would be a way back. Locks the author and the user whom it is about, in the order of their
- * ids, so that two who change each other take turns. A command has the rights of the database.
+ * Requires that the author of a change may still manage users: the right may have been taken away since the request was admitted,
+ * and a change that is committed after that would be a way back. Locks the author and the changed user in the order of their ids,
+ * so that two users who change each other take turns. A command has the rights of the database.
  * @param partnerId null for the users of the installation
  * @throws Problem `Forbidden`
  */
@@ -25,8 +25,8 @@ export async function requireStillAllowed(
 }
 
 /**
- * Ends what a user could come back with after a change of rights: sessions, the invitations that the user has made, and the links for
- * new passwords of anyone, which an operator could have made.
+ * Ends everything that a user could come back with after a change of rights: sessions, the invitations that the user has made,
+ * and the links for new passwords of anyone, which an operator could have made.
  */
 export async function endPowers(
   tx: Reader,
@@ -34,7 +34,7 @@ export async function endPowers(
 ): Promise<void> {
   await endSessions(tx, { userId })
   await sql`delete from user_invitations where invited_by = ${userId}`.execute(tx)
-  // Who made a link is not stored. The others ask for another link.
+  // The author of a link is not stored, so links for all users end. Their users can ask for another one.
   if (wasOperator) await sql`delete from user_links where purpose = 'password'`.execute(tx)
 }
 

@@ -4,7 +4,7 @@ import { access, accessOfPartners } from './roles.ts'
 
 type Paths = Record<string, Record<string, { operationId: string; security?: object[] }>>
 
-test('of the operators’ API, users of a partner are let into operations alone whose path names the partner', () => {
+test('in the operators’ API, users of a partner may call only operations whose path names the partner', () => {
   const { paths }: { paths: Paths } = JSON.parse(
     readFileSync(new URL('../../openapi-operator.json', import.meta.url), 'utf8'),
   )

@@ -132,14 +132,14 @@ export const accessOfPartners: { readonly [operationId: string]: readonly Role[]
   listPartnerAuditEntries: ['admin'],
 }
 
-/** What a user is to a partner. */
-export type Standing = { isOperator: boolean; roles: readonly Role[] }
+/** The rights of a user with a partner. */
+export type Rights = { isOperator: boolean; roles: readonly Role[] }
 
 /**
  * Whether the user may call the operation. On a sandbox, where no member is a real person, a developer may do what an admin
  * may.
  */
-export function mayCall(operationId: string | undefined, { isOperator, roles: held }: Standing, mode: Mode): boolean {
+export function mayCall(operationId: string | undefined, { isOperator, roles: held }: Rights, mode: Mode): boolean {
   const allowed = operationId === undefined ? undefined : access[operationId]
   if (allowed === undefined || allowed === 'keysOnly') return false
   if (allowed === 'noLiveUser') return mode === 'sandbox' && (isOperator || held.some(role => building.includes(role)))

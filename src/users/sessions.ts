@@ -10,7 +10,7 @@ export const sessionLimits = {
   idleMs: 30 * 60_000,
   // A working day. A database constraint has the same maximum.
   absoluteMs: 12 * 3_600_000,
-  // Browsers and machines of one person. A further one ends the oldest.
+  // Enough for the browsers and machines of one person. Another session ends the oldest.
   perUserMax: 20,
   // How precisely the last use is known, so that not every request writes.
   usePrecisionMs: 60_000,
@@ -87,7 +87,7 @@ export function idleExpiryOf({ lastUsedAt, expiresAt }: UserSession): Date {
 }
 
 /**
- * Finds the session of a token, and records its use. Nothing of it is cached: a session ends at once.
+ * Finds the session of a token, and records its use. The result is never cached, so that a session ends at once.
  * @returns undefined if the token is malformed, unknown or of the other mode, or the session or the user has ended
  */
 export async function findSession(
@@ -128,7 +128,7 @@ export async function endSession(
   return rows.length > 0
 }
 
-/** Ends all sessions of a user, or all but one. Returns how many there were. */
+/** Ends all sessions of a user, or all but one. Returns the number of ended sessions. */
 export async function endSessions(
   tx: Reader,
   { userId, exceptSessionId = '' }: { userId: string; exceptSessionId?: string | undefined },
@@ -148,7 +148,7 @@ export async function listSessions(db: Reader, { userId, now }: { userId: string
   return rows
 }
 
-/** Deletes sessions that have expired, at most `countMax`. @returns how many there were */
+/** Deletes at most `countMax` expired sessions. @returns the number of deleted sessions */
 export async function forgetSessions(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
   const { rows } = await sql`
     delete from user_sessions s

@@ -64,7 +64,7 @@ export async function signInByPassword(
   }
   const rehashed = passwordHash !== null && isOutdated(passwordHash) ? await hashPassword(password) : undefined
   const outcome = await db.transaction().execute(async tx => {
-    // Locks the user, so that a concurrent change of the password or of the roles ends this session too, or is seen here.
+    // Locks the user, so that a concurrent change of the password or of the roles either ends this session or is seen here.
     const { rows } = await sql`
       select from users where id = ${userId} and password_hash = ${passwordHash} and disabled_at is null for update`.execute(
       tx,
@@ -77,7 +77,7 @@ export async function signInByPassword(
     }
     if (second === 'wrong') return 'code-wrong'
     if (rehashed !== undefined) await sql`update users set password_hash = ${rehashed} where id = ${userId}`.execute(tx)
-    // The failures of this person. Those of the network and of strangers stay, and only time clears them.
+    // Clears the failures of this person. Only time clears those of the network and of strangers.
     await forgive(tx, { counters, forgotten: counters.slice(0, 1) })
     return await openSession(tx, { userId, method: 'password', mode, from, now })
   })
@@ -155,7 +155,7 @@ async function findAccount(
     .executeTakeFirst()
 }
 
-/** Stands for the user of an address that names none. */
+/** Takes the place of the user for an unknown address. */
 const noUser = 'unknown'
 
 // Rows are kept forever, and a flood of attempts must not fill the disk. The log has a line for every refused request.
@@ -176,7 +176,7 @@ export async function recordFailure(
   await db.transaction().execute(tx =>
     auditLog.record(tx, {
       partnerId: null,
-      // Not the user: the one who failed is not known.
+      // The user is not the author: the person who failed is unknown.
       actor: { kind: 'worker', name: 'sign-in', address, requestId },
       change: { action: 'user.sign_in_failed', resourceId: userId, details: { reason } },
       now,

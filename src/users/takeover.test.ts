@@ -25,7 +25,7 @@ const reset = async (token: string) => {
 }
 
 test.each([{ isOperator: false }, { isDisabled: true }])(
-  'an operator who is no longer one (%j) has no link left that opens another operator’s account',
+  'a former operator (%j) has no link left that opens another operator’s account',
   async change => {
     const leaving = await signIn(harness, { isOperator: true })
     const colleague = await signIn(harness, { isOperator: true, password })
@@ -96,7 +96,7 @@ test('the first operator takes an address that has no user yet', async () => {
     const setUp = (email: string) =>
       new Browser(live).call('POST', '/console/v1/set-up', { body: { token, email, name: 'Founder', password } })
     expect((await setUp(taken.email)).status).toBe(409)
-    // Of two at once one is the founder.
+    // Of two requests at once, one makes the first operator.
     const answers = await Promise.all([setUp('one@console.example'), setUp('two@console.example')])
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 401])
   } finally {

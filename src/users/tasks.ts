@@ -13,7 +13,7 @@ type Forget = (db: Db, limits: { now: Date; countMax: number }) => Promise<numbe
 const all: Forget[] = [forgetSessions, forgetLinks, forgetInvitations, forgetBrowsers, forgetFailures]
 
 export const userTasks = {
-  // Safe to run twice: what has expired is good for nothing.
+  // Safe to run twice: expired rows are no longer used.
   async 'forget-user-sessions'({ db, now }) {
     for (const forget of all) {
       let count: number

@@ -24,10 +24,10 @@ const policies = {
   session: { freeMax: 5, delayMsMax: 15 * minute },
 } satisfies Record<string, Policy>
 
-/** What failures are counted by, in the form in which it is stored. */
+/** The key that failures are counted by, as stored. */
 export type Counter = { hash: Buffer; policy: Policy }
 
-/** @param of what the counter is for; its hash alone is stored */
+/** @param of the value that the counter is for; only its hash is stored */
 export function counterOf(kind: keyof typeof policies, ...of: string[]): Counter {
   const hash = createHash('sha256')
     .update(JSON.stringify([kind, ...of]))
@@ -37,7 +37,7 @@ export function counterOf(kind: keyof typeof policies, ...of: string[]): Counter
 
 /**
  * Admits an attempt and counts it as a failure, before its password is checked, so that concurrent attempts cannot outrun the
- * count. `forgive` takes it back. A refused attempt is not counted.
+ * count. `forgive` undoes the count. A refused attempt is not counted.
  * @throws Problem `RateLimitExceeded`
  */
 export async function admitAttempt(db: Db, counters: readonly Counter[], now: Date): Promise<void> {
@@ -70,7 +70,7 @@ function delayMsAfter(failures: number, { freeMax, delayMsMax }: Policy): number
 }
 
 /**
- * Takes the count of an attempt back, because it succeeded.
+ * Undoes the count of an attempt that has succeeded.
  * @param forgotten the counters of the person, who has proved who they are: their failures no longer count
  */
 export async function forgive(
@@ -90,7 +90,7 @@ export async function forgive(
        and (f.counter = any(${hashes(forgotten)}::bytea[]) or f.failures = 1)`.execute(tx)
 }
 
-/** Deletes what no longer counts, at most `countMax`. @returns how many there were */
+/** Deletes at most `countMax` counters that no longer count. @returns the number of deleted counters */
 export async function forgetFailures(db: Reader, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
   const { rows } = await sql`
     delete from sign_in_failures f

@@ -26,7 +26,7 @@ export async function begin(
     update users set totp_secret = ${sealed}, totp_last_step = null
      where id = ${user.id} and totp_confirmed_at is null
     returning 1`.execute(tx)
-  if (rows.length === 0) throw problem('Conflict', 'You have a second factor; remove it first')
+  if (rows.length === 0) throw problem('Conflict', 'You already have a second factor; remove it first')
   return { secret: secret.base32, uri: new TOTP({ issuer: 'Midmonth', label: user.email, secret }).toString() }
 }
 

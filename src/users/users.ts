@@ -30,7 +30,7 @@ export function canonicalEmail(email: string): string {
 /**
  * Creates a user without roles.
  * @param passwordHash null for a user who does not sign in with a password
- * @throws a unique violation if the address has a user
+ * @throws a unique violation if a user already has the address
  */
 export async function createUser(
   tx: Tx,
@@ -73,7 +73,7 @@ export async function findByEmail(db: Reader, email: string): Promise<User | und
     .executeTakeFirst()
 }
 
-/** Gives a user roles with a partner, besides those it has. */
+/** Gives a user roles with a partner, in addition to existing ones. */
 export async function addRoles(
   tx: Tx,
   { userId, partnerId, roles }: { userId: string; partnerId: string; roles: readonly Role[] },
@@ -101,7 +101,7 @@ export async function rolesWith(
   return rows.map(({ role }) => role)
 }
 
-/** The roles of a user with each partner that it has any with, by the partner's id. */
+/** The roles of a user, by the id of the partner. */
 export async function rolesByPartner(db: Reader, userId: string): Promise<Map<string, Role[]>> {
   const rows = await db
     .selectFrom('userRoles')
@@ -126,7 +126,7 @@ export type Author = {
   resourceId: string
   at: Date
   kind: auditLog.Entry['actorKind']
-  /** Null for a caller without a name: an API key, a command, the worker, and an operator to users of a partner. */
+  /** Null for a caller without a name: an API key, a command, the worker, and, for users of a partner, an operator. */
   name: string | null
 }
 

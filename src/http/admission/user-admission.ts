@@ -7,7 +7,7 @@ import { readOffsetMs } from '../../partners/clocks.ts'
 import { findPartner, type Mode, type Partner } from '../../partners/partners.ts'
 import { hasOperator } from '../../users/accounts.ts'
 import { isBrowserOfAnyone, isBrowserToken } from '../../users/browsers.ts'
-import { accessOfPartners, mayCall, type Role, type Standing } from '../../users/roles.ts'
+import { accessOfPartners, mayCall, type Rights, type Role } from '../../users/roles.ts'
 import { findSession, type SignedIn } from '../../users/sessions.ts'
 import { rolesWith } from '../../users/users.ts'
 import { networkOf, RateLimiter, rateLimitHeaders, requireAllowed } from '../server/rate-limit.ts'
@@ -193,12 +193,15 @@ export async function requireRole(db: Db, request: FastifyRequest, allowed: read
   return partnerId
 }
 
-/** What a user is to a partner. @throws Problem `NotFound` if the user is not an operator and has no role with the partner */
+/**
+ * Finds the rights of a user with a partner.
+ * @throws Problem `NotFound` if the user is not an operator and has no role with the partner
+ */
 async function standingOf(
   db: Db,
   { user: { id: userId, isOperator } }: SignedIn,
   partnerId: string,
-): Promise<Standing & { partner: Partner }> {
+): Promise<Rights & { partner: Partner }> {
   const [partner, roles] = await Promise.all([findPartner(db, partnerId), rolesWith(db, { userId, partnerId })])
   // The same for a partner that does not exist, and for one with which the user has no role.
   if (partner === undefined || (!isOperator && roles.length === 0))
@@ -207,7 +210,7 @@ async function standingOf(
 }
 
 /** @throws Problem `Forbidden` if the user is not an operator, and has none of these roles or the partner is suspended */
-function requireOneOf(allowed: readonly Role[], { partner, isOperator, roles }: Standing & { partner: Partner }): void {
+function requireOneOf(allowed: readonly Role[], { partner, isOperator, roles }: Rights & { partner: Partner }): void {
   if (isOperator) return
   requireServed(partner)
   if (!roles.some(role => allowed.includes(role))) throw notAllowed()

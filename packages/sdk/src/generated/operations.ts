@@ -241,7 +241,7 @@ export interface Resources {
       /** Case-insensitive. */
       emails?: Email[] | undefined
       workerIds?: WorkerId[] | undefined
-      /** An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. Of each name, the first 1,000. */
+      /** An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. At most 1,000 members are found by each kind of name. */
       search?: string | undefined
       /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
       metadata?: Metadata | undefined
@@ -265,7 +265,7 @@ export interface Resources {
       /** Case-insensitive. */
       emails?: Email[] | undefined
       workerIds?: WorkerId[] | undefined
-      /** An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. Of each name, the first 1,000. */
+      /** An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. At most 1,000 members are found by each kind of name. */
       search?: string | undefined
       /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
       metadata?: Metadata | undefined
@@ -396,7 +396,7 @@ export interface Resources {
     /**
      * Create a member session.
      *
-     * Creates a token for the page of one member, valid for up to 15 minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most 10 sessions; a further one ends the oldest.
+     * Creates a token for the page of one member, valid for up to 15 minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most 10 sessions; another one ends the oldest.
      *
      * Errors: MemberNotFoundError.
      *
@@ -443,7 +443,7 @@ export interface Resources {
     createFromFile(file: FileSource, query: {
       /** Run the same checks and return the plan with status 200, without changing anything. */
       dryRun: true
-      /** The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run showed and that was agreed to. */
+      /** The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run has shown and that was agreed to. */
       offboardMax?: number | undefined
     }, options?: CallOptions): Call<MemberJobPreview>
     /**
@@ -458,7 +458,7 @@ export interface Resources {
     createFromFile(file: FileSource, query?: {
       /** Run the same checks and return the plan with status 200, without changing anything. */
       dryRun?: false | undefined
-      /** The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run showed and that was agreed to. */
+      /** The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run has shown and that was agreed to. */
       offboardMax?: number | undefined
     }, options?: CallOptions): Call<MemberJobCreated>
     /**
@@ -473,7 +473,7 @@ export interface Resources {
     createFromFileV2(file: FileSource, query: {
       /** Run the same checks and return the plan with status 200, without changing anything. */
       dryRun: true
-      /** The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run showed and that was agreed to. */
+      /** The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run has shown and that was agreed to. */
       offboardMax?: number | undefined
     }, options?: CallOptions): Call<MemberJobPreview>
     /**
@@ -488,13 +488,13 @@ export interface Resources {
     createFromFileV2(file: FileSource, query?: {
       /** Run the same checks and return the plan with status 200, without changing anything. */
       dryRun?: false | undefined
-      /** The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run showed and that was agreed to. */
+      /** The job waits for review if it would offboard more members than this, even if the partner’s limit allows it. Send the number that a dry run has shown and that was agreed to. */
       offboardMax?: number | undefined
     }, options?: CallOptions): Call<MemberJobCreated>
     /**
      * List member jobs.
      *
-     * Newest first. If `after` or `before` is unknown, the answer is `NotFound`.
+     * Newest first. If `after` or `before` is unknown, the response is `NotFound`.
      *
      * `GET /v1/members/jobs` (getJobs)
      */
@@ -528,7 +528,7 @@ export interface Resources {
       skip?: number | undefined
       /** Maximum number of entries to return, 1 to 1,000. */
       take?: number | undefined
-      /** The `step` of the last result of this page, to get the next page. Not together with `skip`. */
+      /** To get the next page, the `step` of the last result of this page. Cannot be combined with `skip`. */
       after?: number | undefined
     }, options?: CallOptions): List<MemberJobResults, MemberJobResult>
     /**
@@ -541,13 +541,13 @@ export interface Resources {
     exportResults(jobId: MemberJobId, query?: {
       actions?: MemberJobResultAction[] | undefined
       outcomes?: MemberJobResultOutcome[] | undefined
-      /** The `step` of the last result of this page, to get the next page. Not together with `skip`. */
+      /** To get the next page, the `step` of the last result of this page. Cannot be combined with `skip`. */
       after?: number | undefined
     }, options?: CallOptions): Call<Response>
     /**
      * Approve a member job.
      *
-     * Approves a job that is waiting for review. It offboards the members that its results name, and none that were added since. Idempotent; a job that is queued or rejected is a `Conflict`.
+     * Approves a job that is waiting for review. The job offboards the members that its results name, but no members that were added later. Idempotent; a job that is queued or rejected is a `Conflict`.
      *
      * `POST /v1/members/jobs/{jobId}/approve` (approveJob)
      */
@@ -589,7 +589,7 @@ export interface Resources {
     /**
      * Cancel a withdrawal intent.
      *
-     * Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same answer.
+     * Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same response.
      *
      * `DELETE /v1/pay/withdrawals/intent/{withdrawalIntentId}` (cancelWithdrawalIntent)
      */
@@ -611,7 +611,7 @@ export interface Resources {
     /**
      * Complete a withdrawal.
      *
-     * Repeats all checks and moves the money. Idempotent: completing the intent again returns the same answer and moves nothing.
+     * Repeats all checks and moves the money. Idempotent: completing the intent again returns the same response and moves nothing.
      *
      * Errors: MemberNotFoundError, UnprocessableEntityError, MemberNotEligibleError, BankAccountInvalidError, AmountBelowLowerLimitError, AmountAboveUpperLimitError, MemberInsufficientFundsError.
      *
@@ -621,7 +621,7 @@ export interface Resources {
     /**
      * List withdrawals.
      *
-     * Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back. If `after` or `before` is unknown, the answer is `NotFound`.
+     * Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back. If `after` or `before` is unknown, the response is `NotFound`.
      *
      * `GET /v1/pay/withdrawals` (getWithdrawals)
      */
@@ -654,7 +654,7 @@ export interface Resources {
     /**
      * Cancel a withdrawal.
      *
-     * Cancels a withdrawal while it is `held`. The member gets the money back at once, including the fee. Idempotent: cancelling it again returns the same answer.
+     * Cancels a withdrawal while it is `held`. The member gets the money back at once, including the fee. Idempotent: cancelling it again returns the same response.
      *
      * Errors: UnprocessableEntityError.
      *
@@ -892,7 +892,7 @@ export interface Resources {
     /**
      * Send a test to a webhook endpoint.
      *
-     * Sends a made-up event of a type that you choose, with the header `midmonth-test: true`. It is attempted once, also if the endpoint is disabled. Read the delivery at `location` to see the answer.
+     * Sends a made-up event of a type that you choose, with the header `midmonth-test: true`. The test is attempted once, even if the endpoint is disabled. Read the delivery at `location` to see the response.
      *
      * `POST /v1/webhooks/{webhookId}/test` (testWebhook)
      */
@@ -900,7 +900,7 @@ export interface Resources {
     /**
      * Replay events to a webhook endpoint.
      *
-     * Delivers events of the last 30 days again: one event, those of a time range, or those whose delivery has failed or was skipped. Each is attempted once, with the current secret, also if the endpoint is disabled; its health does not change. Receivers see the same `webhook-id` as before.
+     * Delivers events of the last 30 days again: one event, the events of a time range, or the events whose delivery has failed or was skipped. Each event is attempted once, with the current secret, even if the endpoint is disabled; the health of the endpoint does not change. Receivers see the same `webhook-id` as before.
      *
      * `POST /v1/webhooks/{webhookId}/replay` (replayWebhook)
      */
@@ -908,7 +908,7 @@ export interface Resources {
     /**
      * List the deliveries of a webhook endpoint.
      *
-     * Of the last 30 days, newest event first.
+     * Lists the deliveries of the last 30 days, newest event first.
      *
      * `GET /v1/webhooks/{webhookId}/deliveries` (getWebhookDeliveries)
      */

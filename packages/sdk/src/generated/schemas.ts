@@ -630,7 +630,7 @@ export type MemberJobPreview = {
 }
 
 export type MemberJobResult = {
-  /** The place of the result among all of the job; the cursor of this list. */
+  /** The position of the result in the job; the cursor of this list. */
   step: number
   /** Row of the file (the header is "1") or position of the action (starting at "1"); null for members missing from the file. */
   row: string | null
@@ -679,7 +679,7 @@ export type MemberNotFoundIssue = {
 
 export type MemberPage = {
   scope: 'read' | 'withdraw'
-  /** A length of time, because the clock of a page may be wrong. */
+  /** A duration, because the clock of a page may be wrong. */
   expiresInSeconds: number
   status: MemberStatus
   /** The partner’s name. */
@@ -733,7 +733,7 @@ export type MemberSession = {
   /** Sent as `authorization: Bearer …`. Shown only here; give it to the member’s page. */
   token: string
   expiresAt: Instant
-  /** Address of the hosted page with the token, for the member alone. Null for a session with an `origin`. */
+  /** Address of the hosted page, with the token. Give it only to the member. Null for a session with an `origin`. */
   url: string | null
 }
 
@@ -1275,7 +1275,7 @@ export type ReplayOfEvent = {
 export type ReplayOfFailed = {
   /** Events that happened at or after this instant. */
   failedSince: GivenInstant
-  /** Continues a replay that had more: the `lastEventId` of the previous answer. */
+  /** Continues a replay that had more: the `lastEventId` of the previous response. */
   after?: EventId | undefined
 }
 
@@ -1285,16 +1285,16 @@ export type ReplayOfRange = {
   since: GivenInstant
   /** The end of the range, exclusive. Absent: now. */
   until?: GivenInstant | undefined
-  /** Continues a replay that had more: the `lastEventId` of the previous answer. */
+  /** Continues a replay that had more: the `lastEventId` of the previous response. */
   after?: EventId | undefined
 }
 
 export type ReplayRequested = {
   /** Number of events that are replayed, at most 10,000. */
   count: number
-  /** The last of them; null if there are none. */
+  /** The id of the last replayed event; null if no event is replayed. */
   lastEventId: EventId | null
-  /** There are more: repeat the request with `lastEventId` as `after`. */
+  /** Whether there are more events. To replay them, repeat the request with `lastEventId` as `after`. */
   hasMore: boolean
 }
 
@@ -1336,7 +1336,7 @@ export type RotatedWebhook = {
   /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
   metadata: Metadata
   createdAt: Instant
-  /** Verifies the signatures. Shown only in this answer, so store it. */
+  /** Verifies the signatures. Shown only in this response, so store it. */
   secret: string
   /** Until then, the previous secret signs as well. */
   previousExpiresAt: Instant
@@ -1625,11 +1625,11 @@ export type WebhookAttempt = {
   reason: 'schedule' | 'replay' | 'test'
   at: Instant
   durationMs: number
-  /** Status of the answer; null if there was none. */
+  /** HTTP status of the response; null if there was no response. */
   status: number | null
   /** How the attempt failed; null for a success. See the guide to webhooks. */
   error: 'status' | 'redirect' | 'gone' | 'timeout' | 'dns' | 'connection' | 'tls' | 'address' | 'protocol' | null
-  /** The first 16 KiB of the answer’s body; null if there was no answer. */
+  /** The first 16 KiB of the response body; null if there was no response. */
   response: string | null
 }
 
@@ -1658,12 +1658,12 @@ export type WebhookDelivery = {
   id: EventId
   type: EventType
   state: WebhookDeliveryState
-  /** The sample of a test, not an event. */
+  /** Whether this delivers the sample of a test, not an event. */
   isTest: boolean
   attemptCount: number
   createdAt: Instant
   lastAttemptAt: Instant | null
-  /** Of the last attempt; null without a response. */
+  /** HTTP status of the last attempt; null if there was no response. */
   lastStatus: number | null
   /** Null if no attempt is planned. */
   nextAttemptAt: Instant | null
@@ -1674,12 +1674,12 @@ export type WebhookDeliveryDetails = {
   id: EventId
   type: EventType
   state: WebhookDeliveryState
-  /** The sample of a test, not an event. */
+  /** Whether this delivers the sample of a test, not an event. */
   isTest: boolean
   attemptCount: number
   createdAt: Instant
   lastAttemptAt: Instant | null
-  /** Of the last attempt; null without a response. */
+  /** HTTP status of the last attempt; null if there was no response. */
   lastStatus: number | null
   /** Null if no attempt is planned. */
   nextAttemptAt: Instant | null
@@ -1719,7 +1719,7 @@ export type WebhookDisabledEventData = {
 /** Events for a disabled endpoint are recorded as skipped, and can be replayed. */
 export type WebhookEnabled = boolean
 
-/** Further headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `midmonth-…`, `content-…`, and those of the connection. */
+/** Additional headers of each request, at most 10. Anyone who may read the endpoint can read them. Not allowed: `webhook-…`, `midmonth-…`, `content-…`, and those of the connection. */
 export type WebhookHeaders = Record<string, string>
 
 export type WebhookId = `we_${string}`
@@ -1781,7 +1781,7 @@ export type WebhookWithSecret = {
   /** Your own keys and values: at most 20 keys of up to 40 characters, with values of up to 500. Not for personal data or secrets. */
   metadata: Metadata
   createdAt: Instant
-  /** Verifies the signatures. Shown only in this answer, so store it. */
+  /** Verifies the signatures. Shown only in this response, so store it. */
   secret: string
 }
 
@@ -1829,7 +1829,7 @@ export type WithdrawalDetails = {
   expectedAt: Instant | null
   /** The end-to-end reference of the payment at the bank, which the member’s bank statement may show. Null until the withdrawal is submitted. */
   paymentReference: string | null
-  /** That of its intent. */
+  /** The metadata of its intent. */
   metadata: Metadata
 }
 
@@ -2048,7 +2048,7 @@ export type WithdrawalWithStatus = {
   /** When the withdrawal entered this status. */
   changedAt: Instant
   reason: WithdrawalReason
-  /** That of its intent. */
+  /** The metadata of its intent. */
   metadata: Metadata
 }
 

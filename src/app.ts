@@ -1,5 +1,6 @@
 import { eventRoutes } from './events/routes.ts'
 import { sheetRoutes } from './http/console/sheet-routes.ts'
+import { registerOperations } from './http/register.ts'
 import { serviceRoutes } from './http/routes.ts'
 import { createServer } from './http/server/create-server.ts'
 import { serveDocuments } from './http/server/documents.ts'
@@ -10,6 +11,7 @@ import { memberImportRoutes } from './member-imports/routes.ts'
 import { memberConsoleRoutes } from './members/console-routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
+import { operations } from './operations.ts'
 import { financeRoutes } from './operators/finance-routes.ts'
 import { floatRoutes } from './operators/float-routes.ts'
 import { keyRoutes } from './operators/key-routes.ts'
@@ -34,7 +36,6 @@ import { docsRoutes } from './site/docs/routes.ts'
 import { memberPageFiles } from './site/member-page/routes.ts'
 import { packageFiles } from './site/packages/routes.ts'
 import { statementRoutes } from './statements/routes.ts'
-import { tierRoutes } from './tiers/routes.ts'
 import type { Fence } from './webhooks/fence.ts'
 import { webhooksSection } from './webhooks/openapi.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -85,7 +86,7 @@ export async function buildApp(
   memberPageFiles(app)
   consoleFiles(app, context)
   sheetRoutes(app)
-  tierRoutes(app, context)
+  registerOperations(app, context, operations)
   memberRoutes(app, context)
   memberConsoleRoutes(app, context)
   memberImportRoutes(app, context)

@@ -28,6 +28,10 @@ const folderOf = (file: string) => {
   return rest.length === 1 ? file : (rest[0] ?? '')
 }
 
+/** The room that a file is in: its folder below src, or one of the rooms of payouts. */
+const roomOf = (file: string) => /^src\/(payouts\/[a-z-]+)\//.exec(file)?.[1] ?? folderOf(file)
+const isHttpLayer = (room: string) => ['http', 'site'].includes(room)
+
 const books = ['ledger', 'events', 'audit-log', 'idempotency', 'metadata', 'tabular']
 const slices = [
   'bank-accounts',
@@ -53,9 +57,9 @@ const slices = [
   'withdrawals',
 ]
 /** They register the routes and tasks of all slices. */
-const programs = ['src/app.ts', 'src/worker.ts', 'src/tasks.ts']
+const programs = ['src/app.ts', 'src/operations.ts', 'src/worker.ts', 'src/tasks.ts']
 const isHttp = (file: string) =>
-  /^src\/(http|site)\//.test(file) || /^src\/.+\/(([a-z-]+-)?routes|operation)\.ts$/.test(file)
+  /^src\/(http|site)\//.test(file) || /^src\/.+\/(([a-z-]+-)?(routes|operations)|operation)\.ts$/.test(file)
 const isTasks = (file: string) => /^src\/.+\/tasks\.ts$/.test(file)
 
 /** The layer of a module. Imports go to the same layer or a lower one. */
@@ -137,117 +141,6 @@ test('neither files nor folders import each other in a circle, types included', 
   expect(cyclesOf(ofFolders)).toEqual([])
 })
 
-/**
- * What other folders may import of a slice besides `<slice>.ts`, which is open to all: who, and which file. Routes and tasks are
- * registered by app.ts and worker.ts alone.
- */
-const sideDoors: Record<string, string[]> = {
-  'verification/verify': ['cli'],
-  'verification/verifications': ['operators', 'cli'],
-  'events/catalogue': ['webhooks'],
-  'verification/journal': ['operators', 'cli'],
-  'fees/invoices': ['operators', 'sandbox', 'cli'],
-  'fees/revenue': ['float', 'operators', 'sandbox', 'cli'],
-  'fees/statement': ['verification', 'operators', 'sandbox', 'cli'],
-  'operators/finance-schema': ['cli'],
-  'bank-accounts/rules': ['member-imports', 'members', 'payouts', 'sandbox', 'withdrawals', 'cli'],
-  'bank-accounts/schema': ['http', 'members', 'withdrawals'],
-  'tabular/reading': ['http', 'pay-runs'],
-  'tabular/tabular': ['http', 'member-imports', 'pay-runs', 'settlements'],
-  'member-imports/inspection': ['cli'],
-  'members/audit': ['sandbox'],
-  'members/changes': ['member-imports', 'sandbox'],
-  'members/fields': ['member-imports'],
-  'members/locks': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
-  'members/restrictions': ['payouts', 'withdrawals', 'cli'],
-  'members/rows': ['member-imports'],
-  'members/rules': ['member-imports', 'withdrawals'],
-  'members/schema': ['member-imports', 'withdrawals'],
-  'operators/partner-view': ['cli'],
-  'operators/float-schema': ['cli'],
-  'operators/books': ['cli'],
-  'operators/finding': ['cli'],
-  'operators/findings': ['cli'],
-  'operators/status': ['cli'],
-  'metadata/schema': ['events', 'http', 'members', 'pay-runs', 'webhooks', 'withdrawals'],
-  'partners/api-keys': ['http', 'operators', 'sandbox', 'cli'],
-  'partners/operator-keys': ['http', 'cli'],
-  'partners/settings': ['operators', 'cli'],
-  'partners/logos': ['http'],
-  'partners/member-sessions': ['http', 'members', 'withdrawals'],
-  'partners/clocks': ['http', 'sandbox', 'webhooks', 'src/worker.ts', 'cli'],
-  'pay-cycles/deductions': ['sandbox', 'settlements'],
-  'pay-cycles/rules': ['closing', 'pay-runs', 'sandbox', 'settlements', 'withdrawals'],
-  'payouts/channels/notifications': ['src/app.ts', 'src/main.ts'],
-  'payouts/channels/channel': ['src/app.ts', 'src/main.ts', 'src/worker.ts'],
-  'payouts/books/exceptions': ['operators', 'overview', 'cli'],
-  'payouts/history': ['operators'],
-  'payouts/books/proposals': ['operators', 'cli'],
-  'payouts/books/rail-holds': ['operators', 'cli'],
-  'payouts/channels/adyen/adyen-rail': ['src/main.ts'],
-  'payouts/channels/adyen/notifications': ['src/main.ts'],
-  'payouts/channels/adyen/secrets': ['operators', 'cli'],
-  'payouts/channels/adyen/settings': ['src/main.ts', 'operators'],
-  'payouts/formats/answers': ['sandbox'],
-  'payouts/formats/bank-files': ['sandbox'],
-  'payouts/calendars/calendar': ['operators'],
-  'payouts/delivery/files': ['sandbox'],
-  'payouts/books/approvals': ['sandbox', 'operators', 'cli'],
-  'payouts/books/attachments': ['operators', 'cli'],
-  'payouts/books/balances': ['operators', 'cli'],
-  'payouts/books/batches': ['sandbox', 'operators', 'cli'],
-  'payouts/books/brakes': ['operators', 'cli'],
-  'payouts/books/copies': ['operators', 'cli'],
-  'payouts/books/early-closing': ['operators', 'cli'],
-  'payouts/books/decided-payments': ['operators', 'cli'],
-  'payouts/books/decisions': ['cli'],
-  'payouts/books/decisions-of-two': ['operators', 'cli'],
-  'payouts/channels/files/export': ['operators', 'cli'],
-  'payouts/channels/files/file-rail': ['src/main.ts', 'sandbox'],
-  'payouts/books/file-rail-settings': ['sandbox', 'src/app.ts', 'src/main.ts', 'operators', 'cli'],
-  'payouts/books/import': ['sandbox', 'operators', 'cli'],
-  'payouts/books/not-ours': ['operators', 'cli'],
-  'payouts/books/outcomes': ['operators', 'cli'],
-  'payouts/books/partner-batches': ['sandbox'],
-  'payouts/books/rules': ['operators', 'cli'],
-  'payouts/books/unsent-batches': ['operators', 'cli'],
-  'payouts/channels/config': ['src/main.ts'],
-  'payouts/books/reasons': ['sandbox'],
-  'payouts/payments/reference': ['sandbox', 'operators'],
-  'payouts/rules': ['sandbox'],
-  'payouts/channels/simulated/simulated-bank': ['sandbox', 'src/app.ts', 'src/main.ts'],
-  'requests/recorder': ['src/main.ts'],
-  'sandbox/demo': ['cli'],
-  'settlements/dues': ['payouts', 'operators', 'cli'],
-  'tiers/audit': ['operators', 'cli'],
-  'tiers/rules': ['payouts', 'sandbox', 'withdrawals', 'operators', 'cli'],
-  'tiers/schema': ['withdrawals', 'operators'],
-  'users/accounts': ['http', 'cli'],
-  'users/browsers': ['http'],
-  'users/demo-operator': ['cli'],
-  'users/identities': ['http', 'cli'],
-  'users/invitations': ['http', 'cli'],
-  'users/links': ['http', 'cli'],
-  'users/oidc': ['http'],
-  'users/passwords': ['http', 'cli'],
-  'users/rights': ['http'],
-  'users/roles': ['http'],
-  'users/sessions': ['http', 'cli'],
-  'users/settings': ['http', 'src/main.ts'],
-  'users/sign-in': ['http'],
-  'users/totp': ['http', 'cli'],
-  'webhooks/delivery': ['src/worker.ts'],
-  'webhooks/fence': ['src/app.ts', 'src/main.ts'],
-  'webhooks/openapi': ['src/app.ts'],
-  'webhooks/send': ['src/main.ts', 'src/worker.ts'],
-  'withdrawals/balance': ['sandbox'],
-  'withdrawals/completions': ['sandbox'],
-  'withdrawals/inspection': ['overview', 'operators', 'cli'],
-  'withdrawals/intents': ['sandbox', 'operators', 'cli'],
-  'withdrawals/lifecycle': ['payouts'],
-  'withdrawals/schema': ['sandbox'],
-}
-
 test('a live installation does not load the sandbox', () => {
   const outside = modules.filter(({ file }) => file.startsWith('src/') && !file.startsWith('src/sandbox/'))
   const statically = outside.filter(({ code }) => /from\s+'[^']*\/sandbox\/[^']*'/.test(code)).map(({ file }) => file)
@@ -256,23 +149,18 @@ test('a live installation does not load the sandbox', () => {
   expect(onDemand.sort()).toEqual(['src/app.ts', 'src/worker.ts'])
 })
 
-test('a slice is imported through its own file, or through a side door by the folders that are listed for it', () => {
-  const used = new Set<string>()
+test('a file in a subfolder of a room is private to it, and operations and tasks are registered by the program alone', () => {
   const intrusions = modules.flatMap(({ file, imports }) =>
     imports
-      .filter(each => [...slices, ...books].includes(folderOf(each)) && folderOf(each) !== folderOf(file))
+      .filter(each => each.startsWith('src/') && roomOf(each) !== roomOf(file) && !isHttpLayer(roomOf(each)))
       .filter(each => {
-        const folder = folderOf(each)
-        const door = each.replace(/^src\//, '').replace(/\.ts$/, '')
-        used.add(`${door} by ${folderOf(file)}`)
         if (isHttp(each) || isTasks(each)) return !programs.includes(file)
-        return door !== `${folder}/${folder}` && !sideDoors[door]?.includes(folderOf(file))
+        const inside = each.slice(`src/${roomOf(each)}/`.length)
+        return inside.includes('/') && !/^payouts\/(channels|formats)$/.test(roomOf(each))
       })
       .map(each => `${file} imports ${each}`),
   )
   expect(intrusions).toEqual([])
-  const listed = Object.entries(sideDoors).flatMap(([door, importers]) => importers.map(each => `${door} by ${each}`))
-  expect(listed.filter(each => !used.has(each))).toEqual([])
 })
 
 /** The slice that owns each table: the only one that writes it. */

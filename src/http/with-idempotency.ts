@@ -18,6 +18,7 @@ import {
 } from '../idempotency/idempotency.ts'
 import { Problem } from '../kernel/errors.ts'
 import { actorOf } from './admission/actor.ts'
+import type { Audit } from './operation.ts'
 
 /**
  * The answer of an operation. `body` is sent as JSON, unless the headers set another `content-type`; it is then sent as text.
@@ -31,7 +32,7 @@ export type Answer = {
   resourceId?: string | null
   /** What is stored for a replay instead of the body, which has a secret that is shown once. */
   storedBody?: unknown
-  audit?: Omit<auditLog.Change, 'resourceId'> | undefined
+  audit?: Audit | readonly Audit[] | undefined
 }
 
 /**
@@ -71,11 +72,11 @@ async function answerOnce(
 // A replayed request never gets here, so each change is recorded once.
 async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promise<Answer>): Promise<Answer> {
   const answer = await work(tx)
-  const { audit, resourceId } = answer
-  if (audit !== undefined) {
+  const { audit = [], resourceId: ofAnswer } = answer
+  for (const each of [audit].flat()) {
+    const { resourceId = ofAnswer, partnerId = request.partner.id, now = request.now, ...change } = each
     assert(typeof resourceId === 'string')
-    const { partner, now } = request
-    await auditLog.record(tx, { partnerId: partner.id, actor: actorOf(request), change: { ...audit, resourceId }, now })
+    await auditLog.record(tx, { partnerId, actor: actorOf(request), change: { ...change, resourceId }, now })
   }
   return answer
 }

@@ -4,12 +4,12 @@ import type { Mode } from '../partners/partners.ts'
 export const roles = ['admin', 'payroll', 'support', 'developer', 'viewer'] as const
 export type Role = (typeof roles)[number]
 
-const readers: readonly Role[] = roles
-const staff: readonly Role[] = ['admin', 'payroll', 'support', 'viewer']
-const payroll: readonly Role[] = ['admin', 'payroll']
-const cancelling: readonly Role[] = ['admin', 'payroll', 'support']
-const tracing: readonly Role[] = ['admin', 'support', 'developer']
-const building: readonly Role[] = ['admin', 'developer']
+export const readers: readonly Role[] = roles
+export const staff: readonly Role[] = ['admin', 'payroll', 'support', 'viewer']
+export const payroll: readonly Role[] = ['admin', 'payroll']
+export const cancelling: readonly Role[] = ['admin', 'payroll', 'support']
+export const tracing: readonly Role[] = ['admin', 'support', 'developer']
+export const building: readonly Role[] = ['admin', 'developer']
 
 /**
  * Who may call an operation of the partner API from the console. `noLiveUser` is for a member’s own decisions: on a live

@@ -26,7 +26,7 @@ const limits = {
 }
 
 type Accepted = { kinds: readonly FileKind[]; fileBytesMax: number }
-const anyFile: Accepted = { kinds: ['csv', 'xlsx'], fileBytesMax: limits.fileBytesMax }
+export const anyFile: Accepted = { kinds: ['csv', 'xlsx'], fileBytesMax: limits.fileBytesMax }
 
 /**
  * Lets the routes of this scope take a file as their body: CSV or XLSX as is, or as the only part of a form. It is streamed

@@ -17,6 +17,7 @@ import type { Operator } from '../../partners/operator-keys.ts'
 import type { Mode, Partner } from '../../partners/partners.ts'
 import type { RecordRequest } from '../../request-record.ts'
 import type { Sealer } from '../../sealing/sealer.ts'
+import type { Role } from '../../users/roles.ts'
 import type { SignedIn } from '../../users/sessions.ts'
 import type { ConsoleSettings } from '../../users/settings.ts'
 
@@ -63,6 +64,9 @@ declare module 'fastify' {
     hide?: boolean
   }
   interface FastifyContextConfig {
+    /** See `Access`. */
+    roles?: readonly Role[] | 'noLiveUser' | 'keysOnly'
+    partnerRoles?: readonly Role[]
     /** The scope that the API key must have, or `any`. Routes without a scope need no key. */
     scope?: Scope | 'any'
     /**

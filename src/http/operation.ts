@@ -1,0 +1,193 @@
+import type { Static, TSchema } from 'typebox'
+import type * as auditLog from '../audit-log/audit-log.ts'
+import type { Declaration } from '../contract/description.ts'
+import type { Db, Reader, Tx } from '../database/database.ts'
+import type { BatchClaim, Claim, Replay } from '../idempotency/idempotency.ts'
+import type { Scope } from '../partners/api-keys.ts'
+import type { MemberSession, SessionScope } from '../partners/member-sessions.ts'
+import type { Operator } from '../partners/operator-keys.ts'
+import type { Partner } from '../partners/partners.ts'
+import type { Role } from '../users/roles.ts'
+import type { SignedIn } from '../users/sessions.ts'
+import type { ApiContext } from './server/server.ts'
+
+/** A call of an operation, whether it came over HTTP or from a command. */
+export type Call<P = unknown, Q = unknown, B = unknown> = {
+  readonly context: ApiContext
+  readonly params: P
+  readonly query: Q
+  readonly body: B
+  /** Everything is decided as of this instant. On a sandbox, it follows the partner's clock. */
+  readonly now: Date
+  /** The same instant in real time, for what operators do and for logs. */
+  readonly receivedAt: Date
+  /** How far `now` is ahead of real time. */
+  readonly clockOffsetMs: number
+  /** Who calls, for the audit log. */
+  readonly actor: auditLog.Actor
+  /** Throws unless the operation is for partners, or for member sessions. */
+  readonly partner: Partner
+  /** Throws unless the operation is for operators. */
+  readonly operator: Operator
+  /** Throws unless the operation is for member sessions. */
+  readonly memberSession: MemberSession
+  /** The user of the console who calls; undefined if it is not a user. */
+  readonly user: SignedIn | undefined
+  /** The API key of the call. Throws for users of the console. */
+  readonly keyId: string
+  /** Whether the caller asks for the fuller shape. */
+  readonly prefersRepresentation: boolean
+  /** Whether the caller asks for the file instead of JSON. */
+  readonly prefersCsv: boolean
+  /** Aborts when the caller disconnects. */
+  readonly signal: AbortSignal
+}
+
+/** What an operation responds with. */
+export type OperationResponse = {
+  /** Sent as JSON, unless the headers set another `content-type`; then as text. */
+  body: unknown
+  /** The status, if it is not that of the declared success. */
+  status?: number
+  headers?: Record<string, string>
+  /** The resource that was created or changed: what the lookup of an idempotency key returns. */
+  resourceId?: string | null
+  /** Stored for a replay instead of the body, which has a secret that is shown once. */
+  storedBody?: unknown
+  /** Recorded in the same transaction; omitted if nothing changed. */
+  audit?: Audit | readonly Audit[] | undefined
+}
+
+/**
+ * A change for the audit log.
+ * @property resourceId if it is not that of the response
+ * @property partnerId if it is not that of the caller; null if the change concerns no partner
+ * @property now if the change has another time than the call: by the clock of the partner that it concerns
+ */
+export type Audit = Omit<auditLog.Change, 'resourceId'> & {
+  resourceId?: string
+  partnerId?: string | null
+  now?: Date
+}
+
+/** A file that is streamed. Its response is not stored for an idempotency key: it may be large, and reading again is harmless. */
+export type Download = { headers: Record<string, string>; parts: AsyncIterable<string> }
+
+/** How an operation that is more than one read or write is carried out: in reads and writes, of which the last one responds. */
+export type Steps = {
+  /** See `Work.write`. @param db by default the one of the context */
+  write(work: (tx: Tx) => Promise<OperationResponse>, db?: Db): Promise<Done>
+  /** See `Work.read`. */
+  read(work: (reader: Reader) => Promise<OperationResponse>): Promise<Done>
+  download(file: Download): Done
+}
+/** The response that was sent, or returned to a command. */
+export type Done = { readonly done: unknown }
+
+/** The function of an operation, in one of these forms. */
+type Work<C> =
+  | {
+      /** Needs no transaction, unless its response is stored for an idempotency key. */
+      read: (reader: Reader, call: C) => Promise<OperationResponse>
+      /** Uses prepared statements on the connections of batches, because it is called as often as the hot path. */
+      isPrepared?: true
+    }
+  | {
+      /** Runs in one transaction, with the idempotency record and the audit log. Throwing rolls all of it back. */
+      write: (tx: Tx, call: C) => Promise<OperationResponse>
+    }
+  | {
+      run: (call: C, steps: Steps) => Promise<Done>
+    }
+  | {
+      // biome-ignore lint/suspicious/noExplicitAny: each operation has its own result; `batched` ties the two functions.
+      batch: Batched<C, any>
+    }
+  | {
+      /** Commits the start of some work, waits for it, then responds; see `withStartedWork`. */
+      start: (tx: Tx, call: C, claim: Claim | undefined) => Promise<() => Promise<void>>
+      respond: (tx: Tx, call: C) => Promise<OperationResponse>
+    }
+
+/** A command that is decided and written together with those of other calls. */
+type Batched<C, Result extends object> = {
+  submit: (call: C, claim: BatchClaim<Result> | undefined) => Promise<Result | Replay>
+  respond: (result: Result, call: C) => OperationResponse
+}
+export const batched = <C, Result extends object>(batch: Batched<C, Result>): Batched<C, Result> => batch
+
+/** Who may call an operation. Exactly one of `scope`, `session`, `isForOperators`, `console` and `isPublic` is set. */
+export type Access = {
+  /** The scope that the API key must have. */
+  scope?: Scope | 'any'
+  /**
+   * The users of a partner who may call it from the console. `noLiveUser` is for a member’s own decisions: on a live installation no
+   * user makes them, not even an operator. `keysOnly` is for what only a partner’s server needs.
+   */
+  roles?: readonly Role[] | 'noLiveUser' | 'keysOnly'
+  /** The scope that the member session must have. */
+  session?: SessionScope
+  isForOperators?: true
+  /** The users of a partner who may call an operation for operators too, for their own partner only. */
+  partnerRoles?: readonly Role[]
+  /**
+   * The operation is for pages of the console alone and in no document: for users by their session, for operators only, or for those
+   * who sign in; `founder` is for what may lead to the first operator of an installation, and `visitor` for a page that another site leads to.
+   */
+  console?: 'user' | 'operator' | 'stranger' | 'founder' | 'visitor'
+  /** Needs no key, and is not idempotent by key. */
+  isPublic?: true
+}
+
+type Limits = {
+  /** How long the body may take to arrive. Set where bodies are large. */
+  arrivalMsMax?: number
+  /** How long the response may take once the body has arrived. Set where it takes long. */
+  answerMsMax?: number
+  /** The call queues under overload instead of being refused: a probe must not report a busy process as broken. */
+  isNeverShed?: true
+  /** The size of a file in the body. */
+  fileBytesMax?: number
+}
+
+/** An operation of the API, as a value: what it takes and returns, who may call it, and the function that does it. */
+export type Operation = Omit<Declaration, 'params' | 'query' | 'body'> &
+  Access &
+  Limits &
+  Work<Call> & {
+    method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+    path: string
+    params?: TSchema
+    query?: TSchema
+    body?: TSchema
+    /** The name of the method in the SDK, and that of its form which returns a file. */
+    sdk?: string | { json: string; file: string }
+    /** Days of the announcement and of the removal, and the path that replaces this one. */
+    deprecated?: { since: string; sunset: string; successor: string }
+    /** Users of the console see bank accounts unmasked: those of the response belong to no member. */
+    showsAccounts?: true
+  }
+
+type Given<S> = S extends TSchema ? Static<S> : undefined
+
+type Declared<P, Q, B> = Omit<
+  Operation,
+  'params' | 'query' | 'body' | 'read' | 'write' | 'run' | 'batch' | 'start' | 'respond'
+> & {
+  params?: P
+  query?: Q
+  body?: B
+} & Work<Call<Given<P>, Given<Q>, Given<B>>>
+
+/**
+ * Declares an operation. Routes, validation, the OpenAPI documents with every status and code, the methods of the SDK, and who may
+ * call it derive from the declaration.
+ */
+export function operation<
+  P extends TSchema | undefined = undefined,
+  Q extends TSchema | undefined = undefined,
+  B extends TSchema | undefined = undefined,
+>(declared: Declared<P, Q, B>): Operation {
+  // The function is only ever called with what its own schemas have accepted.
+  return declared as Operation
+}

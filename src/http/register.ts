@@ -1,0 +1,210 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type * as auditLog from '../audit-log/audit-log.ts'
+import { type Declaration, describe } from '../contract/description.ts'
+import { prefersRepresentation, representationApplied } from '../contract/prefer.ts'
+import type { MemberSession } from '../partners/member-sessions.ts'
+import type { Operator } from '../partners/operator-keys.ts'
+import type { Partner } from '../partners/partners.ts'
+import type { SignedIn } from '../users/sessions.ts'
+import { actorOf } from './admission/actor.ts'
+import { disconnectSignal } from './bodies/body-timeouts.ts'
+import { prefersCsv, sendParts } from './bodies/csv.ts'
+import { acceptUploads, anyFile } from './bodies/upload.ts'
+import type { Call, Done, Operation, OperationResponse } from './operation.ts'
+import type { ApiContext, App } from './server/server.ts'
+import {
+  type Answer,
+  read,
+  readPrepared,
+  withBatchIdempotency,
+  withIdempotency,
+  withStartedWork,
+} from './with-idempotency.ts'
+
+/** Serves operations over HTTP. */
+export function registerOperations(app: App, context: ApiContext, operations: readonly Operation[]): void {
+  for (const each of operations) {
+    const route = routeOf(each, context)
+    const { fileBody, csvBody, bytesBody, fileBytesMax = anyFile.fileBytesMax } = each
+    if ((fileBody ?? csvBody ?? bytesBody) === undefined) app.route(route)
+    else
+      void app.register(async (scope: App) => {
+        const kinds = bytesBody ? (['bytes'] as const) : csvBody ? (['csv'] as const) : anyFile.kinds
+        acceptUploads(scope, { kinds, fileBytesMax })
+        scope.route(route)
+      })
+  }
+}
+
+type Route = Parameters<App['route']>[0]
+
+function routeOf(operation: Operation, context: ApiContext): Route {
+  const { method, path, deprecated } = operation
+  const { scope, roles, session, isForOperators, partnerRoles, console, isPublic } = operation
+  const { arrivalMsMax, answerMsMax, isNeverShed, showsAccounts } = operation
+  const credential = isPublic || console ? 'none' : session ? 'session' : 'key'
+  const schema = describe(operation as Declaration, { credential, isDeprecated: deprecated !== undefined })
+  const config = {
+    ...{ scope, roles, session, isForOperators, partnerRoles, console, deprecated },
+    ...{ arrivalMsMax, answerMsMax, isNeverShed, showsAccounts },
+  }
+  return {
+    method,
+    url: path,
+    schema: { ...schema, ...(console === undefined ? {} : { hide: true }) } as NonNullable<Route['schema']>,
+    // Without what is not set: Fastify merges the limits of a scope into it.
+    config: Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)),
+    handler: handlerOf(operation, context),
+  }
+}
+
+type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+
+function handlerOf(operation: Operation, context: ApiContext): Handler {
+  const { db, batchDb } = context
+  const complete = completion(operation)
+  if ('batch' in operation) {
+    const { submit, respond } = operation.batch
+    return async (request, reply) => {
+      const call = new RequestCall(context, request, reply)
+      return await withBatchIdempotency(request, reply, {
+        submit: claim => submit(call, claim),
+        answerOf: result => complete(respond(result, call), call),
+      })
+    }
+  }
+  if ('start' in operation) {
+    return async (request, reply) => {
+      const call = new RequestCall(context, request, reply)
+      return await withStartedWork(db, request, reply, {
+        start: (tx, claim) => operation.start(tx, call, claim),
+        answer: async tx => complete(await operation.respond(tx, call), call),
+      })
+    }
+  }
+  const respond: Handler =
+    'run' in operation
+      ? async (request, reply) => {
+          const call = new RequestCall(context, request, reply)
+          const done = await operation.run(call, {
+            write: async (work, writeDb = db) => ({
+              done: await withIdempotency(writeDb, request, reply, async tx => complete(await work(tx), call)),
+            }),
+            read: async work => ({
+              done: await read(db, request, reply, async reader => complete(await work(reader), call)),
+            }),
+            download: file => ({ done: sendParts(request, reply, file) }),
+          })
+          return sentBy(done)
+        }
+      : 'write' in operation
+        ? async (request, reply) => {
+            const call = new RequestCall(context, request, reply)
+            return await withIdempotency(db, request, reply, async tx =>
+              complete(await operation.write(tx, call), call),
+            )
+          }
+        : async (request, reply) => {
+            const call = new RequestCall(context, request, reply)
+            const work: Parameters<typeof read>[3] = async reader => complete(await operation.read(reader, call), call)
+            return operation.isPrepared
+              ? await readPrepared({ db, batchDb }, request, reply, work)
+              : await read(db, request, reply, work)
+          }
+  if (operation.success.csv === undefined) return respond
+  return async (request, reply) => await respond(request, reply.header('vary', 'accept'))
+}
+
+function sentBy({ done }: Done): FastifyReply {
+  return done as FastifyReply
+}
+
+/** Fills in what follows from the declaration. */
+function completion({ success: { status: declared, representation } }: Operation) {
+  return ({ status = declared, headers, ...rest }: OperationResponse, call: Call): Answer => {
+    const applied = representation !== undefined && call.prefersRepresentation ? representationApplied : undefined
+    return { ...rest, status, headers: applied === undefined ? (headers ?? {}) : { ...headers, ...applied } }
+  }
+}
+
+/** The call that a request makes. */
+class RequestCall implements Call {
+  readonly context: ApiContext
+  readonly #request: FastifyRequest
+  readonly #reply: FastifyReply
+
+  constructor(context: ApiContext, request: FastifyRequest, reply: FastifyReply) {
+    this.context = context
+    this.#request = request
+    this.#reply = reply
+  }
+
+  get params(): unknown {
+    return this.#request.params
+  }
+
+  get query(): unknown {
+    return this.#request.query
+  }
+
+  get body(): unknown {
+    return this.#request.body
+  }
+
+  get now(): Date {
+    return this.#request.now
+  }
+
+  set now(now: Date) {
+    this.#request.now = now
+  }
+
+  get receivedAt(): Date {
+    return this.#request.receivedAt
+  }
+
+  get clockOffsetMs(): number {
+    return this.#request.clockOffsetMs
+  }
+
+  get actor(): auditLog.Actor {
+    return actorOf(this.#request)
+  }
+
+  get partner(): Partner {
+    return known(this.#request.partner, 'partners')
+  }
+
+  get operator(): Operator {
+    return known(this.#request.operator, 'operators')
+  }
+
+  get memberSession(): MemberSession {
+    return known(this.#request.memberSession, 'member sessions')
+  }
+
+  get user(): SignedIn | undefined {
+    return this.#request.user
+  }
+
+  get keyId(): string {
+    return known(this.#request.keyId, 'API keys')
+  }
+
+  get prefersRepresentation(): boolean {
+    return prefersRepresentation(this.#request)
+  }
+
+  get prefersCsv(): boolean {
+    return prefersCsv(this.#request.headers.accept)
+  }
+
+  get signal(): AbortSignal {
+    return disconnectSignal(this.#reply)
+  }
+}
+
+function known<T>(value: T | undefined, whom: string): T {
+  if (value === undefined) throw new Error(`The operation is not for ${whom}`)
+  return value
+}

@@ -81,7 +81,7 @@ keyCommand
     const revoked = await withDatabase(db =>
       db.transaction().execute(async tx => {
         const found = await revokeKey(tx, { keyId, now })
-        if (found === undefined) throw new Error(`There is no key ${keyId}; key list shows their ids`)
+        if (found === undefined) throw new Error(`There is no key ${keyId}; run midmonth key list to see the ids`)
         const { partnerId, hint, isRepeated } = found
         const change = { action: 'key.revoke', resourceId: keyId, details: { key: hint } } as const
         if (!isRepeated) await recordChange(tx, { partnerId, change, now })

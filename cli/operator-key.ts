@@ -78,7 +78,8 @@ operatorKeyCommand
         return found
       }),
     )
-    if (revoked === undefined) throw new Error(`There is no operator key ${keyId}; operator key list shows their ids`)
+    if (revoked === undefined)
+      throw new Error(`There is no operator key ${keyId}; run midmonth operator key list to see the ids`)
     const { revokedAt, isRepeated } = revoked
     printResult(options, {
       value: { id: keyId, revoked: revokedAt, hasChanged: !isRepeated },

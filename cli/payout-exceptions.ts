@@ -61,7 +61,8 @@ payoutExceptionsCommand
   .action(async (id: string, options) => {
     const { found, proposals, isBookedElsewhere } = await withDatabase(async db => {
       const [found] = await exceptions.list(db, { id, take: 1 })
-      if (found === undefined) throw new Error(`There is no exception ${id}; payouts exceptions list shows their ids`)
+      if (found === undefined)
+        throw new Error(`There is no exception ${id}; run midmonth payouts exceptions list to see the ids`)
       return { found, ...(await readProposals(db, found)) }
     })
     const { amount, currency, openedAt, closedAt, ...rest } = found
@@ -213,7 +214,8 @@ function decisionOf({
 }: Omit<CloseOptions, 'note' | 'as' | 'json'> & { currency: Currency | null }): decisions.Decision {
   if (units !== undefined && decision !== 'attach' && decision !== 'give-back')
     throw new Error('--charge belongs to attach and give-back')
-  if (units !== undefined && currency === null) throw new Error('The answer gives no amount, so it cannot have a charge')
+  if (units !== undefined && currency === null)
+    throw new Error('The answer gives no amount, so it cannot have a charge')
   const charge = units === undefined || currency === null ? undefined : { amount: { amount: units, currency }, borneBy }
   if (payments !== undefined && (decision === 'ignore' || decision === 'book'))
     throw new Error('--payments belongs to attach, give-back, recover and write-off')

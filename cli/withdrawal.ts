@@ -24,7 +24,7 @@ withdrawalCommand
     const { found, details } = await withDatabase(async db => {
       const known = await inspection.find(db, { withdrawalId, now: systemClock() })
       if (known === undefined)
-        throw new Error(`There is no withdrawal ${withdrawalId}; withdrawal list shows their ids`)
+        throw new Error(`There is no withdrawal ${withdrawalId}; run midmonth withdrawal list to see the ids`)
       const { partnerId } = known
       const inspected = await inspection.find(db, { withdrawalId, now: await partnerNow(db, partnerId) })
       return { found: inspected ?? known, details: await withdrawals.find(db, { partnerId, withdrawalId }) }

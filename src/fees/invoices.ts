@@ -242,7 +242,8 @@ async function save(tx: Tx, { partnerId, id, status, paidReference, paidOn }: In
 async function lockPartner(tx: Tx, partnerId: string): Promise<string> {
   const { rows } = await sql<{ timeZone: string }>`
     select time_zone from partners where id = ${partnerId} for no key update`.execute(tx)
-  if (rows[0] === undefined) throw problem('NotFound', `There is no partner ${partnerId}; partner list shows their ids`)
+  if (rows[0] === undefined)
+    throw problem('NotFound', `There is no partner ${partnerId}; run midmonth partner list to see the ids`)
   return rows[0].timeZone
 }
 
@@ -252,7 +253,7 @@ export async function find(db: Reader, { partnerId, invoiceId }: OfInvoice): Pro
     .where('partnerId', '=', partnerId)
     .where('id', '=', invoiceId)
     .executeTakeFirstOrThrow(() =>
-      problem('NotFound', `There is no invoice ${invoiceId}; invoice list shows their ids`),
+      problem('NotFound', `There is no invoice ${invoiceId}; run midmonth invoice list to see the ids`),
     )
 }
 

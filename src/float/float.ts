@@ -402,7 +402,8 @@ export async function findStaleLowAlerts(
 async function lockPartner(tx: Tx, partnerId: string, { waits = true } = {}): Promise<void> {
   const { rows } = await sql`
     select 1 from partners where id = ${partnerId} for no key update ${waits ? sql`` : sql`nowait`}`.execute(tx)
-  if (rows.length === 0) throw problem('NotFound', `There is no partner ${partnerId}; partner list shows their ids`)
+  if (rows.length === 0)
+    throw problem('NotFound', `There is no partner ${partnerId}; run midmonth partner list to see the ids`)
 }
 
 // Nothing is paid out in a currency without a tier, so money there would go unnoticed.

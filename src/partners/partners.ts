@@ -247,7 +247,7 @@ export function settingsOf(partner: Partner): Required<PartnerSettings> {
 }
 
 function noSuchPartner(partnerId: string): Problem {
-  return problem('NotFound', `There is no partner ${partnerId}; partner list shows their ids`)
+  return problem('NotFound', `There is no partner ${partnerId}; run midmonth partner list to see the ids`)
 }
 
 /**

@@ -158,7 +158,9 @@ test('an unknown id exits with code 1 and a message that names it', async () => 
   )
   for (const { code, stderr } of refusals) {
     expect(code).toBe(1)
-    expect(stderr).toMatch(/^midmonth: There is no (partner par|key key)_none; (partner|key) list shows their ids\n$/)
+    expect(stderr).toMatch(
+      /^midmonth: There is no (partner par|key key)_none; run midmonth (partner|key) list to see the ids\n$/,
+    )
   }
 })
 

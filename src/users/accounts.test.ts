@@ -253,7 +253,7 @@ test('no role but admin manages users, an admin grants no more than admin, and n
     expect((await user.call('POST', '/console/v1/invitations', invitation)).status, role).toBe(
       status === 200 ? 201 : 403,
     )
-    // Of the installation: operators only.
+    // Users of the installation are managed only by operators.
     const own = { partner: null, body: { isOperator: true } }
     expect((await user.call('PATCH', `/console/v1/users/${user.user.id}`, own)).status, role).toBe(403)
     expect((await user.call('PATCH', `/console/v1/users/${target.user.id}`, own)).status, role).toBe(403)

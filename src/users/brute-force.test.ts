@@ -180,7 +180,7 @@ describe('a flood of sign-ins from a network', () => {
     await flood()
     const stranger = await attempt(here(), user.email, password)
     expect([stranger.status, stranger.headers['retry-after']]).toEqual([429, '1'])
-    // Unknown sessions use up the limit of lookups too.
+    // Unknown sessions also use up the limit of lookups.
     for (let guess = 0; guess < 50; guess++) {
       const guesser = here()
       guesser.cookies.set('midmonth-console', `mmc_test_${guess}`)

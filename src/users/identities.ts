@@ -3,7 +3,7 @@ import { sql, type Tx } from '../database/database.ts'
 import { requireUser } from './accounts.ts'
 import { endAccess, requireStillAllowed } from './rights.ts'
 
-/** Who the provider says has signed in. `email` is null unless the provider has verified it. */
+/** The person who has signed in, according to the provider. `email` is null unless the provider has verified it. */
 export type Identity = { issuer: string; subject: string; email: string | null; name: string; groups: string[] }
 
 /**

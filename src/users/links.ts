@@ -2,7 +2,7 @@ import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { generateSecret, hasChecksum, hashOf } from '../kernel/secrets.ts'
 
-/** What a one-time link is for. */
+/** The purpose of a one-time link. */
 export type LinkPurpose = 'sign_in' | 'password' | 'set_up'
 
 const prefix = 'mml_'

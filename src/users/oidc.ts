@@ -65,7 +65,7 @@ export class OidcProvider {
     this.settings = settings
   }
 
-  /** Where to send the browser. */
+  /** Starts a sign-in. @returns the URL of the provider to send the browser to */
   async start({ redirectUri, now }: { redirectUri: string; now: Date }): Promise<{ url: URL; flow: OidcFlow }> {
     const flow = {
       state: openid.randomState(),
@@ -112,7 +112,7 @@ export class OidcProvider {
     const insecure = new URL(issuer).protocol === 'http:' ? [openid.allowInsecureRequests] : []
     const configuration = openid.discovery(new URL(issuer), clientId, undefined, clientAuthOf(clientSecret), {
       timeout: timeoutSeconds,
-      // The signature is checked too, although the token comes straight from the provider.
+      // The signature is also checked, although the token comes straight from the provider.
       execute: [openid.enableNonRepudiationChecks, ...insecure],
     })
     this.#discovered = { at: now.getTime(), configuration }
@@ -154,9 +154,9 @@ function isEmail(claim: unknown): claim is string {
 }
 
 /**
- * Signs in the user of an identity. A first sign-in finds the user by the verified e-mail address, or creates one; open invitations
- * to that address are accepted. A linked user is found by the identity alone: an employer may give the address of a person who has
- * left to another.
+ * Signs in the user of an identity. A first sign-in finds the user by the verified e-mail address, or creates one; open
+ * invitations to that address are accepted. A linked user is found only by the identity: an employer may give the address of a
+ * person who has left to another.
  * @throws OidcProblem
  */
 export async function signInByIdentity(

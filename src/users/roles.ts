@@ -12,8 +12,8 @@ export const tracing: readonly Role[] = ['admin', 'support', 'developer']
 export const building: readonly Role[] = ['admin', 'developer']
 
 /**
- * Who may call an operation of the partner API from the console. `noLiveUser` is for a member’s own decisions: on a live
- * installation no user makes them, not even an operator. `keysOnly` is for what only a partner’s server needs.
+ * The users who may call an operation of the partner API from the console. `noLiveUser` is for a member’s own decisions: on a
+ * live installation no user makes them, not even an operator. `keysOnly` is for what only a partner’s server needs.
  */
 type Access = readonly Role[] | 'noLiveUser' | 'keysOnly'
 
@@ -120,8 +120,8 @@ export const access: { readonly [operationId: string]: Access } = {
 }
 
 /**
- * The operations of the operators’ API that a partner’s users may call too, for their own partner only. A key does whatever its
- * scopes allow: one that a developer makes reads members, whom the developer does not see in the console. Those who run the
+ * The operations of the operators’ API that a partner’s users may also call, but only for their own partner. A key does whatever
+ * its scopes allow: one that a developer makes reads members, whom the developer does not see in the console. Those who run the
  * partner’s server hold its keys anyway, and each new key is in the audit log with its maker.
  */
 export const accessOfPartners: { readonly [operationId: string]: readonly Role[] } = {

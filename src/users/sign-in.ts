@@ -10,7 +10,7 @@ import { admitAttempt, type Counter, counterOf, forgive } from './throttle.ts'
 import { acceptCode } from './totp.ts'
 import { canonicalEmail, findUser } from './users.ts'
 
-/** Where a request of a browser comes from. */
+/** The origin of a browser's request. */
 export type Origin = {
   address: string
   /** The address, or for IPv6 the subscriber's network. */

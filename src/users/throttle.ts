@@ -20,7 +20,7 @@ const policies = {
   network: { freeMax: 20, delayMsMax: 15 * minute },
   // Many guessers of one account. The longest delay is short: it is also that of its owner in an unknown browser.
   account: { freeMax: 100, delayMsMax: minute },
-  // Asked for again in a session, before a change.
+  // A password that is required again in a session, before a change.
   session: { freeMax: 5, delayMsMax: 15 * minute },
 } satisfies Record<string, Policy>
 

@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js'
 
 /** Which targets deliveries may be sent to. */
 export type FenceRules = {
-  /** http is allowed too. Only in a sandbox. */
+  /** Whether http is also allowed. Only in a sandbox. */
   allowsHttp: boolean
   allowsLoopback: boolean
   /** Ports of this machine that are never a target: those of our own database. */
@@ -25,9 +25,9 @@ const dnsLimits = { timeout: 3_000, tries: 2 }
 const ownPortsFrom = 1024
 
 /**
- * Guards outgoing requests against server-side request forgery: a partner chooses the URL, so without the fence it could
- * reach whatever this server can. A name is judged by its addresses each time a connection is opened, and the address that
- * was connected to is judged again, since an answer of the DNS may change between the two.
+ * Guards outgoing requests against server-side request forgery: a partner chooses the URL, so without the fence it could reach
+ * whatever this server can. A name is judged by its addresses each time a connection is opened, and the address that was
+ * connected to is judged again, since the DNS answer may change between the two.
  */
 export class Fence {
   readonly rules: FenceRules
@@ -76,7 +76,7 @@ export class Fence {
       throw new TargetRefused('must not lead to a private or reserved address')
   }
 
-  /** For the socket that connects: resolves the host, and refuses the answer if any of its addresses is refused. */
+  /** Resolves the host for the socket that connects, and refuses the DNS answer if any of its addresses is refused. */
   lookupFor(port: number): LookupFunction {
     return (hostname, { all }, callback) => {
       this.resolve(hostname, (error, addresses) => {

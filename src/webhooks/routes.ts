@@ -180,7 +180,7 @@ export function webhookRoutes(app: App, context: ApiContext, fence = defaultFenc
         id: 'deleteWebhook',
         tag,
         summary: 'Delete a webhook endpoint',
-        description: 'Its deliveries are deleted too. Requests in flight are not cut off.',
+        description: 'Also deletes the deliveries of the endpoint. Requests in flight are not cut off.',
         params,
         success: {
           status: 200,

@@ -40,7 +40,7 @@ const healthLimits = {
   failingDaysMin: 3,
 }
 
-/** How an endpoint is doing. Flow control follows every attempt, health only those of the retry schedule. */
+/** The health of an endpoint. Flow control follows every attempt, health only those of the retry schedule. */
 export type Health = {
   enabled: boolean
   disabledReason: 'requested' | 'failing' | 'gone' | null
@@ -69,7 +69,7 @@ export type Attempted = {
   at: Date
 }
 
-/** What an attempt does to the health of its endpoint, and the event that it causes. */
+/** Applies an attempt to the health of its endpoint. Returns the new health, and the event to emit. */
 export function applyAttempt(
   health: Health,
   attempt: Attempted,
@@ -103,7 +103,7 @@ export function applyAttempt(
   return { health: { ...failing, ...disabled }, event: 'webhook.disabled' }
 }
 
-/** Whether an endpoint answered that it is overloaded, or is behind a proxy that cannot reach it. */
+/** Whether an endpoint responded that it is overloaded, or is behind a proxy that cannot reach it. */
 export function asksToSlowDown({
   status,
   retryAfterSeconds,

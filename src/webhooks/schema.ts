@@ -69,7 +69,7 @@ const webhook = {
   }),
   disabledReason: Type.Union([Type.Enum(['requested', 'failing', 'gone'], { type: 'string' }), Type.Null()], {
     description:
-      '`requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410. Null if it is enabled.',
+      '`requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint responded with 410. Null if it is enabled.',
   }),
   failingSince: Type.Union([Instant, Type.Null()], {
     description: 'The first failed attempt since the last success; null if there is none.',

@@ -70,7 +70,7 @@ test('an endless response is cut off after 16 KiB, and its connection is closed'
   })
   expect(outcome).toMatchObject({ status: 200, error: null, response: 'a'.repeat(16_384) })
   await isClosed
-  // What fits into the buffers of both sockets.
+  // At most as much as fits into the buffers of both sockets.
   expect(writtenBytes).toBeLessThan(50_000_000)
 })
 

@@ -235,7 +235,7 @@ describe('a rotation', () => {
 })
 
 describe('a replay', () => {
-  test('of one event sends it again with the same id, also to a disabled endpoint, without counting for its health', async () => {
+  test('of one event sends it again with the same id, even to a disabled endpoint, without counting for its health', async () => {
     const { id } = await createEndpoint({ types: ['member.invited'] })
     const [event = ''] = await emit()
     await succeed('PATCH', `/v1/webhooks/${id}`, { enabled: false })
@@ -420,7 +420,7 @@ describe('an endpoint', () => {
     expect(await succeed('POST', `/v1/webhooks/${id}/replay`, { failedSince: since })).toMatchObject({ count: 21 })
     expect(await next()).toBe(harness.clock.now().toISOString())
     await delivery.deliverDue()
-    // As many as are in flight when the first is answered.
+    // As many requests as are in flight when the first response arrives.
     expect(receiver.received.length - before).toBeLessThanOrEqual(4)
     harness.clock.advance({ minutes: 10 })
     receiver.answerWith(200)
@@ -475,7 +475,7 @@ describe('an endpoint', () => {
     expect(new Set(receivedIds())).toEqual(new Set(ids))
   })
 
-  test('that never answers does not delay another one', async () => {
+  test('that never responds does not delay another one', async () => {
     const silent = open(await startReceiver())
     silent.answerBy(() => undefined)
     for (let count = 0; count < 10; count++) await createEndpoint({ url: silent.url })

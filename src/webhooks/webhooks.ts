@@ -18,7 +18,7 @@ export const limits = {
   numberedAtOnceMax: 2_000,
 }
 
-/** What a partner chooses about an endpoint. `headers` are sent with each request. */
+/** The settings of an endpoint that a partner chooses. `headers` are sent with each request. */
 export type EndpointSettings = {
   url: string
   description: string | null

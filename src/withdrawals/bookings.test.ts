@@ -33,7 +33,7 @@ const anyWithdrawal = fc
     ...{ fee: isEmployers ? 0n : wholeFee, employerFee: isEmployers ? wholeFee : 0n },
   }))
 
-/** What the transfers of some states add to each account: credits less debits. */
+/** Sums what the transfers of some states add to each account: credits less debits. */
 function changes(withdrawal: typeof booked, entered: WithdrawalStatus[]): Record<string, bigint> {
   const sums: Record<string, bigint> = {}
   for (const { debit, credit, amount } of entered.flatMap(to => transfersOnEntering(to, withdrawal, 'pc_a'))) {

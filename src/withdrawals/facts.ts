@@ -29,7 +29,7 @@ type Row = AccountColumns &
 /** Whether a bank that pays this currency is connected, by the settings of this process. */
 export type HasRail = (currency: Currency) => boolean
 
-/** What the settings of this process say about the banks that pay. */
+/** The banks that pay, by the settings of this process. */
 export type Banks = {
   hasRail: HasRail
   /** Why the bank that pays a currency cannot pay to an account; undefined if it can, or by default. */

@@ -54,7 +54,7 @@ export async function list(
   })
 }
 
-/** Finds a withdrawal by its id alone; undefined if there is none. */
+/** Finds a withdrawal only by its id; undefined if there is none. */
 export async function find(
   db: Reader,
   { withdrawalId, now }: { withdrawalId: string; now: Date },
@@ -98,7 +98,7 @@ export type WithdrawalEligibility = {
   available: bigint
   /** Null if the member could withdraw the lowest amount now. */
   refusal: string | null
-  /** What has to change before the member can withdraw; null if nothing has to. */
+  /** The condition that must change before the member can withdraw; null if there is none. */
   cause: RefusalCause | null
 } & Pick<MemberFacts, 'withdrawalsToday' | 'withdrawalsThisCycle' | 'accountRefused' | 'reviewReason'>
 

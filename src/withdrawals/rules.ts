@@ -208,7 +208,7 @@ function refuseOutdated({ member, payCycleId }: Facts, intent: Intent, now: Date
   return undefined
 }
 
-// In the order of the table of errors.
+// Checks the refusals in the order of the table of errors.
 function refusalOf(
   facts: Facts,
   member: MemberFacts,

@@ -70,7 +70,7 @@ export type Payout = {
   reference: string
   netAmount: Money
   account: BankAccount
-  /** What the tier asked for when the withdrawal was quoted; without it, the rail decides. */
+  /** The speed that the tier asked for when the withdrawal was quoted; absent if the rail decides. */
   speed?: PayoutSpeed
   /** Calls to the bank about it, including the one it was claimed for. */
   attempts: number

@@ -862,7 +862,7 @@ export interface Resources {
     /**
      * Delete a webhook endpoint.
      *
-     * Its deliveries are deleted too. Requests in flight are not cut off.
+     * Also deletes the deliveries of the endpoint. Requests in flight are not cut off.
      *
      * `DELETE /v1/webhooks/{webhookId}` (deleteWebhook)
      */

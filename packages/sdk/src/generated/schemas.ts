@@ -1329,7 +1329,7 @@ export type RotatedWebhook = {
   headers: WebhookHeaders
   /** `failing`: the last attempt failed, and deliveries are retried. */
   status: 'active' | 'failing' | 'disabled'
-  /** `requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410. Null if it is enabled. */
+  /** `requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint responded with 410. Null if it is enabled. */
   disabledReason: 'requested' | 'failing' | 'gone' | null
   /** The first failed attempt since the last success; null if there is none. */
   failingSince: Instant | null
@@ -1611,7 +1611,7 @@ export type Webhook = {
   headers: WebhookHeaders
   /** `failing`: the last attempt failed, and deliveries are retried. */
   status: 'active' | 'failing' | 'disabled'
-  /** `requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410. Null if it is enabled. */
+  /** `requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint responded with 410. Null if it is enabled. */
   disabledReason: 'requested' | 'failing' | 'gone' | null
   /** The first failed attempt since the last success; null if there is none. */
   failingSince: Instant | null
@@ -1774,7 +1774,7 @@ export type WebhookWithSecret = {
   headers: WebhookHeaders
   /** `failing`: the last attempt failed, and deliveries are retried. */
   status: 'active' | 'failing' | 'disabled'
-  /** `requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint answered 410. Null if it is enabled. */
+  /** `requested`: by you. `failing`: no delivery succeeded for 5 days. `gone`: the endpoint responded with 410. Null if it is enabled. */
   disabledReason: 'requested' | 'failing' | 'gone' | null
   /** The first failed attempt since the last success; null if there is none. */
   failingSince: Instant | null

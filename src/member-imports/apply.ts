@@ -34,7 +34,7 @@ export const wavesMax = 100
 
 type Step = { step: number; action: Action; memberId: string; command: MemberCommand | null; fault: string | null }
 
-/** What a step did, or why it failed. */
+/** The effect of a step, or the reason why it failed. */
 type Outcome = { step: number; action?: Action; fault?: string | undefined }
 
 /**

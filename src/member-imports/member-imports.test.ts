@@ -57,7 +57,7 @@ const apply = async (partner: TestPartner, raw: string | Buffer, options: Parame
   return answer.body.jobId as string
 }
 
-/** What happened to whom, in the order of the file. */
+/** The outcome for each member, in the order of the file. */
 const resultLines = async (partner: TestPartner, jobId: string) =>
   (await results(partner, jobId)).results.map(({ row, action, outcome, email, message }: Record<string, string>) =>
     [row, action, outcome, email?.split('@')[0], ...(message === null ? [] : [message])].join(' '),
@@ -182,7 +182,7 @@ describe('a file is the complete list of members', () => {
     const partner = await employer()
     const header = `${minimal},sort_code,account_number,account_holder`
     await apply(partner, file(header, row('ann', ',089999,66374958,A Okafor')))
-    // As after a newer table of accounts.
+    // As if a newer table of accounts had made the stored account invalid.
     await harness.db
       .updateTable('members')
       .set({ accountNumber: '66374959' })
@@ -430,7 +430,7 @@ describe('a worker_id that a file reassigns to another member', () => {
   const header = `${minimal},worker_id`
   test.each([
     ['in the next row', 0],
-    // More than are decided at once.
+    // More rows than are decided at once.
     ['thousands of rows away', extent({ short: 1_100, long: 2_500 })],
   ])('is refused, whether it is given up %s or not', async (_, distance) => {
     const partner = await employer()
@@ -1138,7 +1138,7 @@ describe('a body of ten thousand bad actions', () => {
     { type: 'Update', memberId: 'x', accountDetails: {} },
     { type: 'Add', email: 'a@example.com', firstName: 'a', lastName: 'b', tier: 'x', accountDetails: { iban: 1 } },
   ]
-  // With quadratic time it would take minutes, and block every other request meanwhile.
+  // In quadratic time this would take minutes, and block every other request until then.
   test.each(bad)('is refused with the first hundred issues and a closing one: %o', { timeout: 5_000 }, async action => {
     const { key } = await employer()
     const answer = await harness.call('POST', '/v1/members/jobs', {

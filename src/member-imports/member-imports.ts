@@ -184,7 +184,7 @@ export async function createFromFile(
   return { importId, plan, needsReview }
 }
 
-/** What an import would do: its plan, and the first `namedMax` members that it offboards. */
+/** The effect of an import: its plan, and the first `namedMax` members that it offboards. */
 export type Preview = { plan: Plan; needsReview: boolean; offboard: string[] }
 
 /** Creates an import and rolls it back. The transaction stays usable. */
@@ -295,7 +295,7 @@ type Review = { partnerId: string; importId: string; now: Date }
 /** The import after its review. `isRepeated`: the same decision had been made before. */
 type Reviewed = { memberImport: MemberImport; isRepeated: boolean }
 
-/** How many imports of a partner wait for a review: one at most, because the others queue behind it. */
+/** Counts a partner's imports that wait for a review: at most one, because the others queue behind it. */
 export async function countInReview(db: Reader, partnerId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::integer as count from member_imports

@@ -7,7 +7,7 @@ import type { Column } from '../members/fields.ts'
 import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import type { TableKind } from '../tabular/tabular.ts'
 
-/** What is wrong with a row of a file; the header is row 1. */
+/** A fault of a row of a file; the header is row 1. */
 export type Fault = { row: number; messages: string[] }
 
 /** Input of the reader thread. */

@@ -79,7 +79,7 @@ function copyLines(
   const facts = { country, today, tierNames: tiers.map(([name]) => name) }
   const knownTiers = new Map(tiers.map(([name, tierCurrency]) => [name, { ...facts, tierCurrency }]))
   const unknownTier: ProfileFacts = { ...facts, tierCurrency: undefined }
-  // For a tier that could not be read, which is reported already.
+  // Stands for a tier that could not be read, which has already been reported.
   const anyTier: ProfileFacts = { ...facts, tierCurrency: 'GBP' }
   const unread = { email: unreadText, firstName: unreadText, lastName: unreadText, tier: unreadText }
   return (row, { body: read, faults: unreadable }) => {

@@ -125,7 +125,7 @@ test('the template is public: it has the header of the file, and importing it un
   expect(await sheetOf(xlsx.rawPayload)).toEqual({ header: [...columns], isFrozen: true, textColumns: columns.length })
 })
 
-/** What a spreadsheet sees of the workbook. */
+/** The workbook as a spreadsheet reads it. */
 async function sheetOf(workbook: Buffer) {
   const zip = await fromBufferPromise(workbook)
   const texts = new Map<string, string>()

@@ -4,8 +4,8 @@ import type { Currency } from '../kernel/money.ts'
 import type { PayCycle } from './pay-cycles.ts'
 
 /**
- * What payroll has to deduct from a member's pay for a cycle, in minor units: withdrawals including fees, and amounts carried
- * over. Negative if payroll has to give money back. Never zero.
+ * The amount that payroll has to deduct from a member's pay for a cycle, in minor units: withdrawals including fees, and amounts
+ * carried over. Negative if payroll has to give money back. Never zero.
  */
 export type Deduction = { memberId: string; currency: Currency; amount: bigint }
 

@@ -481,8 +481,8 @@ describe('closing, concurrent with', () => {
     }
     await expectBooksToAgree()
     expect(await cyclesOf(key)).toHaveLength(closings + 1)
-    // In every cycle, a member's deduction is what was withdrawn and not refunded in it, minus refunds in it of withdrawals
-    // of an earlier cycle.
+    // In every cycle, a member's deduction is the amount withdrawn and not refunded in that cycle, minus refunds in that cycle of
+    // withdrawals of an earlier cycle.
     const { rows } = await sql<{ memberId: string; payCycleId: string; earned: bigint; explained: bigint }>`
       with earned as (
         select member_id, pay_cycle_id, sum(case when debit = 'earned_pay' then amount else -amount end) as amount

@@ -174,7 +174,7 @@ describe('reverting', () => {
     expect(await balance(memberId)).toEqual({ available: 0, owed: 5_000 })
   })
 
-  test('reverses negative lines too, even for offboarded members', async () => {
+  test('also reverses negative lines, even for offboarded members', async () => {
     const memberId = await harness.addMember({ available: 1_000 })
     const payRun = await pay([
       [memberId, 500],

@@ -72,7 +72,7 @@ export class PayRunCheck {
     const { memberId, currency, at } = line
     const payee = payees.get(memberId)
     if (payee === undefined || payee.status === 'inactive') this.addIneligible(line, payee !== undefined)
-    // For an ineligible member, the wrong currency is not worth reporting as well.
+    // A wrong currency is not worth reporting for an ineligible member.
     else if (payee.currency !== currency && this.wrongCurrencies.length < foundMax) {
       const path = `payDetails.${at}.money.currency`
       const message = `${path} must be ${payee.currency}, the currency of the member's pay`

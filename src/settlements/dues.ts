@@ -5,8 +5,8 @@ import { newId } from '../kernel/ids.ts'
 import { type Currency, inWords, type Money } from '../kernel/money.ts'
 import * as ledger from '../ledger/ledger.ts'
 
-// Where the bank reports what arrives on the float's account, the money of a settlement is a receivable until then: money that
-// is still with the employer must not fund withdrawals.
+// If the bank reports money that arrives on the float's account, the money of a settlement is a receivable until it arrives:
+// money that is still with the employer must not fund withdrawals.
 
 /** The money of a settlement in one currency, in minor units. Negative amounts are owed to the employer. */
 export type Due = {

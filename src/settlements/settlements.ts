@@ -89,7 +89,7 @@ export async function create(
   return summary
 }
 
-/** What a settlement would do. `lines` are the first lines with a difference. */
+/** The effect of a settlement. `lines` are the first lines with a difference. */
 export type Preview = Pick<Summary, Outcome> & {
   shortfallPolicy: ShortfallPolicy
   totals: Omit<Summary['totals'][number], 'due'>[]

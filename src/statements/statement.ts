@@ -2,7 +2,7 @@ import { type Cursor, newestFirst, readingOrder, unknownCursor } from '../databa
 import { type Page, type Reader, sql } from '../database/database.ts'
 import type { Currency } from '../kernel/money.ts'
 
-/** What a member can withdraw, and what a correction took beyond that; in minor units. */
+/** The amount that a member can withdraw, and the amount that a correction took beyond it; in minor units. */
 export type MemberBalance = { available: bigint; owed: bigint }
 
 /** One transfer of a member and the change it made to their balance; both changes are signed. */

@@ -101,7 +101,7 @@ export async function runRequested(db: Db, now: Clock): Promise<void> {
     .execute(async tx => {
       await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx)
       if (!(await lockByNameIfFree(tx, 'verification of', 'the ledger'))) return
-      // Not in the transaction, whose snapshot may be older than the end of another run.
+      // Read outside the transaction, whose snapshot may be older than the end of another run.
       const [due] = await select(db, sql`ended_at is null`)
       if (due === undefined) return
       if (due.startedAt !== null)

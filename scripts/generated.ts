@@ -93,19 +93,20 @@ Every error response is a JSON object:
 ${JSON.stringify({ issues: [exampleIssue('MemberNotFound')] }, null, 2)}
 \`\`\`
 
-Branch on \`code\`, never on \`message\`. If two rows apply to a request, the answer is the one with the lower order;
+Branch on \`code\`, never on \`message\`. If two rows apply to a request, the row with the lower order is returned;
 problems of path, query and body are reported together. A specific code shares the status of the generic code that it
 specialises.
 
-Every error response has \`x-should-retry\`. It is \`true\` if you should repeat the same request, unchanged: it can then
-succeed, and it cannot take effect twice. The table says when:
+Every error response has \`x-should-retry\`. It is \`true\` if you should repeat the same request unchanged: the repetition
+can succeed, and cannot take effect twice. The table says when:
 
 - **yes**: nothing was done.
-- **with \`retry-after\`**: \`true\` if the answer has \`retry-after\`. A 409 of an idempotency key in progress has it; a 409 of an expired
-  intent does not. While withdrawals are paused, \`retry-after\` is several minutes, so decide how long your user waits.
+- **with \`retry-after\`**: \`true\` if the response has \`retry-after\`. A 409 for an idempotency key in progress has that
+  header; a 409 for an expired intent does not. While withdrawals are paused, \`retry-after\` is several minutes, so decide
+  how long your user waits.
 - **if repeatable**: the request may have taken effect, or fail again. \`true\` for a GET and for a request with an
   idempotency key, so send one with every write.
-- **no**: the same request fails again. Change it, or the state that refuses it.
+- **no**: the same request would fail again. Change the request, or the state that causes the refusal.
 
 Wait for \`retry-after\` if it is set. Otherwise back off exponentially with jitter. Limit the number of attempts.
 
@@ -117,7 +118,7 @@ ${rows.join('\n')}
 
 [Test values](test-values.md) lists a request for every error; a sandbox returns them complete.
 
-You can provoke nearly every error by a request alone: by its values, after earlier requests, or with the account numbers
+A request can provoke nearly every error: by its values, after earlier requests, or with the account numbers
 of [the simulated bank](simulated-bank.md). Three codes need the operator's commands, which work on a running sandbox and
 take effect within a second. \`midmonth partner list\` shows the partner's id.
 
@@ -127,7 +128,7 @@ take effect within a second. \`midmonth partner list\` shows the partner's id.
 | \`Forbidden\` (403, from any operation) | \`midmonth partner suspend par_…\` | \`midmonth partner restore par_…\` |
 | \`Forbidden\` (403, from operations beyond the key's scopes) | \`midmonth key create par_… --scopes members:read\`, and use that key for a withdrawal | – |
 | \`InternalServerError\` (503, with \`retry-after\`) | Run the sandbox on your own PostgreSQL (\`DATABASE_URL\`), and stop it | Start it again |
-| \`InternalServerError\` (500) | It is a bug in Midmonth, so only the header \`${provokeHeader}\` provokes it. Treat it like the 503, and repeat the request with its idempotency key, with back-off | – |
+| \`InternalServerError\` (500) | This is a bug in Midmonth, so only the header \`${provokeHeader}\` provokes it. Treat it like the 503: repeat the request with its idempotency key, with back-off | – |
 `
 }
 
@@ -151,13 +152,13 @@ function testValues(): string {
 
 Generated from src/sandbox/test-values.ts by \`npm run generate\`. Do not edit.
 
-On a sandbox, \`GET /v1/sandbox/test-values\` returns these requests complete, with ids and amounts of your partner: each can be
-sent once as it stands, with your key. The call makes what they need, so it adds members whose e-mail begins with \`test-value-\`;
-[reset the sandbox](../guides/sandbox.md) to remove them. The bank accounts by outcome are on the page about
-[the simulated bank](simulated-bank.md).
+On a sandbox, \`GET /v1/sandbox/test-values\` returns these requests complete, with ids and amounts of your partner: each
+can be sent once, unchanged, with your key. The call creates everything that they need, including members whose e-mail
+begins with \`test-value-\`; [reset the sandbox](../guides/sandbox.md) to remove them. The bank accounts by outcome are on
+the page about [the simulated bank](simulated-bank.md).
 
-The header \`${provokeHeader}\` makes a sandbox refuse any request with an error that one request cannot cause. A live
-installation ignores it.
+The header \`${provokeHeader}\` makes a sandbox refuse any request with an error that a single request cannot cause. A live
+installation ignores the header.
 
 | Reaches | Request | Needs | Note |
 |---|---|---|---|
@@ -180,12 +181,12 @@ Generated from src/events/catalogue.ts by \`npm run generate\`. Do not edit. The
 ${JSON.stringify(exampleEvent, null, 2)}
 \`\`\`
 
-- \`sequence\` grows by one with each event of the same resource. \`timestamp\` is when it happened; \`createdAt\` is the
-  same instant.
-- To read on, pass the \`lastEventId\` of the last answer as \`after\`. It is the id of the answer's last event, or your own
-  \`after\` if there was none. No event is missed or repeated, however many requests run at once.
-- To start at the end, read once with \`from=now\`. The answer has no events, only a \`lastEventId\` to read on from. If it
-  is null, the feed is empty: read on without \`after\`.
+- \`sequence\` grows by one with each event of the same resource. \`timestamp\` is the time of the event; \`createdAt\` is
+  the same instant.
+- To continue, pass the \`lastEventId\` of the last response as \`after\`. It is the id of the response's last event, or
+  your own \`after\` if there were no events. No event is missed or repeated, however many requests run at once.
+- To start at the end, read once with \`from=now\`. The response has no events, only a \`lastEventId\` to continue from. If
+  that is null, the feed is empty: continue without \`after\`.
 - \`types\` (repeated) selects types. An unknown type is a \`QueryValidation\` issue.
 - New types may be added. Ignore types that you do not know.
 

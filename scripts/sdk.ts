@@ -128,12 +128,13 @@ function methodList(document: Document): string {
   )
   return `# The SDK's methods
 
-Generated from openapi.json and scripts/sdk-names.ts by \`npm run generate\`. Do not edit.
+Generated from openapi.json and src/site/docs/sdk-names.ts by \`npm run generate\`. Do not edit.
 [Use the SDK](../guides/sdk.md) shows how to begin.
 
-Each method is a property of an \`Midmonth\`: \`midmonth.members.list()\`. All take options last; a body or query whose name ends
-in \`?\` may be left out. A \`list…\` is awaited for its first page or iterated for all entries; \`tiers.list\` has one page, an
-array. An \`export…\`, and \`sandbox.bankFiles.answer\`, answers with a \`Response\` whose body is the file.
+Each method is a property of an \`Midmonth\`: \`midmonth.members.list()\`. All methods take options last; a body or query
+whose name ends in \`?\` may be left out. Await a \`list…\` for its first page, or iterate over it for all entries;
+\`tiers.list\` has one page, an array. An \`export…\`, and \`sandbox.bankFiles.answer\`, returns a \`Response\` whose body
+is the file.
 
 | Method | Request | Operation |
 |---|---|---|
@@ -143,7 +144,7 @@ Beyond single requests:
 
 | Method | What it does |
 |---|---|
-| \`members.import(file, options?)\` | Uploads the complete list of members, follows the job and resolves with what it did |
+| \`members.import(file, options?)\` | Uploads the complete list of members, follows the job, and resolves with the results |
 | \`webhooks.unwrap(body, headers, secret, options?)\` | Verifies a delivery and returns its event |
 | \`webhooks.testHeaders(body, secret, options?)\` | Signs a body like Midmonth, for tests of a receiver |
 `

@@ -69,7 +69,7 @@ payoutExceptionsCommand
     printResult(options, {
       value: {
         ...exceptionOnWire(found),
-        proposals: proposals.map(({ amount: units, currency: code, ...payment }) => ({
+        proposals: proposals.map(({ netAmount: units, currency: code, ...payment }) => ({
           ...payment,
           amount: toWire({ amount: units, currency: code }),
         })),

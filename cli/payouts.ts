@@ -69,7 +69,9 @@ addPaging(
       {
         value: { batches: shown.map(onWire), hasMore, heldRails: held, brakes, importing },
         text: () =>
-          held.map(each => `${each.rail} has been held since ${each.heldAt.toISOString()} by ${each.heldBy}.\n`).join('') +
+          held
+            .map(each => `${each.rail} has been held since ${each.heldAt.toISOString()} by ${each.heldBy}.\n`)
+            .join('') +
           brakes
             .map(brake => `No batch of ${brake.rail} is approved automatically. ${brakeInWords(brake)}.\n`)
             .join('') +
@@ -120,7 +122,10 @@ payoutsCommand
           approvals: approved,
           approvalsNeeded: approvals.approvalsNeeded,
           proposal,
-          payments: payments.map(({ amount, ...payment }) => ({ ...payment, amount: toWire({ amount, currency }) })),
+          payments: payments.map(({ netAmount: amount, ...payment }) => ({
+            ...payment,
+            amount: toWire({ amount, currency }),
+          })),
         },
         text: () =>
           [
@@ -152,7 +157,7 @@ payoutsCommand
                 ]),
             ...(proposal === null ? [] : [`${proposal.person} proposes to close it early: ${proposal.note}\n`]),
             table(
-              payments.map(({ reference, partnerName, payee, amount, outcome, removedAt }) => ({
+              payments.map(({ reference, partnerName, payee, netAmount: amount, outcome, removedAt }) => ({
                 reference,
                 partner: partnerName,
                 payee: payee?.accountHolder ?? null,

@@ -883,8 +883,8 @@ create table payouts (
   -- The end-to-end reference at the bank.
   reference text collate "C" not null,
   rail text collate "C" not null,
-  -- Net: what the member's account receives.
-  amount bigint not null check (amount > 0),
+  -- What the member's account receives.
+  net_amount bigint not null check (net_amount > 0),
   currency currency not null,
   created_at timestamptz not null,
   -- On a rail of files: at most one, and never another one.
@@ -928,7 +928,7 @@ create index payouts_in_batch on payouts (batch_id, reference) where batch_id is
 -- By partner, as they are answered.
 create index payouts_unanswered on payouts (batch_id, partner_id, reference) where batch_id is not null and outcome is null;
 -- The payments and batches that an entry of the same amount may be about.
-create index payouts_not_paid on payouts (currency, amount) where outcome is distinct from 'paid';
+create index payouts_not_paid on payouts (currency, net_amount) where outcome is distinct from 'paid';
 create index payout_batches_by_amount on payout_batches (currency, control_total);
 
 create function refuse_other_batch() returns trigger language plpgsql as $$
@@ -936,9 +936,9 @@ begin
   raise exception 'a payout keeps its reference, its amount and its batch'
     using errcode = 'check_violation', constraint = 'payouts_never_change', table = tg_table_name;
 end $$;
-create trigger payouts_keep_their_terms before update of reference, rail, amount, currency, batch_id, removed_at on payouts
+create trigger payouts_keep_their_terms before update of reference, rail, net_amount, currency, batch_id, removed_at on payouts
   for each row when (
-    old.reference <> new.reference or old.rail <> new.rail or old.amount <> new.amount or old.currency <> new.currency
+    old.reference <> new.reference or old.rail <> new.rail or old.net_amount <> new.net_amount or old.currency <> new.currency
     or (old.batch_id is not null and new.batch_id is distinct from old.batch_id)
     or (old.removed_at is not null and new.removed_at is distinct from old.removed_at))
   execute function refuse_other_batch();
@@ -946,7 +946,7 @@ create trigger payouts_keep_their_terms before update of reference, rail, amount
 -- The reset of a sandbox deletes payouts; the sums of their batches follow.
 create function leave_batch() returns trigger language plpgsql as $$
 begin
-  update public.payout_batches set payment_count = payment_count - 1, control_total = control_total - old.amount
+  update public.payout_batches set payment_count = payment_count - 1, control_total = control_total - old.net_amount
    where id = old.batch_id;
   return null;
 end $$;
@@ -1382,7 +1382,7 @@ create index payout_exceptions_of_rules on payout_exceptions (rule_id) where rul
 -- nothing came back, explains no other entry.
 create function amounts_of_ours(of_currency text, among bigint[]) returns setof bigint language sql stable as $$
   with open_batches as (
-    select b.control_total, coalesce(sum(p.amount), 0)::bigint as failed
+    select b.control_total, coalesce(sum(p.net_amount), 0)::bigint as failed
       from public.payout_batches b
       left join public.payouts p on p.batch_id = b.id and p.outcome = 'failed' and p.removed_at is null
      where b.currency = of_currency and b.status in ('building', 'approved', 'sent', 'acknowledged')
@@ -1390,7 +1390,7 @@ create function amounts_of_ours(of_currency text, among bigint[]) returns setof 
   )
   select a.amount from unnest(among) as a (amount)
    where exists (select from public.payouts p
-                  where p.currency = of_currency and p.amount = a.amount and p.outcome is distinct from 'paid')
+                  where p.currency = of_currency and p.net_amount = a.amount and p.outcome is distinct from 'paid')
       or exists (select from public.payout_batches b
                   where b.currency = of_currency and b.control_total = a.amount and b.status <> 'cancelled'
                     and (b.status <> 'settled' or b.given_back_at is not null

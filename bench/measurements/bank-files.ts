@@ -180,8 +180,8 @@ class PayoutsBeside {
       const uk = { accountHolder: 'Ada Okafor', sortCode: '200000', accountNumber: '55779911' }
       for (const [index, to] of [account, uk].entries()) {
         const reference = referenceBeside(2 * number + index)
-        const amount = { amount: 1_000n, currency: 'EUR' } as const
-        const payment = { partnerId: 'par_1', withdrawalId: `w_${reference}`, reference, amount, account: to }
+        const netAmount = { amount: 1_000n, currency: 'EUR' } as const
+        const payment = { partnerId: 'par_1', withdrawalId: `w_${reference}`, reference, netAmount, account: to }
         await timed(() => paying.submit([payment], AbortSignal.timeout(60_000)))
       }
       await timed(async () => await sendBatches(context, rail))
@@ -207,10 +207,10 @@ async function seedBatch(databaseUrl: string): Promise<void> {
       select 'bat_1', '${bankMessage.batchMessageId}', 'sepa', 'EUR', 'default', '${valueDate}', false, now(), 'sent',
              count(*), sum(amount), now(), now(), now(), now() from payments;
       insert into payout_batch_copies (batch_id, number, kind, at, day) values ('bat_1', 1, 'delivery', now(), '${valueDate}');
-      insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at, batch_id)
+      insert into payouts (partner_id, withdrawal_id, reference, rail, net_amount, currency, created_at, batch_id)
       select 'par_1', 'w_' || reference, reference, 'sepa', amount, 'EUR', now(), 'bat_1' from payments`)
     await client.query(
-      `insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at)
+      `insert into payouts (partner_id, withdrawal_id, reference, rail, net_amount, currency, created_at)
        select 'par_1', 'w_' || reference, reference, 'sepa', 1000, 'EUR', now() from unnest($1::text[]) reference`,
       [Array.from({ length: 2 * payoutsBesideMax }, (_, number) => referenceBeside(number))],
     )

@@ -62,7 +62,7 @@ const readable = {
   payoutReferences: 'reference partnerId',
   payoutRules: 'id rail text note status proposedBy proposedAt confirmedBy confirmedAt endedAt',
   payouts:
-    'partnerId withdrawalId reference rail amount currency createdAt batchId expectedAt outcome reasonCode reason removedAt restriction sentAt transferId transferSequence requestOpenAt refusedTransfers retryAt remittanceText',
+    'partnerId withdrawalId reference rail netAmount currency createdAt batchId expectedAt outcome reasonCode reason removedAt restriction sentAt transferId transferSequence requestOpenAt refusedTransfers retryAt remittanceText',
   railCursors: 'rail cursor readAt',
   requestLog:
     'partnerId id requestId createdAt method route path status durationMs keyId idempotencyKey isReplayed errorCodes resourceId',

@@ -541,7 +541,7 @@ export type DB = {
     withdrawalId: string
     reference: string
     rail: string
-    amount: bigint
+    netAmount: bigint
     currency: Currency
     createdAt: Date
     batchId: string | null

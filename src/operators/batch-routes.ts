@@ -125,7 +125,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
         const { currency } = await batches.get(reader, batchId)
         const found = await batches.listPayments(reader, { batchId, after, take: take + 1 })
         const { rows, hasMore } = cutPage(found, { take })
-        const payments = rows.map(({ amount, removedAt, ...payment }) => ({
+        const payments = rows.map(({ netAmount: amount, removedAt, ...payment }) => ({
           ...payment,
           amount: toWire({ amount, currency }),
           removedAt: removedAt?.toISOString() ?? null,

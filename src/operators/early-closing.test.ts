@@ -223,7 +223,7 @@ test('a batch is closed with the payments that are joining at that moment', asyn
   const { id: withdrawalId } = await scene.withdraw(6_000)
   await harness.pool.query(
     `with created as (
-       insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at)
+       insert into payouts (partner_id, withdrawal_id, reference, rail, net_amount, currency, created_at)
        select partner_id, id, 'MMAAAAAAAAAAAAAA', $2, net_amount, currency, created_at from withdrawals where id = $1
        returning reference, partner_id
      )
@@ -231,7 +231,12 @@ test('a batch is closed with the payments that are joining at that moment', asyn
     [withdrawalId, settings.name],
   )
   const joined = scene.inTx(async tx => {
-    const payment = { partnerId: harness.partner.id, reference: 'MMAAAAAAAAAAAAAA', amount: 6_000n, isInstant: false }
+    const payment = {
+      partnerId: harness.partner.id,
+      reference: 'MMAAAAAAAAAAAAAA',
+      netAmount: 6_000n,
+      isInstant: false,
+    }
     await join(tx, { rail: settings, payments: [payment], now })
     joining.resolve()
     await commit.promise

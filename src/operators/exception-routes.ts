@@ -70,7 +70,7 @@ export function exceptionRoutes(app: App, { db }: ApiContext): void {
       read(db, request, reply, async reader => {
         const found = await requireException(reader, request.params.exceptionId)
         const { proposals, isBookedElsewhere } = await readProposals(reader, found)
-        const proposed = proposals.map(({ amount, currency, ...payment }) => ({
+        const proposed = proposals.map(({ netAmount: amount, currency, ...payment }) => ({
           ...payment,
           amount: toWire({ amount, currency }),
         }))

@@ -464,7 +464,7 @@ export function batchOnWire(
 }
 
 export function payoutOnWire(
-  { amount, currency, batch: ofBatch, answers, exceptions: open, proposal, ...rest }: PaymentHistory,
+  { netAmount: amount, currency, batch: ofBatch, answers, exceptions: open, proposal, ...rest }: PaymentHistory,
   rails: Parameters<typeof batchOnWire>[1],
 ) {
   const { createdAt, expectedAt, removedAt } = rest

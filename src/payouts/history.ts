@@ -35,7 +35,7 @@ type Payment = {
   rail: string
   partnerId: string
   withdrawalId: string
-  amount: bigint
+  netAmount: bigint
   currency: Currency
   createdAt: Date
   expectedAt: Date | null
@@ -61,7 +61,7 @@ export type PaymentHistory = Payment & {
  */
 export async function readHistory(db: Reader, wanted: string): Promise<PaymentHistory> {
   const { rows } = await sql<Payment & { batchId: string | null }>`
-    select reference, rail, partner_id, withdrawal_id, amount, currency, created_at, expected_at, outcome, reason_code, reason,
+    select reference, rail, partner_id, withdrawal_id, net_amount, currency, created_at, expected_at, outcome, reason_code, reason,
            removed_at, batch_id
       from payouts where ${isNamedBy(wanted)}`.execute(db)
   const [row] = rows

@@ -144,7 +144,7 @@ describe('the payment reference', () => {
     afterHold()
     await run('submit-withdrawals')
     const change = harness.ownerDb.updateTable('payouts').where('withdrawalId', '=', id)
-    await expect(change.set({ amount: 1n }).execute()).rejects.toThrow('keeps its reference')
+    await expect(change.set({ netAmount: 1n }).execute()).rejects.toThrow('keeps its reference')
     await expect(change.set({ reference: 'MMAAAAAAAAAAAAAA' }).execute()).rejects.toThrow('keeps its reference')
   })
 
@@ -733,7 +733,7 @@ const claim = () => context.db.transaction().execute(tx => withdrawals.submitDue
 
 const submit = async (payouts: (withdrawals.Payout | undefined)[]) =>
   await bank.submit(
-    payouts.flatMap(payout => (payout === undefined ? [] : [{ ...payout, amount: payout.netAmount }])),
+    payouts.flatMap(payout => (payout === undefined ? [] : [payout])),
     AbortSignal.timeout(1_000),
   )
 

@@ -18,12 +18,12 @@ export async function create(
   const references = new Map(claimed.map(({ withdrawalId }) => [withdrawalId, newReference()]))
   await sql`
     with created as (
-      insert into payouts (partner_id, withdrawal_id, reference, rail, amount, currency, created_at)
-      select partner_id, withdrawal_id, reference, ${rail}, amount, currency, ${now}
+      insert into payouts (partner_id, withdrawal_id, reference, rail, net_amount, currency, created_at)
+      select partner_id, withdrawal_id, reference, ${rail}, net_amount, currency, ${now}
         from unnest(${claimed.map(({ partnerId }) => partnerId)}::text[], ${[...references.keys()]}::text[],
                     ${[...references.values()]}::text[], ${claimed.map(({ netAmount }) => netAmount.amount)}::bigint[],
                     ${claimed.map(({ netAmount }) => netAmount.currency)}::text[])
-          as c (partner_id, withdrawal_id, reference, amount, currency)
+          as c (partner_id, withdrawal_id, reference, net_amount, currency)
       returning reference, partner_id
     )
     insert into payout_references (reference, partner_id) select reference, partner_id from created`.execute(tx)

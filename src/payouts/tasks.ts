@@ -126,10 +126,9 @@ async function askAboutSome(context: TaskContext, channel: Channel): Promise<boo
 
 // Returns whether the bank answered.
 async function submit(context: TaskContext, channel: Channel, payouts: withdrawals.Payout[]): Promise<boolean> {
-  const payments = payouts.map(({ netAmount: amount, ...payout }) => ({ ...payout, amount }))
-  const reports = await call(context, channel, 'submit', signal => channel.submit(payments, signal))
+  const reports = await call(context, channel, 'submit', signal => channel.submit(payouts, signal))
   if (reports === null) return false
-  await record(context, channel, reports, { submitted: payments.length, reported: reports.length })
+  await record(context, channel, reports, { submitted: payouts.length, reported: reports.length })
   return true
 }
 

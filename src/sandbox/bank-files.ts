@@ -122,17 +122,17 @@ function unreadable({ name, format: { answers = {} } }: FileRailSettings, format
 }
 
 async function* answersTo(
-  payments: readonly { reference: string; amount: bigint }[],
+  payments: readonly { reference: string; netAmount: bigint }[],
   { format, outcomes }: Outcomes,
 ): AsyncGenerator<Answer> {
   const byReference = new Map(outcomes.map(each => [each.paymentReference, each]))
-  for (const payment of payments) {
-    const given = byReference.get(payment.reference) ?? byReference.get(undefined)
+  for (const { reference, netAmount } of payments) {
+    const given = byReference.get(reference) ?? byReference.get(undefined)
     // The bank is silent about it.
     if (given === undefined) continue
     const { outcome: state, reasonCode = answerFormats[format].defaultReason, reasonText = null } = given
     const hasReason = state === 'failed' || state === 'returned'
-    yield { ...payment, state, reasonCode: hasReason ? reasonCode : null, reasonText }
+    yield { reference, amount: netAmount, state, reasonCode: hasReason ? reasonCode : null, reasonText }
   }
 }
 

@@ -95,8 +95,7 @@ async function pay(
     currencies: [currency],
     nameForBank: async (claimTx, payouts) => await createPayouts(claimTx, { rail: name, claimed: payouts, now }),
   })
-  const submitted = claimed.map(({ netAmount: amount, ...payout }) => ({ ...payout, amount }))
-  await submit(tx, { settings: rail, payments: submitted, now })
+  await submit(tx, { settings: rail, payments: claimed, now })
 }
 
 /** The file itself can be downloaded: it is written from the books each time. */

@@ -375,9 +375,8 @@ async function payOut(tx: Tx, { partnerId, now }: { partnerId: string; now: Date
     scope: { only: partnerId },
     nameForBank: async (claimTx, claimed) => await createPayouts(claimTx, { rail: bank.name, claimed, now }),
   })
-  const payments = payouts.map(({ netAmount: amount, ...payout }) => ({ ...payout, amount }))
   const withdrawalIds = new Map(payouts.map(({ reference, withdrawalId }) => [reference, withdrawalId]))
-  const reports = await bank.submit(payments, AbortSignal.timeout(bank.callMsMax))
+  const reports = await bank.submit(payouts, AbortSignal.timeout(bank.callMsMax))
   for (const { reference, outcome, reason } of reports) {
     if (outcome === 'pending') continue
     assert(outcome === 'paid' || outcome === 'failed', `The demo's ${reference} is ${outcome}`)

@@ -471,7 +471,7 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
     rule: 'a batch has the count and the sum of its payments; each payment has the net amount of its withdrawal, which was not held back or cancelled; the reference of a payment finds its partner',
     broken: sql<Disagreement>`
       with summed as (
-        select b.id, b.payment_count, b.control_total, count(p.reference) as payments, coalesce(sum(p.amount), 0) as total
+        select b.id, b.payment_count, b.control_total, count(p.reference) as payments, coalesce(sum(p.net_amount), 0) as total
           from payout_batches b left join payouts p on p.batch_id = b.id and p.removed_at is null
          group by b.id
       )
@@ -480,10 +480,10 @@ const checks: { name: string; rule: string; broken: ReturnType<typeof sql<Disagr
         from summed where (payment_count, control_total) <> (payments, total)
        union all
       select p.partner_id, p.reference, format('%s %s, submitted', w.net_amount, w.currency),
-             format('%s %s, %s', p.amount, p.currency, w.status)
+             format('%s %s, %s', p.net_amount, p.currency, w.status)
         from payouts p join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
        where p.batch_id is not null
-         and ((p.amount, p.currency::text) <> (w.net_amount, w.currency::text) or w.status in ('held', 'cancelled'))
+         and ((p.net_amount, p.currency::text) <> (w.net_amount, w.currency::text) or w.status in ('held', 'cancelled'))
        union all
       select p.partner_id, p.reference, p.partner_id, coalesce(f.partner_id, 'no partner')
         from payouts p left join payout_references f on f.reference = p.reference

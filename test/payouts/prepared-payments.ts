@@ -26,11 +26,11 @@ export async function preparePayments(
     id: template,
     changes: ids.map(id => ({ id: `w_${id}`, withdrawal_intent_id: `wi_${id}` })),
   })
-  const amount = { amount: 5_000n, currency: 'EUR' } as const
-  const payments = ids.map(id => ({ partnerId: partner.id, withdrawalId: `w_${id}`, netAmount: amount }))
+  const netAmount = { amount: 5_000n, currency: 'EUR' } as const
+  const payments = ids.map(id => ({ partnerId: partner.id, withdrawalId: `w_${id}`, netAmount }))
   const references = await db.transaction().execute(tx => create(tx, { rail, claimed: payments, now: clock.now() }))
   return payments.map(({ partnerId, withdrawalId }) => ({
-    ...{ partnerId, withdrawalId, amount, account },
+    ...{ partnerId, withdrawalId, netAmount, account },
     reference: references.get(withdrawalId) ?? '',
   }))
 }

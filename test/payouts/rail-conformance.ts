@@ -89,8 +89,8 @@ export function railConformance(name: string, make: () => Promise<RailUnderTest>
     test('refuses a known reference with a different amount', async () => {
       const payment = subject.payment('paid')
       await submit([payment])
-      const { amount, currency } = payment.amount
-      await expect(submit([{ ...payment, amount: { amount: amount + 1n, currency } }])).rejects.toThrow()
+      const { amount, currency } = payment.netAmount
+      await expect(submit([{ ...payment, netAmount: { amount: amount + 1n, currency } }])).rejects.toThrow()
       await subject.letTimeGoBy()
       expect(await subject.executed(payment.reference)).toBe(1)
     })

@@ -105,7 +105,7 @@ type PaymentRow = {
   rail: 'euros' | 'pounds'
   partnerId: string
   messageId: string | null
-  amount: bigint
+  netAmount: bigint
   outcome: string | null
   /** What the books have moved for it. */
   float: bigint
@@ -549,7 +549,7 @@ export class Scene {
     const ofPayment = payments.get(exception.reference ?? '')
     const taken =
       exception.rail === 'pounds'
-        ? (ofPayment?.amount ?? 0n) - (exception.amount ?? 0n)
+        ? (ofPayment?.netAmount ?? 0n) - (exception.amount ?? 0n)
         : (booking?.parts.find(({ reference }) => reference === null)?.amount ?? 0n)
     if (taken === 0n) return {}
     const currency = exception.rail === 'pounds' ? 'GBP' : 'EUR'
@@ -612,7 +612,7 @@ export class Scene {
 
   async #payments(): Promise<Map<string, PaymentRow>> {
     const rows = await this.#program.select<PaymentRow>(
-      `select p.reference, p.rail, p.partner_id as "partnerId", b.message_id as "messageId", p.amount, p.outcome,
+      `select p.reference, p.rail, p.partner_id as "partnerId", b.message_id as "messageId", p.net_amount as "netAmount", p.outcome,
               coalesce((select sum(case when t.debit = 'float' then t.amount when t.credit = 'float' then -t.amount else 0 end)
                           from ledger_transfers t
                          where t.partner_id = p.partner_id and t.movement_id = p.withdrawal_id), 0)::bigint as float,
@@ -742,7 +742,7 @@ export class Scene {
   #checkPounds(exceptions: readonly ExceptionRow[], payments: ReadonlyMap<string, PaymentRow>): string[] {
     const wrong: string[] = []
     const moved = this.#bacs.moved(new Date(this.#now))
-    for (const { reference, rail, float, amount, outcome } of payments.values()) {
+    for (const { reference, rail, float, netAmount: amount, outcome } of payments.values()) {
       if (rail !== 'pounds') continue
       const { account, returned } = moved.get(reference) ?? { account: ukAccounts.default, returned: 0n }
       const about = exceptions.filter(each => each.reference === reference && each.outcome === 'returned')

@@ -480,7 +480,7 @@ export class Program {
       paymentsMax: 1_000,
       callMsMax: 20_000,
       submit: async payments =>
-        payments.flatMap(({ withdrawalId, reference, amount: { amount, currency } }) => {
+        payments.flatMap(({ withdrawalId, reference, netAmount: { amount, currency } }) => {
           this.#withdrawalOf.set(reference, withdrawalId)
           // A payment that the bank does not know is submitted again, this time successfully.
           if (this.#answer === 'unknown' && !this.#polled.delete(reference)) return []

@@ -59,14 +59,17 @@ export async function attachToAll(
   const payouts: DecidedPayment[] = []
   // In the order in which all code locks several payments of a batch.
   for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
-  const total = payouts.reduce((sum, payout) => sum + payout.amount, 0n)
+  const total = payouts.reduce((sum, payout) => sum + payout.netAmount, 0n)
   const moved = amount < 0n ? -amount : amount
   if (total !== moved || payouts.some(payout => payout.currency !== currency)) {
     const words = (units: bigint) => inWords({ amount: units, currency })
     throw problem('Conflict', `The payments add up to ${words(total)}, but the bank booked ${words(moved)}`)
   }
   for (const payout of payouts) {
-    const part = { amount: outcome === 'returned' ? payout.amount : -payout.amount, key: `${id} ${payout.reference}` }
+    const part = {
+      amount: outcome === 'returned' ? payout.netAmount : -payout.netAmount,
+      key: `${id} ${payout.reference}`,
+    }
     await attachToPayment(tx, { exception, payout, outcome, ...part, charge: undefined, now })
   }
 }
@@ -100,7 +103,7 @@ async function attachToPayment(
   const booked =
     bookedOn === null
       ? undefined
-      : { day: bookedOn, amount: outcome === 'returned' ? payout.amount : -payout.amount, exceptionId: id }
+      : { day: bookedOn, amount: outcome === 'returned' ? payout.netAmount : -payout.netAmount, exceptionId: id }
   // An outcome that a person recorded before needs no second record.
   const entry = bookedOn === null || amount === null ? undefined : { day: bookedOn, amount }
   if (
@@ -116,7 +119,7 @@ async function attachToPayment(
   if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)
   const { partnerId } = payout
   if (charge !== undefined) {
-    const isDeducted = outcome === 'paid' && amount !== null && (amount < 0n ? -amount : amount) < payout.amount
+    const isDeducted = outcome === 'paid' && amount !== null && (amount < 0n ? -amount : amount) < payout.netAmount
     await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, isDeducted, now })
   }
   if (explains) {
@@ -139,13 +142,13 @@ async function attachToBatch(
 ): Promise<void> {
   const { messageId, controlTotal, currency } = await batches.lock(tx, batchId)
   const { rows } = await sql<{ unpaid: bigint; isBooked: boolean; first: string | null; partners: number }>`
-    select coalesce(sum(p.amount) filter (where ${isUnpaid}), 0)::bigint as unpaid,
+    select coalesce(sum(p.net_amount) filter (where ${isUnpaid}), 0)::bigint as unpaid,
            count(distinct p.partner_id)::integer as partners, min(p.partner_id) as first,
            coalesce(bool_or(exists (select from bank_records r
                                      where r.rail = p.rail and r.reference = p.reference and r.booked_on is not null and r.amount < 0)), false)
            or exists (select from bank_records r
                        where r.rail = ${rail} and r.reference = ${messageId} and r.booked_on is not null
-                         and -r.amount = ${controlTotal} - coalesce(sum(p.amount) filter (where ${isUnpaid}), 0))
+                         and -r.amount = ${controlTotal} - coalesce(sum(p.net_amount) filter (where ${isUnpaid}), 0))
            or exists (select from payout_exceptions e
                        where e.rail = ${rail} and e.reference = ${messageId} and e.booked_on is not null
                          and e.decision in ('attach', 'applied')) as is_booked

@@ -121,11 +121,11 @@ export async function recoverPayments(
       update payouts set outcome = 'paid', reason_code = null, reason = null, restriction = null
        where rail = ${rail} and ${hasReference(references)} and outcome in ('failed', 'returned')
          and removed_at is null
-      returning reference, amount
+      returning reference, net_amount
     )
     insert into bank_records (rail, message_id, entry_key, reference, outcome, recovery_id, reason, booked_on, amount, created_at)
     select ${rail}, 'operator', ${exceptionId} || ' ' || reference, reference, 'paid', ${exceptionId},
-           'The bank has paid after all', ${bookedOn}::date, case when ${bookedOn}::date is not null then -amount end, ${now}
+           'The bank has paid after all', ${bookedOn}::date, case when ${bookedOn}::date is not null then -net_amount end, ${now}
       from recovered order by reference
     returning reference`.execute(tx)
   return rows.map(({ reference }) => reference)

@@ -21,7 +21,7 @@ export type BatchRow = {
 export async function lockAnswered(tx: Tx, { rail, now }: Context, messageId: string): Promise<BatchRow | undefined> {
   const { rows } = await sql<BatchRow>`
     select b.id, b.status, b.control_total, b.currency,
-           (select coalesce(sum(p.amount), 0) from payouts p where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)::bigint as unpaid,
+           (select coalesce(sum(p.net_amount), 0) from payouts p where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)::bigint as unpaid,
            (select count(*) from payouts where batch_id = b.id and outcome in ('paid', 'returned'))::integer as paid_count,
            (select count(*) from payouts where batch_id = b.id and outcome is null)::integer as unanswered_count
       from payout_batches b

@@ -31,7 +31,7 @@ export async function matchDebits(
        and e.fingerprint = r.message_id || ' ' || r.entry_key
      where e.rail = ${rail} and e.closed_at is null and e.amount < 0
        and (e.kind = 'amount' or (e.kind = 'paid_after_give_back' and b.id = ${recoveredBatchId}))
-       and -e.amount = b.control_total - (select coalesce(sum(p.amount), 0) from payouts p
+       and -e.amount = b.control_total - (select coalesce(sum(p.net_amount), 0) from payouts p
                                            where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)
      order by r.sequence`.execute(tx)
   for (const [batchId, [first, ...others]] of Map.groupBy(rows, row => row.batchId)) {

@@ -63,7 +63,7 @@ export type Batch = {
 }
 
 /** A payment that is to join a batch. */
-export type Joining = { partnerId: string; reference: string; amount: bigint; isInstant: boolean }
+export type Joining = { partnerId: string; reference: string; netAmount: bigint; isInstant: boolean }
 
 /**
  * Adds payments to the open batch of their paying account and speed, and creates the batch if there is none. The payments must be locked,
@@ -125,7 +125,7 @@ async function addToOpenBatch(
   },
 ): Promise<string> {
   const { name, currency, format } = rail
-  const total = payments.reduce((sum, { amount }) => sum + amount, 0n)
+  const total = payments.reduce((sum, { netAmount }) => sum + netAmount, 0n)
   const add = async () => {
     const { rows } = await sql<{ id: string }>`
       insert into payout_batches as b (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
@@ -162,11 +162,11 @@ export type ApprovingRail = Pick<FileRailSettings, 'name' | 'currency' | 'automa
  */
 export async function addClosed(
   tx: Tx,
-  { rail, payments, now }: { rail: ApprovingRail; payments: { reference: string; amount: bigint }[]; now: Date },
+  { rail, payments, now }: { rail: ApprovingRail; payments: { reference: string; netAmount: bigint }[]; now: Date },
 ): Promise<void> {
   const { name, currency, timeZone } = rail
   const batchId = newId('payoutBatch', now)
-  const total = payments.reduce((sum, { amount }) => sum + amount, 0n)
+  const total = payments.reduce((sum, { netAmount }) => sum + netAmount, 0n)
   await sql`
     insert into payout_batches (id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status,
                                 payment_count, control_total, created_at, closed_at)
@@ -255,7 +255,7 @@ async function approveWithinLimits(tx: Tx, { rail, now }: { rail: ApprovingRail;
   if (rail.automatic === null) return
   const { paymentMax, batchMax, dayMax } = rail.automatic
   const waiting = await sql<{ id: string; controlTotal: bigint; largest: bigint }>`
-    select b.id, b.control_total, (select max(amount) from payouts where batch_id = b.id and removed_at is null) as largest
+    select b.id, b.control_total, (select max(net_amount) from payouts where batch_id = b.id and removed_at is null) as largest
       from payout_batches b
      where b.rail = ${rail.name} and b.status = 'building' and b.closed_at is not null
      order by b.id for update`.execute(tx)
@@ -541,17 +541,17 @@ export function toWrite(db: Reader, { rail, batch }: { rail: FileRailSettings; b
 
 async function* ordersOf(db: Reader, batchId: string): AsyncGenerator<PaymentOrder> {
   for (let after = ''; ; ) {
-    const { rows } = await sql<AccountColumns & { reference: string; amount: bigint; remittanceText: string }>`
-      select p.reference, p.amount, p.remittance_text, i.account_holder, i.sort_code, i.account_number, i.iban
+    const { rows } = await sql<AccountColumns & { reference: string; netAmount: bigint; remittanceText: string }>`
+      select p.reference, p.net_amount, p.remittance_text, i.account_holder, i.sort_code, i.account_number, i.iban
         from payouts p
         join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
         join withdrawal_intents i on i.partner_id = w.partner_id and i.id = w.withdrawal_intent_id
        where p.batch_id = ${batchId} and p.removed_at is null and p.reference > ${after}
        order by p.reference limit ${pageSize}`.execute(db)
-    for (const { reference, amount, remittanceText, ...columns } of rows) {
+    for (const { reference, netAmount, remittanceText, ...columns } of rows) {
       const account = fromColumns(columns)
       if (account === null) throw new Error(`${reference} has no account`)
-      yield { reference, amount, account, remittanceText: remittanceText || undefined }
+      yield { reference, amount: netAmount, account, remittanceText: remittanceText || undefined }
     }
     const last = rows.at(-1)
     if (last === undefined || rows.length < pageSize) return
@@ -609,7 +609,7 @@ export type BatchPayment = {
   withdrawalId: string
   /** The holder of the paid account, and the end of its number. Null if it was erased. */
   payee: { accountHolder: string; lastFour: string } | null
-  amount: bigint
+  netAmount: bigint
   outcome: FinalOutcome | null
   reason: string | null
   removedAt: Date | null
@@ -621,7 +621,7 @@ export async function listPayments(
   { batchId, after, take }: { batchId: string; after: string; take: number },
 ): Promise<BatchPayment[]> {
   const { rows } = await sql<Omit<BatchPayment, 'payee'> & AccountColumns>`
-    select p.reference, p.partner_id, o.name as partner_name, w.member_id, p.withdrawal_id, p.amount, p.outcome, p.reason,
+    select p.reference, p.partner_id, o.name as partner_name, w.member_id, p.withdrawal_id, p.net_amount, p.outcome, p.reason,
            p.removed_at, i.account_holder, i.sort_code, i.account_number, i.iban
       from payouts p
       join partners o on o.id = p.partner_id

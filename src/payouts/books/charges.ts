@@ -16,7 +16,7 @@ export type Charge = { amount: Money; borneBy: 'operator' | 'partner' }
  * @throws Problem `Conflict`
  */
 export function requireCharge({
-  payout: { reference, amount: paid, currency },
+  payout: { reference, netAmount: paid, currency },
   outcome,
   amount,
   charge,

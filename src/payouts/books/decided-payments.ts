@@ -15,7 +15,7 @@ export type DecidedPayment = {
   partnerId: string
   withdrawalId: string
   batchId: string | null
-  amount: bigint
+  netAmount: bigint
   currency: Currency
   outcome: FinalOutcome | null
   /** It was sent to the bank by a request, not in a file. */
@@ -36,7 +36,7 @@ export async function lockPayout(tx: Tx, payment: string): Promise<DecidedPaymen
 /** Like `lockPayout`, without the lock. */
 export async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {}): Promise<DecidedPayment> {
   const { rows } = await sql<DecidedPayment>`
-    select reference, rail, partner_id, withdrawal_id, batch_id, amount, currency, outcome,
+    select reference, rail, partner_id, withdrawal_id, batch_id, net_amount, currency, outcome,
            sent_at is not null as is_sent_alone, request_open_at, transfer_id, expected_at
       from payouts where ${isNamedBy(payment)} ${locks ? sql`for update` : sql``}`.execute(tx)
   const [payout] = rows

@@ -42,7 +42,7 @@ export async function decideOutcomeOfTwo(
   const { rail, reference, partnerId, withdrawalId } = payout
   await lockRail(tx, { rail, for: 'records' })
   const carryOut = () => decideOutcome(tx, { payment, now, ...decided })
-  if (hasCost(decided, payout.amount) || (await wasApprovedByTwo(tx, [reference]))) {
+  if (hasCost(decided, payout.netAmount) || (await wasApprovedByTwo(tx, [reference]))) {
     const done = await askTwo(tx, { subject: reference, decision: decided, by, note, now, carryOut })
     if (done !== 'confirmed') return { partnerId, withdrawalId, reference, done }
   }

@@ -199,7 +199,7 @@ async function giveBack(
   const { partnerId } = payout
   if (charge !== undefined && isMoneyBack) await bearCharge(tx, { rail, exceptionId: id, partnerId, charge, now })
   const booked =
-    bookedOn === null || outcome === 'failed' ? undefined : { day: bookedOn, amount: payout.amount, exceptionId: id }
+    bookedOn === null || outcome === 'failed' ? undefined : { day: bookedOn, amount: payout.netAmount, exceptionId: id }
   await end(tx, { payout, key: `${id} ${reference}`, outcome, reasonCode, restriction, booked, now })
 }
 
@@ -219,7 +219,7 @@ async function giveBackSome(
   const { messageId, controlTotal, currency } = await batches.lock(tx, batchId)
   const inMoney = (units: bigint) => inWords({ amount: units, currency })
   const { rows } = await sql<{ unpaid: bigint }>`
-    select coalesce(sum(p.amount), 0)::bigint as unpaid from payouts p
+    select coalesce(sum(p.net_amount), 0)::bigint as unpaid from payouts p
      where p.batch_id = ${batchId} and ${isUnpaid} and p.removed_at is null`.execute(tx)
   const missing = controlTotal - (rows[0]?.unpaid ?? 0n) + (amount ?? 0n)
   if (kind !== 'amount' || missing <= 0n)
@@ -230,7 +230,7 @@ async function giveBackSome(
   const other = payouts.find(payout => payout.batchId !== batchId || payout.outcome !== null)
   if (other !== undefined)
     throw problem('Conflict', `${other.reference} is not an unanswered payment of the batch ${messageId}`)
-  const named = payouts.reduce((sum, payout) => sum + payout.amount, 0n)
+  const named = payouts.reduce((sum, payout) => sum + payout.netAmount, 0n)
   if (named !== missing)
     throw problem(
       'Conflict',

@@ -52,7 +52,7 @@ async function refuseIfLagging(db: Reader, { withdrawalId, reference, outcome }:
 async function refuseIfAdvised(db: Reader, { rail, reference, outcome, amount }: exceptions.Decided): Promise<void> {
   if (outcome !== 'returned' || amount === null) return
   const { rows } = await sql`
-    select from payouts where rail = ${rail} and reference = ${reference} and amount > ${amount}
+    select from payouts where rail = ${rail} and reference = ${reference} and net_amount > ${amount}
        and (outcome is null or outcome = 'paid')`.execute(db)
   if (rows.length > 0)
     throw problem(

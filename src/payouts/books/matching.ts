@@ -6,7 +6,7 @@ import { nextStepOf } from './reasons.ts'
 
 /** A payout as far as matching needs it. */
 export type KnownPayout = {
-  amount: bigint
+  netAmount: bigint
   currency: Currency
   /** The bank's latest answer; null if there is none yet. */
   outcome: FinalOutcome | null
@@ -34,8 +34,8 @@ export function match(payout: KnownPayout | undefined, { state, amount, booking,
   }
   if (outcome === 'failed' && (state === 'accepted' || state === 'paid'))
     return exception('paid_after_give_back', `${accepted(state, booking !== undefined)}, ${butGivenBack}`)
-  if (amount !== null && (amount.amount !== payout.amount || amount.currency !== payout.currency)) {
-    const ours = inWords({ amount: payout.amount, currency: payout.currency })
+  if (amount !== null && (amount.amount !== payout.netAmount || amount.currency !== payout.currency)) {
+    const ours = inWords({ amount: payout.netAmount, currency: payout.currency })
     return exception('amount', `The bank reports ${inWords(amount)} as ${state}, but the payment is for ${ours}`)
   }
   switch (state) {

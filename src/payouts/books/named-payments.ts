@@ -12,7 +12,7 @@ export type NamedPayment = {
   reference: string
   partnerId: string
   withdrawalId: string
-  amount: bigint
+  netAmount: bigint
   currency: Currency
   outcome: FinalOutcome | null
 }
@@ -24,7 +24,7 @@ export async function listNamed(db: Reader, { rail, reference, bankText }: Words
   const named = referencesIn([reference, bankText].filter(text => text !== null).join(' '))
   if (named.length === 0) return []
   const { rows } = await sql<NamedPayment>`
-    select reference, partner_id, withdrawal_id, amount, currency, outcome from payouts
+    select reference, partner_id, withdrawal_id, net_amount, currency, outcome from payouts
      where rail = ${rail} and ${hasReference(named)} and batch_id is not null order by reference`.execute(db)
   return rows
 }
@@ -120,7 +120,7 @@ export async function refuseIfNamed(
   const named = await listNamed(db, { rail, reference, bankText })
   const isDebit = amount < 0n
   const whose = isDebit ? 'debit' : 'credit'
-  if (named.length > 1 && named.reduce((sum, payment) => sum + payment.amount, 0n) === moved) {
+  if (named.length > 1 && named.reduce((sum, payment) => sum + payment.netAmount, 0n) === moved) {
     const all = await Promise.all(named.map(payment => fitting(db, { payment, isDebit, decision })))
     const references = named.map(payment => payment.reference).join(' and ')
     if (named.every((payment, index) => all[index] === attachTo(payment)))
@@ -130,9 +130,9 @@ export async function refuseIfNamed(
       )
   }
   const candidates = named.filter(payment => {
-    const difference = moved - payment.amount
+    const difference = moved - payment.netAmount
     // More than the payment arrives for no single payment; a charge is less than its payment.
-    return amount > 0n ? difference <= 0n : difference < payment.amount && -difference < payment.amount
+    return amount > 0n ? difference <= 0n : difference < payment.netAmount && -difference < payment.netAmount
   })
   const [payment, ...others] = candidates
   if (payment === undefined || others.length > 0) return

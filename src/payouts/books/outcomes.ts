@@ -65,7 +65,7 @@ async function bookCredit(
   if (amount.currency !== currency) throw problem('Conflict', `The payment is in ${currency}`)
   if (batch !== null && bookedOn < batch.valueDate)
     throw problem('Conflict', `The payment was made on ${batch.valueDate}, so it cannot have come back on ${bookedOn}`)
-  const missing = { amount: payout.amount - amount.amount, currency }
+  const missing = { amount: payout.netAmount - amount.amount, currency }
   const charge = missing.amount > 0n ? { amount: missing, borneBy: borneBy } : undefined
   requireCharge({ payout, outcome: 'returned', amount: amount.amount, charge })
   if (charge !== undefined) await bearCharge(tx, { rail, exceptionId: null, partnerId, charge, now })
@@ -76,7 +76,10 @@ async function bookCredit(
 type Sent = { payout: DecidedPayment; batch: batches.Batch | null }
 
 /** Refuses if money that left and waits for a decision may be the payment. */
-async function refuseIfDebited(db: Reader, { payout: { rail, reference, amount }, batch }: Sent): Promise<void> {
+async function refuseIfDebited(
+  db: Reader,
+  { payout: { rail, reference, netAmount: amount }, batch }: Sent,
+): Promise<void> {
   const { rows } = await sql<{ id: string }>`
     select id from payout_exceptions
      where rail = ${rail} and closed_at is null and amount < 0

@@ -62,9 +62,9 @@ async function select(
 export async function listPayments(
   db: Reader,
   { partnerId, batchId, countMax }: { partnerId: string; batchId: string; countMax: number },
-): Promise<{ reference: string; amount: bigint }[]> {
-  const { rows } = await sql<{ reference: string; amount: bigint }>`
-    select reference, amount from payouts
+): Promise<{ reference: string; netAmount: bigint }[]> {
+  const { rows } = await sql<{ reference: string; netAmount: bigint }>`
+    select reference, net_amount from payouts
      where partner_id = ${partnerId} and batch_id = ${batchId} and removed_at is null
      order by reference limit ${countMax}`.execute(db)
   return rows

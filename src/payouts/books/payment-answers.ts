@@ -32,7 +32,7 @@ export async function answerPayments(
 ): Promise<void> {
   const { rail, fileId, now } = context
   const { rows } = await sql<PayoutRow>`
-    select p.reference, p.partner_id, p.withdrawal_id, p.amount, p.currency, p.outcome,
+    select p.reference, p.partner_id, p.withdrawal_id, p.net_amount, p.currency, p.outcome,
            p.removed_at is not null as is_removed,
            coalesce(b.status in ('sent', 'acknowledged', 'settled', 'rejected') or b.sending_at is not null, false) as is_sent,
            p.batch_id, case when b.sending_at is not null and b.answered_at is null then b.id end as first_answered,
@@ -131,7 +131,7 @@ function bookedOf(
   { reference, state, booking, amount: said }: PaymentRecord,
   { head: { message, messageId, account }, payout }: { head: BankFileHead; payout: PayoutRow | undefined },
 ): Booked | null {
-  const amount = said?.amount ?? payout?.amount
+  const amount = said?.amount ?? payout?.netAmount
   if (booking === undefined || amount === undefined) return null
   const { day, bankReference } = booking
   return { reference, message, messageId, account, day, bankReference, amount: state === 'returned' ? amount : -amount }

@@ -243,19 +243,19 @@ async function sumPayments(
        where ${inSet(partners, sql`of_account.id`)} and t.id >= ${firstId('transfer', since)}
          and 'payouts_pending' in (t.debit, t.credit)
     ), seen as (
-      select p.amount, p.outcome, w.status,
+      select p.net_amount, p.outcome, w.status,
              exists (select from bank_records r
-                      where r.rail = p.rail and r.reference = p.reference and r.amount = -p.amount and r.booked_on <= ${day}::date)
+                      where r.rail = p.rail and r.reference = p.reference and r.amount = -p.net_amount and r.booked_on <= ${day}::date)
              or exists (select from bank_records r
                          where r.rail = p.rail and r.reference = b.message_id and r.booked_on <= ${day}::date
                            and -r.amount = b.control_total - (
-                                 select coalesce(sum(p.amount), 0) from payouts p
+                                 select coalesce(sum(p.net_amount), 0) from payouts p
                                   where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null))
              or ${isAttached(day, sql`e.amount < 0`)} as is_debited,
              exists (select from bank_records r
                       where r.rail = p.rail and r.reference = p.reference and r.booked_on <= ${day}::date
                         -- Outcomes recorded by hand can be less a charge.
-                        and (r.amount = p.amount or (r.amount > 0 and r.message_id = 'operator')))
+                        and (r.amount = p.net_amount or (r.amount > 0 and r.message_id = 'operator')))
              or ${isAttached(day, sql`e.amount > 0`)} as is_credited
         from recent
         join payouts p on p.partner_id = recent.partner_id and p.withdrawal_id = recent.withdrawal_id and p.rail = ${rail.name}
@@ -263,7 +263,7 @@ async function sumPayments(
         join payout_batches b on b.id = p.batch_id
        where p.removed_at is null
     )
-    select coalesce(sum(amount * (case when outcome in ('paid', 'returned') and is_debited then -1 else 0 end
+    select coalesce(sum(net_amount * (case when outcome in ('paid', 'returned') and is_debited then -1 else 0 end
                                   + case when outcome = 'returned' and is_credited then 1 else 0 end
                                   + case when status = 'paid' then 1 else 0 end)), 0)::bigint as sum
       from seen`.execute(db)

@@ -12,7 +12,7 @@ import { lacksDebit } from './named-payments.ts'
 // The bank has made payments that were given back: the members repay them, or the operator bears them.
 
 /** A payment that was given back. */
-type GivenBack = { reference: string; partnerId: string; amount: bigint; currency: Currency }
+type GivenBack = { reference: string; partnerId: string; netAmount: bigint; currency: Currency }
 
 /**
  * Recovers payments that the bank made after their money was given back. The withdrawals follow with the next reports of the rail.
@@ -66,10 +66,10 @@ export async function lockGivenBack(
         `The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`,
       )
     if (debit !== null) await refuseIfOwnDebit(tx, reference)
-    if (debit !== null && debit !== payment.amount)
+    if (debit !== null && debit !== payment.netAmount)
       throw problem(
         'Conflict',
-        `The bank debited ${inWords({ amount: debit, currency: payment.currency })}, but the payment is for ${inWords(payment)}; ask the bank`,
+        `The bank debited ${inWords({ amount: debit, currency: payment.currency })}, but the payment is for ${inWords({ amount: payment.netAmount, currency: payment.currency })}; ask the bank`,
       )
     return { batchId: null, payments: [payment] }
   }
@@ -169,13 +169,13 @@ export async function findBatch(
 /** In the order in which all code locks several payments of a batch. */
 async function lockUnpaid(tx: Tx, batchId: string): Promise<GivenBack[]> {
   const { rows } = await sql<GivenBack>`
-    select p.reference, p.partner_id, p.amount, p.currency from payouts p
+    select p.reference, p.partner_id, p.net_amount, p.currency from payouts p
      where p.batch_id = ${batchId} and ${isUnpaid} and p.removed_at is null order by p.reference for update`.execute(tx)
   return rows
 }
 
 function sum(payments: readonly GivenBack[]): bigint {
-  return payments.reduce((total, { amount }) => total + amount, 0n)
+  return payments.reduce((total, { netAmount }) => total + netAmount, 0n)
 }
 
 async function refuseUnlessClosed(tx: Tx, { id, reference }: exceptions.Decided): Promise<void> {
@@ -205,7 +205,7 @@ async function closeExplained(
                     from payout_exceptions e join (${referencedPayouts}) on f.reference = e.reference and p.rail = e.rail
                     join payout_batches b on b.id = p.batch_id
                    where e.rail = ${rail} and e.closed_at is null and e.kind = 'paid_after_give_back'
-                     and e.booked_on is not null and e.id <> ${id} and -e.amount = p.amount
+                     and e.booked_on is not null and e.id <> ${id} and -e.amount = p.net_amount
                      and e.reference = any(${[...recovered]}::text[])
                      -- A batch that was debited as a whole has paid them already.
                      and not exists (select from payout_exceptions whole

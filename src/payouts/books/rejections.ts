@@ -187,8 +187,8 @@ async function findDebit(db: Reader, batchId: string): Promise<string | undefine
     select e.id from payout_exceptions e join payout_batches b on b.rail = e.rail
      where b.id = ${batchId} and e.closed_at is null and e.kind = 'money_out' and e.booked_on is not null
        and (-e.amount = b.control_total
-            or -e.amount = (select sum(p.amount) from payouts p where p.batch_id = b.id and p.outcome is null)
-            or exists (select from payouts p where p.batch_id = b.id and p.outcome is null and p.amount = -e.amount))
+            or -e.amount = (select sum(p.net_amount) from payouts p where p.batch_id = b.id and p.outcome is null)
+            or exists (select from payouts p where p.batch_id = b.id and p.outcome is null and p.net_amount = -e.amount))
      order by e.id limit 1`.execute(db)
   return rows[0]?.id
 }

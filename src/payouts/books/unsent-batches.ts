@@ -31,14 +31,14 @@ export async function remove(
   // Locks in the order of the importer and of the sender: the rail, the batch, the payment.
   await lockRail(tx, { rail, for: 'records' })
   const batch = batchId === null ? undefined : await batches.lock(tx, batchId)
-  const { reference, partnerId, withdrawalId, amount, outcome } = await lockPayout(tx, payment)
+  const { reference, partnerId, withdrawalId, netAmount, outcome } = await lockPayout(tx, payment)
   if (batch === undefined || batchId === null || outcome !== null)
     throw problem('Conflict', `${reference} is not waiting in a batch, so it cannot be removed`)
   refuseSent(batch)
   await sql`
     update payouts set removed_at = ${now}, outcome = 'failed' where ${hasReference(reference)}`.execute(tx)
   await sql`
-    update payout_batches set payment_count = payment_count - 1, control_total = control_total - ${amount}
+    update payout_batches set payment_count = payment_count - 1, control_total = control_total - ${netAmount}
      where id = ${batchId}`.execute(tx)
   const ended = { rail, reference, messageId: 'operator', entryKey: `removed ${reference}`, now }
   await recordOutcome(tx, { ...ended, outcome: 'failed', reason })

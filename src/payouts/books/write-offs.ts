@@ -47,10 +47,10 @@ export async function writeOff(
   } else {
     const { payments } = await lockGivenBack(tx, { exception, references })
     for (const payment of payments) {
-      costs.set(payment.partnerId, (costs.get(payment.partnerId) ?? 0n) + payment.amount)
+      costs.set(payment.partnerId, (costs.get(payment.partnerId) ?? 0n) + payment.netAmount)
       writtenOff.push(payment.reference)
     }
-    const total = payments.reduce((sum, payment) => sum + payment.amount, 0n)
+    const total = payments.reduce((sum, payment) => sum + payment.netAmount, 0n)
     if (total !== left)
       throw problem(
         'Conflict',
@@ -78,8 +78,8 @@ async function isOtherDebit(
   { exception: { partnerId, reference }, debit }: { exception: exceptions.Decided; debit: bigint },
 ): Promise<boolean> {
   if (partnerId === null || reference === null) return false
-  const { amount, outcome } = await lockPayout(tx, reference)
-  return amount !== debit || (outcome !== 'failed' && outcome !== 'returned')
+  const { netAmount, outcome } = await lockPayout(tx, reference)
+  return netAmount !== debit || (outcome !== 'failed' && outcome !== 'returned')
 }
 
 /** The given-back payments of the payment or batch that an exception names. */

@@ -10,7 +10,8 @@ export type Payment = {
   withdrawalId: string
   /** Our end-to-end reference, as `newReference` makes it. */
   reference: string
-  amount: Money
+  /** What the account receives. */
+  netAmount: Money
   account: BankAccount
   /** Without it, the rail decides. */
   speed?: PayoutSpeed

@@ -228,11 +228,11 @@ describe('a refusal', () => {
     const { harness, rail } = setUp
     const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
     const payment = { partnerId: harness.partner.id, withdrawalId: id, reference, account }
-    const amount = { amount: 5_000n, currency: 'EUR' } as const
+    const netAmount = { amount: 5_000n, currency: 'EUR' } as const
     let submitting: Promise<unknown> | undefined
     await harness.ownerDb.transaction().execute(async tx => {
       await tx.updateTable('payouts').set({ outcome: 'failed' }).where('reference', '=', reference).execute()
-      submitting = rail.submit([{ ...payment, amount }], AbortSignal.timeout(15_000))
+      submitting = rail.submit([{ ...payment, netAmount }], AbortSignal.timeout(15_000))
       const waiting = sql<object>`
         select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
       await vi.waitFor(async () => expect((await waiting.execute(harness.db)).rows).toHaveLength(1), {
@@ -253,8 +253,8 @@ describe('a refusal', () => {
     const { partner } = setUp.harness
     const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
     const payment = { partnerId: partner.id, withdrawalId: id, reference, account }
-    const amount = { amount: 5_000n, currency: 'EUR' } as const
-    expect(await setUp.rail.submit([{ ...payment, amount }], AbortSignal.timeout(5_000))).toMatchObject([
+    const netAmount = { amount: 5_000n, currency: 'EUR' } as const
+    expect(await setUp.rail.submit([{ ...payment, netAmount }], AbortSignal.timeout(5_000))).toMatchObject([
       { reference, outcome: 'failed' },
     ])
     expect(postsOf(reference)).toHaveLength(1)
@@ -357,8 +357,8 @@ describe('while a request may have made the payment, its money is not given back
     const { id, reference } = await submitted()
     const { partner } = setUp.harness
     const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
-    const amount = { amount: 5_000n, currency: 'EUR' } as const
-    const payment = { partnerId: partner.id, withdrawalId: id, reference, account, amount }
+    const netAmount = { amount: 5_000n, currency: 'EUR' } as const
+    const payment = { partnerId: partner.id, withdrawalId: id, reference, account, netAmount }
     await setUp.rail.submit([payment], AbortSignal.timeout(5_000))
     expect(postsOf(reference)).toHaveLength(2)
     await pollAgain()

@@ -79,10 +79,10 @@ async function submit(context: Context, payments: Payment[], signal: AbortSignal
   const rail = settings.name
   const references = payments.map(({ reference }) => reference)
   const known = await findKnown(context, references)
-  for (const { reference, amount } of payments) {
+  for (const { reference, netAmount } of payments) {
     const before = known.get(reference)
     if (before === undefined) throw new Error(`unknown payment ${reference} on rail ${rail}`)
-    if (before.amount !== amount.amount || before.currency !== amount.currency)
+    if (before.netAmount !== netAmount.amount || before.currency !== netAmount.currency)
       throw new Error(`${reference} was reused with another amount`)
   }
   // What the bank has needs no request, and neither does what an operator has given back.

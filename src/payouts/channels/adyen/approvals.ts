@@ -12,7 +12,7 @@ import type { AdyenSettings } from './settings.ts'
 // Per run, which is one a minute.
 const releasedMax = 500
 
-type Unsent = { reference: string; amount: bigint; batchId: string | null; sentAt: Date | null }
+type Unsent = { reference: string; netAmount: bigint; batchId: string | null; sentAt: Date | null }
 
 /**
  * Puts payments into batches unless they are in one, and approves what is within the limits.
@@ -30,11 +30,11 @@ export async function admit(
     select from payout_batches
      where id in (select batch_id from payouts where ${hasReference(references)}) order by id for update`.execute(tx)
   const { rows } = await sql<Unsent>`
-    select reference, amount, batch_id, sent_at from payouts
+    select reference, net_amount, batch_id, sent_at from payouts
      where rail = ${name} and ${hasReference(references)} and outcome is null and transfer_id is null
      order by reference for update`.execute(tx)
   const joining = rows.filter(({ batchId, sentAt }) => batchId === null && sentAt === null)
-  const isLarge = ({ amount }: Unsent) => automatic !== null && amount > automatic.paymentMax
+  const isLarge = ({ netAmount }: Unsent) => automatic !== null && netAmount > automatic.paymentMax
   const together = joining.filter(each => !isLarge(each))
   for (const payments of [...joining.filter(isLarge).map(each => [each]), ...(together.length > 0 ? [together] : [])])
     await batches.addClosed(tx, { rail: settings, payments, now })

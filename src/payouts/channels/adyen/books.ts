@@ -18,7 +18,7 @@ import type { Transfer, Unreadable } from './transfer.ts'
 /** A payment as far as the rail has come with it. */
 export type KnownPayment = {
   reference: string
-  amount: bigint
+  netAmount: bigint
   currency: Currency
   /** When the first request was sent; null if none was. */
   sentAt: Date | null
@@ -36,7 +36,7 @@ export type KnownPayment = {
 
 export async function findPayments(db: Reader, rail: string, references: readonly string[]): Promise<KnownPayment[]> {
   const { rows } = await sql<KnownPayment>`
-    select p.reference, p.amount, p.currency, p.sent_at, p.transfer_id, p.outcome, p.reason, p.restriction,
+    select p.reference, p.net_amount, p.currency, p.sent_at, p.transfer_id, p.outcome, p.reason, p.restriction,
            p.refused_transfers, p.retry_at,
            coalesce(p.sent_at is null and (b.status = 'building' or (b.status = 'approved' and b.held)), false) as is_waiting
       from payouts p left join payout_batches b on b.id = p.batch_id
@@ -115,7 +115,7 @@ export async function recordTransfers(
 type Payout = {
   partnerId: string
   withdrawalId: string
-  amount: bigint
+  netAmount: bigint
   currency: Currency
   outcome: FinalOutcome | null
   isSent: boolean
@@ -251,7 +251,7 @@ async function lockPayout(
   { rail, reference }: { rail: string; reference: string },
 ): Promise<Payout | undefined> {
   const { rows } = await sql<Payout>`
-    select partner_id, withdrawal_id, amount, currency, outcome, sent_at is not null as is_sent,
+    select partner_id, withdrawal_id, net_amount, currency, outcome, sent_at is not null as is_sent,
            removed_at is not null as is_removed, request_open_at, refused_transfers, transfer_id, transfer_sequence
       from payouts where rail = ${rail} and ${hasReference(reference)} for update`.execute(tx)
   return rows[0]

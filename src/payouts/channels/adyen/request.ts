@@ -3,25 +3,25 @@ import { ukRefusal } from '../../formats/uk-payments.ts'
 import type { Payment } from '../../payments/payment.ts'
 import type { AdyenSettings } from './settings.ts'
 
-type Payable = Pick<Payment, 'account' | 'amount'>
+type Payable = Pick<Payment, 'account' | 'netAmount'>
 type Transfer = Payable & Pick<Payment, 'reference' | 'speed'>
 
 /** Why a payment cannot be requested; undefined if it can. The money goes back to the member with this reason. */
 export function refusalOf(
   { currency }: Pick<AdyenSettings, 'currency'>,
-  { account, amount }: Payable,
+  { account, netAmount }: Payable,
 ): string | undefined {
   if (currency === 'EUR') return 'iban' in account ? undefined : 'A SEPA payment needs an IBAN'
-  return ukRefusal('faster-payments')({ account, amount: amount.amount })
+  return ukRefusal('faster-payments')({ account, amount: netAmount.amount })
 }
 
 /** The body of `POST /transfers`. Source: TransferInfo in the OpenAPI document of the Transfers API, version 4. */
 export function transferInfo(
   settings: Pick<AdyenSettings, 'balanceAccountId' | 'priorities' | 'payeeName'>,
-  { reference, amount, account, speed }: Transfer,
+  { reference, netAmount, account, speed }: Transfer,
 ) {
   return {
-    amount: { value: Number(amount.amount), currency: amount.currency },
+    amount: { value: Number(netAmount.amount), currency: netAmount.currency },
     balanceAccountId: settings.balanceAccountId,
     category: 'bank',
     counterparty: {

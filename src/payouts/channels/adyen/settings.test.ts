@@ -47,9 +47,9 @@ test('priorities begin with the fastest that the currency has', () => {
 test('pounds go to a sort code and an account number, with a reference that fits, at the speed of the tier', () => {
   const settings = toAdyenSettings({ ...given, currency: 'GBP' }, 'live')
   const account = { accountHolder: 'Seán Ó Briain', sortCode: '089999', accountNumber: '66374958' }
-  const amount = { amount: 1_234n, currency: 'GBP' } as const
+  const netAmount = { amount: 1_234n, currency: 'GBP' } as const
   const reference = 'MMK7Q2MZ4TB5XJ3A'
-  expect(transferInfo(settings, { reference, amount, account })).toEqual({
+  expect(transferInfo(settings, { reference, netAmount, account })).toEqual({
     amount: { value: 1_234, currency: 'GBP' },
     balanceAccountId: given.balanceAccountId,
     category: 'bank',
@@ -63,11 +63,11 @@ test('pounds go to a sort code and an account number, with a reference that fits
     reference,
     description: reference,
   })
-  const slow = transferInfo(settings, { reference, amount, account, speed: 'standard' })
+  const slow = transferInfo(settings, { reference, netAmount, account, speed: 'standard' })
   expect(slow.priorities).toEqual(['regular'])
   const iban = { accountHolder: 'Mia', iban: 'DE89370400440532013000' }
-  expect(refusalOf(settings, { account: iban, amount })).toMatch('sort code')
-  expect(refusalOf(settings, { account, amount: { ...amount, amount: 100_000_001n } })).toMatch('limit')
+  expect(refusalOf(settings, { account: iban, netAmount })).toMatch('sort code')
+  expect(refusalOf(settings, { account, netAmount: { ...netAmount, amount: 100_000_001n } })).toMatch('limit')
 })
 
 test('the file of rails holds it beside rails of files, and never a secret', async () => {

@@ -60,7 +60,7 @@ export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: 
 
 type KnownPayment = {
   reference: string
-  amount: bigint
+  netAmount: bigint
   currency: string
   batchId: string | null
   outcome: Outcome | null
@@ -74,24 +74,24 @@ export async function submit(
   { settings, payments, now }: { settings: FileRailSettings; payments: Payment[]; now: Date },
 ): Promise<Report[]> {
   const { rows } = await sql<KnownPayment>`
-    select reference, amount, currency, batch_id, outcome, reason, restriction from payouts
+    select reference, net_amount, currency, batch_id, outcome, reason, restriction from payouts
      where rail = ${settings.name} and ${hasReference(payments.map(({ reference }) => reference))}
      order by reference for update`.execute(tx)
   const known = new Map(rows.map(row => [row.reference, row]))
   const joining: batches.Joining[] = []
   const reports = new Map<string, Report>()
   for (const payment of payments) {
-    const { partnerId, reference, amount, account, speed } = payment
+    const { partnerId, reference, netAmount, account, speed } = payment
     const row = known.get(reference)
     if (row === undefined) throw new Error(`unknown payout ${reference} on rail ${settings.name}`)
-    if (row.amount !== amount.amount || row.currency !== amount.currency)
-      throw new Error(`${reference} was reused with ${inWords(amount)}`)
+    if (row.netAmount !== netAmount.amount || row.currency !== netAmount.currency)
+      throw new Error(`${reference} was reused with ${inWords(netAmount)}`)
     const { outcome, reason, restriction } = row
     reports.set(reference, toReport({ reference, outcome: outcome ?? 'pending', reason, restriction }))
     if (row.batchId !== null || row.outcome !== null) continue
     const isInstant = isInstantAt(settings, speed)
-    const refusal = settings.format.refusal({ account, amount: amount.amount, isInstant })
-    if (refusal === undefined) joining.push({ partnerId, reference, amount: amount.amount, isInstant })
+    const refusal = settings.format.refusal({ account, amount: netAmount.amount, isInstant })
+    if (refusal === undefined) joining.push({ partnerId, reference, netAmount: netAmount.amount, isInstant })
     else reports.set(reference, await refuse(tx, { rail: settings.name, reference, refusal, now }))
   }
   await batches.join(tx, { rail: settings, payments: joining, now })

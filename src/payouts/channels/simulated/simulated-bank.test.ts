@@ -30,7 +30,7 @@ railConformance('simulated-bank', async (): Promise<RailUnderTest> => {
       partnerId: partner.id,
       withdrawalId: `w_${randomBytes(13).toString('hex')}`,
       reference: newReference(),
-      amount: { amount: amounts[destiny], currency: 'GBP' },
+      netAmount: { amount: amounts[destiny], currency: 'GBP' },
       account: goodAccount,
     }),
     async letTimeGoBy() {
@@ -54,16 +54,16 @@ test.each(documented)(
     const uk = { ...holder, sortCode, accountNumber: '12345678' }
     const eu = { ...holder, iban }
     expect([check(uk), check(eu)]).toEqual(['unknown', 'valid'])
-    expect(behaviourFor({ account: uk, amount: goodAmount })).toBe(behaviour)
-    expect(behaviourFor({ account: eu, amount: goodAmount })).toBe(behaviour)
-    expect(behaviourFor({ account: goodAccount, amount: { amount, currency: 'JPY' } })).toBe(behaviour)
+    expect(behaviourFor({ account: uk, netAmount: goodAmount })).toBe(behaviour)
+    expect(behaviourFor({ account: eu, netAmount: goodAmount })).toBe(behaviour)
+    expect(behaviourFor({ account: goodAccount, netAmount: { amount, currency: 'JPY' } })).toBe(behaviour)
   },
 )
 
 test('everything else is paid, and a special account takes precedence over a special amount', () => {
-  expect(behaviourFor({ account: goodAccount, amount: goodAmount })).toBe('paid')
+  expect(behaviourFor({ account: goodAccount, netAmount: goodAmount })).toBe('paid')
   const failing = { ...holder, sortCode: '000001', accountNumber: '12345678' }
-  expect(behaviourFor({ account: failing, amount: { amount: 6_603n, currency: 'GBP' } })).toBe('failed')
+  expect(behaviourFor({ account: failing, netAmount: { amount: 6_603n, currency: 'GBP' } })).toBe('failed')
 })
 
 test('a call is abandoned after its timeout, even if it ignores its abort signal', async () => {
@@ -83,7 +83,7 @@ test('a payment that is instructed while the bank is receiving it is treated as 
     let submitting: ReturnType<typeof bank.submit> | undefined
     await db.transaction().execute(async tx => {
       await sql`select from simulated_bank_faults where partner_id = ${partnerId} for update`.execute(tx)
-      const payment = { partnerId, withdrawalId, reference, amount: goodAmount, account: goodAccount }
+      const payment = { partnerId, withdrawalId, reference, netAmount: goodAmount, account: goodAccount }
       submitting = bank.submit([payment], new AbortController().signal)
       for (;;) {
         const { rows } = await sql`

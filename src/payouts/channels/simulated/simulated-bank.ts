@@ -241,8 +241,8 @@ export async function listFaults(db: Reader, partnerId: string): Promise<{ fault
 }
 
 /** By the account; if that has no special meaning, by the amount. */
-export function behaviourFor({ account, amount }: Pick<Payment, 'account' | 'amount'>): Behaviour {
-  return byAccount(account) ?? byAmount.get(amount.amount) ?? 'paid'
+export function behaviourFor({ account, netAmount }: Pick<Payment, 'account' | 'netAmount'>): Behaviour {
+  return byAccount(account) ?? byAmount.get(netAmount.amount) ?? 'paid'
 }
 
 function byAccount(account: BankAccount): Behaviour | undefined {
@@ -303,7 +303,7 @@ type Received = { behaviour: Plan['behaviour']; submissions: number }
 // One statement, so that every received payment has its reports. It reads the instruction again, since one may have come after the
 // plan was made.
 async function receive(db: Reader, payment: Payment, plan: Plan, now: Date): Promise<Received> {
-  const { partnerId, withdrawalId, reference, amount } = payment
+  const { partnerId, withdrawalId, reference, netAmount } = payment
   const { behaviour } = plan
   const script = plan.script.map(({ afterMs, outcome, reason, isStray }) => ({
     reference: isStray ? `unknown-${reference}` : reference,
@@ -321,7 +321,7 @@ async function receive(db: Reader, payment: Payment, plan: Plan, now: Date): Pro
       insert into simulated_bank_payments as p (partner_id, reference, behaviour, amount, currency, received_at)
       select ${partnerId}, ${reference},
              case when exists (select from instruction) then 'instructed' else ${behaviour}::text end,
-             ${amount.amount}::bigint, ${amount.currency}, ${now}::timestamptz
+             ${netAmount.amount}::bigint, ${netAmount.currency}, ${now}::timestamptz
           on conflict (reference) do update set submissions = p.submissions + 1
        where (p.amount, p.currency) = (excluded.amount, excluded.currency)
       returning p.reference, p.behaviour, p.submissions

@@ -494,7 +494,7 @@ test('a rail of pain.001 pays pounds by Bacs or Faster Payments, and refuses wha
     expect(format.refusal({ account, amount: 100_000_000n, isInstant })).toBeUndefined()
     const iban = { accountHolder: 'Mia Smith', iban: 'DE89370400440532013000' }
     expect(format.refusal({ account: iban, amount: 1n, isInstant })).toBe(
-      'This bank pays to a sort code and an account number only',
+      'This bank only pays to a sort code and an account number',
     )
   }
   const tooMuch = 'The amount is above the limit of the payment scheme'

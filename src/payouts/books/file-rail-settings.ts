@@ -13,9 +13,9 @@ export type FileRailSettings = {
   name: string
   currency: Currency
   format: FileFormat
-  /** Whose account pays, by partner; `default` pays for all others. */
+  /** The paying accounts by partner; `default` pays for all others. */
   debtors: Readonly<Record<string, Debtor>> & { readonly default: Debtor }
-  /** Whether payments are instant whose tier does not say. */
+  /** Whether payments are instant if their tier does not say. */
   isInstant: boolean
   /** Whether the bank makes instant payments from these files. If not, a tier that asks for them gets standard ones. */
   canBeInstant: boolean
@@ -23,18 +23,18 @@ export type FileRailSettings = {
   timeZone: string
   /** Local time, such as '15:00', at which batches of standard payments are closed. */
   cutOff: string
-  /** The days on which it makes standard payments; null: every day. */
+  /** The days on which the bank makes standard payments; null for every day. */
   calendar: Calendar | null
-  /** Plans the batch that payments join at an instant. @param isInstant by default as payments whose tier does not say */
+  /** Plans the batch that payments join at an instant. @param isInstant by default, as for payments whose tier does not say */
   schedule(now: Date, isInstant?: boolean): Schedule
-  /** Null: two people approve every batch. */
+  /** With null, two people approve every batch. */
   automatic: AutomaticApproval | null
   /**
-   * For a bank that confirms no payments: whether those of a value date count as paid today, unless it has said otherwise. Null
-   * for a bank that confirms them.
+   * For a bank that does not confirm payments: whether the payments of a value date count as paid today, unless the bank has said
+   * otherwise. Null for a bank that confirms payments.
    */
   countsAsPaid: ((valueDate: Day, today: Day) => boolean) | null
-  /** Opens the connection to the bank. Null: an operator exports and imports the files. */
+  /** Opens the connection to the bank. Null if an operator exports and imports the files. */
   delivery: (() => Promise<Delivery>) | null
 }
 

@@ -1,15 +1,15 @@
 import { addDays, type Day, daysBetween } from '../../kernel/time.ts'
 
-/** The days on which a payment scheme moves money. It answers only for the days from `validFrom` to `validUntil`. */
+/** The days on which a payment scheme moves money. A calendar only covers the days from `validFrom` to `validUntil`. */
 export type Calendar = {
   readonly name: string
   readonly validFrom: Day
   readonly validUntil: Day
-  /** Whether the scheme is closed although the day is not a Saturday or Sunday. */
+  /** Whether the scheme is closed on a day that is not a Saturday or Sunday. */
   readonly isHoliday: (day: Day) => boolean
 }
 
-/** What the operator knows better: days that were declared closed at short notice, and how far their list of them reaches. */
+/** The operator's corrections: days that were declared closed at short notice, and the day until which the operator's list is complete. */
 export type CalendarOverride = { closedDays?: readonly Day[] | undefined; validUntil?: Day | undefined }
 
 /** Adds the operator's closed days. `validUntil` only ever extends the calendar. */
@@ -22,7 +22,7 @@ export function withOverride(calendar: Calendar, { closedDays = [], validUntil }
   }
 }
 
-/** A calendar was asked about a day that it knows nothing about. Guessing would send money on a day that is closed. */
+/** A calendar was asked about a day that it does not cover. Guessing would send money on a closed day. */
 export class CalendarEnded extends Error {
   constructor({ name, validFrom, validUntil }: Calendar, day: Day) {
     super(`The ${name} calendar covers ${validFrom} to ${validUntil}, not ${day}; update Midmonth or extend it`)
@@ -47,8 +47,8 @@ export function nextBankingDay(calendar: Calendar, day: Day): Day {
 }
 
 /**
- * Returns the banking day `count` banking days after a day, or before it if negative. The day itself does not count; with a
- * count of 0 it is returned, whether it is a banking day or not.
+ * Returns the banking day `count` banking days after a day, or before it if negative. The day itself does not count; with a count of 0, the
+ * day is returned whether it is a banking day or not.
  * @throws CalendarEnded
  */
 export function addBankingDays(calendar: Calendar, day: Day, count: number): Day {

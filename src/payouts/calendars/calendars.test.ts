@@ -35,7 +35,7 @@ test('TARGET is closed on six holidays, which weekends swallow without a substit
 describe('the UK calendar', () => {
   test('is closed on eight weekdays a year, with substitutes for holidays on a weekend', () => {
     for (const year of [2025, 2026, 2027, 2028]) expect(closedWeekdays(uk, year)).toHaveLength(8)
-    // Boxing Day 2026 is a Saturday, Christmas 2027 too, and New Year 2028.
+    // Boxing Day 2026, Christmas 2027 and New Year 2028 are Saturdays.
     for (const day of ['2026-12-28', '2027-12-27', '2027-12-28', '2028-01-03']) {
       expect(isBankingDay(uk, day), day).toBe(false)
     }
@@ -70,7 +70,7 @@ describe('the UK calendar', () => {
     expect(cutOffOf({ ...plan, calendar })).toMatchObject({ valueDate: '2022-09-20', expectedOn: '2022-09-21' })
   })
 
-  test('refuses to answer beyond its data, and says in time how long the data lasts', () => {
+  test('refuses to answer beyond its data, and warns in time how long the data lasts', () => {
     expect(daysLeft(uk, '2028-12-31')).toBe(0)
     expect(daysLeft(uk, '2028-12-01')).toBe(30)
     expect(daysLeft(uk, '2029-01-02')).toBe(-2)
@@ -122,7 +122,7 @@ describe('the cut-off', () => {
       '2026-10-26',
     ],
     // In Berlin it is already Thursday.
-    ['the day is that of the bank, not of UTC', '2026-03-11T23:30:00.000Z', '2026-03-12T14:00Z', '2026-03-12'],
+    ['the day is the bank’s, not UTC’s', '2026-03-11T23:30:00.000Z', '2026-03-12T14:00Z', '2026-03-12'],
   ])('of SEPA: %s', (_, now, cutOffAt, valueDate) => {
     const schedule = cutOffOf({ ...sepa, now: new Date(now) })
     expect(schedule.cutOffAt).toEqual(new Date(cutOffAt))
@@ -145,7 +145,7 @@ describe('the cut-off', () => {
     })
   })
 
-  test('does not exist for instant payments, which go at once, on holidays too', () => {
+  test('does not exist for instant payments, which go immediately, even on holidays', () => {
     const now = new Date('2026-12-25T23:30:00Z')
     expect(atOnce({ now, timeZone: 'Europe/Berlin' })).toEqual({
       cutOffAt: now,
@@ -185,7 +185,7 @@ test.each([
   expect(instantAt(timeZone, day, time).toISOString()).toBe(instant)
 })
 
-test('an operator who knows further holidays extends the calendar of a rail by settings', () => {
+test('an operator who knows more holidays extends the calendar of a rail in its settings', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-calendar-'))
   const file = path.join(folder, 'rails.json')
   const scheduled = (changes: object) => {

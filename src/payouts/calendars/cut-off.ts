@@ -9,7 +9,7 @@ export type LeadTime = {
   creditDays: number
 }
 
-/** The payments of one scheme take this long. Instant payments have no calendar: see `atOnce`. */
+/** How long the payments of each scheme take. Instant payments have no calendar: see `atOnce`. */
 export const leadTimes = {
   // The bank executes on the day of the file (D); the payee has the money on the next banking day at the latest.
   'sepa-credit-transfer': { leadDays: 0, creditDays: 1 },
@@ -22,8 +22,7 @@ export const leadTimes = {
 export type Schedule = { cutOffAt: Date; valueDate: Day; expectedOn: Day }
 
 /**
- * Plans a batch that payments join at `now`. At the cut-off or later, and on a day that is closed, the next banking day's
- * cut-off applies.
+ * Plans a batch that payments join at `now`. From the cut-off on, and on a closed day, the next banking day's cut-off applies.
  * @param cutOff local time, such as '15:00': the file must be with the bank before it
  * @param timeZone the bank's IANA time zone
  * @throws CalendarEnded

@@ -2,8 +2,8 @@ import type { Day } from '../../kernel/time.ts'
 import type { Calendar } from './calendar.ts'
 
 /**
- * Bank holidays of England and Wales, on which Bacs does not work. Weekends are not listed. The government announces them some
- * two years ahead, and now and then one more at a few days' notice, which the operator adds by hand (`withOverride`).
+ * Bank holidays of England and Wales, on which Bacs does not work. Weekends are not listed. The government announces them about two years
+ * ahead, and occasionally an extra one at a few days' notice, which the operator adds (`withOverride`).
  *
  * To extend: add the days of the next year and move `validUntil` to its end, never further than the published list.
  * Source: gov.uk, "UK bank holidays"

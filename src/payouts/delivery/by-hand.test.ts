@@ -22,7 +22,7 @@ const thrownBy = async (call: Promise<unknown>): Promise<Error> =>
     error => error,
   )
 
-test('a file that an operator carries is there whole, readable by us alone, and an export that is repeated finds it', async () => {
+test('a file that an operator carries is there whole, readable only by us, and a repeated export finds it', async () => {
   // sha256 of 'abcdef'.
   const written = { sha256: 'bef57ec7f53a6d40beb640a780a639c83bc29ac8a9816f1fc6c5c6dcd93c4721', size: 6 }
   expect(await putByHand(file, chunks('abc', 'def'))).toEqual(written)
@@ -32,7 +32,7 @@ test('a file that an operator carries is there whole, readable by us alone, and 
   expect(readdirSync(folder)).toEqual(['batch.xml'])
 })
 
-test('another file of the name is kept, and the batch may be with the bank', async () => {
+test('another file of the same name is kept, and the batch may be with the bank', async () => {
   writeFileSync(file, 'earlier')
   const error = await thrownBy(putByHand(file, chunks('later')))
   expect(error.message).toMatch(/exists with other bytes; find out whether it went to the bank/)

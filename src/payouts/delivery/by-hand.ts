@@ -5,9 +5,9 @@ import { type DeliveredFile, DeliveryProblem, isErrno, NotDelivered } from './de
 import { exists, measured, readRegular, syncFolder, writeDurably } from './files.ts'
 
 /**
- * Writes a file that an operator carries to the bank: complete and on the disk, or not under its name. Never replaces a file.
- * One with the same bytes counts as written: an export that was killed has left it.
- * @throws NotDelivered if the file is not there; DeliveryProblem if another one is, which may be with the bank
+ * Writes a file that an operator carries to the bank: complete and on the disk, or not under its name. Never replaces a file. A file with
+ * the same bytes counts as written: a killed export has left it.
+ * @throws NotDelivered if the file is not there; DeliveryProblem if another file is, which may be with the bank
  */
 export async function putByHand(file: string, bytes: AsyncIterable<string>): Promise<DeliveredFile> {
   const part = `${file}.${randomUUID()}.part`
@@ -28,7 +28,7 @@ export async function putByHand(file: string, bytes: AsyncIterable<string>): Pro
 }
 
 /**
- * Finds a file that an export by hand may have left, and checks it. Writes nothing.
+ * Finds a file that a manual export may have left, and checks it. Writes nothing.
  * @returns undefined if there is none
  * @throws DeliveryProblem if it has other bytes
  */

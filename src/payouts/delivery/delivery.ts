@@ -1,20 +1,20 @@
 import type { Day } from '../../kernel/time.ts'
 
-/** How files reach the bank and come back. Every call may be repeated after a crash: the outcome is the same. */
+/** How files reach the bank and come back. Every call is idempotent, so it may be repeated after a crash. */
 export type Delivery = {
   /**
-   * Delivers a file. It appears under its name complete, and once: repeating the call does nothing, even if the
-   * bank has taken the file meanwhile.
+   * Delivers a file. The file appears under its name complete, and once: repeating the call does nothing, even if the bank has taken the
+   * file since.
    * @throws DeliveryProblem if a file of this name with other bytes was delivered before
    */
   put(name: string, bytes: AsyncIterable<string | Uint8Array>): Promise<DeliveredFile>
-  /** Lists the files of the inbox that are complete, oldest first, and those that need a person. */
+  /** Lists the complete files of the inbox, oldest first, and the entries that need a person. */
   list(now: Date): Promise<Inbox>
-  /** Reads a file of the inbox. It can be larger than memory. */
+  /** Reads a file of the inbox. The file can be larger than memory. */
   get(name: string): AsyncIterable<Uint8Array>
-  /** Moves a file of the inbox to the archive of a day. Does nothing if it is gone. */
+  /** Moves a file of the inbox to the archive of a day. Does nothing if the file is gone. */
   archive(name: string, day: Day): Promise<void>
-  /** Moves a file of the inbox to the rejected files, with a report beside it. Does nothing if it is gone. */
+  /** Moves a file of the inbox to the rejected files, with a report beside it. Does nothing if the file is gone. */
   reject(name: string, report: string): Promise<void>
 }
 
@@ -26,13 +26,13 @@ export type Inbox = { files: InboxFile[]; skipped: { name: string; reason: strin
 export type InboxFile = { name: string; size: number; modifiedAt: Date }
 
 export const limits = {
-  // Of a directory. A bank sends a few files a day.
+  // The most entries of a directory. A bank sends a few files a day.
   entriesMax: 10_000,
-  // Of a name, with room for what we append. Most file systems allow 255.
+  // The longest name, with room for our suffixes. Most file systems allow 255 bytes.
   nameBytesMax: 180,
 }
 
-/** A file was not delivered or not fetched, for a reason that the operator can remove. The next attempt continues. */
+/** A file was not delivered or fetched, for a reason that the operator can remove. The next attempt continues. */
 export class DeliveryProblem extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause })

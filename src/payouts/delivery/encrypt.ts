@@ -2,7 +2,7 @@ import { ReadableStream } from 'node:stream/web'
 import { Encrypter } from 'age-encryption'
 
 /**
- * Encrypts a file so that only the recipients can read it, with `age -d`. Midmonth has no key that opens it again.
+ * Encrypts a file so that only the recipients can read it, with `age -d`. Midmonth has no key that decrypts it.
  * @param recipients public keys, 'age1…'
  * @throws Error if a recipient is malformed
  */

@@ -4,12 +4,12 @@ import { lstat, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { type DeliveredFile, DeliveryProblem, isErrno } from './delivery.ts'
 
-// To read: without following a symbolic link, and without waiting for the other end of a pipe.
+// Flags for reading without following a symbolic link, and without waiting for the other end of a pipe.
 const noSurprises = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /**
  * Writes a new file, readable only by us, and returns once it is on the disk. A file that could not be written whole is removed.
- * @throws DeliveryProblem if the disk is full or does not let us write
+ * @throws DeliveryProblem if the disk is full or not writable
  */
 export async function writeDurably(file: string, bytes: AsyncIterable<string | Uint8Array>): Promise<DeliveredFile> {
   try {
@@ -27,7 +27,7 @@ export async function writeDurably(file: string, bytes: AsyncIterable<string | U
   }
 }
 
-/** Returns checksum and size of bytes without keeping them. @param use waited for before the next chunk is read */
+/** Returns the checksum and size of bytes without keeping them. @param use awaited before the next chunk is read */
 export async function measured(
   bytes: AsyncIterable<string | Uint8Array>,
   { use = async () => undefined }: { use?: (chunk: string | Uint8Array) => Promise<void> } = {},
@@ -81,7 +81,7 @@ export async function* readRegular(file: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Takes all rights to a file from other users. Never follows a symbolic link. */
+/** Removes all rights to a file from other users. Never follows a symbolic link. */
 export async function restrict(file: string): Promise<void> {
   const handle = await open(file, noSurprises)
   try {
@@ -103,7 +103,8 @@ export async function exists(file: string): Promise<boolean> {
 
 /** Names the remedy of the usual errors of a file system. All others are returned as they are. */
 function explained(error: unknown, place: string): unknown {
-  if (isErrno(error, 'ENOSPC', 'EDQUOT')) return new DeliveryProblem(`No space is left in ${place}; free some`, error)
+  if (isErrno(error, 'ENOSPC', 'EDQUOT'))
+    return new DeliveryProblem(`No space is left in ${place}; free some space`, error)
   if (isErrno(error, 'EACCES', 'EPERM', 'EROFS')) {
     return new DeliveryProblem(`Access to ${place} is denied; allow Midmonth’s user to read and write there`, error)
   }

@@ -46,11 +46,11 @@ async function collected(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array[]
   return chunks
 }
 const textOf = async (bytes: AsyncIterable<Uint8Array>) => Buffer.concat(await collected(bytes)).toString()
-// Far enough from now that every file in the inbox is old.
+// So far from now that every file in the inbox is old.
 const inAnHour = () => new Date(Date.now() + 3_600_000)
 
 describe('a file for the bank', () => {
-  test('appears whole under its name, readable by us alone, with its checksum', async () => {
+  test('appears whole under its name, readable only by us, with its checksum', async () => {
     const put = await delivery.put('batch-1.txt', chunks('abc', Buffer.from('def')))
     // sha256 of 'abcdef'.
     expect(put).toEqual({ sha256: 'bef57ec7f53a6d40beb640a780a639c83bc29ac8a9816f1fc6c5c6dcd93c4721', size: 6 })
@@ -74,7 +74,7 @@ describe('a file for the bank', () => {
     expect(files()).toEqual(['outbox/batch-1.txt', 'sent/batch-1.txt.json'])
   })
 
-  test('never replaces another file of its name, neither ours nor a foreign one', async () => {
+  test('never replaces another file of its name, neither ours nor someone else’s', async () => {
     await delivery.put('batch-1.txt', chunks('abc'))
     await expect(delivery.put('batch-1.txt', chunks('other'))).rejects.toThrow('Another file named batch-1.txt')
     expect(read('outbox', 'batch-1.txt')).toBe('abc')
@@ -82,13 +82,13 @@ describe('a file for the bank', () => {
     writeFileSync(at('outbox', 'batch-2.txt'), 'foreign')
     await expect(delivery.put('batch-2.txt', chunks('abc'))).rejects.toThrow('is not ours; move it away')
     expect(read('outbox', 'batch-2.txt')).toBe('foreign')
-    // Once it is gone, the next attempt finishes.
+    // Once that file is gone, the next attempt finishes.
     rmSync(at('outbox', 'batch-2.txt'))
     await delivery.put('batch-2.txt', chunks('abc'))
     expect(read('outbox', 'batch-2.txt')).toBe('abc')
   })
 
-  test('is finished by the next attempt, wherever the one before was killed', async () => {
+  test('is finished by the next attempt, wherever the previous one was killed', async () => {
     // While writing: half a temporary file.
     writeFileSync(at('outbox', '.a.txt.0123456789ab.part'), 'ab')
     await delivery.put('a.txt', chunks('abc'))
@@ -122,14 +122,14 @@ describe('a file for the bank', () => {
 
 // Only root can mount.
 if (process.platform === 'linux' && process.getuid?.() === 0) {
-  test('on a full disk, a file is not delivered, and is once there is room', async () => {
+  test('on a full disk, a file is not delivered until there is room', async () => {
     const disk = mkdtempSync(path.join(tmpdir(), 'midmonth-full-'))
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk])
     try {
       const small = await FolderDelivery.open({ folder: disk })
       const large = Buffer.alloc(128 * 1024, 'x')
       const put = small.put('batch-1.txt', chunks(large))
-      await expect(put).rejects.toThrow(`No space is left in ${path.join(disk, 'outbox')}; free some`)
+      await expect(put).rejects.toThrow(`No space is left in ${path.join(disk, 'outbox')}; free some space`)
       expect(readdirSync(path.join(disk, 'outbox'))).toEqual([])
       execFileSync('mount', ['-o', 'remount,size=1m', disk])
       await small.put('batch-1.txt', chunks(large))
@@ -242,7 +242,7 @@ describe('the inbox', () => {
     }
   })
 
-  test('keeps a file that cannot be encrypted, since a recipient is malformed', async () => {
+  test('keeps a file that cannot be encrypted because a recipient is malformed', async () => {
     const sealed = await FolderDelivery.open({ folder, recipients: ['age1wrong'] })
     writeFileSync(at('inbox', 'statement.xml'), 'abc')
     await expect(sealed.archive('statement.xml', '2026-03-10')).rejects.toThrow()

@@ -18,20 +18,20 @@ import {
 import { encrypted } from './encrypt.ts'
 import { exists, measured, readRegular, renameDurably, restrict, syncFolder, writeDurably } from './files.ts'
 
-// Longer than a program that copies a file without a temporary name pauses between two writes.
+// Longer than the pause between two writes of a program that copies a file without a temporary name.
 const quietMsMin = 60_000
-// Files of one name in one folder of the archive. Banks repeat names, but not within a day.
+// The most files of one name in one folder of the archive. Banks repeat names, but not within a day.
 const copiesMax = 1_000
 
 export type FolderOptions = {
   folder: string
   /** Public keys of age, 'age1…'. With them, archived and rejected files are encrypted. Default none. */
   recipients?: readonly string[] | undefined
-  /** How long a file in the inbox must not have changed before it counts as complete; with 0, it always does. Default 60,000. */
+  /** How long a file in the inbox must stay unchanged before it counts as complete; 0 disables the wait. Default 60,000. */
   quietMs?: number | undefined
 }
 
-/** What `sent/` keeps of each file, so that a second attempt finishes the first instead of sending the file again. */
+/** The record of each file in `sent/`, with which a second attempt finishes the first instead of sending the file again. */
 type Sent = DeliveredFile & { part: string }
 
 /**
@@ -39,8 +39,8 @@ type Sent = DeliveredFile & { part: string }
  *
  * - `outbox/`: files for the bank. They may be taken at any time.
  * - `inbox/`: files from the bank.
- * - `archive/YYYY-MM-DD/` and `rejected/`: files that were read, and those that could not be.
- * - `sent/`: one small record for each file that was ever put. Never delete them: without its record a file is sent again.
+ * - `archive/YYYY-MM-DD/` and `rejected/`: files that were read, and files that could not be read.
+ * - `sent/`: one small record for each file that was ever delivered. Never delete these records: without its record a file is sent again.
  */
 export class FolderDelivery implements Delivery {
   readonly outbox: string
@@ -65,8 +65,8 @@ export class FolderDelivery implements Delivery {
     return new FolderDelivery(options)
   }
 
-  // Written under a temporary name, recorded in `sent/`, renamed. The record names the temporary file, so whether that still
-  // exists tells whether the file was released, even if the bank has taken it from the outbox.
+  // Written under a temporary name, recorded in `sent/`, renamed. The record names the temporary file, whose absence shows that the file
+  // was released, even if the bank has taken it from the outbox.
   async put(name: string, bytes: AsyncIterable<string | Uint8Array>): Promise<DeliveredFile> {
     refuseUnsafe(name)
     const earlier = await this.sentRecord(name)
@@ -75,7 +75,7 @@ export class FolderDelivery implements Delivery {
     const sent = earlier ?? (await this.record(name, { ...file, part }))
     if (earlier === undefined && sent.part !== part) await rm(path.join(this.outbox, part), { force: true })
     if (sent.sha256 !== file.sha256) {
-      throw new DeliveryProblem(`Another file named ${name} was delivered before; this one has other bytes`)
+      throw new DeliveryProblem(`Another file named ${name} was delivered before, with other bytes`)
     }
     await this.release(name, sent.part)
     return file
@@ -84,7 +84,7 @@ export class FolderDelivery implements Delivery {
   private async release(name: string, part: string): Promise<void> {
     const [from, to] = [path.join(this.outbox, part), path.join(this.outbox, name)]
     if (!(await exists(from))) return
-    // Asked again, since a concurrent call may have released it in between.
+    // Checked again, because a concurrent call may have released the file in between.
     if ((await exists(to)) && (await exists(from))) {
       throw new DeliveryProblem(`${to} exists and is not ours; move it away`)
     }
@@ -97,7 +97,7 @@ export class FolderDelivery implements Delivery {
     await this.removeLeftovers(name)
   }
 
-  /** Removes what attempts that were killed while they wrote have left. Best effort: such files are never taken for a file. */
+  /** Removes the leftovers of attempts that were killed while they wrote. Best effort: a leftover is never mistaken for a complete file. */
   private async removeLeftovers(name: string): Promise<void> {
     const leftovers = (await readdir(this.outbox)).filter(
       each => each.startsWith(`.${name}.`) && each.endsWith('.part'),
@@ -156,7 +156,7 @@ export class FolderDelivery implements Delivery {
 
   /** @returns undefined if the entry is gone */
   private async inspect(name: string): Promise<Stats | { reason: string } | undefined> {
-    if (!isSafe(name)) return { reason: 'its name is too long or has characters that we do not use' }
+    if (!isSafe(name)) return { reason: 'its name is too long or has characters that are not allowed' }
     const file = path.join(this.inbox, name)
     try {
       const stats = await lstat(file)
@@ -192,7 +192,7 @@ export class FolderDelivery implements Delivery {
     await this.move(name, target)
   }
 
-  /** @returns a path in a folder that neither a file nor its encrypted form or report has */
+  /** @returns a free path in a folder, also for the encrypted form of the file and its report */
   private async freeName(folder: string, name: string): Promise<string> {
     refuseUnsafe(name)
     for (let copy = 1; copy <= copiesMax; copy++) {
@@ -203,7 +203,9 @@ export class FolderDelivery implements Delivery {
     throw new DeliveryProblem(`${folder} has more than ${copiesMax} files named ${name}; move some away`)
   }
 
-  /** Moves a file out of the inbox. Encrypted, it is written anew, and the original is deleted once that is on the disk. */
+  /**
+   * Moves a file out of the inbox. With encryption, the file is rewritten, and the original is deleted once the new file is on the disk.
+   */
   private async move(name: string, target: string): Promise<void> {
     const source = path.join(this.inbox, name)
     if (!(await exists(source))) return

@@ -7,12 +7,12 @@ import ssh2, { type SFTPWrapper } from 'ssh2'
 const { Server, utils } = ssh2
 const { STATUS_CODE, OPEN_MODE } = utils.sftp
 
-/** A pair of keys for SSH. One in 256 of the ed25519 pairs that ssh2 1.17 makes cannot be read, so these are of another kind. */
+/** A pair of keys for SSH. One in 256 of the ed25519 pairs that ssh2 1.17 generates cannot be read, so these have another type. */
 export function newKeyPair(): { public: string; private: string } {
   return utils.generateKeyPairSync('ecdsa', { bits: 256 })
 }
 
-/** What the server does with its next calls. */
+/** How the server handles its next calls. */
 export type Faults = {
   /** Cuts the connection at the n-th call, counted from 1, before or after it is executed. */
   cutAt?: { call: number; when: 'before' | 'after' } | undefined

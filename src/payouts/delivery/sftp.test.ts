@@ -75,7 +75,7 @@ describe('a file for the bank', () => {
     expect(filesOf('bank', 'outbox')).toEqual(['batch-1.txt'])
   })
 
-  test('reaches the bank once and whole, wherever the connection is cut, even if it is taken at once', async () => {
+  test('reaches the bank once and whole, wherever the connection is cut, even if the bank takes it immediately', async () => {
     bank.takesAtOnce = true
     await delivery.put('measured.txt', chunks('x'))
     const callCount = bank.calls.length
@@ -127,7 +127,7 @@ describe('a file for the bank', () => {
 })
 
 describe('the server is trusted only', () => {
-  test('with a pinned key, of which there may be two', async () => {
+  test('with a pinned key; there may be two', async () => {
     const other = 'SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
     const wrong = await SftpDelivery.open({ ...options, hostKeys: [other] })
     await expect(put(wrong)).rejects.toThrow(`The key of 127.0.0.1 is ${bank.fingerprint}, which is not in hostKeys`)
@@ -177,7 +177,7 @@ describe('the inbox of the bank', () => {
     expect(filesOf('local', 'rejected')).toEqual(['empty.xml', 'empty.xml.report.txt'])
   })
 
-  test('leaves a file that is new, and entries that are not files or cannot be read or deleted', async () => {
+  test('leaves new files, and entries that are not files or cannot be read or deleted', async () => {
     receive('fresh.xml')
     bank.modifiedAt = now.getTime() / 1_000 - 59
     expect(await delivery.list(now)).toEqual({ files: [], skipped: [] })
@@ -205,7 +205,7 @@ describe('the inbox of the bank', () => {
     })
   })
 
-  test('loses no file and shows no half one, wherever the connection is cut', async () => {
+  test('never loses a file or shows half of one, wherever the connection is cut', async () => {
     receive('measured.xml')
     await delivery.list(now)
     const callCount = bank.calls.length
@@ -240,7 +240,7 @@ describe('the inbox of the bank', () => {
   })
 })
 
-describe('a server that does not answer is given up in time:', () => {
+describe('a server that does not answer is abandoned in time:', () => {
   test('it never speaks', async () => {
     const silent = createServer().listen(0, '127.0.0.1')
     await new Promise(resolve => silent.once('listening', resolve))

@@ -22,18 +22,18 @@ import { FolderDelivery } from './folder.ts'
 const sftpLimits = {
   // Until the server has authenticated us.
   connectMsMax: 20_000,
-  // Of everything that is done over one connection: enough for a file of 100 MB over a slow line.
+  // The time limit of one connection: enough for a file of 100 MB over a slow line.
   sessionMsMax: 10 * 60_000,
   // A dead line is noticed after three of these.
   keepaliveMs: 10_000,
-  // Of a file that is fetched. A statement of a million entries is 1 GB.
+  // The largest file that is fetched. A statement of a million entries is 1 GB.
   fileBytesMax: 2 * 1024 ** 3,
-  // Longer than a bank pauses between two writes of a file, by the server's clock.
+  // Longer than a bank's pause between two writes of a file, by the server's clock.
   quietMsMin: 60_000,
 }
 
 export type SftpOptions = {
-  /** On this machine: what is on its way, the archive, rejected files. See `FolderDelivery`. */
+  /** The folder on this machine with files on their way, the archive and rejected files. See `FolderDelivery`. */
   folder: string
   recipients?: readonly string[] | undefined
   host: string
@@ -41,15 +41,15 @@ export type SftpOptions = {
   username: string
   /** Fingerprints of the server's keys, as `ssh-keygen -lf` prints them: 'SHA256:…'. Two while the bank changes its key. */
   hostKeys: readonly string[]
-  /** One of the two. The files must be readable by Midmonth's user alone. */
+  /** Set one of the two. Only Midmonth's user may be able to read the files. */
   privateKeyFile?: string | undefined
   passwordFile?: string | undefined
-  /** The server's folders for files to the bank, and from it. */
+  /** The server's folders for files to and from the bank. */
   outbox: string
   inbox: string
   /** Where files are uploaded before they are renamed into the outbox, on the same file system. Default the outbox. */
   uploads?: string | undefined
-  /** How long a file of the bank must not have changed before it counts as complete. Default 60,000. */
+  /** How long a file of the bank must stay unchanged before it counts as complete. Default 60,000. */
   quietMs?: number | undefined
   /** Default 20,000. */
   connectMsMax?: number | undefined
@@ -58,8 +58,8 @@ export type SftpOptions = {
 }
 
 /**
- * Delivers over SFTP, by way of a folder on this machine. A file is uploaded under a temporary name and renamed when it is
- * complete. Files of the bank are fetched into the local inbox and then deleted from the server.
+ * Delivers over SFTP through a folder on this machine. A file is uploaded under a temporary name and renamed when it is complete. Files of
+ * the bank are fetched into the local inbox and then deleted from the server.
  */
 export class SftpDelivery implements Delivery {
   private readonly options: SftpOptions
@@ -85,14 +85,14 @@ export class SftpDelivery implements Delivery {
   }
 
   /**
-   * Sends a file of the local outbox. Its name there tells how far it is:
+   * Sends a file of the local outbox. Its name there shows its progress:
    *
    * 1. `NAME`: being uploaded under a temporary name, or not yet.
    * 2. `.NAME.ID.releasing`: uploaded whole as `NAME.ID.part`, to be renamed.
    * 3. Gone: renamed.
    *
-   * In state 2, a temporary file that is gone from the server was renamed by an attempt that did not live to see it, even if
-   * the bank has taken the file since.
+   * In state 2, a temporary file that is gone from the server was renamed by an attempt that was killed before it could record that, even
+   * if the bank has taken the file since.
    */
   private async send(name: string): Promise<void> {
     const waiting = await readdir(this.local.outbox)
@@ -175,7 +175,7 @@ export class SftpDelivery implements Delivery {
   }
 
   private reasonToSkip(name: string, attrs: Stats): string | undefined {
-    if (!isSafe(name)) return 'its name is too long or has characters that we do not use'
+    if (!isSafe(name)) return 'its name is too long or has characters that are not allowed'
     if (attrs.isSymbolicLink()) return 'it is a symbolic link'
     if (attrs.isDirectory()) return 'it is a directory'
     if (!attrs.isFile()) return 'it is not a regular file'
@@ -184,13 +184,16 @@ export class SftpDelivery implements Delivery {
     return undefined
   }
 
-  /** Fetches a file and deletes it from the server. Killed in between, the next attempt fetches it again, and finds it the same. */
+  /**
+   * Fetches a file and deletes it from the server. If it is killed in between, the next attempt fetches the file again and finds it
+   * unchanged.
+   */
   private async fetch(sftp: Session, name: string, attrs: Stats): Promise<void> {
     const remote = path.posix.join(this.options.inbox, name)
     const part = path.join(this.local.inbox, `.${randomBytes(6).toString('hex')}.part`)
     const { sha256, size } = await writeDurably(part, sftp.read(remote, attrs.size))
     try {
-      // Truncated, or written to while we read it: the next attempt reads it again.
+      // The file was truncated or written to during the read; the next attempt reads it again.
       if (size !== attrs.size || (await sftp.sizeOf(remote)) !== size) return
       // A bank may use a name again before the earlier file was read.
       const isFree = !(await exists(path.join(this.local.inbox, name)))
@@ -216,7 +219,7 @@ export class SftpDelivery implements Delivery {
     await this.local.reject(name, report)
   }
 
-  /** Connects, works, and disconnects, whatever happens. A session that takes too long is cut. */
+  /** Connects, runs the work, and always disconnects. A session that takes too long is cut. */
   private async inSession<T>(work: (sftp: Session) => Promise<T>): Promise<T> {
     const { host, port = 22, sessionMsMax = sftpLimits.sessionMsMax } = this.options
     // A CommonJS package, whose names Node cannot import one by one.
@@ -244,7 +247,7 @@ export class SftpDelivery implements Delivery {
     }
     let presented = ''
     return await new Promise((resolve, reject) => {
-      // Also when the line breaks later: without a listener, such an error would end the process.
+      // Stays for a connection that breaks later: without a listener, such an error would end the process.
       client.on('error', error => {
         const isKnown = presented === '' || hostKeys.includes(presented)
         reject(

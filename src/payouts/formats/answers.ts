@@ -3,9 +3,9 @@ import type { Currency } from '../../kernel/money.ts'
 import type { Day } from '../../kernel/time.ts'
 import type { BatchLevel, PaymentState } from './bank-files.ts'
 
-// What the bank of a sandbox says in files about a batch. The bank of a live installation writes its own.
+// The answers that a sandbox's bank writes about a batch. A live installation's bank writes its own files.
 
-/** The bank's word on one payment. A reason goes with `failed` and `returned` only. */
+/** The bank's answer about one payment. Only `failed` and `returned` have a reason. */
 export type Answer = {
   reference: string
   amount: bigint
@@ -14,7 +14,7 @@ export type Answer = {
   reasonText: string | null
 }
 
-/** The bank's word on a batch as a whole. A reason goes with `rejected` only. */
+/** The bank's answer about a whole batch. Only `rejected` has a reason. */
 type BatchAnswer = {
   level: BatchLevel
   state: 'accepted' | 'pending' | 'rejected'
@@ -27,7 +27,7 @@ export type AnswersToWrite = {
   messageId: string
   createdAt: Date
   bookedOn: Day
-  /** The message id of the batch that is answered. */
+  /** The message id of the answered batch. */
   batchMessageId: string
   currency: Currency
   /** The account that the batch was paid from. */
@@ -40,12 +40,12 @@ export type AnswersToWrite = {
 export type WriteAnswers = (answers: AnswersToWrite) => AsyncGenerator<string>
 
 type AnswerRules = {
-  /** What it can say about a payment. */
+  /** The answers that the format can give about a payment. */
   states: readonly PaymentState[]
   reasonCharsMax: number
-  /** Whether it can answer for a batch as a whole. */
+  /** Whether the format can answer for a whole batch. */
   answersBatches: boolean
-  /** The code of a payment that failed or was returned, if none is given. */
+  /** The default code of a payment that failed or was returned. */
   defaultReason: string
   mediaType: 'text/xml' | 'text/csv'
   extension: string
@@ -71,7 +71,7 @@ export const answerFormats = {
     mediaType: 'text/xml',
     extension: 'xml',
   },
-  // Bacs confirms no payment.
+  // Bacs does not confirm payments.
   'arucs-csv': {
     states: ['returned'],
     reasonCharsMax: 1,

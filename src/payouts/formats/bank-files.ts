@@ -10,7 +10,7 @@ export type PaymentOrder = {
   reference: string
   amount: bigint
   account: BankAccount
-  /** What the payee reads beside it, where the format has room for it. */
+  /** The text that the payee reads beside the reference, if the format has room for it. */
   remittanceText?: string | undefined
 }
 
@@ -31,39 +31,39 @@ export type BatchToWrite = {
   payments: AsyncIterable<PaymentOrder>
 }
 
-/** What a bank file says about one payment of ours, as far as the bank is. */
+/** The state of one of our payments at the bank, as a bank file reports it. */
 export type PaymentState = 'accepted' | 'pending' | 'paid' | 'failed' | 'returned'
 
 /** The levels of pain.002 that are about a whole batch. */
 export const batchLevels = ['group', 'payment-information'] as const
 export type BatchLevel = (typeof batchLevels)[number]
 
-/** A movement of money on the account, with what the bank says about it besides. Flags and words explain it; they prove nothing. */
+/** A movement of money on the account, with the bank's other details about it. Flags and words explain the movement; they prove nothing. */
 export type Booking = {
   day: Day
   /** The bank's own reference, the same in all its messages; null if it gives none. */
   bankReference: string | null
-  /** The bank takes back an earlier booking (`RvslInd`). */
+  /** The bank reverses an earlier booking (`RvslInd`). */
   isReversal: boolean
-  /** The bank calls it a return (`RRTN` or `RtrInf`). */
+  /** The bank calls the movement a return (`RRTN` or `RtrInf`). */
   isReturn: boolean
-  /** What the bank says in words, each text whole: the remittance (`Ustrd`), then `AddtlTxInf` and `AddtlNtryInf`. */
+  /** The bank's words, each text whole: the remittance (`Ustrd`), then `AddtlTxInf` and `AddtlNtryInf`. */
   texts: readonly string[]
-  /** What the bank kept or took besides, positive; null if it names no charge in the currency of the entry. */
+  /** The charge that the bank kept or took besides, positive; null if the bank names no charge in the currency of the entry. */
   charges: bigint | null
 }
 
-/** Why a bank says what it says. */
+/** The reasons for a bank's answer. */
 export type GivenReasons = {
-  /** Every code of the answer, verbatim and in order; without those of a check of the name. */
+  /** Every code of the answer, verbatim and in order, except the codes of a name check. */
   reasonCodes: readonly string[]
-  /** All texts of the answer, joined; null if there is none. They may hold names. */
+  /** All texts of the answer, joined; null if there are none. They may hold names. */
   reasonText: string | null
 }
 
 /** One statement of a bank file, in the order of the file. `line` is where it begins, from 1. */
 export type BankRecord =
-  /** Of a whole batch. */
+  /** About a whole batch. */
   | ({
       type: 'batch'
       line: number
@@ -79,10 +79,10 @@ export type BankRecord =
       state: PaymentState
       amount: Money | null
       entryReference: string | null
-      /** Only of a booked entry of the account, which moves money; a status does not. */
+      /** Only for a booked entry of the account, which moves money; a status does not. */
       booking?: Booking
     } & GivenReasons)
-  /** Verification of payee: a check of the name. It says nothing about the payment itself. */
+  /** Verification of payee: a name check, which says nothing about the payment itself. */
   | { type: 'name-check'; line: number; messageId: string; reference: string | null; code: string }
   /** A booked entry of the account that is not one of our payments: money that arrived, a batch booked as a whole, a charge. */
   | ({
@@ -95,13 +95,13 @@ export type BankRecord =
       /** The sender's end-to-end reference, or the message id of a batch that was booked as a whole. */
       reference: string | null
     } & GivenReasons)
-  /** An account's statement as a whole, after its entries. Its booked balances and its numbers, as far as the bank gives them. */
+  /** A whole account statement, after its entries: its booked balances and its numbers, as far as the bank gives them. */
   | {
       type: 'statement'
       line: number
-      /** Whose end the closing balance is of. */
+      /** The day at whose end the closing balance stands. */
       day: Day
-      /** The first day that it covers whole; null unless it has a closing balance. */
+      /** The first day that the statement covers completely; null unless it has a closing balance. */
       coversFrom: Day | null
       opening: Money | null
       closing: Money | null
@@ -117,9 +117,9 @@ export type BankFileHead = {
   messageId: string
   createdAt: Date | null
   account: string | null
-  /** Of the account, as the bank names it, where it does. */
+  /** The currency of the account, if the bank names it. */
   currency?: string | null
-  /** Only in an archive: the name of the file in it. */
+  /** Only in an archive: the name of the file there. */
   file?: string
 }
 
@@ -148,7 +148,7 @@ export type ReadBankFile = (
 
 /**
  * Writes a batch as the bank takes it.
- * @throws Error if the batch does not fit the format, or its payments do not add up to its control total: nothing of it may be
- * sent then
+ * @throws Error if the batch does not fit the format, or its payments do not add up to its control total: nothing of the file may be sent
+ *   then
  */
 export type WriteBatch = (batch: BatchToWrite) => AsyncGenerator<string>

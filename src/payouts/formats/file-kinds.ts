@@ -1,6 +1,6 @@
-// Operators import what their bank's portal gives them, which often is another file than the rail reads.
+// Operators import the file that their bank's portal gives them, which is often not a kind that the rail reads.
 
-/** Of a file, as much as its kind can be told from. */
+/** How much of a file it takes to tell its kind. */
 export const startBytes = 4_096
 
 export function isZip(start: Uint8Array): boolean {
@@ -11,7 +11,7 @@ export function isZip(start: Uint8Array): boolean {
 /**
  * Names the kind of a file that no rail reads.
  * @param isCsvRead whether the rail reads CSV, and no XML
- * @returns what follows "The file is"; undefined if the file may be one that the rail reads
+ * @returns the words after "The file is"; undefined if the file may be one that the rail reads
  */
 export function otherKindOf(start: Uint8Array, { isCsvRead }: { isCsvRead: boolean }): string | undefined {
   const bytes = Buffer.from(start).toString('latin1')
@@ -27,17 +27,17 @@ export function otherKindOf(start: Uint8Array, { isCsvRead }: { isCsvRead: boole
 type Kinds = readonly (readonly [form: RegExp, name: string])[]
 
 const encrypted = 'encrypted with PGP; decrypt it first'
-const signed = 'a signed or encrypted message (PKCS #7, .p7m); take the file out of it first'
+const signed = 'a signed or encrypted message (PKCS #7, .p7m); extract the file first'
 
 const binaryKinds: Kinds = [
-  [/^%PDF-/, 'a PDF, which is for people; ask the bank for the file for machines'],
+  [/^%PDF-/, 'a PDF, which only people can read; ask the bank for the machine-readable file'],
   [/^\xd0\xcf\x11\xe0/, 'an old Office document, such as a workbook (.xls)'],
   [/^\x1f\x8b/, 'packed with gzip; unpack it first'],
   [/^7z\xbc\xaf/, 'a 7-Zip archive; unpack it first'],
   [/^Rar!/, 'a RAR archive; unpack it first'],
   [/^BZh[1-9]/, 'packed with bzip2; unpack it first'],
   [/^\x30[\x80-\x84][\s\S]{0,8}\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07/, signed],
-  // The packet of a session key or of compressed data, with a control character soon, which no text has.
+  // The packet of a session key or of compressed data, with an early control character, which no text has.
   [/^[\x84\x85\x8c\xa3\xc1\xc3\xd2][\x00-\xff]{0,3}[\x00-\x08]/, encrypted],
 ]
 
@@ -57,7 +57,7 @@ const textKinds: Kinds = [
   [/^OFXHEADER:/, 'OFX, which is for accounting'],
   [/^!Type:/, 'QIF, which is for accounting'],
   [/^0128A/, 'DTAUS, the old German payment file'],
-  [/^(VOL1|HDR1|UHL1)/, 'Standard 18, a file of payments and not an answer to one'],
+  [/^(VOL1|HDR1|UHL1)/, 'Standard 18, a file of payments and not a bank’s answer'],
   [/^[[{]\s*["{[\]}]/, 'JSON'],
 ]
 

@@ -2,28 +2,28 @@ import type { BankAccount } from '../../bank-accounts/rules.ts'
 import type { AnswerFormat, WriteAnswers } from './answers.ts'
 import type { ReadBankFile, WriteBatch } from './bank-files.ts'
 
-/** A kind of bank file, as a rail of files uses it. */
+/** A kind of bank file, as a rail uses it. */
 export type FileFormat = {
-  /** What operators call it: 'pain.001.001.09', 'Standard 18'. */
+  /** The name that operators know: 'pain.001.001.09', 'Standard 18'. */
   name: string
-  /** Of the files that it writes, without the dot. */
+  /** The extension of the files that it writes, without the dot. */
   extension: string
   write: WriteBatch
   read: ReadBankFile
-  /** Whether it reads what arrives on the account, not only what becomes of payments. */
+  /** Whether it reads money that arrives on the account, not only the outcomes of payments. */
   readsStatements: boolean
-  /** Whether it reads which payments came back. Without that, no member has the money of a returned payment again. */
+  /** Whether it reads which payments came back. Otherwise a member never gets back the money of a returned payment. */
   readsReturns: boolean
-  /** Writes files that `read` takes, for the bank of a sandbox. */
+  /** Writes files that `read` accepts, for a sandbox's bank. */
   answers?: Partial<Record<AnswerFormat, WriteAnswers>>
   /** Writes the name of a payee in the characters of the file, cut to its length. */
   payeeName(accountHolder: string): string
-  /** Why no payment to an account can be written, as a member reads it; undefined if one can. */
+  /** Why no payment to an account can be written, as a member reads it; undefined if a payment can be written. */
   accountRefusal(account: BankAccount): string | undefined
-  /** Why a payment cannot be written; undefined if it can. The money goes back to the member with this reason. */
+  /** Why a payment cannot be written; undefined if it can. The member gets the money back with this reason. */
   refusal(payment: { account: BankAccount; amount: bigint; isInstant: boolean }): string | undefined
-  /** Of one file. */
+  /** The most payments in one file. */
   paymentsMax: number
-  /** Largest sum of one file, in minor units. */
+  /** The largest sum of one file, in minor units. */
   totalMax: bigint
 }

@@ -56,7 +56,7 @@ describe('an archive', () => {
       ])
   })
 
-  test('of returned credits is read by a rail of Bacs', async () => {
+  test('of returned credits is read by a Bacs rail', async () => {
     const file = zipOf([{ name: 'arucs.csv', content: 'ref,amount,code\nMMABCDEFGHIJ2345,99.7,5\n' }])
     expect(await partsOf(file, { read: readers.arucs })).toMatchObject([{ type: 'head' }, { type: 'payment' }])
   })
@@ -87,7 +87,7 @@ describe('an archive', () => {
     ['holds one name twice', zipOf([...repeated(1), ...repeated(1)]), 'two files of one name'],
     ['leaves its folder', zipOf([{ name: '../a.xml', content: statement('S1') }]), 'damaged'],
     ['holds nothing', zipOf([]), 'holds no file that a rail reads'],
-    ['holds a PDF only', zipOf([{ name: 'a.pdf', content: '%PDF' }]), 'holds no file that a rail reads'],
+    ['holds only a PDF', zipOf([{ name: 'a.pdf', content: '%PDF' }]), 'holds no file that a rail reads'],
     [
       'holds a broken file',
       zipOf([...repeated(1), { name: 'b.xml', content: '<Document>' }]),
@@ -157,7 +157,7 @@ describe('a file that no rail reads is refused by its name:', () => {
     expect(message).toMatch(/^The file is .*\. The rail reads pain\.002, camt\.052, camt\.053 and camt\.054$/)
   })
 
-  test('by a rail that reads CSV, too', async () => {
+  test('also by a rail that reads CSV', async () => {
     expect(await problemOf(statement('S1'), readers.arucs)).toBe(
       'The file is XML, but the settings of the rail say that returns come as CSV. The rail reads ARUCS as CSV',
     )

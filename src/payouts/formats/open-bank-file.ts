@@ -15,8 +15,8 @@ const limits = {
 }
 
 /**
- * Reads a bank file, or all bank files of a ZIP archive as one: all of them, or nothing. A file that no bank file reader reads is
- * refused by its name, since the error of a parser says little to an operator.
+ * Reads a bank file, or all bank files of a ZIP archive as one: all of them, or nothing. A file that no bank file reader reads is refused
+ * with the name of its kind, because a parser's error says little to an operator.
  * @param reads what the rail reads, for the refusal
  */
 export function openingArchives(read: ReadBankFile, of: { reads: string; isCsvRead: boolean }): ReadBankFile {
@@ -37,7 +37,7 @@ function refuseOtherKind(start: Uint8Array, { reads, isCsvRead }: { reads: strin
   if (kind !== undefined) throw new BankFileProblem(`The file is ${kind}. The rail reads ${reads}`)
 }
 
-/** Reads the beginning of a stream, which is in the returned stream again. */
+/** Reads the beginning of a stream; the returned stream repeats it. */
 async function peek(
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<{ start: Uint8Array; whole: AsyncIterable<Uint8Array> }> {
@@ -78,7 +78,7 @@ async function* readArchive(
     try {
       for await (const each of read(zip.stream(part), { bytesMax, recordsMax: recordsMax - records })) {
         if (each.type !== 'head') records += 1
-        // Without the name, a message that is in two files would count as one that says everything twice.
+        // Without the name, a message that is in two files would count as one message that says everything twice.
         yield each.type === 'head' ? { ...each, head: { ...each.head, file: name } } : each
       }
     } catch (error) {
@@ -101,16 +101,16 @@ async function collected(bytes: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** Folders, what operating systems add, and the PDF that some banks put beside a statement. */
+/** Folders, files that operating systems add, and the PDF that some banks put beside a statement. */
 function isBesides(name: string): boolean {
   return /\/$|(^|\/)(__MACOSX\/|\.DS_Store$|Thumbs\.db$)|\.pdf$/i.test(name)
 }
 
-/** Office documents are archives, too. */
+/** Office documents are also archives. */
 function refuseDocument(names: string[]): void {
   const is = names.some(name => name.startsWith('xl/')) ? 'an Excel workbook (.xlsx)' : 'an Office document'
   if (names.includes('[Content_Types].xml') || names.includes('META-INF/manifest.xml'))
-    throw new BankFileProblem(`The file is ${is}; ask the bank for the file for machines`)
+    throw new BankFileProblem(`The file is ${is}; ask the bank for the machine-readable file`)
 }
 
 const faults: Record<ZipFault, string> = {

@@ -6,7 +6,7 @@ export const ukPaymentMax = { bacs: 2_000_000_000n, 'faster-payments': 100_000_0
 export type UkScheme = keyof typeof ukPaymentMax
 
 export function ukAccountRefusal(account: BankAccount): string | undefined {
-  return 'sortCode' in account ? undefined : 'This bank pays to a sort code and an account number only'
+  return 'sortCode' in account ? undefined : 'This bank only pays to a sort code and an account number'
 }
 
 /** Refuses payments to an IBAN, and those above the limit of the scheme. */

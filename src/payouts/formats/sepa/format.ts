@@ -55,7 +55,7 @@ const common = {
   readsStatements: true,
   readsReturns: true,
   answers: { 'pain.002': writeStatusReport, 'camt.054': writeNotification },
-  // Some banks take fewer; none takes more without an agreement.
+  // Some banks accept fewer; no bank accepts more without an agreement.
   paymentsMax: 100_000,
   // 18 digits in the schema; banks limit the sum to what their systems hold.
   totalMax: 99_999_999_999_999n,

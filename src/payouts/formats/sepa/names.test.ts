@@ -25,7 +25,7 @@ test.each([
   expect(epcName(name)).toBe(written)
 })
 
-test('a name of which nothing can be written is a placeholder, never empty', () => {
+test('a name without a writable character becomes a placeholder, never empty', () => {
   expect(['', '   ', '王伟', '😀', '\u0301', '-/-'].map(epcName)).toEqual(Array(6).fill('NOTPROVIDED'))
 })
 

@@ -1,4 +1,4 @@
-/** SEPA names are cut here. ISO 20022 allows 140 characters, the EPC rulebooks 70. */
+/** The length at which SEPA names are cut. ISO 20022 allows 140 characters, the EPC rulebooks 70. */
 const nameCharsMax = 70
 
 /** Stands for a name of which no letter or digit can be written: the EPC's placeholder for a missing value. */

@@ -2,7 +2,7 @@ import { TextDecoder } from 'node:util'
 import { SaxesParser, type SaxesTagPlain } from 'saxes'
 import { BankFileProblem } from '../bank-files.ts'
 
-/** A part of a message that is read as a whole: its fields, by their path below it. */
+/** A part of a message that is read as a whole: its fields, by their path below the part. */
 export type Unit = {
   line: number
   /** The first value of a field that is neither absent nor blank. */
@@ -21,7 +21,7 @@ export type MessageReader = {
   end?(): void
 }
 
-// No bank's message is half as deep.
+// Bank messages are not even half as deep.
 const depthMax = 40
 // The longest text in the schemas of these messages has 2,000 characters, and a tag is shorter.
 const textCharsMax = 8_000
@@ -30,8 +30,8 @@ const valuesMax = 20
 const sliceBytes = 16_384
 
 /**
- * Parses a bank's XML as it arrives, in flat memory, and yields after each slice. Names are compared without their prefix, so
- * that every version of a message is read. Refuses a DOCTYPE, and with it all entities but the five of XML.
+ * Parses a bank's XML as it arrives, in flat memory, and yields after each slice. Names are compared without their prefix, so that every
+ * version of a message is read. Refuses a DOCTYPE, and so all entities except the five of XML.
  * @param readerOf the reader of a message, by the name of its element; undefined if we do not read that message
  * @throws BankFileProblem
  */
@@ -63,7 +63,7 @@ export async function* parseMessage(
     if (parent?.step === undefined) {
       const reader = readerOf(name)
       if (reader !== undefined) {
-        if (message !== undefined) refuse('A file holds one message; this is a second')
+        if (message !== undefined) refuse('A file must hold only one message; this is a second one')
         step = stepsOf(reader.units)
         message = { start: step, ...(reader.end === undefined ? {} : { end: reader.end }) }
       } else if (parent?.name === 'Document' && message === undefined) {
@@ -158,7 +158,7 @@ function localName(name: string): string {
   return name.slice(name.indexOf(':') + 1)
 }
 
-// What banks write, and what of it this Node decodes. WHATWG reads the first three as windows-1252, a superset.
+// The encodings that banks use and Node decodes. WHATWG reads the first three as windows-1252, a superset.
 const encodings = ['us-ascii', 'iso-8859-1', 'windows-1252', 'iso-8859-15', 'utf-8']
 
 /** The text in small slices, so that a chunk of any size does not outgrow the limits. */

@@ -271,7 +271,7 @@ describe('a statement', () => {
     expect(await recordsOf(withoutAmounts)).toMatchObject([{ amount: null }, { amount: null }])
   })
 
-  test('what the transactions of an entry leave of it is a record', async () => {
+  test('the rest of an entry that its transactions leave is a record', async () => {
     const charged = details(`${refs(ours)}${amount('99.00')}`)
     expect(
       await recordsOf(statementOf(entryOf({ ...charged, AddtlNtryInf: '<AddtlNtryInf>fee</AddtlNtryInf>' }))),
@@ -281,7 +281,7 @@ describe('a statement', () => {
     ])
   })
 
-  test('any transactions of an entry add up to it', async () => {
+  test('the records of an entry add up to it, whatever its transactions', async () => {
     const one = fc.record({
       cents: fc.bigInt({ min: 1n, max: 99_999n }),
       isCredit: fc.boolean(),
@@ -306,7 +306,7 @@ describe('a statement', () => {
     )
   })
 
-  test('money that arrives has its sender’s reference and text; a charge has none', async () => {
+  test('money that arrives has its sender’s reference and text; a charge has neither', async () => {
     const text = '<RmtInf><Ustrd>float</Ustrd><Ustrd>March</Ustrd></RmtInf>'
     const arrived = entryOf({ ...credit, ...details(`${refs('FUND-7')}${amount('100.00')}${text}`) })
     const charge = entryOf({ AcctSvcrRef: '<NtryRef>7</NtryRef>', ...details(refs('NOTPROVIDED')) })
@@ -316,7 +316,7 @@ describe('a statement', () => {
     ])
   })
 
-  test('what the bank says in words stands text by text, with that of the transaction first', async () => {
+  test('the bank’s words are kept text by text, the transaction’s first', async () => {
     const said = details(`${refs('X')}<RmtInf><Ustrd>a</Ustrd><Ustrd>b</Ustrd></RmtInf><AddtlTxInf>c</AddtlTxInf>`)
     const file = statementOf(entryOf({ ...said, AddtlNtryInf: '<AddtlNtryInf>d</AddtlNtryInf>' }))
     expect(await recordsOf(file)).toMatchObject([{ booking: { texts: ['a b', 'c', 'd'] } }])
@@ -328,7 +328,7 @@ describe('a statement', () => {
     ['elements, as before version 3', `<Chrgs>${amount('1')}</Chrgs><Chrgs>${amount('2')}</Chrgs>`, 300n],
     ['another currency', '<Chrgs><TtlChrgsAndTaxAmt Ccy="USD">5.00</TtlChrgsAndTaxAmt></Chrgs>', null],
     ['no amount', '<Chrgs><TtlChrgsAndTaxAmt Ccy="EUR">five</TtlChrgsAndTaxAmt></Chrgs>', null],
-  ])('charges in %s are told, of the transaction or else of the entry', async (_, charges, told) => {
+  ])('charges in %s are read, from the transaction or else from the entry', async (_, charges, told) => {
     const ofEntry = entryOf({ ...credit, ...details(refs('X')), AddtlNtryInf: charges })
     const ofDetail = entryOf({ ...credit, ...details(`${refs('X')}${charges}`) })
     for (const each of [ofEntry, ofDetail])
@@ -356,7 +356,7 @@ describe('a statement', () => {
   const unnumbered = { electronic: null, legal: null }
 
   test.each(['OPBD', 'PRCD'])(
-    'the booked balances of a statement are read, not those of a page or others (%s)',
+    'the booked balances of a statement are read, not page or other balances (%s)',
     async opening => {
       const balances = [
         ...[balance('ITBD', { amount: '2.00' }), balance('OPBD', ofPage), balance(opening, { amount: '9.00' })],
@@ -371,7 +371,7 @@ describe('a statement', () => {
     },
   )
 
-  test('the numbers of a statement are read, also without balances; those of a notification are not', async () => {
+  test('the numbers of a statement are read, even without balances; the numbers of a notification are not', async () => {
     const numbers = '<ElctrncSeqNb>12</ElctrncSeqNb><LglSeqNb>3</LglSeqNb><CreDtTm>2026-03-04T05:00:00</CreDtTm>'
     const file = statementOf('').replace(account, `${numbers}${account}`)
     expect(await recordsOf(file)).toEqual([
@@ -401,7 +401,7 @@ describe('a file of account reports', () => {
     ])
   })
 
-  test('without any statement is that of a day on which nothing happened', async () => {
+  test('without any statement is from a day on which nothing happened', async () => {
     expect(await partsOf(statements())).toMatchObject([{ type: 'head', head: { messageId: 'M1', account: null } }])
   })
 
@@ -595,7 +595,7 @@ describe('a file', () => {
     )
   })
 
-  test('of ours comes back refused, not as an answer', async () => {
+  test('of ours that comes back is refused, not read as an answer', async () => {
     const file = await textOf(writeSepaCreditTransfer()(batchOf([someOrder])))
     expect((await problemOf(partsOf(file))).message).toContain('CstmrCdtTrfInitn is not read')
   })
@@ -646,7 +646,7 @@ describe('a file', () => {
       yield Buffer.from(after)
     }
     for await (const _ of readBankFile(bytes(), { bytesMax: 1e9, recordsMax: 1e9 }));
-    // Kept records would take several times as much as the file.
+    // Keeping the records would take several times as much memory as the file.
     expect(heldMb).toBeLessThan(blocks / 40)
   })
 })

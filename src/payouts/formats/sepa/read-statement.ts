@@ -25,7 +25,7 @@ type Detail = {
   reference: string | null
 }
 
-/** An entry of which the transactions are being read. Amounts are signed: positive if money arrived. */
+/** An entry whose transactions are being read. Amounts are signed: positive if money arrived. */
 type Entry = {
   unit: Unit
   amount: bigint
@@ -35,7 +35,7 @@ type Entry = {
   details: number
   /** The first transaction, until it is known whether the entry has another. */
   first: Detail | undefined
-  /** What the transactions so far leave of the amount. */
+  /** The rest of the amount that the transactions so far leave. */
   left: bigint
   hasPaymentWithoutAmount: boolean
   hasOtherWithoutAmount: boolean
@@ -47,9 +47,9 @@ type AccountMessage = Extract<BankMessage, 'camt.052' | 'camt.053' | 'camt.054'>
 const containers: Record<AccountMessage, string> = { 'camt.052': 'Rpt', 'camt.053': 'Stmt', 'camt.054': 'Ntfctn' }
 
 /**
- * Reads camt.053 and camt.054: booked entries and their transactions, and the balances and numbers of statements, of any number
- * of accounts. An entry's records add up to its amount: what its transactions leave is a record without a reference to a
- * payment, such as a charge. Of camt.052, only what it proves.
+ * Reads camt.053 and camt.054: booked entries and their transactions, and the balances and numbers of statements, of any number of
+ * accounts. An entry's records add up to its amount: the rest that its transactions leave is a record without a reference to a payment,
+ * such as a charge. From camt.052, only its proof that the bank has a payment.
  */
 export function readStatement(message: AccountMessage, emitFinal: Emit): MessageReader {
   const container = containers[message]
@@ -75,7 +75,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
     const currency = unit.get('Ccy')
     if (currency !== undefined) emitHead(currency)
   }
-  /** @param currency of the account; null if neither it nor a balance tells */
+  /** @param currency the account's; null if neither the account nor a balance names it */
   const emitHead = (currency: string | null) => {
     if (!isHeadDue || account === undefined) return
     isHeadDue = false
@@ -88,7 +88,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
     if (isHeadDue) emitHead(moneyOf(unit, 'Amt')?.currency ?? null)
     const type = unit.get('Tp/CdOrPrtry/Cd')
     const isOpening = type === 'OPBD' || type === 'PRCD'
-    // The balance at the foot of a page is not that of the day.
+    // The balance at the foot of a page is not the balance of the day.
     if ((!isOpening && type !== 'CLBD') || unit.get('Tp/SubTp/Cd') === 'INTM') return
     const money = moneyOf(unit, 'Amt')
     const day = dayOf(unit, 'Dt')
@@ -101,7 +101,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
     else closing = balance
   }
 
-  /** A statement without any balance counts too: its number is not missing. */
+  /** A statement without any balance counts as well: its number is not missing. */
   const endStatement = (unit: Unit) => {
     emitHead(null)
     const numbers = { electronic: numberOf(unit, 'ElctrncSeqNb'), legal: numberOf(unit, 'LglSeqNb') }
@@ -109,7 +109,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
     const balances = { opening, closing }
     const coversFrom = closedOn === undefined ? null : firstDayOf(unit, closedOn)
     const isEmpty = Object.values({ ...balances, ...numbers, coversFrom }).every(value => value === null)
-    // Notifications have numbers, too, which count something else.
+    // Notifications also have numbers, but they count something else.
     if (message === 'camt.053' && day !== undefined && !isEmpty)
       emit({ type: 'statement', line: unit.line, day, coversFrom, ...balances, numbers })
     account = closedOn = undefined
@@ -155,7 +155,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
     const whole = begun(unit, statement)
     entry = undefined
     if (!whole.isBooked) return
-    // A single transaction without an amount has the entry's.
+    // A single transaction without an amount has the entry's amount.
     if (whole.first !== undefined) emitDetail({ ...whole.first, amount: whole.first.amount ?? whole.amount }, whole)
     if (whole.hasPaymentWithoutAmount && whole.hasOtherWithoutAmount)
       throw problem(unit, 'The transactions of the entry have no amounts')
@@ -246,7 +246,7 @@ export function readStatement(message: AccountMessage, emitFinal: Emit): Message
 }
 
 /**
- * What an interim report proves: that the bank has taken a payment or a batch. Its entries may still change, and the statement
+ * Reads the proof in an interim report that the bank has taken a payment or a batch. Its entries may still change, and the statement
  * repeats them.
  */
 function emitterOfSigns(emit: Emit): Emit {
@@ -272,7 +272,7 @@ function lastDayOf(statement: Unit): Day | undefined {
   return isMidnight && start !== undefined && start < end ? addDays(end, -1) : end
 }
 
-// The part of the bank transaction code that tells a return: RRTN.
+// The part of the bank transaction code that marks a return: RRTN.
 const subFamily = 'BkTxCd/Domn/Fmly/SubFmlyCd'
 // From version 3 on, charges are records within one element; before, each charge is an element.
 const chargeFields = ['Chrgs/TtlChrgsAndTaxAmt', 'Chrgs/Rcrd/Amt', 'Chrgs/Amt']
@@ -293,12 +293,12 @@ const detailFields = [
 ]
 
 /**
- * Money that comes back is a return if the bank says so in any of its three ways, or if it carries one of our references, which
- * no other incoming payment does.
+ * Money that comes back is a return if the bank says so in any of its three ways, or if it carries one of our references, as no other
+ * incoming payment does.
  */
 function detailOf(unit: Unit, entry: Entry): Detail {
   const isCredit = isCreditOf(unit.get('CdtDbtInd') === undefined ? entry.unit : unit)
-  // Other currencies are those of the original payment.
+  // An amount in another currency is the original payment's.
   const money = [moneyOf(unit, 'Amt'), moneyOf(unit, 'AmtDtls/TxAmt/Amt')].find(
     each => each?.currency === entry.currency,
   )
@@ -313,10 +313,10 @@ function detailOf(unit: Unit, entry: Entry): Detail {
   return { unit, number: entry.details, amount, isCredit, isReturn, reference }
 }
 
-/** @param detail the transaction of the entry that the record is about, if it is about one */
+/** @param detail the transaction of the entry that the record is about, if any */
 function bookingOf({ unit, day, currency, details }: Entry, detail?: Unit): Booking {
   const remittance = joined(detail?.all('RmtInf/Ustrd', 'RmtInf/Strd/CdtrRefInf/Ref') ?? [])
-  // Charges of an entry are not those of each of its transactions.
+  // The charges of an entry are not the charges of each of its transactions.
   const ofEntry = details > 1 ? null : chargesOf(unit, currency)
   return {
     day,
@@ -335,7 +335,7 @@ function hasReturnReason(detail: Unit): boolean {
   return detail.get('RtrInf/Rsn/Cd') !== undefined || detail.get('RtrInf/Rsn/Prtry') !== undefined
 }
 
-/** Charges are told, not computed with, so that an odd one refuses no file. */
+/** Charges are shown, never computed with, so an odd charge does not refuse a file. */
 function chargesOf(unit: Unit, currency: Money['currency']): bigint | null {
   const path = chargeFields.find(field => unit.get(field) !== undefined)
   if (path === undefined) return null
@@ -358,13 +358,13 @@ function referenceOf(unit: Unit): string | null {
   return given.find(each => isReference(each)) ?? given.find(each => unlessPlaceholder(each)) ?? null
 }
 
-/** Reads a bank's number of a statement; null if there is none that counts. */
+/** Reads a bank's number of a statement; null if no number counts. */
 function numberOf(unit: Unit, field: string): bigint | null {
   const text = unit.get(field)
   return text !== undefined && /^\d{1,18}$/.test(text) ? BigInt(text) : null
 }
 
-/** The first day that a statement covers whole: some begin within a day. Without a period, it covers the day of its balance. */
+/** The first day that a statement covers completely: some begin during a day. Without a period, it covers the day of its balance. */
 function firstDayOf(unit: Unit, closedOn: Day): Day {
   const begins = unit.get('FrToDt/FrDtTm')
   const day = dayAmong(unit, ['FrToDt/FrDtTm'])

@@ -6,8 +6,8 @@ type BatchRecord = Extract<BankRecord, { type: 'batch' }>
 type BatchState = BatchRecord['state']
 
 /**
- * ISO 20022 status codes, as what they say of a batch and of a payment. A payment counts as paid when it is settled, not before.
- * ACSC is settlement on the debtor's account, the last that most banks report.
+ * The meanings of ISO 20022 status codes for a batch and for a payment. A payment counts as paid when it is settled, not before. ACSC is
+ * settlement on the debtor's account, the last status that most banks report.
  */
 const states: ReadonlyMap<string, { batch: BatchState; payment: PaymentState }> = new Map([
   ['RCVD', { batch: 'pending', payment: 'pending' }],
@@ -119,7 +119,7 @@ export function readStatusReport(emit: Emit): MessageReader {
   }
 }
 
-// A status that is not in the table changes nothing: it is pending, and its code is shown.
+// A status that is not in the table changes nothing: the payment is pending, and the code is shown.
 function reasonsOf(unit: Unit, status: string): GivenReasons {
   const texts = [...(states.has(status) ? [] : [`Status ${status}`]), ...unit.all(...textFields)]
   return {

@@ -3,7 +3,7 @@ import { beginsWithDay, type Day } from '../../../kernel/time.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord } from '../bank-files.ts'
 import type { Unit } from './parse-xml.ts'
 
-/** Takes the parts of a bank file as they are found. */
+/** Receives the parts of a bank file as they are found. */
 export type Emit = (part: { type: 'head'; head: BankFileHead } | BankRecord) => void
 
 /** Reads an amount with its currency; undefined if the unit has none. Amounts are never negative: the direction is a field. */
@@ -38,7 +38,7 @@ export function dayAmong(unit: Unit, fields: string[]): Day | undefined {
   return day
 }
 
-/** Reads the head of a message. A time without a zone is taken as UTC: it is shown, never computed with. */
+/** Reads the head of a message. A time without a zone counts as UTC: it is shown, never computed with. */
 export function headOf(unit: Unit, of: Pick<BankFileHead, 'message' | 'account'>): BankFileHead {
   const text = unit.get('CreDtTm')
   if (text === undefined) return { ...of, messageId: required(unit, 'MsgId'), createdAt: null }

@@ -17,7 +17,7 @@ const returned: Answer = {
   ...{ reasonCode: 'AC01', reasonText: null },
 }
 
-/** What the reader makes of an answer; its line and the bank's reference aside. */
+/** The reader's records of an answer, without the line and the bank's reference. */
 function recordOf({ amount, reasonCode, ...rest }: Answer) {
   const reasonCodes = reasonCode === null ? [] : [reasonCode]
   return expect.objectContaining({ type: 'payment', ...rest, reasonCodes, amount: { amount, currency: 'EUR' } })
@@ -61,7 +61,7 @@ test('a written notification reads back as the same payments and returns', async
   expect(records).toEqual(answers.map(recordOf))
 })
 
-test('a status report cannot say returned, and a notification only what is booked', async () => {
+test('a status report cannot say returned, and a notification says only booked outcomes', async () => {
   await expect(textOf(writeStatusReport(answersOf([returned])))).rejects.toThrow(
     'cannot say that a payment was returned',
   )

@@ -90,7 +90,7 @@ test('a batch has its ids, sums, date, payer and payments in the fields of pain.
   ])
 })
 
-test('instant payment, BIC and batch booking are written where they are asked for', async () => {
+test('instant payment, BIC and batch booking are written where they are requested', async () => {
   const debtor = { ...batchOf([]).debtor, bic: 'COBADEFFXXX' }
   const batch = batchOf([someOrder], { isInstant: true, debtor })
   expect(fieldsOf(await write(batch, writeSepaCreditTransfer({ isBatchBooked: true })))).toEqual(
@@ -137,7 +137,7 @@ const order = fc.record({
   }),
 })
 
-test('any names and amounts are read back as they were given, and the sums are theirs', async () => {
+test('any names and amounts are read back as they were given, and the sums match', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(order, { minLength: 1, maxLength: 5 }), async orders => {
       const batch = batchOf(orders)
@@ -156,7 +156,7 @@ test('any names and amounts are read back as they were given, and the sums are t
   )
 })
 
-test('another writer makes the same file of the same batch', async () => {
+test('another writer produces the same file from the same batch', async () => {
   const amounts = [1n, 1_999n, 100n, 12_345n, 99_999_999_999n]
   const names = ['Zoe Muller', "O'Neill (Ada), c/o B.", 'X']
   const orders = amounts.map((amount, index) => ({
@@ -224,7 +224,7 @@ test.each<[string, BatchToWrite, WriteBatch?]>([
   await expect(write(batch, writer)).rejects.toThrow(message)
 })
 
-test('a payment is asked for only when the ones before it are written', async () => {
+test('a payment is read only when the payments before it are written', async () => {
   let asked = 0
   const count = 2_000
   async function* payments() {

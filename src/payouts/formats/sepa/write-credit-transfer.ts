@@ -32,7 +32,7 @@ type Scheme = {
   hasRemittance: boolean
   /** The elements of an account, without the wrapper. */
   accountId(account: BankAccount): string
-  /** The elements that identify the account's bank; empty if the account says it. */
+  /** The elements that identify the account's bank; empty if the account number identifies it. */
   bank(account: BankAccount, bic: string | undefined): string
 }
 
@@ -65,7 +65,7 @@ const sepa: Scheme = {
 const uk: Scheme = {
   currency: 'GBP',
   // The limit of a Bacs item, £20,000,000.
-  // The larger of the two schemes; what Faster Payments cannot pay is refused before it joins a batch.
+  // The larger of the two schemes; a payment that Faster Payments cannot pay is refused before it joins a batch.
   paymentMax: ukPaymentMax.bacs,
   // ISO 20022 external codes: not urgent, and urgent by a net settlement system.
   paymentType: { single: serviceLevel('NURG'), instant: serviceLevel('URNS') },
@@ -106,7 +106,7 @@ async function* write(batch: BatchToWrite, scheme: Scheme, options: CreditTransf
     total += order.amount
     yield creditTransfer(order, scheme)
   }
-  // The sums are at the top of the file, which has been written by now; the error keeps it from being sent.
+  // The sums are at the top of the file, which has been written by now; the error stops the file from being sent.
   const { messageId, paymentCount, controlTotal } = batch
   if (count !== paymentCount || total !== controlTotal) {
     const expected = `instead of ${paymentCount} and ${controlTotal}`
@@ -143,7 +143,7 @@ function head(batch: BatchToWrite, scheme: Scheme, { isBatchBooked, isSalary }: 
   ].join('\n')
 }
 
-// InstrId repeats the reference: some banks answer with it alone.
+// InstrId repeats the reference: some banks answer with InstrId only.
 function creditTransfer({ reference, amount, account, remittanceText }: PaymentOrder, scheme: Scheme): string {
   if (!isEpcReference(reference)) throw new Error(`The reference ${reference} is malformed`)
   if (amount < 1n || amount > scheme.paymentMax)

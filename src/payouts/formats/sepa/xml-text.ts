@@ -7,7 +7,7 @@ export function escapeXml(text: string): string {
 
 const forbidden = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu
 
-/** Collects small texts, so that writing a file does not take a step for each payment. */
+/** Collects small texts, so that writing a file does not take one step per payment. */
 export async function* inChunks(texts: AsyncIterable<string>): AsyncGenerator<string> {
   let chunk = ''
   for await (const text of texts) {

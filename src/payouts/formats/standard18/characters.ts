@@ -16,13 +16,13 @@ export function toBacsName(name: string): string {
   return spelled.replace(/ +/g, ' ').trim().slice(0, fieldCharsMax).trimEnd() || 'PAYEE'
 }
 
-/** Letters that do not decompose into a letter and an accent, in upper case. The upper case of ß is SS already. */
+/** Letters that do not decompose into a letter and an accent, in upper case. The upper case of ß is already SS. */
 const spellings: Record<string, string> = {
   ...{ Æ: 'AE', Œ: 'OE', Ø: 'O', Ł: 'L', Đ: 'D', Ð: 'D', Þ: 'TH', Ħ: 'H', Ŧ: 'T', Ŋ: 'NG', Ə: 'E', ẞ: 'SS' },
   ...{ '+': '&', '–': '-', '—': '-', '‐': '-', '‑': '-', '\\': '/' },
 }
 
-/** Whether a text can stand in a field of Standard 18 as it is, and is not blank. */
+/** Whether a text can stand unchanged in a field of Standard 18, and is not blank. */
 export function isField(text: string): boolean {
   return text.length <= fieldCharsMax && /^[A-Z0-9.&/ -]*[A-Z0-9.&/-][A-Z0-9.&/ -]*$/.test(text)
 }

@@ -4,15 +4,14 @@ import { leadTimes } from '../../calendars/cut-off.ts'
 import type { PaymentState } from '../bank-files.ts'
 import type { UkScheme } from '../uk-payments.ts'
 
-/** Returns the day on which payees have the money of a batch. For Bacs it is the entry day, the one after processing. */
+/** Returns the day on which payees have the money of a batch. For Bacs, that is the entry day, one day after processing. */
 export function entryDayOf(scheme: UkScheme, processingDay: Day, calendar: Calendar): Day {
   return addBankingDays(calendar, processingDay, leadTimes[scheme].creditDays)
 }
 
 /**
- * Returns the state of a payment in a batch that the bank has taken, as long as no advice says otherwise. Neither scheme
- * confirms a payment. Bacs credits payees at the start of the entry day. Faster Payments settle within hours, so on the day
- * after, what failed has been reported.
+ * Returns the state of a payment in a batch that the bank has taken, unless an advice says otherwise. Neither scheme confirms payments.
+ * Bacs credits payees at the start of the entry day. Faster Payments settle within hours, so failures have been reported by the day after.
  * @param today in Europe/London
  */
 export function stateWithoutAdvice(

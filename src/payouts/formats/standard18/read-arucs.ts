@@ -7,8 +7,8 @@ import { BankFileProblem, type ReadBankFile, type ReadLimits } from '../bank-fil
 import { ukPaymentMax } from '../uk-payments.ts'
 
 /**
- * How a bank or a bureau writes ARUCS. No layout is public: in CSV, the columns are named by the header of the file. The XML is
- * read by analogy with ARUDD and has not been seen.
+ * How a bank or a bureau writes ARUCS. No layout is public: in CSV, the columns are named by the header of the file. The XML reader follows
+ * ARUDD by analogy; no real file has been seen.
  */
 export type ArucsOptions =
   | {
@@ -23,27 +23,27 @@ export type ArucsOptions =
   | { format: 'xml' }
 
 const limits = {
-  // Of a row of CSV, or a tag of XML. Real ones have a few hundred.
+  // The longest row of CSV or tag of XML, in characters. Real ones have a few hundred.
   rowCharsMax: 64 * 1024,
-  // Rows in which the header is looked for: titles, dates and account details stand above it.
+  // How many rows to search for the header: titles, dates and account details stand above it.
   rowsAboveMax: 50,
   // Real documents have seven levels.
   depthMax: 40,
-  // Of what a bank says in words. The rest is cut.
+  // How much of the bank's words is kept. The rest is cut.
   reasonTextCharsMax: 200,
 }
 
 /**
  * Reads ARUCS, the advice of credits that came back to us. Every record is a returned payment, with the code as it is.
  *
- * No message id of the file is known to be unique, so its first item stands for one. An entry is known by its
- * reference, since a payment of ours is returned once: an item that a bank repeats in a later file is the same entry.
+ * No message id of the file is known to be unique, so the first item stands for it. The reference identifies an entry, because a payment of
+ * ours is returned once: an item that a bank repeats in a later file is the same entry.
  */
 export function arucsReader(options: ArucsOptions): ReadBankFile {
   return (bytes, readLimits) => read(bytes, readLimits, options)
 }
 
-/** An item as it is written, with the line on which it begins. */
+/** An item as the file has it, with the line on which it begins. */
 type Item = {
   line: number
   reference: string
@@ -71,7 +71,7 @@ async function* read(
     if (!/^[\x20-\x7e]{1,18}$/.test(reference)) refuse('The reference is missing or has more than 18 characters')
     if (!/^[0-9A-Za-z]{1,4}$/.test(reasonCode)) refuse('The return code is missing or has more than 4 characters')
     const earlier = lines.get(reference)
-    if (earlier !== undefined) refuse(`The reference ${reference} is on line ${earlier} already`)
+    if (earlier !== undefined) refuse(`The reference ${reference} is already on line ${earlier}`)
     const amount = moneyOf(item, amountIn, refuse)
     if (lines.size === 0) yield headOf(`${reference} ${reasonCode} ${inWords(amount)}`)
     lines.set(reference, line)
@@ -211,7 +211,7 @@ class HeaderSearch {
 
   /**
    * The names of the header, folded; undefined if the row is not the header.
-   * @throws BankFileProblem if a column is there twice, or the header should have come by now
+   * @throws BankFileProblem if a column is there twice, or the header is overdue
    */
   headerIn(row: string, { line, delimiter }: { line: number; delimiter: string }): string[] | undefined {
     this.#rows += 1

@@ -132,7 +132,7 @@ describe('a batch that does not fit is refused, and its trailer is never written
   test.each<[string, BatchToWrite, RegExp, Partial<Standard18Options>?]>([
     ['another currency', batchOf([sam], { currency: 'EUR' }), /its currency is EUR/],
     ['no payment', batchOf([]), /it has 0 payments/],
-    ['a payment of nothing', batchOf([pay({ amount: 0n })]), /£0\.00, outside/],
+    ['a payment of zero', batchOf([pay({ amount: 0n })]), /£0\.00, outside/],
     ['a negative payment', batchOf([pay({ amount: -1n })]), /-0\.01, outside/],
     ['more than £20,000,000', batchOf([pay({ amount: 2_000_000_001n })]), /£20000000\.01, outside/],
     [
@@ -144,8 +144,8 @@ describe('a batch that does not fit is refused, and its trailer is never written
       batchOf(Array.from({ length: 50 }, () => pay({ amount: 2_000_000_000n }))),
       /its total is above £999999999\.99/,
     ],
-    ['a count that is wrong', batchOf([sam, zoe], { paymentCount: 1 }), /are 2 over £123\.52, not 1 over £123\.52/],
-    ['a total that is wrong', batchOf([sam], { controlTotal: 12_346n }), /are 1 over £123\.45, not 1 over £123\.46/],
+    ['a wrong count', batchOf([sam, zoe], { paymentCount: 1 }), /are 2 over £123\.52, not 1 over £123\.52/],
+    ['a wrong total', batchOf([sam], { controlTotal: 12_346n }), /are 1 over £123\.45, not 1 over £123\.46/],
     ['an IBAN', batchOf([pay({ account: euAccount })]), /has an IBAN/],
     ['a debtor with an IBAN', batchOf([sam], { debtor: { name: 'Mia', account: euAccount } }), /needs a sort code/],
     ['a reference in lower case', batchOf([pay({ reference: 'mm_1' })]), /does not fit/],

@@ -4,7 +4,7 @@ import type { BatchToWrite, Debtor, PaymentOrder, WriteBatch } from '../bank-fil
 import { type UkScheme, ukPaymentMax } from '../uk-payments.ts'
 import { fieldCharsMax, isField, toBacsName } from './characters.ts'
 
-/** How a bank or a bureau wants the file. Banks differ; the defaults are what most of them accept. */
+/** How a bank or a bureau wants the file. Banks differ; most of them accept the defaults. */
 export type Standard18Options = {
   /** Both take the same file. They differ in the largest payment and in the earliest processing day. */
   scheme: UkScheme
@@ -12,7 +12,7 @@ export type Standard18Options = {
   serviceUserNumber: string
   /** `multi`: records of 106 columns, each with its processing day. Default `single`: 100 columns, the day in UHL1. */
   processing?: 'single' | 'multi' | undefined
-  /** Whether VOL1, HDR1, HDR2, UHL1, EOF1, EOF2 and UTL1 are written. Some upload pages want the records alone. Default true. */
+  /** Whether VOL1, HDR1, HDR2, UHL1, EOF1, EOF2 and UTL1 are written. Some upload pages want only the records. Default true. */
   hasLabels?: boolean | undefined
   /** HDR1 and EOF1, column 15. Default '1'. */
   hdr1Column15?: '1' | ' ' | undefined
@@ -25,7 +25,7 @@ export type Standard18Options = {
 /** The largest sum of a file, in pence: £999,999,999.99, the eleven digits of the contra. */
 export const contraMax = 99_999_999_999n
 
-// From the creation of the file to its processing day. Bacs processes on a working day after it, Faster Payments on the same day.
+// Days from the creation of the file to its processing day. Bacs processes on a working day after it, Faster Payments on the same day.
 const daysAheadMin: Record<UkScheme, number> = { bacs: 1, 'faster-payments': 0 }
 
 const limits = {
@@ -33,7 +33,7 @@ const limits = {
   paymentsMax: 9_999_999,
   // The window of Bacs for a processing day.
   daysAheadMax: 30,
-  // Expired files may be overwritten: later than any processing day that a closed spell of holidays can move.
+  // Expired files may be overwritten: later than any processing day that a spell of holidays can move.
   expiresAfterDays: 7,
   // 2,000 bytes in blocks of 100, as HDR2 says.
   recordsPerBlock: 20,
@@ -116,7 +116,7 @@ function recordOf({ reference, amount, account }: PaymentOrder, originator: Orig
   })
 }
 
-/** Takes the sum of the batch from the originator's account. */
+/** Debits the sum of the batch from the originator's account. */
 function contraOf(originator: Originator, amount: bigint): string {
   return record({
     destination: originator.account,

@@ -17,10 +17,10 @@ const BankFiles = Type.Object(
   { title: 'SandboxBankFiles', additionalProperties: false },
 )
 
-// As many outcomes as an answer may have, at up to 200 bytes each. Without white space, one has about 90.
+// Room for as many outcomes as an answer may have, at up to 200 bytes each. Without white space, an outcome has about 90.
 const bodyBytesMax = 2 * 1024 * 1024
 
-/** Plays the bank of a rail of files, so that the way of files can be rehearsed on a sandbox. */
+/** Plays the bank of a rail with files, so that the exchange of files can be rehearsed on a sandbox. */
 export function bankFileRoutes(
   app: App,
   { db }: SandboxContext,
@@ -34,7 +34,7 @@ export function bankFileRoutes(
         id: 'getSandboxBankFiles',
         summary: 'List your bank files',
         description:
-          'The batches of payments that hold only withdrawals of this partner, newest first. Each is sent to the bank in one file. Empty unless the operator has configured a rail of files.',
+          'The batches of payments that hold only withdrawals of this partner, newest first. Each batch is sent to the bank in one file. The list is empty unless the operator has configured a rail with files.',
         query: Type.Object({ ...pageQuery, ...afterQuery('payoutBatch') }, { additionalProperties: false }),
         success: { status: 200, description: 'One page of batches.', schema: BankFiles },
         problems: ['NotFound'],
@@ -60,7 +60,7 @@ export function bankFileRoutes(
         id: 'answerSandboxBankFile',
         summary: 'Write the answer of a bank to a file',
         description:
-          'Returns the file in which the bank answers a sent batch. Nothing is changed until the operator imports it with `midmonth payouts import`, or puts it into the inbox of the rail. The same request returns the same bytes. A batch that holds a payment of another partner is `NotFound`, one that is not sent yet a `Conflict`; a kind of file that the rail does not read, and a batch of more than 10,000 payments, are `UnprocessableEntity`.',
+          'Returns the file in which the bank answers a sent batch. Nothing changes until the operator imports the file with `midmonth payouts import`, or puts it into the inbox of the rail. The same request returns the same bytes. A batch that holds a payment of another partner is `NotFound`, and a batch that is not sent yet is a `Conflict`; a kind of file that the rail does not read, and a batch of more than 10,000 payments, are `UnprocessableEntity`.',
         params: Type.Object({ batchId: Id('payoutBatch') }),
         body: BankFileAnswers,
         success: {

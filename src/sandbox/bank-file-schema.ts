@@ -25,20 +25,20 @@ const BankFileOutcome = Type.Object(
       Type.String({
         pattern: `^${referencePattern}$`,
         description:
-          'A payment of the batch, by the `paymentReference` of its withdrawal. Without it, the outcome is that of all payments that are not named.',
+          'A payment of the batch, by the `paymentReference` of its withdrawal. Without it, the outcome applies to all payments that are not named.',
         examples: ['MMABCDEFGHIJKLMN'],
       }),
     ),
     outcome: Type.Enum(['accepted', 'pending', 'paid', 'failed', 'returned'], {
       type: 'string',
       description:
-        'What the bank says. `pain.002`: `accepted`, `pending`, `paid` or `failed`. `camt.054`: `paid` or `returned`. `arucs-csv`: `returned`.',
+        'The bank’s answer. `pain.002`: `accepted`, `pending`, `paid` or `failed`. `camt.054`: `paid` or `returned`. `arucs-csv`: `returned`.',
     }),
     reasonCode: Type.Optional(
       Type.String({
         pattern: '^[0-9A-Z]{1,4}$',
         description:
-          'Why it failed or was returned, one character for `arucs-csv`; unless given, `AC04`, `BE01` (`camt.054`) or `B` (`arucs-csv`). See docs/reference/bank-files.md.',
+          'Why the payment failed or was returned, one character for `arucs-csv`; by default `AC04`, `BE01` (`camt.054`) or `B` (`arucs-csv`). See docs/reference/bank-files.md.',
         examples: ['AC04'],
       }),
     ),
@@ -54,19 +54,19 @@ const BankFileBatchOutcome = Type.Object(
     level: Type.Optional(
       Type.Enum([...batchLevels], {
         type: 'string',
-        description: 'Where the file says so: `GrpSts`, unless given, or `PmtInfSts`.',
+        description: 'Where the file says so: `GrpSts` (the default) or `PmtInfSts`.',
       }),
     ),
     reasonCode: Type.Optional(
       Type.String({
         pattern: '^[0-9A-Z]{1,4}$',
-        description: 'Why it was rejected; unless given, the bank gives no code.',
+        description: 'Why the batch was rejected; by default, the bank gives no code.',
         examples: ['DU01'],
       }),
     ),
     reasonText,
   },
-  { ...strict, description: 'What the bank says of the batch as a whole, in `pain.002` only.' },
+  { ...strict, description: 'The bank’s answer about the whole batch, only in `pain.002`.' },
 )
 
 export const BankFileAnswers = Type.Object(
@@ -81,7 +81,7 @@ export const BankFileAnswers = Type.Object(
         minItems: 1,
         maxItems: 10_000,
         description:
-          'Each payment at most once. The bank is silent about payments without an outcome. Required unless `batch` is given.',
+          'The outcomes, each payment at most once. The bank is silent about payments without an outcome. Required unless `batch` is given.',
       }),
     ),
   },
@@ -96,14 +96,14 @@ export const BankFile = Type.Object(
     status: Type.Enum([...batchStatuses], { type: 'string' }),
     valueDate: Type.String({
       format: 'date',
-      description: 'When the bank executes it; for Bacs, the day on which it is processed.',
+      description: 'The day on which the bank executes the batch; for Bacs, the processing day.',
     }),
     paymentCount: Type.Integer({ minimum: 0 }),
     controlTotal: WireMoney,
     messageId: Type.String({ description: 'Identifies the batch at the bank.' }),
     sentAt: Type.Union([Instant, Type.Null()]),
     formats: Type.Array(Type.Enum(Object.keys(answerFormats) as AnswerFormat[], { type: 'string' }), {
-      description: 'The kinds of files that can answer it.',
+      description: 'The kinds of files that can answer the batch.',
     }),
   },
   { title: 'SandboxBankFile', ...strict },

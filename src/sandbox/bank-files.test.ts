@@ -63,7 +63,7 @@ const disagreements = async () => (await verify(harness.db)).filter(({ disagreem
 type Payment = { id: string; reference: string; net: number }
 type Of = { currency?: 'EUR' | 'GBP'; key?: string }
 
-// Of one member: more would take longer and longer, since the limits of a tier count them.
+// The withdrawals of one member: more would take longer and longer, because the limits of a tier count them.
 const withdrawalsMax = 500
 
 async function withdraw(nets: number[], { currency = 'EUR', key = harness.key }: Of = {}): Promise<string[]> {
@@ -115,7 +115,7 @@ async function importFile(bank: FileBank, text: string): Promise<string> {
   return bank.rejected.get(name) ?? 'imported'
 }
 
-describe('the answers of the bank of a sandbox', () => {
+describe('the answers of a sandbox’s bank', () => {
   test('are a file that the rail imports, and the withdrawals follow', async () => {
     const { batchId, payments } = await sent([5_000, 6_000, 7_000])
     const [first, second, third] = payments
@@ -190,11 +190,11 @@ describe('the answers of the bank of a sandbox', () => {
       ['outcomes.0.outcome'],
     ],
     [
-      'camt.054 says paid and returned only',
+      'camt.054 says only paid and returned',
       { format: 'camt.054', outcomes: [paid, { paymentReference: unknown, outcome: 'accepted' }] },
       ['outcomes.1.outcome'],
     ],
-    ['ARUCS says returned only', { format: 'arucs-csv', outcomes: [paid] }, ['outcomes.0.outcome']],
+    ['ARUCS says only returned', { format: 'arucs-csv', outcomes: [paid] }, ['outcomes.0.outcome']],
     [
       'a reason of ARUCS has one character',
       { format: 'arucs-csv', outcomes: [{ outcome: 'returned', reasonCode: 'AC04' }] },
@@ -206,7 +206,7 @@ describe('the answers of the bank of a sandbox', () => {
       ['outcomes.0.reasonCode'],
     ],
     [
-      'what is paid has no reason',
+      'a paid payment has no reason',
       { format: 'pain.002', outcomes: [{ ...paid, reasonCode: 'AC04' }] },
       ['outcomes.0.reasonCode'],
     ],
@@ -249,7 +249,7 @@ describe('the answers of the bank of a sandbox', () => {
     expect(codeOf(await ask(building.batchId, { format: 'pain.002', outcomes: [paid] }))).toEqual([409, 'Conflict'])
   })
 
-  test('are of batches with payments of this partner only; others are not found', async () => {
+  test('exist only for batches with payments of only this partner; other batches are not found', async () => {
     const { other } = harness
     await withdraw([5_000], { key: other.key })
     const { batchId, payments } = await sent([6_000])
@@ -258,7 +258,7 @@ describe('the answers of the bank of a sandbox', () => {
       .select('batchId')
       .where('reference', '=', payments[0]?.reference ?? '')
       .execute()
-    // The newest batch that is listed is an older one.
+    // The newest listed batch is an older one.
     expect(batch?.batchId).not.toBe(batchId)
     const body = { format: 'pain.002', outcomes: [paid] }
     for (const key of [harness.key, other.key]) {
@@ -349,12 +349,12 @@ async function everything() {
   return counts
 }
 
-describe('a batch that the bank of a sandbox answers as a whole', () => {
+describe('a batch that a sandbox’s bank answers as a whole', () => {
   const inWords = { reasonCode: 'NARR', reasonText: 'DUPLICATE FILE: message id already processed' }
   const rejected = (reason: object = {}) => ({ outcome: 'rejected', ...reason })
   const accepted = { outcome: 'accepted' }
 
-  /** Imports an answer for the whole batch. @returns the kinds of the exceptions about it that are open then */
+  /** Imports an answer for the whole batch. @returns the kinds of the open exceptions about the batch */
   async function answerWhole(batchId: string, batch: object): Promise<string[]> {
     const answer = await ask(batchId, { format: 'pain.002', batch })
     expect(answer.status, answer.text).toBe(200)
@@ -381,9 +381,9 @@ describe('a batch that the bank of a sandbox answers as a whole', () => {
     ['accepted, and the second copy rejected as malformed', [accepted, rejected({ reasonCode: 'FF01' })], ['rejected']],
     ['rejected in words', [rejected(inWords)], ['duplicate']],
     ['rejected without a reason', [rejected()], ['rejected']],
-    ['rejected for a reason that a second copy has, too', [rejected({ reasonCode: 'TM01' })], ['rejected']],
+    ['rejected for a reason that a second copy also has', [rejected({ reasonCode: 'TM01' })], ['rejected']],
     ['rejected with AC01 of the file', [rejected({ reasonCode: 'AC01' })], ['rejected']],
-    ['rejected for want of money', [rejected({ reasonCode: 'AM04', level: 'payment-information' })], ['float']],
+    ['rejected for lack of money', [rejected({ reasonCode: 'AM04', level: 'payment-information' })], ['float']],
   ])('gives nothing back: %s', async (_, answers, kinds) => {
     const { batchId, payments } = await sent([5_000, 6_000])
     let open: string[] = []
@@ -437,8 +437,8 @@ describe('a batch that the bank of a sandbox answers as a whole', () => {
     expect(answer.body.issues.map(({ path }: { path: string }) => path)).toEqual(paths)
   })
 
-  // The last one: afterwards the batches of the rail are no longer approved automatically.
-  test('is given back if its only copy is malformed, and what the bank does with it after that is an exception', async () => {
+  // The last test: after it, the batches of the rail are no longer approved automatically.
+  test('is given back if its only copy is malformed, and any later answer about it is an exception', async () => {
     const { batchId, payments } = await sent([5_000, 6_000])
     const reason = { reasonCode: 'AC01', level: 'payment-information' }
     expect(await answerWhole(batchId, rejected(reason))).toEqual([])
@@ -456,7 +456,7 @@ describe('a batch that the bank of a sandbox answers as a whole', () => {
   })
 })
 
-test('a withdrawal that goes to a bank in files takes no instruction to the simulated bank', async () => {
+test('a withdrawal that goes to a bank in a file accepts no instruction to the simulated bank', async () => {
   const [id = ''] = await withdraw([5_000])
   for (const instruction of ['pay', 'fail', 'return', 'hold']) {
     const answer = await harness.call('POST', `/v1/sandbox/withdrawals/${id}/${instruction}`, { body: {} })

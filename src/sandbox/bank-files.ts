@@ -11,8 +11,8 @@ import type { BankFileAnswers, BankFileOutcome } from './bank-file-schema.ts'
 const paymentsMax = 10_000
 
 /**
- * Writes the file in which the bank of a rail answers a sent batch. It changes nothing, and the same question has the same
- * bytes: the file takes effect when it is imported.
+ * Writes the file in which the bank of a rail answers a sent batch. Changes nothing: the file takes effect when it is imported. The same
+ * request gives the same bytes.
  * @throws Problem `BodyValidation`, `NotFound`, `Conflict`, `UnprocessableEntity`
  */
 export async function answerBatch(
@@ -27,7 +27,7 @@ export async function answerBatch(
   const { format, batch: ofBatch, outcomes = [] } = asked
   refuse(faultsOf(asked))
   const batch = await partnerBatches.find(db, { partnerId, batchId })
-  if (batch === undefined) throw problem('NotFound', `There is no batch ${batchId} with payments of yours alone`)
+  if (batch === undefined) throw problem('NotFound', `There is no batch ${batchId} with only your payments`)
   const rail = rails.find(({ name }) => name === batch.rail)
   const debtor = rail?.debtors[batch.debtor]
   if (rail === undefined || debtor === undefined)
@@ -78,7 +78,7 @@ function fault(index: number, field: keyof BankFileOutcome, message: string): Is
 
 type Outcomes = { format: AnswerFormat; outcomes: readonly BankFileOutcome[] }
 
-/** What the body asks for that no file of this format can say. */
+/** Finds answers in the body that no file of this format can give. */
 function faultsOf({ format, batch, outcomes }: BankFileAnswers): Issue[] {
   const faults = faultsOfOutcomes({ format, outcomes: outcomes ?? [] })
   const add = (path: string, message: string) => faults.push(issue('BodyValidation', message, { path }))
@@ -101,7 +101,7 @@ function faultsOfOutcomes({ format, outcomes }: Outcomes): Issue[] {
     const hasReason = outcome === 'failed' || outcome === 'returned'
     return [
       ...(isRepeated
-        ? [fault(index, 'paymentReference', `${paymentReference ?? 'The default'} has an outcome already`)]
+        ? [fault(index, 'paymentReference', `${paymentReference ?? 'The default'} already has an outcome`)]
         : []),
       ...(isSayable ? [] : [fault(index, 'outcome', `${format} cannot say ${outcome}; use ${states.join(', ')}`)]),
       ...Object.entries({ reasonCode, reasonText })
@@ -136,7 +136,7 @@ async function* answersTo(
   }
 }
 
-/** Identifies the answer, so that importing it again is recognised as the same message. */
+/** Identifies the answer, so that a second import is recognised as the same message. */
 function messageIdOf(batchId: string, asked: BankFileAnswers): string {
   const digest = createHash('sha256')
     .update(stringify([batchId, asked]))

@@ -28,7 +28,7 @@ export function bankRoutes(app: App, context: SandboxContext): void {
           body: BankReason,
           success: {
             status: 200,
-            description: 'The withdrawal. It is in an earlier status if the bank did not get that far.',
+            description: 'The withdrawal. Its status is an earlier one if the bank did not get that far.',
             schema: SandboxWithdrawal,
           },
           problems: ['NotFound'],
@@ -65,7 +65,7 @@ export function bankRoutes(app: App, context: SandboxContext): void {
         id: 'addSandboxBankFault',
         summary: 'Queue a bank fault',
         description:
-          'The next `count` payments of this partner (1 unless given) meet a fault at the simulated bank, after the faults that are queued already. A payment with an instruction keeps it.',
+          'The next `count` payments of this partner (1 unless given) meet a fault at the simulated bank, after the faults that are already queued. A payment with an instruction keeps the instruction.',
         body: NewBankFault,
         success: { status: 201, description: 'The faults that are queued.', schema: BankFaults },
       }),
@@ -85,19 +85,22 @@ const bankOperations = {
     description:
       'Ends the hold: the withdrawal is submitted, and the bank reports nothing about it until it is instructed to pay, fail or return it.',
   },
-  pay: { summary: 'Pay a withdrawal', description: 'The bank reports the withdrawal as paid; it is submitted first.' },
+  pay: {
+    summary: 'Pay a withdrawal',
+    description: 'The bank reports the withdrawal as paid; the withdrawal is submitted first.',
+  },
   fail: {
     summary: 'Fail a withdrawal',
-    description: 'The bank refuses the withdrawal, and the member has the money back; it is submitted first.',
+    description:
+      'The bank refuses the withdrawal, and the member gets the money back; the withdrawal is submitted first.',
   },
   return: {
     summary: 'Return a withdrawal',
     description:
-      'The bank sends the withdrawal back, and the member has the money back; it is submitted and paid first.',
+      'The bank sends the withdrawal back, and the member gets the money back; the withdrawal is submitted and paid first.',
   },
   hold: {
     summary: 'Keep the bank silent about a withdrawal',
-    description:
-      'The bank accepts the payment when its hold ends, and reports nothing about it until it is instructed to.',
+    description: 'The bank accepts the payment when its hold ends, and reports nothing about it until instructed.',
   },
 } as const satisfies Record<InstructionName, { summary: string; description: string }>

@@ -79,7 +79,7 @@ test('a state that the withdrawal can no longer reach is a conflict, and another
   expect([others.status, others.body.issues[0].code]).toEqual([404, 'NotFound'])
 })
 
-describe('a queued fault meets one payment, which ends as paid by the way of that fault', () => {
+describe('a queued fault meets one payment, which is paid in the end, as that fault allows', () => {
   test('timeout: the call is not answered, and the bank’s report arrives two seconds later', async () => {
     const { id, partnerId, key, reference, move } = await meet('timeout')
     expect(await withdrawalOf(id, key)).toEqual({ status: 'submitted', path: ['held', 'submitted'] })
@@ -202,7 +202,7 @@ describe('a queued fault meets one payment, which ends as paid by the way of tha
     return { id, memberId, partnerId: partner.id, key, reference, move }
   }
 
-  /** The states that the withdrawal went through; those after its submission with the time since then by the partner's clock. */
+  /** The states that the withdrawal went through; states after its submission have the time since then by the partner's clock. */
   async function withdrawalOf(id: string, key: string): Promise<{ status: string; path: string[] }> {
     const { status, timeline } = (await harness.call('GET', `/v1/pay/withdrawals/${id}`, { key })).body
     const path = timeline.map((entry: { status: string; at: string }, index: number) =>
@@ -241,7 +241,7 @@ describe('a queued fault meets one payment, which ends as paid by the way of tha
     return attempts
   }
 
-  /** The reports that the partner's feed has not got to. */
+  /** The reports that the partner's feed has not reached. */
   async function unreadOf(partnerId: string): Promise<number | undefined> {
     const { rows } = await sql<{ count: number }>`
       select count(*)::integer as count
@@ -260,7 +260,7 @@ describe('a queued fault meets one payment, which ends as paid by the way of tha
       .execute()
   }
 
-  /** The warnings and errors of the log: the message, and for a failed call which one and why. */
+  /** The warnings and errors of the log: the message, and for a failed call its name and cause. */
   const logged = () => lines.map(({ msg, call, err }) => [msg, ...(call === undefined ? [] : [call, err?.message])])
 })
 
@@ -282,7 +282,7 @@ test('a member is funded by a pay run, the float by a movement, and a pause refu
   expect((await post('/v1/pay/withdrawals/intent', intent, key)).status).toBe(201)
 })
 
-test('a live installation knows none of this', async () => {
+test('a live installation has none of these operations', async () => {
   const live = await startHarness({ mode: 'live' })
   try {
     for (const [method, path] of [

@@ -5,13 +5,13 @@ import { restrictionOf } from '../payouts/books/reasons.ts'
 import { type InstructedOutcome, instruct } from '../payouts/channels/simulated/simulated-bank.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 
-// ISO 20022, external codes of return reasons: those that credit transfers to people come back with.
+// ISO 20022 external return reason codes with which credit transfers to people come back.
 export const reasons = {
   AC01: 'The account number is wrong',
   AC03: 'The account of the payee is invalid',
   AC04: 'The account is closed',
   AC06: 'The account is blocked',
-  AG01: 'The account takes no such payments',
+  AG01: 'The account does not accept such payments',
   AM09: 'The amount is wrong',
   BE01: 'The account holder does not match',
   FOCR: 'Returned after a request to cancel',
@@ -22,7 +22,7 @@ export const reasons = {
 } as const
 export type ReasonCode = keyof typeof reasons
 
-/** The instructions that a partner can give the bank about a withdrawal: the state that each leads to, and the bank's outcome. */
+/** The instructions that a partner can give the bank about a withdrawal, with the state that each leads to and the bank's outcome. */
 const instructions = {
   submit: { to: 'submitted', outcome: 'hold' },
   pay: { to: 'paid', outcome: 'paid' },
@@ -32,10 +32,10 @@ const instructions = {
 } as const satisfies Record<string, { to: withdrawals.Withdrawal['status'] | null; outcome: InstructedOutcome }>
 export type InstructionName = keyof typeof instructions
 
-/** The tasks that carry an instruction out. */
+/** The tasks that carry out an instruction. */
 export const bankTasks = ['submit-withdrawals', 'ask-about-withdrawals', 'read-rail-reports'] as const
 
-// The states from which a withdrawal can reach the one that the instruction leads to.
+// The states from which a withdrawal can reach the target state of the instruction.
 const startsFrom: Record<InstructionName, readonly withdrawals.Withdrawal['status'][]> = {
   submit: ['held'],
   pay: ['held', 'submitted'],
@@ -78,7 +78,7 @@ export async function instructBank(
     throw problem('Conflict', `Withdrawals in ${currency} go to a bank in files; see GET /v1/sandbox/bank-files`)
   }
   const why = outcome === 'failed' || outcome === 'returned' ? inWords(reason ?? defaultReasons[outcome]) : null
-  // Only a reason that was asked for restricts the member, so that a payment can also fail without further effects.
+  // Only an explicit reason restricts the member, so a payment can also fail without further effects.
   const restriction = why === null || reason === undefined ? null : restrictionOf(reason)
   await instruct(tx, { partnerId, withdrawalId, outcome, reason: why, restriction, now })
   if (name !== 'hold') await withdrawals.bringForward(tx, { partnerId, withdrawalId, now })

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Deadline } from '../kernel/deadline.ts'
 import { advance, type MoveContext } from './moves.ts'
 
-/** Moves clocks for requests that wait, beyond the end of the request if need be. */
+/** Moves clocks for waiting requests, beyond the end of the request if necessary. */
 export class ClockDriver {
   readonly #context: MoveContext
   readonly #driving = new Set<Promise<unknown>>()
@@ -12,12 +12,12 @@ export class ClockDriver {
     this.#context = context
   }
 
-  /** Moves the clock for at most `msMax`; a worker goes on with what is left. */
+  /** Moves the clock for at most `msMax`; a worker continues the rest. */
   async drive(move: { partnerId: string; moveId: string }, { msMax }: { msMax: number }): Promise<void> {
     const until = performance.now() + msMax
     const mayGoOn = () => !this.#isStopping && performance.now() < until
     const driving = Deadline.without(() => this.#driveUntil(move, { until, mayGoOn })).catch(error =>
-      this.#context.log.warn({ err: error, ...move }, 'a clock was not moved to its end; a worker goes on'),
+      this.#context.log.warn({ err: error, ...move }, 'a clock was not moved to its target; a worker continues'),
     )
     this.#driving.add(driving)
     void driving.finally(() => this.#driving.delete(driving))

@@ -11,7 +11,7 @@ import * as moves from './moves.ts'
 import { answerMsMax, type SandboxContext, sandboxOperation } from './operation.ts'
 import { ClockMove, SandboxClock } from './schema.ts'
 
-/** @param limits.moveMsMax how long a request waits for a move; after that it is answered 202, and the move goes on */
+/** @param limits.moveMsMax how long a request waits for a move; after that, the response is 202 and the move continues */
 export function clockRoutes(app: App, context: SandboxContext, limits: { moveMsMax: number }): void {
   const { db, now } = context
   const driver = new ClockDriver(context)
@@ -24,7 +24,7 @@ export function clockRoutes(app: App, context: SandboxContext, limits: { moveMsM
       schema: sandboxOperation({
         id: 'getSandboxClock',
         summary: 'Get the sandbox clock',
-        description: 'The time by which everything of this partner happens, and the last time that it was moved.',
+        description: 'The time by which everything of this partner happens, and the last move of the clock.',
         success: { status: 200, description: 'The clock.', schema: SandboxClock },
       }),
     },
@@ -43,7 +43,7 @@ export function clockRoutes(app: App, context: SandboxContext, limits: { moveMsM
         id: 'moveSandboxClock',
         summary: 'Move the sandbox clock',
         description:
-          'Moves the partner’s clock forward: `to` an instant, `by` a time, or to what falls due `next`; at most 400 days ahead of real time. The clock stops at each instant at which something falls due, that work is done as in production, and the answer lists it. Expiry of intents, grace periods, pay cycles, holds, the bank, reviews, idempotency keys and API keys follow the clock; rate limits, time-outs and logs do not. A move that takes longer than 20 seconds is answered 202 and goes on. While the clock is moving, another move is a `Conflict`.',
+          'Moves the partner’s clock forward: `to` an instant, `by` a time, or to what falls due `next`; at most 400 days ahead of real time. The clock stops at each instant at which something falls due, the work is done as in production, and the response lists it. Expiry of intents, grace periods, pay cycles, holds, the bank, reviews, idempotency keys and API keys follow the clock; rate limits, time-outs and logs do not. A move that takes longer than 20 seconds is answered with 202 and continues. While the clock is moving, another move is a `Conflict`.',
         body: ClockMove,
         success: {
           status: 202,
@@ -73,12 +73,12 @@ export function clockRoutes(app: App, context: SandboxContext, limits: { moveMsM
           const { isFirst } = started
           moveId = started.moveId
           return async () => {
-            // Other processes may still take the partner for one without a clock.
+            // Other processes may still treat the partner as one without a clock.
             const cachesEnd = isFirst ? pause(keyCacheMs) : undefined
             await driver.drive({ partnerId, moveId }, { msMax: limits.moveMsMax })
             await cachesEnd
             app.forgetKeys(partnerId)
-            // The idempotency key lives from where the clock is now.
+            // The lifetime of the idempotency key starts at the clock's new time.
             request.now = new Date(now().getTime() + (await readOffsetMs(db, partnerId)))
           }
         },

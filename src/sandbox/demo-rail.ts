@@ -16,20 +16,20 @@ import { complete } from '../withdrawals/completions.ts'
 import * as intents from '../withdrawals/intents.ts'
 import { submitDue } from '../withdrawals/withdrawals.ts'
 
-// The rail of files that a newcomer's sandbox has, with something to click at each step of a payout: a batch that takes payments,
-// one that lacks the second approval, one that the bank has not answered, and entries of the bank that no payment explains.
+// The file rail of a newcomer's sandbox, with something to click at each step of a payout: a batch that takes payments, a batch that lacks
+// the second approval, a batch that the bank has not answered, and bank entries that no payment explains.
 
 /** A withdrawal that the rail pays. */
 export type RailPayment = { memberId: string; amount: bigint }
 
-// They approve without signing in: they have no password.
+// These operators approve without signing in: they have no password.
 const colleagues = [
   { email: 'morgan@demo.example', name: 'Morgan Ellis' },
   { email: 'robin@demo.example', name: 'Robin Hale' },
 ]
 
 /**
- * Withdraws in three batches and leaves each at another step.
+ * Withdraws in three batches and leaves each at a different step.
  * @param at gives the instants of the batches, oldest first
  */
 export async function fillRail(
@@ -44,7 +44,7 @@ export async function fillRail(
   }: {
     partner: Partner
     rail: FileRailSettings
-    /** The batches by what they wait for: the bank's answers, the second approval, the cut-off. */
+    /** The batches by the event that they wait for: the bank's answers, the second approval, the cut-off. */
     answered: RailPayment[]
     unapproved: RailPayment[]
     open: RailPayment[]
@@ -65,7 +65,7 @@ export async function fillRail(
   await pay(tx, { partner, rail, payments: open, now: at(1) })
 }
 
-/** The batch is closed at once, since the sandbox may be minutes old and its cut-off hours away. */
+/** The batch is closed immediately, because the sandbox may be minutes old and its cut-off hours away. */
 async function payInClosedBatch(
   tx: Tx,
   { rail, now, ...paid }: { partner: Partner; rail: FileRailSettings; payments: RailPayment[]; now: Date },
@@ -98,7 +98,7 @@ async function pay(
   await submit(tx, { settings: rail, payments: claimed, now })
 }
 
-/** The file itself can be downloaded: it is written from the books each time. */
+/** The file can be downloaded: each download is written from the books. */
 async function recordExport(
   tx: Tx,
   { rail, batchId, person, now }: { rail: FileRailSettings; batchId: string; person: string; now: Date },
@@ -109,7 +109,7 @@ async function recordExport(
   await batches.recordSent(tx, { batchId, sha256, now })
 }
 
-/** Imports what the bank booked besides our payments: each entry becomes an exception. Idempotent. */
+/** Imports the bank's bookings besides our payments: each entry becomes an exception. Idempotent. */
 export async function importUnexplained(db: Db, { rail, now }: { rail: FileRailSettings; now: Date }): Promise<void> {
   const { account } = rail.debtors.default
   assert('iban' in account)

@@ -54,7 +54,7 @@ type DemoMember = {
   account: string | null
   /** Pay of each cycle, in minor units. */
   pay: bigint
-  /** Withdrawals in the open cycle, and in the one before it. */
+  /** Withdrawals in the open cycle, and in the previous cycle. */
   withdrawn?: bigint[]
   withdrawnBefore?: bigint[]
   stays?: 'invited' | 'inactive'
@@ -151,9 +151,8 @@ const demoMembers: DemoMember[] = [
 ]
 
 /**
- * Seeds an empty sandbox with a partner, its tiers, members, pay and some history. Uses the same operations as a partner's
- * own requests.
- * @param rail of files, in euros; without it, the simulated bank pays every withdrawal
+ * Seeds an empty sandbox with a partner, its tiers, members, pay and some history. Uses the same operations as a partner's own requests.
+ * @param rail a rail with files, in euros; without it, the simulated bank pays every withdrawal
  * @returns the partner's API key, or undefined if the database already has partners
  */
 export async function seedDemo(
@@ -203,7 +202,7 @@ function memberNamed(team: Team, name: string): Team[number] {
   return member
 }
 
-/** Creates tiers, members and a whole pay cycle with pay and withdrawals, which has just closed at the end. */
+/** Creates tiers, members and a whole pay cycle with pay and withdrawals, which has just closed. */
 export async function buildPreviousCycle(
   tx: Tx,
   { partner, startsAt, turnsAt }: { partner: Partner; startsAt: Date; turnsAt: Date },

@@ -16,15 +16,15 @@ export const dueKinds = {
   bank_report: ['read-rail-reports'],
   review_expiry: ['expire-member-imports', 'apply-member-imports'],
   cycle_close: ['close-pay-cycles'],
-  // The delivery of webhooks runs all the time, and goes by the clock. A receiver may take 15 seconds to answer, and be down for
-  // days, so a move neither stops at retries nor waits for them.
+  // The delivery of webhooks runs all the time, by the clock. A receiver may take 15 seconds to respond, and be down for days, so a move
+  // neither stops at retries nor waits for them.
   webhook_retry: [],
-  // The key is refused from then on; nothing has to be done.
+  // The key is refused from then on; there is no work to do.
   key_expiry: [],
 } as const satisfies Record<string, TaskName[]>
 export type DueKind = keyof typeof dueKinds
 
-/** What a partner can ask to be moved to. */
+/** The events to which a partner can ask to be moved. */
 export const nextKinds = [
   'pay_run_available',
   'intent_expiry',
@@ -35,18 +35,18 @@ export const nextKinds = [
 export type NextKind = (typeof nextKinds)[number]
 
 /**
- * `count`: how much is due now and not done yet. `workLeft`: a measure that falls while it is being done. `next`: when more
- * falls due; null if nothing is ahead.
+ * `count`: how much is due now and not done yet. `workLeft`: a measure that falls while the work is being done. `next`: when more falls
+ * due; null if nothing is ahead.
  */
 export type Due = { kind: DueKind; count: number; workLeft: number; next: Date | null }
 
-// A withdrawal that the bank has said nothing about for hours is polled every hour. A clock that is moved by months polls it
-// once a day, which changes nothing for the partner and saves thousands of steps.
+// A withdrawal about which the bank has been silent for hours is polled every hour. A clock that is moved by months polls once a day, which
+// changes nothing for the partner and saves thousands of steps.
 const quietPollDays = 1
 
 /**
- * What is due for a partner, by kind.
- * @param after what needs no work, such as the expiry of a key, counts if it fell due after this
+ * Finds the work that is due for a partner, by kind.
+ * @param after events that need no work, such as the expiry of a key, count if they fell due after this
  */
 export async function readDue(
   db: Reader,

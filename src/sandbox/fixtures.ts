@@ -26,11 +26,11 @@ export async function tierOf(tx: Tx, partnerId: string): Promise<Tier> {
   const all = await tiers.listTerms(tx, partnerId)
   const tier = all.find(({ currency }) => currency === 'GBP') ?? all[0]
   if (tier === undefined)
-    throw problem('UnprocessableEntity', 'The partner has no tier; the operator creates one with tier set')
+    throw problem('UnprocessableEntity', 'The partner has no tier; the operator creates one with midmonth tier set')
   return tier
 }
 
-/** Creates what one request needs, by the operations that partners use. */
+/** Creates the objects that one request needs, by the operations that partners use. */
 export async function createFixture(
   tx: Tx,
   fixture: Fixture,

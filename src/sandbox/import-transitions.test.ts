@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-/** Until this many transactions wait for others. */
+/** Waits until this many transactions wait for others. */
 async function whenWaiting(count: number): Promise<void> {
   for (;;) {
     const { rows } = await sql`
@@ -18,12 +18,12 @@ async function whenWaiting(count: number): Promise<void> {
   }
 }
 
-test('a job goes through its transition although another was asked for at the same time', async () => {
+test('a job goes through its transition even if another was requested at the same time', async () => {
   const { partner, key } = await harness.addPartner('Jobs at once')
   const provoke = (to: string) => harness.call('POST', '/v1/sandbox/members/jobs', { key, body: { from: 'new', to } })
   const asked: ReturnType<typeof provoke>[] = []
   await harness.db.transaction().execute(async tx => {
-    // What the insert of a job takes.
+    // The lock that the insert of a job takes.
     await lockByName(tx, 'queue of member imports of', partner.id)
     asked.push(provoke('AwaitingReview'))
     await whenWaiting(1)

@@ -29,14 +29,14 @@ export function isImportTransition(name: string): name is ImportTransition {
   return name in importTransitions
 }
 
-/** What an upload of a file has: where its body is kept, and how its rows are copied in the transaction. */
+/** The parts of a file upload: where its body is kept, and how its rows are copied in the transaction. */
 type Upload = { openFile: () => Promise<FileHandle>; copyInto: CopyInto }
 
 const pageSize = 1_000
 
 /**
- * Creates imports by the operations that partners use, so that the worker, or this function, takes one through the transition.
- * They change only a member that is created for the purpose. Imports that wait for a review or are queued are rejected first.
+ * Creates imports by the operations that partners use, so that the worker, or this function, takes a job through the transition. The jobs
+ * change only a member that is created for the purpose. Imports that wait for a review or are queued are rejected first.
  * @returns the import that goes through the transition
  * @throws Problem `Conflict` while an import is being applied
  */
@@ -132,7 +132,7 @@ async function rejectWaiting(tx: Tx, { partnerId, now }: { partnerId: string; no
   for (const { id } of rows) await memberImports.reject(tx, { partnerId, importId: id, now })
 }
 
-/** Uploads the list of all members as they are, without one, whose offboarding has to be approved. */
+/** Uploads the list of all members as they are, except for one, whose offboarding has to be approved. */
 async function fileWithout(
   tx: Tx,
   {

@@ -27,10 +27,14 @@ export function memberRoutes(app: App, context: SandboxContext): void {
       schema: sandboxOperation({
         id: 'fundSandboxMember',
         summary: 'Give a member pay',
-        description: 'Uploads a pay run with one line for the member, which is available at once.',
+        description: 'Uploads a pay run with one line for the member, which is available immediately.',
         params: Type.Object({ memberId: Id('member') }),
         body: MoneyToAdd,
-        success: { status: 201, description: 'The pay run, and what the member can withdraw.', schema: MemberFunded },
+        success: {
+          status: 201,
+          description: 'The pay run, and the amount that the member can withdraw.',
+          schema: MemberFunded,
+        },
         problems: ['MemberNotFound', 'UnprocessableEntity', 'PayRunMemberNotEligible'],
       }),
     },
@@ -88,7 +92,7 @@ export function memberRoutes(app: App, context: SandboxContext): void {
       schema: sandboxOperation({
         id: 'provokeSandboxJob',
         summary: 'Take a member job through a transition',
-        description: `Takes a member job from one status to another, with a member created for the purpose: actions, or a file of all members as they are without that one. Jobs that are queued or wait for a review are rejected first; while one is being applied, the answer is a \`Conflict\`. ${Object.entries(
+        description: `Takes a member job from one status to another, with a member created for the purpose: actions, or a file of all members as they are except for that one. Jobs that are queued or wait for a review are rejected first; while a job is being applied, the response is a \`Conflict\`. ${Object.entries(
           importTransitions,
         )
           .map(([name, what]) => `\`${name}\`: ${what}`)

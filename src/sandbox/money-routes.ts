@@ -21,7 +21,7 @@ export function moneyRoutes(app: App, { db }: SandboxContext): void {
         body: MoneyToAdd,
         success: {
           status: 201,
-          description: 'The float, and what of it is not on its way to members.',
+          description: 'The float, and the part of it that is not on its way to members.',
           schema: FloatFunded,
         },
         problems: ['UnprocessableEntity'],

@@ -15,12 +15,12 @@ import { type Due, type DueKind, dueKinds, type NextKind, readDue, staysDue } fr
 /** Work that fell due while a clock was moving: the first and the last time, and how often. */
 type DueSummary = { due: DueKind; from: Date; to: Date; count: number }
 
-/** A move of a partner's clock. While it is not complete, any process may go on with it. */
+/** A move of a partner's clock. Any process may continue an incomplete move. */
 export type Move = { id: string; startsAt: Date; target: Date; ran: DueSummary[]; isComplete: boolean }
 
 const limits = {
-  // A step takes milliseconds; closing a large cycle or a call that a silent bank does not answer takes seconds. A step that
-  // takes longer is begun by another process too, which does no harm, and its own process stops.
+  // A step takes milliseconds; closing a large cycle or a call to a silent bank takes seconds. If a step takes longer, another process also
+  // begins it, which is harmless, and the first process stops.
   leaseSeconds: 10,
   // Rounds of tasks at one instant without progress. Rows that another worker has locked are free after a moment.
   idleRoundsMax: 10,
@@ -29,7 +29,7 @@ const limits = {
   ranMax: 1_000,
 }
 
-/** Where a clock is to be moved: to an instant, by a time, or to what falls due next. */
+/** The target of a move: an instant, a duration, or the next event of a kind. */
 export type Destination = { to: Date } | { byMs: number } | { next: NextKind }
 
 /**
@@ -37,8 +37,8 @@ export type Destination = { to: Date } | { byMs: number } | { next: NextKind }
  * @param now by the partner's clock
  * @param claim of the request's idempotency key: a retry gets the move that a killed process has left
  * @returns the id of the move, and whether it is the partner's first
- * @throws Problem `BodyValidation` for a destination that is not ahead or too far ahead; `Conflict` while the clock is moving,
- * or if nothing of the kind is ahead; `IdempotencyKeyReused` if the key has started another move
+ * @throws Problem `BodyValidation` for a destination that is not ahead or too far ahead; `Conflict` while the clock is moving, or if
+ *   nothing of the kind is ahead; `IdempotencyKeyReused` if the key has started another move
  */
 export async function start(
   tx: Tx,
@@ -79,8 +79,8 @@ export async function start(
 }
 
 /**
- * Keeps the partner's clock from moving until the transaction ends, so that a reset leaves nothing that a later instant has
- * made. A move that no process is working on is left to be deleted.
+ * Keeps the partner's clock from moving until the transaction ends, so that a reset leaves nothing that was created at a later instant. A
+ * move without a process is left to be deleted.
  * @throws Problem `Conflict` while a process is moving the clock
  */
 export async function stopMoving(tx: Tx, partnerId: string): Promise<void> {
@@ -91,7 +91,7 @@ export async function stopMoving(tx: Tx, partnerId: string): Promise<void> {
   if (rows[0]?.isLeased) throw stillMoving()
 }
 
-/** Serialises the moves of a partner, and its resets. Locked before the rows of its clock and its moves, everywhere. */
+/** Serialises the moves of a partner, and its resets. Always locked before the rows of its clock and its moves. */
 async function lockClock(tx: Tx, partnerId: string): Promise<void> {
   // A partner that never moved its clock has no row to lock.
   await lockByName(tx, 'clock of', partnerId)
@@ -177,7 +177,7 @@ export async function findAbandoned(db: Reader): Promise<MoveKey[]> {
   return rows
 }
 
-/** Schedules the worker's look for abandoned moves at the end of the first lease, in case its process was killed. */
+/** Schedules the worker's search for abandoned moves at the end of the first lease, in case the process was killed. */
 export async function watchLeases(tx: Tx): Promise<void> {
   const { rows } = await sql<{ endsAt: Date | null }>`
     select min(leased_until) as ends_at from sandbox_clock_moves
@@ -190,10 +190,9 @@ export async function watchLeases(tx: Tx): Promise<void> {
 export type MoveContext = { db: Db; log: Logger; now: Clock; tasks: Partial<Tasks> }
 
 /**
- * Moves a clock from instant to instant at which something falls due for the partner, does that work with the tasks that do it
- * everywhere else, and then goes on to the target. Safe to run twice: what is due is read anew, the clock only moves forward,
- * and a process that has lost its lease stops.
- * @param mayGoOn asked after each step; if false, the move is left to another process
+ * Moves a clock from one instant with due work to the next, does the work with the tasks that do it everywhere else, and then moves on to
+ * the target. Safe to run twice: the due work is read anew, the clock only moves forward, and a process that has lost its lease stops.
+ * @param mayGoOn called after each step; if false, the move is left to another process
  * @returns whether the move is complete
  */
 export async function advance(
@@ -288,7 +287,7 @@ class Run {
       try {
         await this.#tasks[name]?.(this.#context)
       } catch (error) {
-        // As in the worker: the work stays due, and is tried again.
+        // As in the worker, the work stays due and is retried.
         this.#context.log.warn({ err: error, task: name }, 'a task failed while a clock was moved')
       }
     }

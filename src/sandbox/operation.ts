@@ -4,10 +4,10 @@ import type { ApiContext } from '../http/server/server.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import type { Tasks } from '../worker/task.ts'
 
-/** The dependencies of the sandbox's routes, with the worker's tasks, which some of them run at once. */
+/** The dependencies of the sandbox's routes, with the worker's tasks, which some of them run immediately. */
 export type SandboxContext = ApiContext & { tasks: Partial<Tasks> }
 
-// The move of a clock or the tasks that are run at once, the wait for caches of keys, and the answer.
+// The move of a clock or the tasks that run immediately, the wait for caches of keys, and the response.
 export const answerMsMax = 30_000
 
 type Declared<P extends TSchema | undefined, Q extends TSchema | undefined, B extends TSchema | undefined> = Omit<

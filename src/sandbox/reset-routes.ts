@@ -34,7 +34,7 @@ export function resetRoutes(app: App, context: SandboxContext): void {
           .map(([name, what]) => `\`${name}\`: ${what}`)
           .join(' ')}`,
         body: Seed,
-        success: { status: 201, description: 'What the sandbox has now.', schema: Seeded },
+        success: { status: 201, description: 'The contents of the sandbox.', schema: Seeded },
         problems: ['UnprocessableEntity'],
       }),
     },
@@ -76,7 +76,7 @@ export function resetRoutes(app: App, context: SandboxContext): void {
         id: 'resetSandbox',
         summary: 'Reset the sandbox',
         description:
-          'Deletes everything of this partner: members, pay, withdrawals, the books, events, and answers to idempotency keys. Settings, tiers, API keys, webhook endpoints, the audit log and the request log stay. The clock shows real time again, and a pay cycle is open. New events go on after the old ones, so a reader of the feed starts again with `from=now`. While the clock is moving, a reset is a `Conflict`.',
+          'Deletes everything of this partner: members, pay, withdrawals, the books, events, and responses to idempotency keys. Settings, tiers, API keys, webhook endpoints, the audit log and the request log stay. The clock shows real time again, and a pay cycle is open. The sequence of events continues, so a reader of the feed starts again with `from=now`. While the clock is moving, a reset is a `Conflict`.',
         success: { status: 200, description: 'The sandbox is empty.', schema: SandboxClock },
       }),
     },

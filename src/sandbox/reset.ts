@@ -8,25 +8,24 @@ import * as webhooks from '../webhooks/webhooks.ts'
 import { stopMoving } from './moves.ts'
 
 const limits = {
-  // A request or a task of the partner holds its locks for seconds on a busy machine: an import, or a cycle that closes.
+  // A request or a task of the partner holds its locks for seconds on a busy machine: an import, or a closing cycle.
   lockSecondsMax: 30,
-  // A partner with ten thousand members takes half a minute, and several on a busy machine: each member's rows are looked for in
-  // every table.
+  // A partner with ten thousand members takes half a minute, and several on a busy machine: each member's rows are searched for in every
+  // table.
   statementSecondsMax: 300,
-  // Each attempt has first waited a second for PostgreSQL to find the deadlock.
+  // Before each attempt fails, PostgreSQL takes a second to find the deadlock.
   attemptsMax: 10,
-  // Lets the other transaction finish; drawn at random, so that two resets do not meet again.
+  // Lets the other transaction finish; random, so that two resets do not collide again.
   pauseMsMax: 200,
 }
 
 /**
- * Deletes everything that the partner has, except its settings, tiers, keys, audit log and place in the event feed, and sets
- * its clock to real time. The caller opens a pay cycle.
+ * Deletes everything of the partner except its settings, tiers, keys, audit log and place in the event feed, and sets its clock to real
+ * time. The caller opens a pay cycle.
  *
  * @throws Problem `Conflict` while a process is moving the clock, or if other work of the partner keeps getting in between
  *
- * A function of the database deletes, because the program may not delete from the books; see
- * docs/decisions/0015-a-clock-per-partner.md.
+ * A database function deletes, because the program may not delete from the books; see docs/decisions/0015-a-clock-per-partner.md.
  */
 export async function resetPartner(tx: Tx, { partnerId }: { partnerId: string }): Promise<void> {
   await sql`
@@ -64,8 +63,8 @@ function busy() {
 }
 
 /**
- * Locks what other operations lock, in the order that `lockMembers` states, since the function deletes in no such order. The
- * partner's row comes last, as for a completed withdrawal.
+ * Takes the locks of other operations in the order that `lockMembers` states, because the function deletes in another order. The partner's
+ * row comes last, as for a completed withdrawal.
  */
 async function lockAll(tx: Tx, partnerId: string): Promise<void> {
   // Not `for update`: completing a withdrawal locks its member and then refers to the cycle.

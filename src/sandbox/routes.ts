@@ -9,14 +9,14 @@ import { moneyRoutes } from './money-routes.ts'
 import { resetRoutes } from './reset-routes.ts'
 import { testValueRoutes } from './test-value-routes.ts'
 
-// A move of a clock that takes longer is answered 202, and goes on.
+// A move of a clock that takes longer is answered with 202, and continues.
 const defaultMoveMsMax = 20_000
 
 /**
- * The operations of a sandbox, for the partner of the key. They move the partner's clock and instruct the simulated bank; what
- * follows is done by the tasks that do it in production.
+ * The operations of a sandbox, for the partner of the key. They move the partner's clock and instruct the simulated bank; production's
+ * tasks do the rest.
  * @param options.moveMsMax how long a request waits for a move of a clock
- * @param options.fileRails the rails of files whose bank the sandbox plays
+ * @param options.fileRails the rails with files whose bank the sandbox plays
  */
 export function sandboxRoutes(
   app: App,

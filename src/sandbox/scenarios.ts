@@ -16,12 +16,12 @@ import * as intents from '../withdrawals/intents.ts'
 import { type InstructionName, instructBank } from './bank.ts'
 import { buildPreviousCycle, cyclesUntil, inviteAll, payTwice, setUp, type Team, withdrawAll, within } from './demo.ts'
 
-/** What a sandbox can be seeded with. A change here is a change of docs/guides/sandbox.md. */
+/** The scenarios with which a sandbox can be seeded. A change here needs a change of docs/guides/sandbox.md. */
 export const scenarios = {
   fresh: 'Tiers, a funded float and an open pay cycle; no members.',
   mid_cycle: '25 members with pay and withdrawals in the open pay cycle.',
   after_payroll: 'The previous pay cycle is closed and settled; its members have pay in the open one.',
-  returned_payments: 'As `mid_cycle`, with withdrawals that failed, were returned, and that the bank is silent about.',
+  returned_payments: 'Like `mid_cycle`, with withdrawals that failed, were returned, or have no answer from the bank.',
   ten_thousand_members: '10,000 members with pay, and no withdrawals.',
 } as const
 export type Scenario = keyof typeof scenarios
@@ -129,7 +129,7 @@ async function bill(
 
 const stories: InstructionName[] = ['fail', 'return', 'return', 'submit']
 
-// The bank is instructed now, and the withdrawals are due at once.
+// The bank is instructed now, and the withdrawals are due immediately.
 async function instructAll(tx: Tx, { partner, team, now }: { partner: Partner; team: Team; now: Date }): Promise<void> {
   const candidates = team.filter(
     ({ demo }) => demo.account !== null && demo.pay > 50_000n && demo.withdrawn === undefined,
@@ -177,7 +177,7 @@ async function inviteMany(tx: Tx, { partner, now }: { partner: Partner; now: Dat
   return importId
 }
 
-/** Pays the members of the scenario with many, once they are invited. Idempotent. */
+/** Pays the members of the scenario with many members, once they are invited. Idempotent. */
 export async function payMany(tx: Tx, { partner, now }: { partner: Partner; now: Date }): Promise<void> {
   const runs = await payRuns.list(tx, {
     partnerId: partner.id,

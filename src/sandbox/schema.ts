@@ -16,7 +16,10 @@ export const ClockMove = Type.Object(
     to: Type.Optional(GivenInstant),
     by: Type.Optional(GivenDuration),
     next: Type.Optional(
-      Type.Enum([...nextKinds], { type: 'string', description: 'Moves the clock to when this falls due next.' }),
+      Type.Enum([...nextKinds], {
+        type: 'string',
+        description: 'Moves the clock to the next time that this falls due.',
+      }),
     ),
   },
   { ...strict, minProperties: 1, maxProperties: 1, examples: [{ by: 'P3D' }, { next: 'cycle_close' }] },
@@ -27,7 +30,7 @@ const DueSummary = Type.Object(
   {
     due: Type.Enum(Object.keys(dueKinds) as (keyof typeof dueKinds)[], {
       type: 'string',
-      description: 'What fell due.',
+      description: 'The kind of work that fell due.',
     }),
     from: Instant,
     to: Instant,
@@ -49,7 +52,7 @@ export const SandboxClock = Type.Object(
           to: Instant,
           ran: Type.Array(DueSummary, {
             description:
-              'The work that fell due on the way and was done, in order. Work of one kind in a row is one entry with the first and the last time; at most 1,000 entries.',
+              'The work that fell due on the way and was done, in order. Consecutive work of one kind is one entry with the first and the last time; at most 1,000 entries.',
           }),
         },
         { title: 'SandboxClockMove', ...strict },
@@ -120,7 +123,7 @@ export const BankFaults = Type.Object(
         strict,
       ),
       {
-        description: 'In the order in which payments will meet them.',
+        description: 'The faults in the order in which payments will meet them.',
       },
     ),
   },
@@ -159,7 +162,7 @@ const Transition = Type.Object(
         entity: Type.Enum(['member', 'member_job', 'pay_cycle', 'pay_run', 'withdrawal_intent', 'withdrawal'], {
           type: 'string',
         }),
-        from: Type.String({ description: '`new`: there was none before.' }),
+        from: Type.String({ description: '`new`: it did not exist before.' }),
         to: Type.String(),
       },
       strict,
@@ -174,7 +177,7 @@ export const TestValues = Type.Object(
       Type.Object(
         {
           sortCode: Type.String(),
-          accountNumber: Type.String({ description: 'Any other one will do.' }),
+          accountNumber: Type.String({ description: 'Any other file will do.' }),
           iban: Type.String(),
           behaviour: Type.String({ description: 'See docs/reference/simulated-bank.md.' }),
         },
@@ -191,10 +194,10 @@ export const TestValues = Type.Object(
               path: Type.String(),
               headers: Type.Optional(
                 Type.Record(Type.String(), Type.String(), {
-                  description: 'Beside your `x-api-key`, unless it is here.',
+                  description: 'The headers besides your `x-api-key`, unless it is listed here.',
                 }),
               ),
-              body: Type.Optional(Type.Unknown({ description: 'A text is sent as it is, anything else as JSON.' })),
+              body: Type.Optional(Type.Unknown({ description: 'A text is sent unchanged, anything else as JSON.' })),
             },
             strict,
           ),
@@ -210,7 +213,7 @@ export const TestValues = Type.Object(
 const jobStates = ['new', 'NotReady', 'AwaitingReview', 'Processing', 'Completed', 'Rejected'] as const
 export const ImportTransition = Type.Object(
   {
-    from: Type.Enum(jobStates.slice(0, 4), { type: 'string', description: '`new`: there was none before.' }),
+    from: Type.Enum(jobStates.slice(0, 4), { type: 'string', description: '`new`: it did not exist before.' }),
     to: Type.Enum(jobStates.slice(1), { type: 'string' }),
   },
   { ...strict, examples: [{ from: 'NotReady', to: 'AwaitingReview' }] },

@@ -11,8 +11,8 @@ const limits = {
 }
 
 /**
- * Does the work of tasks for one partner now instead of waiting for the worker, until `isDone`. If it does not come to that,
- * for example because the bank is silent, the worker goes on.
+ * Does the work of tasks for one partner now instead of waiting for the worker, until `isDone`. If that is not reached, for example because
+ * the bank is silent, the worker continues.
  */
 export async function runAtOnce(
   context: MoveContext,

@@ -1,13 +1,13 @@
 import type { Tasks } from '../worker/task.ts'
 import * as moves from './moves.ts'
 
-// A long move is made in turns, so that it neither starves other tasks nor delays a shutdown.
+// A long move is split into turns, so that it neither starves other tasks nor delays a shutdown.
 const turnMsMax = 5_000
 
-/** @param tasks what a move of a clock runs */
+/** @param tasks the tasks that a move of a clock runs */
 export function clockTasks(tasks: Partial<Tasks>) {
   return {
-    // Goes on with moves whose process has stopped or handed them over. Safe to run twice: a move has one lease holder.
+    // Continues moves whose process has stopped or handed them over. Safe to run twice: a move has one lease holder.
     async 'move-sandbox-clocks'({ db, log, now }) {
       const until = performance.now() + turnMsMax
       const mayGoOn = () => performance.now() < until

@@ -17,7 +17,7 @@ export function testValueRoutes(app: App, { db, sealer }: SandboxContext): void 
         id: 'getSandboxTestValues',
         summary: 'Get test values',
         description:
-          'For every error code and every transition of a state, the complete request that provokes it. Each can be sent as it stands, with your key, once: the members, intents and withdrawals that it needs are made by this call. A body that is a text is sent as it is, any other one as JSON. Also lists the bank accounts by what the simulated bank does with them.',
+          'Returns the complete request that provokes each error code and each transition of a state. Each request can be sent once, unchanged, with your key: this call creates the members, intents and withdrawals that it needs. Send a text body unchanged and any other body as JSON. Also lists bank accounts by the reaction of the simulated bank.',
         success: { status: 200, description: 'The test values.', schema: TestValues },
         problems: ['UnprocessableEntity'],
       }),
@@ -31,13 +31,13 @@ export function testValueRoutes(app: App, { db, sealer }: SandboxContext): void 
           const made = await createFixture(tx, row.needs, { partner, tier, sealer, now, clockOffsetMs })
           values.push({ reaches: reachesOnWire(row.reaches), request: row.request(made, tier), note: row.note })
         }
-        // What it has made, as one change: each member, intent and withdrawal belongs to one of the requests.
+        // Records all created objects as one change: each member, intent and withdrawal belongs to one of the requests.
         const audit = { action: 'partner.test_values', details: { requests: values.length } } as const
         return { status: 200, body: { accounts: testAccounts, values }, resourceId: partner.id, audit }
       }),
   )
 
-  // Known to a sandbox only, and only after the key was accepted.
+  // Only a sandbox knows the header, and only after the key was accepted.
   app.addHook('preHandler', async request => {
     const name = request.headers[provokeHeader]
     if (name === undefined || request.partner === undefined) return

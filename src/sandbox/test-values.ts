@@ -16,7 +16,7 @@ export const provocable = [
   'InternalServerError',
 ] as const satisfies ProblemName[]
 
-/** What a request needs to exist. Each is made for one request, so that the requests do not depend on each other. */
+/** The objects that requests need. Each is created for one request, so that the requests do not depend on each other. */
 export const fixtures = {
   nothing: 'nothing',
   member: 'an active member without pay',
@@ -36,7 +36,7 @@ export type Fixture = keyof typeof fixtures
 export type Reaches = { problem: ProblemName } | { entity: Entity; from: string; to: string }
 type Entity = 'member' | 'member_job' | 'pay_cycle' | 'pay_run' | 'withdrawal_intent' | 'withdrawal'
 
-/** A body that is a text is sent as it is; any other one as JSON. */
+/** A text body is sent unchanged; any other body as JSON. */
 type ProvokingRequest = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
@@ -96,7 +96,7 @@ const transition = (
 ): Row => ({ reaches: { entity, from, to }, needs, note, request })
 
 const byHeader = provocable.map(name =>
-  problem(name, 'nothing', `The header ${provokeHeader} is known to a sandbox only.`, () => ({
+  problem(name, 'nothing', `The header ${provokeHeader} is known only to a sandbox.`, () => ({
     method: 'GET',
     path: '/v1/tiers',
     headers: { [provokeHeader]: name },
@@ -112,7 +112,7 @@ const jobs = (Object.entries(importTransitions) as [ImportTransition, string][])
   }))
 })
 
-/** One row for each problem and for each transition. Those that move the clock are last. */
+/** One row for each problem and for each transition. Rows that move the clock are last. */
 export const rows: readonly Row[] = [
   problem('ApiKeyRefused', 'nothing', 'This header takes the place of your own.', () => ({
     method: 'GET',
@@ -126,7 +126,7 @@ export const rows: readonly Row[] = [
   })),
   ...byHeader,
   problem('UnknownPath', 'nothing', 'There is no such path.', () => ({ method: 'GET', path: '/v1/nothing' })),
-  problem('MethodNotAllowed', 'nothing', 'The header `allow` of the answer lists the methods.', () => ({
+  problem('MethodNotAllowed', 'nothing', 'The `allow` header of the response lists the methods.', () => ({
     method: 'DELETE',
     path: '/v1/tiers',
   })),
@@ -136,7 +136,7 @@ export const rows: readonly Row[] = [
     headers: { 'content-type': 'text/plain' },
     body: 'memberId',
   })),
-  problem('BadRequest', 'nothing', 'The JSON ends too early.', () => ({
+  problem('BadRequest', 'nothing', 'The JSON is cut off.', () => ({
     method: 'POST',
     path: intents,
     headers: { 'content-type': 'application/json' },
@@ -223,7 +223,7 @@ export const rows: readonly Row[] = [
     'member',
     ['new', 'invited'],
     'nothing',
-    'If the partner activates members, it is active at once.',
+    'If the partner activates members, the member is active immediately.',
     ({ email }, tier) => ({
       method: 'POST',
       path: '/v1/members',
@@ -258,7 +258,7 @@ export const rows: readonly Row[] = [
     'pay_run',
     ['new', 'Scheduled'],
     'member',
-    'Available at once if the partner has no grace period.',
+    'Available immediately if the partner has no grace period.',
     ({ id }, tier) => payRun(id, tier.currency),
   ),
   transition('pay_run', ['Scheduled', 'Available'], 'member', 'The pay run has no grace period.', ({ id }, tier) => ({
@@ -277,7 +277,7 @@ export const rows: readonly Row[] = [
   transition('withdrawal_intent', ['new', 'pending'], 'paidMember', 'A quote.', ({ id }, tier) =>
     intentOf(id, tier, lowestAmount(tier)),
   ),
-  transition('withdrawal_intent', ['pending', 'completed'], 'intent', 'It becomes a withdrawal.', ({ id }) =>
+  transition('withdrawal_intent', ['pending', 'completed'], 'intent', 'The intent becomes a withdrawal.', ({ id }) =>
     complete(id),
   ),
   transition('withdrawal_intent', ['pending', 'cancelled'], 'intent', 'Cancelled by the partner.', ({ id }) => ({
@@ -287,21 +287,29 @@ export const rows: readonly Row[] = [
   transition('withdrawal', ['new', 'held'], 'intent', 'Held for as long as the partner’s setting says.', ({ id }) =>
     complete(id),
   ),
-  transition('withdrawal', ['held', 'submitted'], 'withdrawal', 'The bank accepts it and reports nothing.', ({ id }) =>
-    instructed(id, 'submit'),
+  transition(
+    'withdrawal',
+    ['held', 'submitted'],
+    'withdrawal',
+    'The bank accepts the payment and reports nothing.',
+    ({ id }) => instructed(id, 'submit'),
   ),
   transition('withdrawal', ['held', 'cancelled'], 'withdrawal', 'Cancelled by the partner.', ({ id }) => ({
     method: 'POST',
     path: `/v1/pay/withdrawals/${id}/cancel`,
   })),
-  transition('withdrawal', ['submitted', 'paid'], 'withdrawal', 'It is submitted first.', ({ id }) =>
+  transition('withdrawal', ['submitted', 'paid'], 'withdrawal', 'The withdrawal is submitted first.', ({ id }) =>
     instructed(id, 'pay'),
   ),
-  transition('withdrawal', ['submitted', 'failed'], 'withdrawal', 'It is submitted first.', ({ id }) =>
+  transition('withdrawal', ['submitted', 'failed'], 'withdrawal', 'The withdrawal is submitted first.', ({ id }) =>
     instructed(id, 'fail'),
   ),
-  transition('withdrawal', ['paid', 'returned'], 'withdrawal', 'It is submitted and paid first.', ({ id }) =>
-    instructed(id, 'return'),
+  transition(
+    'withdrawal',
+    ['paid', 'returned'],
+    'withdrawal',
+    'The withdrawal is submitted and paid first.',
+    ({ id }) => instructed(id, 'return'),
   ),
   transition('withdrawal_intent', ['pending', 'expired'], 'intent', 'Moves the clock.', () => moved('intent_expiry')),
   transition('pay_cycle', ['Open', 'Closed'], 'nothing', 'Moves the clock.', () => moved('cycle_close')),

@@ -1053,7 +1053,7 @@ export interface Resources {
       /**
        * Get the sandbox clock.
        *
-       * The time by which everything of this partner happens, and the last time that it was moved.
+       * The time by which everything of this partner happens, and the last move of the clock.
        *
        * `GET /v1/sandbox/clock` (getSandboxClock)
        */
@@ -1061,14 +1061,14 @@ export interface Resources {
       /**
        * Move the sandbox clock.
        *
-       * Moves the partner’s clock forward: `to` an instant, `by` a time, or to what falls due `next`; at most 400 days ahead of real time. The clock stops at each instant at which something falls due, that work is done as in production, and the answer lists it. Expiry of intents, grace periods, pay cycles, holds, the bank, reviews, idempotency keys and API keys follow the clock; rate limits, time-outs and logs do not. A move that takes longer than 20 seconds is answered 202 and goes on. While the clock is moving, another move is a `Conflict`.
+       * Moves the partner’s clock forward: `to` an instant, `by` a time, or to what falls due `next`; at most 400 days ahead of real time. The clock stops at each instant at which something falls due, the work is done as in production, and the response lists it. Expiry of intents, grace periods, pay cycles, holds, the bank, reviews, idempotency keys and API keys follow the clock; rate limits, time-outs and logs do not. A move that takes longer than 20 seconds is answered with 202 and continues. While the clock is moving, another move is a `Conflict`.
        *
        * `POST /v1/sandbox/clock` (moveSandboxClock)
        */
       move(body: {
         to?: GivenInstant | undefined
         by?: string | undefined
-        /** Moves the clock to when this falls due next. */
+        /** Moves the clock to the next time that this falls due. */
         next?: 'pay_run_available' | 'intent_expiry' | 'withdrawal_submission' | 'cycle_close' | 'bank_report' | undefined
       }, options?: CallOptions): Call<SandboxClock>
     }
@@ -1084,7 +1084,7 @@ export interface Resources {
       /**
        * Pay a withdrawal.
        *
-       * The bank reports the withdrawal as paid; it is submitted first.
+       * The bank reports the withdrawal as paid; the withdrawal is submitted first.
        *
        * `POST /v1/sandbox/withdrawals/{withdrawalId}/pay` (paySandboxWithdrawal)
        */
@@ -1092,7 +1092,7 @@ export interface Resources {
       /**
        * Fail a withdrawal.
        *
-       * The bank refuses the withdrawal, and the member has the money back; it is submitted first.
+       * The bank refuses the withdrawal, and the member gets the money back; the withdrawal is submitted first.
        *
        * `POST /v1/sandbox/withdrawals/{withdrawalId}/fail` (failSandboxWithdrawal)
        */
@@ -1100,7 +1100,7 @@ export interface Resources {
       /**
        * Return a withdrawal.
        *
-       * The bank sends the withdrawal back, and the member has the money back; it is submitted and paid first.
+       * The bank sends the withdrawal back, and the member gets the money back; the withdrawal is submitted and paid first.
        *
        * `POST /v1/sandbox/withdrawals/{withdrawalId}/return` (returnSandboxWithdrawal)
        */
@@ -1108,7 +1108,7 @@ export interface Resources {
       /**
        * Keep the bank silent about a withdrawal.
        *
-       * The bank accepts the payment when its hold ends, and reports nothing about it until it is instructed to.
+       * The bank accepts the payment when its hold ends, and reports nothing about it until instructed.
        *
        * `POST /v1/sandbox/withdrawals/{withdrawalId}/hold` (holdSandboxWithdrawal)
        */
@@ -1118,7 +1118,7 @@ export interface Resources {
       /**
        * Queue a bank fault.
        *
-       * The next `count` payments of this partner (1 unless given) meet a fault at the simulated bank, after the faults that are queued already. A payment with an instruction keeps it.
+       * The next `count` payments of this partner (1 unless given) meet a fault at the simulated bank, after the faults that are already queued. A payment with an instruction keeps the instruction.
        *
        * `POST /v1/sandbox/bank/faults` (addSandboxBankFault)
        */
@@ -1133,7 +1133,7 @@ export interface Resources {
       /**
        * List your bank files.
        *
-       * The batches of payments that hold only withdrawals of this partner, newest first. Each is sent to the bank in one file. Empty unless the operator has configured a rail of files.
+       * The batches of payments that hold only withdrawals of this partner, newest first. Each batch is sent to the bank in one file. The list is empty unless the operator has configured a rail with files.
        *
        * `GET /v1/sandbox/bank-files` (getSandboxBankFiles)
        */
@@ -1148,7 +1148,7 @@ export interface Resources {
       /**
        * Write the answer of a bank to a file.
        *
-       * Returns the file in which the bank answers a sent batch. Nothing is changed until the operator imports it with `midmonth payouts import`, or puts it into the inbox of the rail. The same request returns the same bytes. A batch that holds a payment of another partner is `NotFound`, one that is not sent yet a `Conflict`; a kind of file that the rail does not read, and a batch of more than 10,000 payments, are `UnprocessableEntity`.
+       * Returns the file in which the bank answers a sent batch. Nothing changes until the operator imports the file with `midmonth payouts import`, or puts it into the inbox of the rail. The same request returns the same bytes. A batch that holds a payment of another partner is `NotFound`, and a batch that is not sent yet is a `Conflict`; a kind of file that the rail does not read, and a batch of more than 10,000 payments, are `UnprocessableEntity`.
        *
        * Errors: UnprocessableEntityError.
        *
@@ -1157,23 +1157,23 @@ export interface Resources {
       answer(batchId: PayoutBatchId, body: {
         /** The kind of file. The rail must read it. */
         format: 'pain.002' | 'camt.054' | 'arucs-csv'
-        /** What the bank says of the batch as a whole, in `pain.002` only. */
+        /** The bank’s answer about the whole batch, only in `pain.002`. */
         batch?: {
           outcome: 'accepted' | 'pending' | 'rejected'
-          /** Where the file says so: `GrpSts`, unless given, or `PmtInfSts`. */
+          /** Where the file says so: `GrpSts` (the default) or `PmtInfSts`. */
           level?: 'group' | 'payment-information' | undefined
-          /** Why it was rejected; unless given, the bank gives no code. */
+          /** Why the batch was rejected; by default, the bank gives no code. */
           reasonCode?: string | undefined
           /** The reason in words. */
           reasonText?: string | undefined
         } | undefined
-        /** Each payment at most once. The bank is silent about payments without an outcome. Required unless `batch` is given. */
+        /** The outcomes, each payment at most once. The bank is silent about payments without an outcome. Required unless `batch` is given. */
         outcomes?: {
-          /** A payment of the batch, by the `paymentReference` of its withdrawal. Without it, the outcome is that of all payments that are not named. */
+          /** A payment of the batch, by the `paymentReference` of its withdrawal. Without it, the outcome applies to all payments that are not named. */
           paymentReference?: string | undefined
-          /** What the bank says. `pain.002`: `accepted`, `pending`, `paid` or `failed`. `camt.054`: `paid` or `returned`. `arucs-csv`: `returned`. */
+          /** The bank’s answer. `pain.002`: `accepted`, `pending`, `paid` or `failed`. `camt.054`: `paid` or `returned`. `arucs-csv`: `returned`. */
           outcome: 'accepted' | 'pending' | 'paid' | 'failed' | 'returned'
-          /** Why it failed or was returned, one character for `arucs-csv`; unless given, `AC04`, `BE01` (`camt.054`) or `B` (`arucs-csv`). See docs/reference/bank-files.md. */
+          /** Why the payment failed or was returned, one character for `arucs-csv`; by default `AC04`, `BE01` (`camt.054`) or `B` (`arucs-csv`). See docs/reference/bank-files.md. */
           reasonCode?: string | undefined
           /** The reason in words. */
           reasonText?: string | undefined
@@ -1184,7 +1184,7 @@ export interface Resources {
       /**
        * Give a member pay.
        *
-       * Uploads a pay run with one line for the member, which is available at once.
+       * Uploads a pay run with one line for the member, which is available immediately.
        *
        * Errors: MemberNotEligibleError, MemberNotFoundError, UnprocessableEntityError.
        *
@@ -1213,14 +1213,14 @@ export interface Resources {
       /**
        * Take a member job through a transition.
        *
-       * Takes a member job from one status to another, with a member created for the purpose: actions, or a file of all members as they are without that one. Jobs that are queued or wait for a review are rejected first; while one is being applied, the answer is a `Conflict`. `new > AwaitingReview`: A file that offboards more members than the caller agreed to waits for a review. `new > Processing`: A batch of actions is accepted. `new > NotReady`: Actions are queued behind a file that waits for a review. `AwaitingReview > Processing`: A file is approved. `AwaitingReview > Rejected`: A file is rejected. `NotReady > Processing`: The job ahead of queued actions ends. `NotReady > AwaitingReview`: The job ahead of a queued file ends. `NotReady > Rejected`: Queued actions are rejected. `Processing > Completed`: Actions are applied. `Processing > Rejected`: Actions become invalid before they are applied.
+       * Takes a member job from one status to another, with a member created for the purpose: actions, or a file of all members as they are except for that one. Jobs that are queued or wait for a review are rejected first; while a job is being applied, the response is a `Conflict`. `new > AwaitingReview`: A file that offboards more members than the caller agreed to waits for a review. `new > Processing`: A batch of actions is accepted. `new > NotReady`: Actions are queued behind a file that waits for a review. `AwaitingReview > Processing`: A file is approved. `AwaitingReview > Rejected`: A file is rejected. `NotReady > Processing`: The job ahead of queued actions ends. `NotReady > AwaitingReview`: The job ahead of a queued file ends. `NotReady > Rejected`: Queued actions are rejected. `Processing > Completed`: Actions are applied. `Processing > Rejected`: Actions become invalid before they are applied.
        *
        * Errors: UnprocessableEntityError.
        *
        * `POST /v1/sandbox/members/jobs` (provokeSandboxJob)
        */
       provoke(body: {
-        /** `new`: there was none before. */
+        /** `new`: it did not exist before. */
         from: 'new' | 'NotReady' | 'AwaitingReview' | 'Processing'
         to: 'NotReady' | 'AwaitingReview' | 'Processing' | 'Completed' | 'Rejected'
       }, options?: CallOptions): Call<SandboxMemberJob>
@@ -1261,7 +1261,7 @@ export interface Resources {
     /**
      * Seed the sandbox.
      *
-     * Resets the sandbox, which is a `Conflict` while its clock is moving, and fills it with a scenario. `fresh`: Tiers, a funded float and an open pay cycle; no members. `mid_cycle`: 25 members with pay and withdrawals in the open pay cycle. `after_payroll`: The previous pay cycle is closed and settled; its members have pay in the open one. `returned_payments`: As `mid_cycle`, with withdrawals that failed, were returned, and that the bank is silent about. `ten_thousand_members`: 10,000 members with pay, and no withdrawals.
+     * Resets the sandbox, which is a `Conflict` while its clock is moving, and fills it with a scenario. `fresh`: Tiers, a funded float and an open pay cycle; no members. `mid_cycle`: 25 members with pay and withdrawals in the open pay cycle. `after_payroll`: The previous pay cycle is closed and settled; its members have pay in the open one. `returned_payments`: Like `mid_cycle`, with withdrawals that failed, were returned, or have no answer from the bank. `ten_thousand_members`: 10,000 members with pay, and no withdrawals.
      *
      * Errors: UnprocessableEntityError.
      *
@@ -1273,7 +1273,7 @@ export interface Resources {
     /**
      * Reset the sandbox.
      *
-     * Deletes everything of this partner: members, pay, withdrawals, the books, events, and answers to idempotency keys. Settings, tiers, API keys, webhook endpoints, the audit log and the request log stay. The clock shows real time again, and a pay cycle is open. New events go on after the old ones, so a reader of the feed starts again with `from=now`. While the clock is moving, a reset is a `Conflict`.
+     * Deletes everything of this partner: members, pay, withdrawals, the books, events, and responses to idempotency keys. Settings, tiers, API keys, webhook endpoints, the audit log and the request log stay. The clock shows real time again, and a pay cycle is open. The sequence of events continues, so a reader of the feed starts again with `from=now`. While the clock is moving, a reset is a `Conflict`.
      *
      * `POST /v1/sandbox/reset` (resetSandbox)
      */
@@ -1281,7 +1281,7 @@ export interface Resources {
     /**
      * Get test values.
      *
-     * For every error code and every transition of a state, the complete request that provokes it. Each can be sent as it stands, with your key, once: the members, intents and withdrawals that it needs are made by this call. A body that is a text is sent as it is, any other one as JSON. Also lists the bank accounts by what the simulated bank does with them.
+     * Returns the complete request that provokes each error code and each transition of a state. Each request can be sent once, unchanged, with your key: this call creates the members, intents and withdrawals that it needs. Send a text body unchanged and any other body as JSON. Also lists bank accounts by the reaction of the simulated bank.
      *
      * Errors: UnprocessableEntityError.
      *

@@ -62,7 +62,7 @@ export type BankAccountUK = {
   accountNumber: string
 }
 
-/** Why, as the ISO 20022 code of the bank: `AC01` The account number is wrong, `AC03` The account of the payee is invalid, `AC04` The account is closed, `AC06` The account is blocked, `AG01` The account takes no such payments, `AM09` The amount is wrong, `BE01` The account holder does not match, `FOCR` Returned after a request to cancel, `MD07` The payee has died, `MS03` The bank gives no reason, `RC01` The bank code is wrong, `RR04` Returned for a regulatory reason. */
+/** Why, as the ISO 20022 code of the bank: `AC01` The account number is wrong, `AC03` The account of the payee is invalid, `AC04` The account is closed, `AC06` The account is blocked, `AG01` The account does not accept such payments, `AM09` The amount is wrong, `BE01` The account holder does not match, `FOCR` Returned after a request to cancel, `MD07` The payee has died, `MS03` The bank gives no reason, `RC01` The bank code is wrong, `RR04` Returned for a regulatory reason. */
 export type BankReason = 'AC01' | 'AC03' | 'AC04' | 'AC06' | 'AG01' | 'AM09' | 'BE01' | 'FOCR' | 'MD07' | 'MS03' | 'RC01' | 'RR04'
 
 export type BodyValidationIssue = {
@@ -1345,7 +1345,7 @@ export type RotatedWebhook = {
 export type SandboxBankFault = 'timeout' | 'error' | 'duplicate' | 'late' | 'contradiction' | 'unknown_reference'
 
 export type SandboxBankFaults = {
-  /** In the order in which payments will meet them. */
+  /** The faults in the order in which payments will meet them. */
   faults: {
     fault: SandboxBankFault
     /** Number of payments. */
@@ -1358,14 +1358,14 @@ export type SandboxBankFile = {
   /** The name of the rail in the operator’s configuration. */
   rail: string
   status: 'building' | 'approved' | 'sent' | 'acknowledged' | 'settled' | 'rejected' | 'cancelled'
-  /** When the bank executes it; for Bacs, the day on which it is processed. */
+  /** The day on which the bank executes the batch; for Bacs, the processing day. */
   valueDate: string
   paymentCount: number
   controlTotal: Money
   /** Identifies the batch at the bank. */
   messageId: string
   sentAt: Instant | null
-  /** The kinds of files that can answer it. */
+  /** The kinds of files that can answer the batch. */
   formats: ('pain.002' | 'camt.054' | 'arucs-csv')[]
 }
 
@@ -1390,7 +1390,7 @@ export type SandboxClock = {
 export type SandboxClockMove = {
   from: Instant
   to: Instant
-  /** The work that fell due on the way and was done, in order. Work of one kind in a row is one entry with the first and the last time; at most 1,000 entries. */
+  /** The work that fell due on the way and was done, in order. Consecutive work of one kind is one entry with the first and the last time; at most 1,000 entries. */
   ran: SandboxWork[]
 }
 
@@ -1433,7 +1433,7 @@ export type SandboxTestValue = {
   } | {
     transition: {
       entity: 'member' | 'member_job' | 'pay_cycle' | 'pay_run' | 'withdrawal_intent' | 'withdrawal'
-      /** `new`: there was none before. */
+      /** `new`: it did not exist before. */
       from: string
       to: string
     }
@@ -1441,9 +1441,9 @@ export type SandboxTestValue = {
   request: {
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
     path: string
-    /** Beside your `x-api-key`, unless it is here. */
+    /** The headers besides your `x-api-key`, unless it is listed here. */
     headers?: Record<string, string> | undefined
-    /** A text is sent as it is, anything else as JSON. */
+    /** A text is sent unchanged, anything else as JSON. */
     body?: unknown | undefined
   }
   note: string
@@ -1452,7 +1452,7 @@ export type SandboxTestValue = {
 export type SandboxTestValues = {
   accounts: {
     sortCode: string
-    /** Any other one will do. */
+    /** Any other file will do. */
     accountNumber: string
     iban: string
     /** See docs/reference/simulated-bank.md. */
@@ -1472,7 +1472,7 @@ export type SandboxWithdrawal = {
 }
 
 export type SandboxWork = {
-  /** What fell due. */
+  /** The kind of work that fell due. */
   due: 'member_job' | 'pay_run_available' | 'intent_expiry' | 'withdrawal_submission' | 'bank_poll' | 'bank_report' | 'review_expiry' | 'cycle_close' | 'webhook_retry' | 'key_expiry'
   from: Instant
   to: Instant

@@ -36,7 +36,7 @@ test('the Excel template is up to date with its script (otherwise run npm run ge
   expect(committed.equals(files['src/members/template.xlsx'] ?? Buffer.of())).toBe(true)
 })
 
-test('this test covers every generated file', () => {
+test('these tests cover every generated file', () => {
   expect(Object.keys(files).sort()).toEqual([
     'cli/outline.json',
     'docs/reference/errors.md',

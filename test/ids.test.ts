@@ -17,7 +17,7 @@ const documentIn = (file: string): Document =>
   withPartsInPlace(JSON.parse(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')))
 const [document, ofOperators] = [documentIn('openapi.json'), documentIn('openapi-operator.json')]
 
-/** Every operation with a resource id in its path, with the prefix of the id. */
+/** Every operation with a resource id in its path, and the prefix of that id. */
 function byPathIn({ paths, components }: Document) {
   const patternOf = ({ $ref, pattern }: Schema) =>
     $ref === undefined ? pattern : components.schemas[$ref.split('/').at(-1) ?? '']?.pattern
@@ -91,7 +91,7 @@ beforeAll(async () => {
   const session = { memberId: await harness.addMember(), scope: 'withdraw' }
   token = (await harness.call('POST', '/v1/member-sessions', { body: session })).body.token
 })
-// With a frozen clock, the quota of one session would not last.
+// With a frozen clock, one session would exceed its quota.
 beforeEach(async () => {
   operator = await signIn(harness, { isOperator: true })
 })
@@ -169,7 +169,7 @@ describe('an unknown id', () => {
     expect([wrong.status, codesOf(wrong)]).toEqual([400, ['BodyValidation']])
   })
 
-  test('in one of many lines is an issue of that line', async () => {
+  test('in one of several lines is an issue of that line', async () => {
     const payDetails = [{ memberId: 'mem_123', money: gbp(100) }]
     expect((await harness.call('POST', '/v1/pay/run', { body: { payDetails } })).body.issues).toEqual([
       { code: 'MemberNotEligible', message: expect.any(String), memberId: 'mem_123' },
@@ -207,7 +207,7 @@ test('openapi.json contains the lists under test', () => {
   expect(lists.length).toBeGreaterThanOrEqual(10)
 })
 
-/** The operations that a user of a partner may call, each with the roles that may. */
+/** The operations that a partner's user may call, with the permitted roles. */
 const ofPartners: Record<string, readonly Role[]> = {
   listApiKeys: ['admin', 'developer'],
   createApiKey: ['admin', 'developer'],
@@ -220,7 +220,7 @@ const allOfOperators = Object.entries(ofOperators.paths).flatMap(([path, methods
 )
 
 test.each([...roles, 'operator', 'none'] as const)(
-  'of the operators’ API, %s reaches what is declared, and nothing of another partner',
+  'in the operators’ API, %s reaches only the declared operations, and nothing of another partner',
   async who => {
     const isOperator = who === 'operator'
     const user = await signIn(harness, { isOperator, roles: who === 'operator' || who === 'none' ? [] : [who] })
@@ -265,7 +265,7 @@ test.each(lists)('%s returns pages of up to 1,000 entries and refuses larger one
     await harness.call('GET', `${url}?take=1000`),
     await harness.call('GET', `${url}?take=1001`),
   ]
-  // An unsettled cycle and an unknown job have no page, but the page size is validated first.
+  // An unsettled cycle and an unknown job have no pages, but the page size is validated first.
   if (largest.status !== 404) expect([largest.status, largest.body.take]).toEqual([200, 1_000])
   expect([larger.status, larger.body.issues[0].path]).toEqual([400, 'take'])
 })

@@ -7,7 +7,7 @@ const { packages } = JSON.parse(readFileSync(new URL('../package-lock.json', imp
   packages: Record<string, Package>
 }
 
-// Without them, npm ci of npm 11 refuses the lockfile on every platform.
+// Without the optional packages, npm 11 refuses the lockfile on every platform (npm ci).
 test('the lockfile contains every optional package, including those of other platforms', () => {
   const optional = Object.entries(packages).flatMap(([folder, { optionalDependencies = {} }]) =>
     Object.keys(optionalDependencies).map(name => ({ folder, name })),
@@ -23,7 +23,7 @@ test('every locked package has a version and a checksum', () => {
   expect(installed.filter(([, { version, integrity }]) => !version || !integrity)).toEqual([])
 })
 
-/** Resolves a package like Node: in the package's own node_modules, then in each parent. */
+/** Resolves a package as Node does: in the package's own node_modules, then in each parent's. */
 function isLocked(folder: string, name: string): boolean {
   const prefix = folder === '' ? '' : `${folder}/`
   if (`${prefix}node_modules/${name}` in packages) return true

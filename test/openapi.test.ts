@@ -15,7 +15,7 @@ type Operation = { responses: Record<string, object> }
 
 function formatsIn(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return []
-  // An example may have a field of this name.
+  // An example may have a field with this name.
   const inside = Object.entries(value).flatMap(([key, inner]) => (/^examples?$/.test(key) ? [] : formatsIn(inner)))
   return 'format' in value && typeof value.format === 'string' ? [value.format, ...inside] : inside
 }
@@ -26,18 +26,18 @@ function discriminatedIn(value: unknown): Discriminated[] {
   return 'discriminator' in value ? [value as Discriminated, ...inside] : inside
 }
 
-test('every format is one that a strict client knows', () => {
+test('every format is known to a strict client', () => {
   const strict = new Ajv2020({ strict: true })
   formats.default(strict)
   const named = formatsIn(document)
-  // A format of a named schema counts once, however many fields have it.
+  // A format in a named schema counts once, however many fields use it.
   expect(named.length).toBeGreaterThanOrEqual(15)
   for (const format of new Set(named)) {
     expect(() => strict.compile({ type: 'string', format }), format).not.toThrow()
   }
 })
 
-test('every discriminator maps each value to the one schema with that value', () => {
+test('every discriminator maps each value to the only schema with that value', () => {
   const found = discriminatedIn(document)
   expect(found.length).toBeGreaterThanOrEqual(2)
   for (const { discriminator, oneOf } of found) {
@@ -65,7 +65,7 @@ test('a body is required, unless the operation works without one', () => {
   ])
 })
 
-test('an error, a header or a parameter that operations have in common is declared once', () => {
+test('an error, header or parameter that operations share is declared once', () => {
   type Operation = { parameters?: object[]; responses: Record<string, { $ref?: string; headers?: object }> }
   const operations = Object.values<Record<string, Operation>>(document.paths).flatMap(path => Object.values(path))
   const inPlace = operations.flatMap(({ parameters = [], responses }) => [
@@ -78,7 +78,7 @@ test('an error, a header or a parameter that operations have in common is declar
   expect(new Set(spelledOut).size).toBe(spelledOut.length)
 })
 
-test('the headers of every response are declared once, and a tool that puts shared parts back finds them everywhere', () => {
+test('the headers of every response are declared once, and a tool that inlines shared parts finds them everywhere', () => {
   const common = ['x-request-id', 'ratelimit-policy', 'ratelimit']
   expect(Object.keys(document['x-response-headers'])).toEqual(common)
   // For a client that does not read the extension.
@@ -98,7 +98,7 @@ test('is smaller than 300,000 bytes, so that a person can open it and a generato
   expect(Buffer.byteLength(text)).toBeLessThan(300_000)
 })
 
-test('the errors that every operation can answer with are declared once, by status', () => {
+test('the errors that every operation can return are declared once, by status', () => {
   const { responses, schemas } = document.components
   const common = responses.AnyOperation['x-statuses']
   expect(Object.keys(common)).toEqual(['408', '413', '415', '429', '431', '500', '503'])
@@ -110,7 +110,7 @@ test('the errors that every operation can answer with are declared once, by stat
     ...['BadRequest', 'BadRequest', 'BadRequest', 'RateLimitExceeded', 'BadRequest'],
     ...['InternalServerError', 'InternalServerError'],
   ])
-  // A client that does not read the extension has the union of their shapes.
+  // A client that does not read the extension sees the union of their shapes.
   expect(codes(responses.AnyOperation)).toEqual(['BadRequest', 'RateLimitExceeded', 'InternalServerError'])
   for (const { responses } of Object.values<Record<string, Operation>>(document.paths).flatMap(Object.values)) {
     expect(responses.default).toEqual({ $ref: '#/components/responses/AnyOperation' })
@@ -119,7 +119,7 @@ test('the errors that every operation can answer with are declared once, by stat
 
 const representation = JSON.parse(readFileSync(new URL('../openapi-representation.json', import.meta.url), 'utf8'))
 
-test('each success has one shape: with a preference, the second document has the fuller one and requires the header', () => {
+test('each success has one shape; with a preference, the second document declares the fuller one and requires the header', () => {
   const successesOf = (from: typeof document) =>
     Object.values<Record<string, Operation & { operationId: string }>>(from.paths)
       .flatMap(methods => Object.values(methods))

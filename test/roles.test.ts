@@ -9,8 +9,8 @@ import * as totp from '../src/users/totp.ts'
 import { signIn } from './harness/console.ts'
 import { goodAccount, type Harness, startHarness } from './harness/harness.ts'
 
-// Checks what the app role cannot do, as an SQL injection would try it, over the service's own connections; and what not
-// even the owner of the tables can do without disabling triggers.
+// Checks the limits of the app role over the service's own connections, as an SQL injection would test them, and the changes
+// that even the owner of the tables cannot make without disabling triggers.
 
 let harness: Harness
 let withdrawalId: string
@@ -91,7 +91,7 @@ test.each([
   ['become a superuser', 'alter role current_user superuser'],
   ['create a role', 'create role mine'],
   ['create a database', 'create database mine'],
-  ['grant itself more', 'grant pg_execute_server_program to current_user'],
+  ['grant itself more rights', 'grant pg_execute_server_program to current_user'],
   ['change the queue’s functions', 'drop function graphile_worker.add_jobs'],
 ])('the app role cannot %s', async (_, statement) => {
   expect(await codeOf(statement)).toBe(insufficientPrivilege)
@@ -139,7 +139,7 @@ test.each([
   ['withdrawals', `withdrawal_intent_id = 'wi_other'`],
   ['withdrawals', 'balance_after = balance_after + 1'],
   ['withdrawals', 'gross_amount = gross_amount + 1, net_amount = net_amount + 1'],
-])('not even the owner can change the terms of a row in %s: %s', async (table, change) => {
+])('even the owner cannot change the terms of a row in %s: %s', async (table, change) => {
   const { ownerDb } = harness
   await expect(asOwner(`update ${table} set ${change}`)).rejects.toMatchObject({ constraint: 'terms_never_change' })
   expect(await ownerDb.selectFrom('withdrawalIntents').select('accountHolder').distinct().execute()).toEqual([
@@ -148,7 +148,7 @@ test.each([
 })
 
 test.each(['revoked_at = null', `scopes = '{}'`, `hash = sha256('mine')`, `expires_at = 'infinity'`])(
-  'not even the owner can restore or change a key: %s',
+  'even the owner cannot restore or change a key: %s',
   async change => {
     await asOwner(`update api_keys set expires_at = now() + interval '1 day' where expires_at is null`)
     await expect(asOwner(`update api_keys set ${change} where id = '${keyId}'`)).rejects.toMatchObject({
@@ -157,7 +157,7 @@ test.each(['revoked_at = null', `scopes = '{}'`, `hash = sha256('mine')`, `expir
   },
 )
 
-test.each(['ledger_transfers', 'tier_versions', 'events'])('not even the owner can truncate %s', async table => {
+test.each(['ledger_transfers', 'tier_versions', 'events'])('even the owner cannot truncate %s', async table => {
   await expect(asOwner(`truncate ${table} cascade`)).rejects.toMatchObject({ constraint: 'append_only' })
 })
 
@@ -213,7 +213,7 @@ async function asReader(work: (reader: pg.Client) => Promise<void>): Promise<voi
   }
 }
 
-test('the read role can read what is listed and change nothing', async () => {
+test('the read role can read the listed columns and change nothing', async () => {
   await asReader(async reader => {
     for (const table of ['members', 'ledger_transfers', 'kysely_migration'])
       await reader.query(`select * from ${table} limit 1`)
@@ -252,7 +252,7 @@ test('every column of every table is either readable for the read role or withhe
   const { rows } = await harness.pool.query<{ table: string; column: string }>(columnsOfTables)
   expect([...readable, ...withheld].toSorted()).toEqual(rows.map(row => `${row.table}.${row.column}`).toSorted())
   await asReader(async reader => {
-    // In every schema but the server’s own.
+    // In every schema except PostgreSQL’s own.
     const { rows: granted } = await reader.query<{ name: string }>(
       `select c.oid::regclass || '.' || attname as name
          from pg_attribute join pg_class c on c.oid = attrelid
@@ -279,7 +279,7 @@ test('a column that a migration adds is unreadable for the read role until it is
   }
 })
 
-test('of the secrets that are planted, the read role finds none', async () => {
+test('the read role finds none of the planted secrets', async () => {
   const { call, key, db, clock, sealer } = harness
   const headers = { 'x-idempotency-key': 'with a secret' }
   const webhook = await call('POST', '/v1/webhooks', {
@@ -332,7 +332,7 @@ test('of the secrets that are planted, the read role finds none', async () => {
       ).toEqual([])
     }
   })
-  // What a dump holds is of no use without the key either.
+  // Even the columns in a dump are useless without the installation key.
   const { rows } = await harness.pool.query<{ row: string }>(
     `select answer::text as row from idempotency_keys where answer is not null`,
   )

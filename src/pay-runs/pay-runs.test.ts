@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { locatedId as idOf } from '../../test/harness/api-response.ts'
-import { verifyAnswer } from '../../test/harness/contract.ts'
+import { verifyResponse } from '../../test/harness/contract.ts'
 import { euAccount, type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { claimingAt } from '../../test/payouts/claims.ts'
 import { extent } from '../../test/runner/extent.ts'
@@ -348,7 +348,7 @@ describe('uploading', () => {
     const odd = [{ status: 'Available', scheduledFor }, { status: 'Scheduled' }, { status: 'Reverted' }]
     for (const body of [...odd.map(shape => ({ ...ids, ...shape })), { status: 'Available' }]) {
       const text = JSON.stringify(body)
-      expect(() => verifyAnswer('POST', '/v1/pay/run', { ...available, body, text })).toThrow(/not as declared/)
+      expect(() => verifyResponse('POST', '/v1/pay/run', { ...available, body, text })).toThrow(/not as declared/)
     }
   })
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-// Runs the tests of the rail once more, with everything that the rail sends and the server answers validated against the
-// vendor's OpenAPI documents. They are not part of this repository: the first argument is their folder.
+// Reruns the tests of the rail and validates all requests, responses and notifications against the
+// vendor's OpenAPI documents, which are not part of this repository: the first argument is their folder.
 const documents = path.resolve(process.argv[2] ?? fileURLToPath(new URL('../../../shared/adyen', import.meta.url)))
 const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-adyen-counts-'))
 const counts = path.join(folder, 'counts.txt')
@@ -23,8 +23,8 @@ try {
     .map(line => line.split(' ').map(Number))
     .reduce((sum, counted) => sum.map((each, index) => each + (counted[index] ?? 0)), [0, 0, 0])
   const [requests = 0, answers = 0, notifications = 0] = sums
-  assert.ok(requests > 300 && answers > 200 && notifications > 200, 'hardly anything was validated')
-  console.log(`${requests} requests, ${answers} answers and ${notifications} notifications are valid`)
+  assert.ok(requests > 300 && answers > 200 && notifications > 200, 'too few messages were validated')
+  console.log(`${requests} requests, ${answers} responses and ${notifications} notifications are valid`)
 } finally {
   rmSync(folder, { recursive: true })
 }

@@ -17,8 +17,8 @@ type Document = {
 }
 
 /**
- * Validates requests, answers and notifications against the vendor's OpenAPI documents, which are not part of this repository.
- * Each function returns the faults.
+ * Validates requests, responses and notifications against the vendor's OpenAPI documents, which are not part of this repository.
+ * Each function returns the faults it found.
  */
 export function readDocuments(folder: string) {
   const read = (name: string) => parse(readFileSync(path.join(folder, name), 'utf8')) as Document
@@ -46,7 +46,7 @@ export function readDocuments(folder: string) {
     for (const [template, methods] of Object.entries(transfers.paths)) {
       const operation = methods[method.toLowerCase()]
       const pattern = new RegExp(`^${template.replace(/\{[A-Za-z]+\}/g, '[^/]+')}$`)
-      // A path without parameters comes first.
+      // Paths without parameters take precedence.
       if (
         operation !== undefined &&
         pattern.test(asked) &&
@@ -77,7 +77,7 @@ export function readDocuments(folder: string) {
       ...(operation.requestBody === undefined
         ? []
         : [
-            ...(/^[A-Z0-9]{1,64}$/.test(String(key)) ? [] : ['the idempotency key does not fit']),
+            ...(/^[A-Z0-9]{1,64}$/.test(String(key)) ? [] : ['the idempotency key is malformed']),
             ...(type === 'application/json' ? [] : [`the content type is ${type}`]),
             ...faultsOf('transfers', operation.requestBody.content['application/json'].schema, exchange.body),
             ...faultsInWords(exchange.body),
@@ -85,7 +85,7 @@ export function readDocuments(folder: string) {
     ]
   }
 
-  /** An answer with a status that the document does not have is a fault that the test asked for. */
+  /** A response with an undocumented status is valid: the test asked for that fault. */
   function faultsOfAnswer(exchange: Exchange): string[] {
     const { operation } = operationOf(exchange)
     const body = exchange.status === null || exchange.isOdd ? undefined : operation.responses[exchange.status]
@@ -102,7 +102,7 @@ export function readDocuments(folder: string) {
 
   return { faultsOfRequest, faultsOfAnswer, faultsOfNotification, refusesOddValues }
 
-  /** A validator that accepts everything would prove nothing. */
+  /** Checks that the validator rejects something: one that accepts everything would prove nothing. */
   function refusesOddValues(exchange: Exchange, notification: string): void {
     const odd = (value: unknown) => ({ ...(value as object), odd: true })
     assert.notDeepEqual(faultsOfRequest({ ...exchange, body: odd(exchange.body) }), [])
@@ -116,7 +116,7 @@ function isInteger(schema: Schema): boolean {
   return 'type' in schema && schema.type === 'integer'
 }
 
-/** What the document says in words alone: lengths and characters by the kind of the account. */
+/** Checks the rules that the document states only in prose: lengths and characters by kind of account. */
 function faultsInWords(body: unknown): string[] {
   const {
     counterparty,
@@ -136,11 +136,11 @@ function faultsInWords(body: unknown): string[] {
   const { accountHolder, accountIdentification } = counterparty.bankAccount
   const lengthMax = accountIdentification.type === 'iban' ? 35 : 15
   return [
-    ...(/^[A-Za-z0-9,.;:\-—/\\+&!?@()"' ]+$/.test(accountHolder.fullName) ? [] : ['fullName has other characters']),
-    ...(/^[A-Za-z0-9/\-?:().,'+ ]*$/.test(description) ? [] : ['description has other characters']),
+    ...(/^[A-Za-z0-9,.;:\-—/\\+&!?@()"' ]+$/.test(accountHolder.fullName) ? [] : ['fullName has invalid characters']),
+    ...(/^[A-Za-z0-9/\-?:().,'+ ]*$/.test(description) ? [] : ['description has invalid characters']),
     ...(new RegExp(`^[A-Za-z0-9]{0,${lengthMax}}$`).test(referenceForBeneficiary)
       ? []
-      : ['referenceForBeneficiary does not fit']),
+      : ['referenceForBeneficiary is malformed']),
     ...(priorities.length > 0 || priority !== undefined ? [] : ['a bank transfer has no priority']),
   ]
 }

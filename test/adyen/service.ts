@@ -3,25 +3,25 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-// A stand-in for the Transfers API, written from its OpenAPI documents alone: it shares no code with the rail. It keeps its own
-// books, is idempotent by key, and fails as it is told.
+// A stand-in for the Transfers API, written only from its OpenAPI documents: it shares no code with the rail. It keeps its own
+// books, is idempotent by key, and fails on demand.
 
-/** What becomes of a request for a transfer. */
+/** The fate of a request for a transfer. */
 export type Fault =
   /** The request is served. */
   | 'none'
   /** The connection breaks before the request has an effect. */
   | 'cut-before'
-  /** The transfer is made, and the connection breaks. */
+  /** The transfer is made, but the connection breaks. */
   | 'cut-after'
-  /** The transfer is made, and the answer never comes. */
+  /** The transfer is made, but the response never arrives. */
   | 'silent'
-  /** The transfer is not made, and the answer never comes. */
+  /** The transfer is not made, and the response never arrives. */
   | 'deaf'
-  /** The transfer is made, and the answer is 500. */
+  /** The transfer is made, but the response is a 500. */
   | 'error-after'
   | 'error-before'
-  /** Another refusal: a status and a body. */
+  /** Any other refusal: a status and a body. */
   | { status: number; body?: unknown; isOdd?: true }
 
 type Step = { status: string; reason?: string; amount?: { value: number; currency: string } }
@@ -38,7 +38,7 @@ type Info = {
 }
 type Transfer = { id: string; key: string; info: Info; history: Step[]; createdAt: string; waiting: Step[] }
 
-/** One request to the service, with its answer; an answer of null was never sent. */
+/** One request to the service with its response; null if no response was sent. */
 export type Exchange = {
   method: string
   path: string
@@ -47,7 +47,7 @@ export type Exchange = {
   body: unknown
   status: number | null
   answer: unknown
-  /** The test asked for an answer that the vendor would not give. */
+  /** Whether the test asked for a response that the vendor would not send. */
   isOdd: boolean
 }
 
@@ -162,7 +162,7 @@ export async function startAdyen({
     }
   }
 
-  /** Moves a transfer one step on, if it has one. @returns the notification about it */
+  /** Moves a transfer one step on, if it has a next step. @returns the notification about it */
   function step(transfer: Transfer): string | undefined {
     const next = transfer.waiting.shift()
     if (next === undefined) return undefined
@@ -198,7 +198,7 @@ export async function startAdyen({
     notifications,
     transfers: () => [...transfers.values()],
     transferOf: (reference: string) => [...transfers.values()].find(({ info }) => info.reference === reference),
-    /** How often the money of a payment has left, and stayed away or come back later. */
+    /** Counts how often the money of a payment has left, including money that came back later. */
     paid: (reference: string) =>
       [...transfers.values()].filter(
         ({ info, history }) =>
@@ -206,19 +206,19 @@ export async function startAdyen({
           history.some(({ status }) => status === 'booked') &&
           !history.some(({ status }) => status === 'failed'),
       ).length,
-    /** Decides what follows on the receipt of each new transfer. */
+    /** Decides what follows the receipt of each new transfer. */
     decide(by: typeof script) {
       script = by
     },
-    /** Faults of the next requests, in order. */
+    /** The faults of the next requests, in order. */
     fail(...next: Fault[]) {
       faults.push(...next)
     },
-    /** Answers without the number of a transfer's state, which is optional. */
+    /** Omits the sequence number of a transfer's state, which is optional. */
     omitNumbers() {
       hasNumbers = false
     },
-    /** Takes the waiting faults back, and gives numbers again. */
+    /** Discards the pending faults, and sends sequence numbers again. */
     recover() {
       faults.length = 0
       hasNumbers = true
@@ -229,7 +229,7 @@ export async function startAdyen({
     notify,
     sign,
     step,
-    /** Moves all transfers to their ends, with a notification for each step. */
+    /** Moves all transfers to their final states, with a notification for each step. */
     async settle() {
       for (const transfer of transfers.values())
         for (let body = step(transfer); body !== undefined; body = step(transfer)) await notify(body)
@@ -251,7 +251,7 @@ export async function startAdyen({
     },
   }
 
-  /** The answer to a request for a transfer: as it was when it was made, also when the key is repeated. */
+  /** The response to a request for a transfer. A repeated key gets the original response. */
   function answerOf({ id, info }: Transfer) {
     return {
       id,
@@ -328,7 +328,7 @@ export function refusal(status: number, errorCode: string, fields: string[] = []
   }
 }
 
-/** Of a transfer that the rail did not make. */
+/** The category of a transfer that the rail did not make. */
 export const someCounterparty = {
   bankAccount: {
     accountHolder: { fullName: 'A. Klaassen' },

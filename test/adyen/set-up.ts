@@ -10,7 +10,7 @@ import { toAdyenSettings } from '../../src/payouts/channels/adyen/settings.ts'
 import { startHarness } from '../harness/harness.ts'
 import { type AdyenService, startAdyen } from './service.ts'
 
-/** A rail of Adyen's API, the service that it pays through, and our API that the service notifies, all over real HTTP. */
+/** An Adyen rail, a stand-in for the Transfers API, and our API, which receives its notifications, all over real HTTP. */
 export async function setUpAdyen({
   hasNotifications = true,
   currency = 'EUR',
@@ -24,7 +24,7 @@ export async function setUpAdyen({
   log?: Logger
   requestMsMax?: number
   furtherHmacKeys?: string[]
-  /** Of the user `adyen`, by basic authentication. */
+  /** The basic-authentication header of the user `adyen`. */
   password?: string
 } & Partial<AdyenRail> = {}) {
   const harness = await startHarness({ bankOf: paid => (paid === currency ? 'connected' : 'simulated') })
@@ -66,7 +66,7 @@ export async function setUpAdyen({
     service,
     rail,
     settings,
-    /** Where our API listens. */
+    /** The address of our API. */
     address,
     async stop() {
       await app.close()
@@ -78,7 +78,7 @@ export async function setUpAdyen({
   }
 }
 
-/** For `npm run adyen`: validates everything that was exchanged. @throws with the first faults */
+/** Validates all exchanged messages, for `npm run adyen`. @throws with the first faults */
 async function validate({ exchanges, notifications }: AdyenService): Promise<void> {
   const { ADYEN_DOCUMENTS: folder, ADYEN_COUNTS: counts } = process.env
   if (folder === undefined || counts === undefined) return
@@ -95,6 +95,6 @@ async function validate({ exchanges, notifications }: AdyenService): Promise<voi
     ...answered.flatMap(each => documents.faultsOfAnswer(each).map(fault => ({ fault, of: each.answer }))),
     ...notifications.flatMap(({ body }) => documents.faultsOfNotification(body).map(fault => ({ fault, of: body }))),
   ]
-  if (faults.length > 0) throw new Error(`Not valid: ${JSON.stringify(faults.slice(0, 3)).slice(0, 2_000)}`)
+  if (faults.length > 0) throw new Error(`Invalid messages: ${JSON.stringify(faults.slice(0, 3)).slice(0, 2_000)}`)
   await appendFile(counts, `${exchanges.length} ${answered.length} ${notifications.length}\n`)
 }

@@ -17,8 +17,8 @@ import { readBankFile } from '../../src/payouts/formats/sepa/read-bank-file.ts'
 import { writeNotification, writeStatusReport } from '../../src/payouts/formats/sepa/write-answers.ts'
 import { writeSepaCreditTransfer, writeUkCreditTransfer } from '../../src/payouts/formats/sepa/write-credit-transfer.ts'
 
-// Validates every kind of file that is written against the ISO 20022 schemas, and reads two files of a real bank. The schemas
-// and files are not part of this repository: the first argument is their folder.
+// Validates every kind of file that Midmonth writes against the ISO 20022 schemas, and reads two files of a real bank. The
+// schemas and files are not part of this repository: the first argument is their folder.
 const folder = process.argv[2] ?? fileURLToPath(new URL('../../../shared/iso20022', import.meta.url))
 
 const accountHolder = `</Nm>&"<'😀 ÆØÅ ΠΑΠΑΔΟΠΟΥΛΟΣ Щерев ${'long '.repeat(30)}`
@@ -40,10 +40,10 @@ const written: { name: string; schema: string; file: AsyncIterable<string> }[] =
   { name: 'SEPA instant', file: writeSepaCreditTransfer()(batchOf(orders, { isInstant: true })) },
   { name: 'SEPA with BIC', file: writeSepaCreditTransfer()(batchOf(orders, { debtor })) },
   { name: 'SEPA booked as a batch', file: writeSepaCreditTransfer({ isBatchBooked: true })(batchOf(orders)) },
-  { name: 'SEPA booked one by one', file: writeSepaCreditTransfer({ isBatchBooked: false })(batchOf(orders)) },
+  { name: 'SEPA booked payment by payment', file: writeSepaCreditTransfer({ isBatchBooked: false })(batchOf(orders)) },
   { name: 'SEPA, 5,000 payments', file: writeSepaCreditTransfer()(batchOf(Array(5_000).fill(someOrder))) },
   {
-    name: 'SEPA salaries with a text',
+    name: 'SEPA salaries with remittance text',
     file: writeSepaCreditTransfer({ isSalary: true })(
       batchOf([{ ...someOrder, remittanceText: "Wages on demand, (1/2) + 'x': ?" }], { isInstant: true }),
     ),
@@ -144,7 +144,7 @@ assert.deepEqual(await partsOfSample('pain.002.001.03-rejected.xml'), [
     reasonText: '1301813;Konto ungültig',
   },
 ])
-console.log('two files of a bank are read')
+console.log('both files of the bank were read')
 
 async function partsOfSample(name: string): Promise<unknown[]> {
   const parts: unknown[] = []

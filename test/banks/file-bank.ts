@@ -17,7 +17,7 @@ import {
 } from '../../src/payouts/formats/bank-files.ts'
 import type { FileFormat } from '../../src/payouts/formats/format.ts'
 
-/** The account that the bank of the tests pays from. */
+/** The account from which the test bank pays. */
 export const ownIban = 'DE75512108001245126199'
 
 /** A format that a test can read: one line per record, fields separated by semicolons, and `end` as the last line. */
@@ -36,7 +36,7 @@ const plainFormat: FileFormat = {
 }
 
 function toIban(account: BankAccount): string | undefined {
-  return 'iban' in account ? undefined : 'This bank pays to IBANs only'
+  return 'iban' in account ? undefined : 'This bank pays only to IBANs'
 }
 
 async function* writePlain(batch: Parameters<WriteBatch>[0]): AsyncGenerator<string> {
@@ -118,7 +118,7 @@ function recordOf({ type, a, b, c, d, e, line }: Fields): BankRecord {
         entryReference: or(d),
         reasonCodes: codes(c),
         reasonText: null,
-        // A status, unless it has a day.
+        // A record with a day is a booking; one without is a status.
         ...(e === '' ? {} : { booking: { ...saidNothing, day: e, bankReference: or(d) } }),
       }
     }
@@ -146,13 +146,13 @@ function statementOf({
   }
 }
 
-/** A bank that takes files in memory: what was delivered, what waits in the inbox and what became of it. */
+/** A bank that exchanges files in memory. Records deliveries, the inbox, and the archived and rejected files. */
 export class FileBank implements Delivery {
   readonly outbox = new Map<string, string>()
   readonly inbox = new Map<string, string>()
   readonly archived: string[] = []
   readonly rejected = new Map<string, string>()
-  /** How often a file was written again after it had been delivered. */
+  /** How many files were delivered, not counting repeated deliveries. */
   deliveries = 0
 
   async put(name: string, bytes: AsyncIterable<string | Uint8Array>): Promise<{ sha256: string; size: number }> {
@@ -182,7 +182,7 @@ export class FileBank implements Delivery {
     this.rejected.set(name, report)
   }
 
-  /** The payments that the bank was told to make, over all files, by reference. */
+  /** The payments ordered in all files, by reference. */
   payments(): Map<string, bigint[]> {
     const found = new Map<string, bigint[]>()
     for (const text of this.outbox.values()) {

@@ -1,11 +1,11 @@
-// The XML that the banks of the tests read and write. It shares no code with the program, so that neither hides the other's
-// faults. It is on one line, as many banks write it.
+// Reads and writes the XML of the test banks. It shares no code with the program, so that neither hides the other's
+// faults. The XML is on one line, as many banks write it.
 
 /** A payment order as the bank reads it. Amounts are in minor units. */
 export type PaymentOrder = { reference: string; amount: bigint; iban: string }
 
 /**
- * Reads the orders of a pain.001 as a bank does that trusts its sums.
+ * Reads the orders of a pain.001 like a bank that trusts its control sums.
  * @throws Error if the file is cut off, or does not add up
  */
 export function readCreditTransfer(xml: string, file: string): { messageId: string; orders: PaymentOrder[] } {
@@ -22,7 +22,7 @@ export function readCreditTransfer(xml: string, file: string): { messageId: stri
   const total = orders.reduce((sum, { amount }) => sum + amount, 0n)
   const isWhole = xml.trimEnd().endsWith('</Document>')
   if (!isWhole || Number(field(xml, 'NbOfTxs')) !== orders.length || field(xml, 'CtrlSum') !== inDecimals(total))
-    throw new Error(`The file ${file} is not whole, or does not add up`)
+    throw new Error(`The file ${file} is truncated or does not add up`)
   return { messageId: field(xml, 'MsgId'), orders }
 }
 
@@ -32,12 +32,12 @@ export function inDecimals(amount: bigint): string {
 
 type Message = { id: string; at: Date }
 
-/** A status in pain.002, of a batch or of a payment, with a code and words of the bank. */
+/** A status in pain.002, of a batch or a payment, with the bank's reason code and text. */
 export type Status = { status: string; reason?: string | undefined; text?: string | undefined }
 
 /**
  * Writes a pain.002.
- * @param batch the message that is answered; without a status, nothing is said of it as a whole
+ * @param batch the message to answer; without a status, the report has no group status
  * @param information the status of the payment information
  */
 export function statusReport(
@@ -73,7 +73,7 @@ function codeOf(reason: string | undefined): string {
   return reason === undefined ? '' : `<Rsn><Cd>${reason}</Cd></Rsn>`
 }
 
-/** An entry of an account. `bank` is the bank's reference of it. */
+/** An entry of an account. `bank` is the bank's reference. */
 export type Entry = {
   bank: string
   amount: bigint
@@ -81,21 +81,21 @@ export type Entry = {
   currency?: string
   bookedOn: string
   details: string
-  /** It reverses an earlier entry. */
+  /** Whether the entry reverses an earlier one. */
   isReversal?: boolean
-  /** The bank's code of a return. */
+  /** Whether the entry has the bank transaction code of a return. */
   isReturn?: boolean
-  /** What the bank says in words. */
+  /** Additional information in the bank's words. */
   text?: string | undefined
 }
 
-/** The transaction of an entry. */
+/** Writes the transaction details of an entry. */
 export function transaction(of: {
   reference?: string
   returned?: { reason?: string | undefined }
-  /** What the payer was to read. */
+  /** The remittance text. */
   remittance?: string
-  /** Its part of an entry with several transactions. */
+  /** The transaction's share of an entry with several transactions. */
   amount?: bigint
 }): string {
   const { reference, returned, remittance, amount } = of
@@ -106,12 +106,12 @@ export function transaction(of: {
   return `<TxDtls>${named}${part}${text}${why}</TxDtls>`
 }
 
-/** What an entry has instead of transactions if a batch was booked as one sum. */
+/** Writes the details of an entry that books a whole batch as one sum. */
 export function wholeBatch(messageId: string): string {
   return `<Btch><PmtInfId>${messageId}</PmtInfId></Btch>`
 }
 
-/** What a statement says beside its entries. */
+/** The number, balances and day of a statement. */
 export type StatementHead = { number: number; opening: bigint; closing: bigint; day: string }
 
 /** Writes a camt.054 (notification) or a camt.053 (statement). */

@@ -11,8 +11,8 @@ import { euAccount, type Harness, startHarness } from '../harness/harness.ts'
 import { audit, type Findings } from './auditor.ts'
 import type { BankBooks } from './bank.ts'
 
-// The auditor of the crash test must notice each fault that it is there for. Here the faults are made by hand: in what the
-// bank remembers, or in the database.
+// Proves that the auditor of the crash test detects each fault it exists for. The faults are planted by hand, in the bank's
+// records or in the database.
 
 const bank = new FileBank()
 let harness: Harness
@@ -71,7 +71,7 @@ async function findings(of: BankBooks): Promise<Findings> {
   return await audit(harness.settings.DATABASE_URL, { log: [], accepted: new Set(), books: of })
 }
 
-/** What the auditor finds beyond what it found before, without ids. */
+/** The auditor's new findings, without ids. */
 async function found(of: BankBooks): Promise<string[]> {
   const after = await findings(of)
   return Object.entries(after).flatMap(([kind, all]) =>
@@ -84,9 +84,9 @@ async function found(of: BankBooks): Promise<string[]> {
   )
 }
 
-test('the auditor finds nothing wrong with payments that were made once and answered', () => {
+test('the auditor finds nothing wrong with payments that were made and answered once', () => {
   const { ghost, books, ...others } = before
-  // No client has logged its requests, and no cycle has ended.
+  // The clients' log is empty, and no cycle has ended.
   expect(ghost.length).toBeGreaterThan(0)
   expect(books.filter(each => !each.endsWith('no cycle has closed'))).toEqual([])
   expect(others).toEqual({ lost: [], duplicated: [], undelivered: [], misread: [] })
@@ -110,15 +110,15 @@ test.each<[string, (books: BankBooks) => Partial<BankBooks>, string[]]>([
     [
       'lost: withdrawal … is paid, but at the bank it is held or cancelled or submitted',
       'misread: payment … is in 0 files: ',
-      'misread: batch … is of 3 payments and 18000, its file of 2 and ',
+      'misread: batch … has 3 payments and 18000, its file 2 and ',
     ],
   ],
   [
-    'a payment of another amount',
+    'a payment with another amount',
     ({ orders }) => ({
       orders: orders.map((order, at) => (at === 0 ? { ...order, amount: order.amount + 1n } : order)),
     }),
-    ['ghost: the bank has ', 'misread: batch … is of 3 payments and 18000, its file of 3 and 18001'],
+    ['ghost: the bank has ', 'misread: batch … has 3 payments and 18000, its file 3 and 18001'],
   ],
   [
     'a payment to another account',
@@ -135,14 +135,14 @@ test.each<[string, (books: BankBooks) => Partial<BankBooks>, string[]]>([
     ],
   ],
   [
-    'a file of other bytes than were recorded',
+    'a file whose bytes differ from the recorded checksum',
     ({ files }) => ({ files: files.map(file => ({ ...file, sha256: '0'.repeat(64) })) }),
     ['misread: batch … has the checksum …, its file …'],
   ],
   [
-    'a file of no batch',
+    'a file without a batch',
     ({ files }) => ({ files: [...files, { name: 'MMBX.xml', messageId: 'MMBX', sha256: '' }] }),
-    ['misread: the file … is of no batch'],
+    ['misread: the file … belongs to no batch'],
   ],
   [
     'an answer that was swallowed',
@@ -150,7 +150,7 @@ test.each<[string, (books: BankBooks) => Partial<BankBooks>, string[]]>([
     ['misread: exceptions of kind unmatched about … is 0, recomputed 1'],
   ],
   [
-    'half a file that was booked',
+    'a truncated file that was booked',
     () => ({ halves: ['booked.xml'] }),
     ['misread: the file booked.xml was imported, but'],
   ],
@@ -184,7 +184,7 @@ test.each<[string, string, string]>([
     'misread: batch … is sent, though all of it',
   ],
   [
-    'a true file that was refused',
+    'a complete file that was refused',
     `update bank_files set status = 'rejected'`,
     'misread: the file booked.xml was refused',
   ],
@@ -194,7 +194,7 @@ test.each<[string, string, string]>([
     'lost: withdrawal … is failed, but at the bank it is paid',
   ],
 ])('the auditor finds %s', async (_, change, wanted) => {
-  // The database refuses most of these changes. The auditor has its own connection, so the change is committed, then undone.
+  // The database refuses most of these changes. The auditor has a separate connection, so each change is committed, then undone.
   const tables = ['ledger_transfers', 'payout_exceptions', 'payout_batches', 'bank_files', 'withdrawals']
   const each = (statement: (table: string) => string) => tables.map(statement).join(' ')
   await client.query(

@@ -7,27 +7,27 @@ import type { BankBooks } from './bank.ts'
 import { amountOfFirstLine, amountOfIntent, idAt, outcomeOf, type Request, type RequestRecord } from './clients.ts'
 
 /**
- * Errors found by the audit, one sentence each. The auditor shares no code with the service, except to open sealed responses: it reads the tables with its
- * own SQL, does its own arithmetic, and compares the result with the clients' log.
+ * The errors found by the audit, one sentence each. The auditor shares no code with the service, except to open sealed
+ * responses: it reads the tables with its own SQL, does its own arithmetic, and compares the result with the clients' log.
  */
 export type Findings = {
-  /** Acknowledged, but missing from the database or different there. */
+  /** Acknowledged effects that are missing from the database or different there. */
   lost: string[]
-  /** More than one effect of the same key, intent or reference. */
+  /** Keys, intents and references with more than one effect. */
   duplicated: string[]
-  /** In the database, but never requested. */
+  /** Effects in the database that were never requested. */
   ghost: string[]
-  /** Ledger entries that do not match the pay runs, withdrawals and cycles they follow from. */
+  /** Ledger entries that do not match their pay runs, withdrawals and cycles. */
   books: string[]
-  /** Events that the webhook endpoint has not accepted, or deliveries that were recorded but not made. */
+  /** Events that the webhook endpoint has not accepted, and deliveries that were recorded but not made. */
   undelivered: string[]
-  /** Answers of a bank that were read for what they are not, payments and batches that are not in exactly one right file. */
+  /** Bank answers that were misread, and payments and batches that are not in exactly one correct file. */
   misread: string[]
 }
 
 /**
  * @param accepted the ids of the events that the webhook endpoint has accepted
- * @param books of the bank that takes files; undefined if the simulated bank paid, whose books are in the database
+ * @param books the records of the bank that exchanges files; undefined if the simulated bank paid, whose records are in the database
  */
 export async function audit(
   databaseUrl: string,
@@ -45,7 +45,7 @@ export async function audit(
   }
 }
 
-// Each order of each file is one execution, so that a payment in two files counts twice.
+// Each order of each file is one execution, so a payment in two files counts twice.
 function paymentsOf({ payouts }: Rows, { orders }: BankBooks): Payment[] {
   const withdrawalOf = new Map(payouts.map(payout => [payout.reference, payout.withdrawal_id]))
   return [...Map.groupBy(orders, ({ reference }) => reference)].flatMap(([reference, all]) => {
@@ -64,8 +64,8 @@ function paymentsOf({ payouts }: Rows, { orders }: BankBooks): Payment[] {
   })
 }
 
-// What the bank said wrongly, and each batch that it rejected whole, is one exception; nothing else is. A file was refused exactly if
-// it ended half way.
+// Each false answer and each batch rejected as a whole must be one exception, and nothing else. A file must be refused exactly if
+// it was truncated.
 function misreadOf(
   { exceptions, bankFiles, payouts }: Rows,
   { lies, refused: batches, halves, orders }: BankBooks,
@@ -80,9 +80,7 @@ function misreadOf(
   return [
     ...expected.differences(actual),
     ...refused.filter(name => !halves.includes(name)).map(name => `the file ${name} was refused`),
-    ...halves
-      .filter(name => !refused.includes(name))
-      .map(name => `the file ${name} was imported, but it is half a file`),
+    ...halves.filter(name => !refused.includes(name)).map(name => `the file ${name} was imported, but it is truncated`),
     ...payouts.flatMap(({ reference, iban }) => {
       const all = taken.get(reference) ?? []
       const paidTo = all.filter(order => order.iban !== iban)
@@ -96,12 +94,12 @@ function misreadOf(
   ]
 }
 
-// Every batch has been delivered once, as one file, and has ended; and the file holds what the batch says.
+// Every batch was delivered once, as one file, and has ended; and the file matches the batch.
 function wrongBatches({ batches }: Rows, { files, orders }: BankBooks): string[] {
   const filesOf = Map.groupBy(files, ({ messageId }) => messageId)
   const known = new Set(batches.map(({ message_id }) => message_id))
   return [
-    ...files.filter(({ messageId }) => !known.has(messageId)).map(({ name }) => `the file ${name} is of no batch`),
+    ...files.filter(({ messageId }) => !known.has(messageId)).map(({ name }) => `the file ${name} belongs to no batch`),
     ...batches.flatMap(({ id, message_id, status, file_sha256, payment_count, control_total }) => {
       const taken = filesOf.get(message_id) ?? []
       const [file] = taken
@@ -115,9 +113,7 @@ function wrongBatches({ batches }: Rows, { files, orders }: BankBooks): string[]
         ...(['settled', 'rejected'].includes(status) ? [] : [`batch ${id} is ${status}, though all of it is answered`]),
         ...(ordered.length === payment_count && sum === control_total
           ? []
-          : [
-              `batch ${id} is of ${payment_count} payments and ${control_total}, its file of ${ordered.length} and ${sum}`,
-            ]),
+          : [`batch ${id} has ${payment_count} payments and ${control_total}, its file ${ordered.length} and ${sum}`]),
       ]
     }),
   ]
@@ -180,7 +176,7 @@ type Batch = {
 type BankException = { kind: string; reference: string | null }
 type BankFile = { name: string; status: string }
 type Payment = {
-  /** The withdrawal whose reference the bank has. */
+  /** The withdrawal with the bank's reference. */
   reference: string
   behaviour: string
   amount: bigint
@@ -264,7 +260,7 @@ async function sealerOf(databaseUrl: string) {
   return await openSealer(db, keySource).finally(close)
 }
 
-/** The body of a stored response, which follows the line of its headers. */
+/** The body of a stored response, which follows the line with its headers. */
 function bodyOf({ partner_id: owner, answer }: Key, { sealer }: Rows): string {
   const opened = answer === null ? '' : sealer.open(answer, { kind: 'replay', owner }).toString()
   return opened.slice(opened.indexOf('\n') + 1)
@@ -338,7 +334,7 @@ function lostOf(rows: Rows, log: RequestRecord[]): string[] {
   }
 }
 
-// The final status of a withdrawal must be what the bank did.
+// The final status of a withdrawal must match the bank's outcome.
 function contradictsBank({ withdrawals, payments }: Rows): string[] {
   const paymentOf = new Map(payments.map(payment => [payment.reference, payment]))
   return withdrawals.flatMap(({ id, status }) => {
@@ -362,7 +358,7 @@ function conflictingAnswers(log: RequestRecord[]): string[] {
 
 function duplicatedOf({ payRuns, lines, intents, withdrawals, payments }: Rows): string[] {
   const firstLines = firstLineOf(lines)
-  // Amounts encode serial numbers: two effects with the same amount come from the same request.
+  // Amounts encode serial numbers, so two effects with the same amount come from the same request.
   const duplicatePayRuns = duplicates(
     payRuns,
     ({ partner_id, id }) => `${partner_id}, first line ${firstLines.get(id)}`,
@@ -391,7 +387,7 @@ function duplicates<T extends { id: Id }>(all: T[], of: (each: T) => string): st
 }
 
 function ghostsOf(rows: Rows, log: RequestRecord[]): string[] {
-  // A refused request must have no effect; any other request may have.
+  // A refused request must have no effect; any other request may have one.
   const mayHaveEffect = log.filter(record => outcomeOf(record) !== 'refused')
   const explained = new Set(mayHaveEffect.map(({ partnerId, request }) => `${partnerId} ${effectOf(request)}`))
   const firstLines = firstLineOf(rows.lines)
@@ -581,8 +577,8 @@ function wrongBalances({ transfers, balances }: Rows): string[] {
   ]
 }
 
-// A partner has one open cycle and no gap between cycles. In a closed cycle nothing is available, and the deductions equal
-// the withdrawals that were not reversed in it, plus what was carried over.
+// A partner has one open cycle and no gap between cycles. A closed cycle has no available balances, and its deductions equal
+// the withdrawals that were not reversed in it, plus the carried-over debts.
 function wrongCycles({ cycles, transfers, withdrawals }: Rows): string[] {
   const found: string[] = []
   for (const [partner, own] of Map.groupBy(cycles, cycle => cycle.partner_id)) {

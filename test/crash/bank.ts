@@ -13,32 +13,32 @@ import {
 } from '../banks/iso20022.ts'
 import type { Random } from './random.ts'
 
-/** A payment order, once for each file that the bank took it from. */
+/** A payment order, once for each file that contained it. */
 type Order = PaymentOrder & { file: string; outcome: Outcome }
 type Outcome = 'paid' | 'failed' | 'returned'
 
-/** An answer that is wrong on purpose: it must become one exception, and change nothing. */
+/** An answer that is wrong on purpose. It must become one exception and change nothing. */
 type Lie = { kind: 'contradiction' | 'amount' | 'unmatched'; reference: string }
 
-/** What the bank did, and what it said. */
+/** The bank's record of payments and answers. */
 export type BankBooks = {
-  /** The files that it took, with the message id of the batch in each. */
+  /** The files that the bank collected, with the message id of each batch. */
   files: { name: string; messageId: string; sha256: string }[]
   orders: Order[]
   lies: Lie[]
-  /** Message ids of the batches that it rejected whole, for a reason after which operators decide. */
+  /** Message ids of the batches that the bank rejected as a whole, for a reason that operators must decide about. */
   refused: string[]
-  /** Names of the files that ended half way. */
+  /** Names of the truncated files. */
   halves: string[]
-  /** Names of all other files. */
+  /** Names of the complete files. */
   answers: string[]
 }
 
 export type Bank = {
   books: BankBooks
-  /** Holds nothing back any longer. */
+  /** Stops delaying answers. */
   hurry(): void
-  /** What is still to be answered, or to be read by the program. */
+  /** Files that still wait for an answer, or to be read by the program. */
   unfinished(): string[]
   stop(): Promise<void>
 }
@@ -48,7 +48,7 @@ type Answer = {
   name: string
   text: string
   dueAt: number
-  /** Another answer that must have been imported before. */
+  /** An answer that must be imported before this one. */
   after: Answer | undefined
   isHalf?: boolean
 }
@@ -57,8 +57,8 @@ const account = 'DE75512108001245126199'
 const tickMs = 50
 
 /**
- * Starts a bank that takes files from an outbox and puts its answers into an inbox. It shares no code with the program. It
- * rejects and returns some payments, answers late, twice, or half, and now and then says what is not true.
+ * Starts a bank that collects files from an outbox and puts its answers into an inbox. It shares no code with the program. It
+ * rejects and returns some payments, answers late, twice or with truncated files, and now and then sends a false answer.
  */
 export function startBank(folder: string, random: Random): Bank {
   const [outbox, inbox, rejected, taken] = ['outbox', 'inbox', 'rejected', 'taken'].map(name => {
@@ -87,7 +87,7 @@ export function startBank(folder: string, random: Random): Bank {
   const notification = (entries: Entry[]) => accountReport(message(), { kind: 'camt.054', iban: account, entries })
   const names = (of: string) => readdirSync(of).filter(name => !name.startsWith('.'))
 
-  /** The program moves a file out of the inbox once it has booked it. */
+  /** Whether the program has booked a file: it then moves the file out of the inbox. */
   const isImported = ({ name }: Answer) => !names(inbox).includes(name) && !names(rejected).includes(name)
 
   const answer = (text: string, after?: Answer): Answer => {
@@ -102,7 +102,7 @@ export function startBank(folder: string, random: Random): Bank {
         isHalf: true,
       })
     }
-    // The same bytes again, and the same message in other bytes.
+    // Sends the same bytes again, and the same message in other bytes.
     if (random.chance(0.15)) waiting.push({ ...planned, name: `${nextId()}-again.xml`, dueAt: planned.dueAt + 700 })
     if (random.chance(0.1)) {
       waiting.push({
@@ -116,7 +116,7 @@ export function startBank(folder: string, random: Random): Bank {
   }
 
   const take = (name: string) => {
-    // Taken as a bank takes it: moved away first, and paid whatever it had taken before.
+    // Collects a file as a bank does: moves it away first, and pays it even if it has collected a copy before.
     const file = path.join(taken, `${++serial}-${name}`)
     renameSync(path.join(outbox, name), file)
     const text = readFileSync(file, 'utf8')
@@ -145,7 +145,7 @@ export function startBank(folder: string, random: Random): Bank {
     }
     if (isRefusedWhole) books.refused.push(messageId)
     if (debited.length === 0) return
-    // What a batch-booked entry means depends on which of its payments had failed by then.
+    // The meaning of a batch-booked entry depends on which of its payments have already failed.
     const isWhole = random.chance(0.3)
     const total = debited.reduce((sum, { amount }) => sum + amount, 0n)
     const entries = isWhole
@@ -153,7 +153,7 @@ export function startBank(folder: string, random: Random): Bank {
       : debited.map(({ reference, amount }) => entry(amount, 'DBIT', transaction({ reference })))
     const booked = answer(notification(entries), isWhole ? status : undefined)
     if (returned.length > 0) {
-      // At times the bank says that a payment came back before it says that it went out.
+      // Sometimes the bank reports the return of a payment before the payment itself.
       const after = isWhole || random.chance(0.8) ? booked : undefined
       const back = returned.map(({ reference, amount }) =>
         entry(amount, 'CRDT', transaction({ reference, returned: { reason: 'MS03' } })),
@@ -191,7 +191,7 @@ export function startBank(folder: string, random: Random): Bank {
       await sleep(tickMs)
     }
   })()
-  // Awaited when the bank is stopped: avoids an unhandled rejection until then.
+  // Awaited when the bank stops; until then, this avoids an unhandled rejection.
   running.catch(() => undefined)
 
   return {
@@ -200,7 +200,7 @@ export function startBank(folder: string, random: Random): Bank {
       isHurried = true
     },
     unfinished: () => [
-      ...names(outbox).map(name => `${name} was not taken`),
+      ...names(outbox).map(name => `${name} was not collected`),
       ...waiting.map(({ name }) => `${name} was not put into the inbox`),
       ...names(inbox).map(name => `${name} was not imported`),
     ],

@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Random } from './random.ts'
 
-/** A client's record of one request: written before it is sent, updated with each definite response. */
+/** A client's record of one request, written before the request is sent and updated with each definite response. */
 export type RequestRecord = {
   partnerId: string
   currency: Partner['currency']
   key: string
   request: Request
   attempts: number
-  /** Responses with status 500. An outage is a 503; a 500 is a bug in the service. */
+  /** The responses with status 500. An outage is a 503; a 500 is a bug in the service. */
   serverErrors: number
-  /** Definite responses: the first, and those to repeating the request with the same key. */
+  /** The definite responses: the first, and the responses to repetitions with the same key. */
   answers: Answer[]
   /** Whether the response was a replay, so that an earlier attempt without a response took effect. */
   replayed: boolean
 }
 
-/** `subject` is the id of the changed resource. `serial` is encoded in the amount, which identifies the request of an effect. */
+/** `subject` is the id of the changed resource. The amount encodes `serial`, which identifies the request of an effect. */
 export type Request =
   | { action: 'pay run'; serial: number; lines: { memberId: string; amount: number }[] }
   | { action: 'revert'; subject: string }
@@ -27,13 +27,13 @@ export type Request =
 
 type Answer = { status: number; body: string; location: string | null }
 
-/** Acknowledged: it took effect. Refused: it never will. Unknown: an attempt had no definite response. */
+/** An acknowledged request took effect, a refused one never will, and an unknown one had an attempt without a response. */
 export type Outcome = 'acknowledged' | 'refused' | 'unknown'
 
 export function outcomeOf({ attempts, answers: [first] }: RequestRecord): Outcome {
   if (first === undefined) return 'unknown'
   if (first.status < 300) return 'acknowledged'
-  // No key keeps a refusal, so an earlier attempt without a response may arrive after the refused one, and take effect.
+  // Refusals are not stored under the key, so an earlier attempt without a response may arrive later and take effect.
   return attempts === 1 ? 'refused' : 'unknown'
 }
 
@@ -46,35 +46,35 @@ export function amountOfFirstLine(serial: number): number {
   return 12 * amountOfIntent(serial)
 }
 
-/** The state that a partner's clients share, so that several of them use the same resource concurrently. */
+/** The shared state of a partner's clients, so that several of them use the same resource concurrently. */
 export type Partner = {
   partnerId: string
-  /** In which its members are paid. */
+  /** The currency in which its members are paid. */
   currency: 'GBP' | 'EUR'
   apiKey: string
   clients: number
   memberIds: string[]
-  /** Members of the latest pay runs, who probably have an available balance. */
+  /** The members of the latest pay runs, who probably have an available balance. */
   paidMemberIds: string[]
   payRuns: string[]
   intents: string[]
   withdrawals: string[]
 }
 
-/** The state that all clients share. */
+/** The shared state of all clients. */
 export type Simulation = {
-  /** The addresses of the APIs last seen running. */
+  /** The addresses of the APIs that were last seen running. */
   addresses(): string[]
   nextSerial(): number
   /** Whether clients must stop making new requests. */
   isOver(): boolean
-  /** Whether clients must stop retrying, too. */
+  /** Whether clients must also stop retrying. */
   hasStopped(): boolean
   add(record: RequestRecord): void
 }
 
 const timeouts = { ordinaryMs: 5_000, shortMs: 15, shortAttemptsMax: 2 }
-// The share of clients that never retry, like a phone that has lost its network for good.
+// The share of clients that never retry, like a phone that has permanently lost its network.
 const giveUpProbability = 0.05
 const repeatProbability = 0.05
 
@@ -131,7 +131,7 @@ function payRun({ memberIds }: Partner, serial: number, random: Random): Request
   return { action: 'pay run', serial, lines }
 }
 
-/** @returns the first definite response; undefined if the client has given up */
+/** @returns the first definite response; undefined if the client gave up */
 async function sendUntilAnswered(
   record: RequestRecord,
   partner: Partner,
@@ -186,8 +186,8 @@ async function send(
   }
 }
 
-// Not definite: a request with the same key in progress (409 with retry-after), the rate limit, a timeout, a server error.
-// The request may still take effect.
+// These are not definite: a request with the same key in progress (409 with retry-after), the rate limit, a timeout, a
+// server error. The request may still take effect.
 function isDefinite({ status, headers }: Response): boolean {
   if (status >= 500 || status === 408 || status === 429) return false
   return !(status === 409 && headers.has('retry-after'))

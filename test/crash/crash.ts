@@ -16,26 +16,26 @@ import { type Receiver, startReceiver, subscribe } from './receiver.ts'
 import { killAtFiles, killRepeatedly } from './storm.ts'
 import { until } from './until.ts'
 
-// Repeatedly kills two APIs, two workers and a PostgreSQL while clients of three partners send requests and retry them.
-// Then drains all work, and audits the database against the responses that the clients and the webhooks that a receiver got. The seed determines the
-// kills and the requests; how they interleave depends on the machine.
+// Repeatedly kills two APIs, two workers and PostgreSQL while clients of three partners send requests and retry them.
+// Then drains all work, and audits the database against the clients' responses and the received webhooks. The seed determines
+// the kills and the requests; their interleaving depends on the machine.
 //
-// All of it happens twice: the simulated bank pays first, then a bank that takes files.
+// Runs twice: first the simulated bank pays, then a bank that exchanges files.
 const { seed, kills, keeps, banks } = readOptions()
 // How long clients may go on retrying after the last kill.
 const graceMsMax = 30_000
 const shownMax = 5
-// Files are left alone for a minute, in case they are still being written, so with files every clock is ahead of that of the disk.
+// The program ignores a file for a minute, in case it is still being written, so with files every clock runs ahead of the disk's.
 const aheadMs = 120_000
 const pokeMs = 250
-// How long to wait for further files at which to kill the workers.
+// How long to wait for another file event at which to kill the workers.
 const aimedMsMax = 20_000
 
 let areSound = true
 for (const bank of banks) areSound = (await run(bank)) && areSound
 process.exit(areSound ? 0 : 1)
 
-/** Everything that runs, and what it needs. */
+/** All running processes, and their settings. */
 type Stage = {
   databaseUrl: string
   logs: string
@@ -58,7 +58,7 @@ async function run(payer: Payer): Promise<boolean> {
     ofPostgres: Math.ceil((kills * 2) / 5 / share),
   }
   console.log(
-    `seed ${seed}, ${isFiles ? 'a bank that takes files' : 'the simulated bank'}: ${ofProgram} kills of Midmonth, ` +
+    `seed ${seed}, ${isFiles ? 'a bank that exchanges files' : 'the simulated bank'}: ${ofProgram} kills of Midmonth, ` +
       `${ofPostgres} of PostgreSQL${isFiles ? `, up to ${atFiles} at files` : ''}, ${cpus().length} cores`,
   )
   const folder = path.join(tmpdir(), `midmonth-crash-${payer}-${seed}-${process.pid}`)
@@ -128,7 +128,7 @@ async function crash(stage: Stage): Promise<boolean> {
   const exited = processes
     .filter(each => each.unexpectedExits() > 0)
     .map(({ name }) => `${name} exited unexpectedly; see its log`)
-  // The product's own check runs as well. If only one of the two finds an error, the other has a bug.
+  // The product verifies its books as well. If only one of the two checks finds an error, the other one has a bug.
   const verify = await runCommand(databaseUrl, ['ledger', 'verify']).then(
     () => [],
     error => [`midmonth ledger verify: ${error.stdout} ${error.stderr}`],
@@ -164,7 +164,7 @@ async function runStorm(stage: Stage, log: RequestRecord[]): Promise<Record<stri
       return runClient(name, partner, simulation, randomOf(seed, name))
     }),
   )
-  // One partner's cycle ends early, one's midway, one's late.
+  // One partner's cycle ends early, another's midway, the third's late.
   const closings = partners.map(async (partner, index) => {
     await sleep(randomOf(seed, `cycle ${index}`).between(index, index + 1) * kills.ofProgram * 700)
     await retryUntil(
@@ -181,7 +181,7 @@ async function runStorm(stage: Stage, log: RequestRecord[]): Promise<Record<stri
     const deadline = Date.now() + aimedMsMax
     while (aimed !== undefined && !aimed.isDone() && Date.now() < deadline) await sleep(pokeMs)
     aimed?.stop()
-    // Only now: a worker that is aimed at may be down at any moment.
+    // Only now, because a targeted worker may be down at any moment before.
     await until(() => processes.every(each => each.isReady()), 'all processes are ready again')
     return { ...atRandom, ...aimed?.kills() }
   } finally {
@@ -191,7 +191,7 @@ async function runStorm(stage: Stage, log: RequestRecord[]): Promise<Record<stri
   }
 }
 
-/** Runs the tasks of the workers more often than every minute. The database may be down. */
+/** Queues the workers' tasks more often than every minute. The database may be down. */
 async function poke(databaseUrl: string, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
     const client = new pg.Client({ connectionString: databaseUrl })
@@ -237,7 +237,7 @@ function print({ log, kills, findings, seconds, receiver, books }: Report): void
     unknown: count(isA('unknown')),
     webhooks: `${receiver.accepted.size} events accepted, in ${receiver.requests()} requests`,
     ...(books && {
-      'bank files': `${books.files.length} taken, ${books.refused.length} of them rejected whole, with ${books.orders.length} payments; answered by ${books.answers.length} files and ${books.halves.length} halves`,
+      'bank files': `${books.files.length} collected, ${books.refused.length} of them rejected as a whole, with ${books.orders.length} payments; answered by ${books.answers.length} complete and ${books.halves.length} truncated files`,
       lies: books.lies.length,
     }),
     'status 500': log.reduce((sum, { serverErrors }) => sum + serverErrors, 0),

@@ -4,10 +4,10 @@ import type { Bank } from './bank.ts'
 import { keepRunning, runCommand } from './program.ts'
 import { until } from './until.ts'
 
-// More than the longest delay: a silent bank is polled again after an hour.
+// More than the longest delay, which is the hour before an unresponsive bank is polled again.
 const hoursAhead = 2
 const roundsMax = 8
-// Waiting for a silent bank takes two seconds, and its reports take two more.
+// An unresponsive bank takes two seconds to time out, and its reports take two more.
 const roundMsMax = 8_000
 
 // Tasks that the worker runs every minute. Scheduled here, to save the wait.
@@ -50,14 +50,14 @@ const unfinished = `
                       where d.partner_id = e.partner_id and d.endpoint_id = w.id and d.event_id = e.id)`
 
 const undecided = `
-  select array['exceptions', 'close', id, '--decision', 'give-back', '--note', 'the bank pays nothing'] as command
+  select array['exceptions', 'close', id, '--decision', 'give-back', '--note', 'the bank paid nothing'] as command
     from payout_exceptions where kind = 'rejected' and closed_at is null
    union all
   select array['approve', id] from payout_batches where status = 'building' and closed_at is not null and payment_count > 0`
 
 /**
- * Decides what two operators must: gives back the batches that the bank rejected whole, and approves those that wait, since no batch is
- * approved automatically after that.
+ * Makes the decisions that take two operators: gives back the batches that the bank rejected as a whole, and approves the waiting
+ * batches, because automatic approval stops after a give-back.
  */
 async function operate(
   client: pg.Client,
@@ -65,7 +65,7 @@ async function operate(
 ): Promise<void> {
   const { rows } = await client.query<{ command: string[] }>(undecided)
   const both = { ...settings, MIDMONTH_APPROVAL_LOGINS: 'any' }
-  // Refused if the worker or the bank was faster; what is still undecided comes up again.
+  // Refused if the worker or the bank was faster; undecided exceptions come up again in the next round.
   for (const { command } of rows)
     for (const person of ['Ada', 'Grace'])
       await runCommand(databaseUrl, ['payouts', ...command, '--as', person], both).catch(() => undefined)
@@ -73,8 +73,8 @@ async function operate(
 
 /**
  * Runs one worker until all work is finished, in rounds that each set its clock some hours further ahead.
- * @param bank whose answers the program must have read as well
- * @returns the work left unfinished
+ * @param bank the bank whose answers the program must also have read
+ * @returns the unfinished work
  */
 export async function drain({
   databaseUrl,

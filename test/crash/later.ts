@@ -1,4 +1,4 @@
-// Preloaded into a worker process to set its clock ahead, so that the test need not wait for hours. The product has no such
+// Preloaded into a worker process to set its clock ahead, so that the test does not wait for hours. The product has no such
 // switch.
 const aheadMs = Number(process.env.CRASH_TEST_AHEAD_MS)
 const RealDate = Date

@@ -8,7 +8,7 @@ const accounts = [
 ]
 const silentAndLost = ['000004 00000004', '000006 00000006']
 
-// Always a calendar day apart: moving a partner from one to the other ends its day, and with it its cycle.
+// Always a calendar day apart: moving a partner from one zone to the other ends its day and its cycle.
 const zones = { before: 'Pacific/Pago_Pago', after: 'Pacific/Kiritimati' }
 
 const ibans = accounts.map((_, index) => ibanOf(String(532_013_000 + index).padStart(10, '0')))
@@ -95,7 +95,7 @@ function tomorrow(): string {
   return day.format(new Date(Date.now() + 24 * 3_600_000))
 }
 
-/** A German IBAN of a bank code that exists. Its check digits make the number, with the letters as 13 and 14, 1 modulo 97. */
+/** A German IBAN with an existing bank code. The check digits make the rearranged number 1 modulo 97 (D is 13, E is 14). */
 function ibanOf(accountNumber: string): string {
   const bban = `37040044${accountNumber}`
   const checkDigits = 98n - (BigInt(`${bban}131400`) % 97n)

@@ -22,9 +22,9 @@ const startMsMax = 60_000
 
 /** A PostgreSQL server that can be killed and restarted on the same data. */
 export type Postgres = {
-  /** For the app role, which owns nothing. */
+  /** The address for the app role, which owns nothing. */
   url: string
-  /** For migrations. */
+  /** The address for migrations. */
   ownerUrl: string
   isUp(): boolean
   start(): Promise<void>
@@ -37,7 +37,7 @@ export type Postgres = {
 export async function createPostgres({ folder, logs }: { folder: string; logs: string }): Promise<Postgres> {
   const pgdata = path.join(folder, 'postgres')
   const sockets = path.join(folder, 'sockets')
-  // Shown in the command line of every process of the server, even after its parent has exited.
+  // Shown in the command line of every PostgreSQL process, even after its parent has exited.
   const clusterName = path.basename(folder)
   const urlOf = (role: keyof typeof names.roles) => `postgres://${names.roles[role]}@localhost/midmonth?host=${sockets}`
   const [url, ownerUrl] = [urlOf('app'), urlOf('owner')]

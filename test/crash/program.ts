@@ -10,9 +10,9 @@ import { keySettings } from '../harness/installation-key.ts'
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 const command = path.join(checkout, 'cli/midmonth.ts')
 const laterClock = fileURLToPath(new URL('later.ts', import.meta.url))
-// A start without PostgreSQL fails. Like a service manager, retries after a moment.
+// A start without PostgreSQL fails; like a service manager, the test retries after a moment.
 const restartMs = 250
-// Like a service manager, kills a process that does not stop in time.
+// Like a service manager, the test kills a process that does not stop in time.
 const stopMsMax = 5_000
 
 export type Role = 'API' | 'worker'
@@ -27,7 +27,7 @@ export type Process = {
   isAlive(): boolean
   /** Sends SIGKILL. The process is restarted after `downMs`. */
   kill(downMs: number): void
-  /** How often it exited unasked once it was ready. Must stay 0, whatever happens to PostgreSQL. */
+  /** The number of unexpected exits of a ready process. Must stay 0, whatever happens to PostgreSQL. */
   unexpectedExits(): number
   stop(): Promise<void>
 }

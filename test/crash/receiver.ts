@@ -3,16 +3,16 @@ import type { AddressInfo } from 'node:net'
 import type { Partner } from './clients.ts'
 import type { Random } from './random.ts'
 
-/** What the partners' webhook endpoint has received. */
+/** The record of the partners' webhook endpoint. */
 export type Receiver = {
   url: string
-  /** The ids of the events that it has accepted with 200. */
+  /** The ids of the events accepted with 200. */
   accepted: ReadonlySet<string>
   requests(): number
   stop(): Promise<void>
 }
 
-/** Starts the webhook endpoint of all partners. Now and then it refuses a delivery, or breaks the connection. */
+/** Starts the webhook endpoint of all partners, which now and then refuses a delivery or breaks the connection. */
 export async function startReceiver(random: Random): Promise<Receiver> {
   const accepted = new Set<string>()
   let requests = 0

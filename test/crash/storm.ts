@@ -33,7 +33,7 @@ export async function killRepeatedly(
   for (const victim of victims) {
     const aliveMs = random.between(uptimeMs.min, uptimeMs.max)
     const downMs = random.between(0, downMsMax)
-    // One in six is killed before it is ready, to interrupt starting and recovery as well.
+    // One in six is killed before it is ready, to interrupt startup and recovery as well.
     const isHasty = random.chance(1 / 6)
     if (Date.now() > deadline) throw new Error(`The run takes too long; kills so far: ${JSON.stringify(kills)}`)
     if (victim === undefined) continue
@@ -50,7 +50,7 @@ export async function killRepeatedly(
       kills.PostgreSQL++
       await recovering
       recovering = sleep(downMs).then(() => victim.start())
-      // Awaited later: avoids an unhandled rejection until then.
+      // Awaited later; until then, this avoids an unhandled rejection.
       recovering.catch(() => undefined)
     }
   }
@@ -58,12 +58,12 @@ export async function killRepeatedly(
   return kills
 }
 
-/** Of a file: being written, recorded, released to the bank, put there by the bank, moved away after it was read. */
+/** The steps of a file: being written, recorded, released to the bank, delivered by the bank, moved away after reading. */
 const steps = ['outbox/.', 'sent/', 'outbox/', 'inbox/', 'archive/', 'rejected/'] as const
 
 /**
- * Kills all workers at the moment at which a file in a folder appears or moves, that is between two steps of sending or reading
- * it. The seed determines at which of the moments.
+ * Kills all workers at the moment when a file in a folder appears or moves, that is between two steps of sending or reading
+ * the file. The seed determines which moments.
  */
 export function killAtFiles(
   folder: string,
@@ -74,7 +74,7 @@ export function killAtFiles(
   const watcher = watch(folder, { recursive: true }, (_event, name) => {
     const step = steps.find(each => name?.startsWith(each))
     const count = kills.get(step ?? '') ?? 0
-    // Each step has its share of the kills, so that the frequent ones leave some for the others.
+    // Each step has a share of the kills, so that frequent steps do not use them up.
     if (step === undefined || count >= killsMax / steps.length || random.chance(1 / 2)) return
     const running = workers.filter(worker => worker.isReady() && worker.isAlive())
     if (running.length === 0) return

@@ -8,9 +8,9 @@ import type { Harness } from './harness.ts'
 /** A user who is signed in to the console of a harness. */
 export type ConsoleUser = {
   user: User
-  /** What is in the cookie. */
+  /** The value of the session cookie. */
   token: string
-  /** Calls the server as a page of the console does: with the cookie, from the server's own origin, for a partner. */
+  /** Calls the server like a page of the console: with the cookie, from the server's own origin, for a partner. */
   call(method: string, path: string, options?: Omit<Call, 'key'> & { partner?: string | null }): Promise<ApiResponse>
 }
 
@@ -20,7 +20,7 @@ let count = 0
 
 /**
  * Creates a user and signs them in.
- * @param options.partnerId the partner of `roles`, and of the requests, unless they name another; by default the harness's own
+ * @param options.partnerId the partner of `roles`, and of requests that do not name another; by default the harness's partner
  */
 export async function signIn(
   harness: Harness,
@@ -54,7 +54,7 @@ export async function signIn(
   }
 }
 
-/** The headers that a browser sends with a request of a page of the console. */
+/** The headers that a browser sends with a request from a page of the console. */
 export function pageHeaders(token?: string): Record<string, string> {
   return {
     host: new URL(ownOrigin).host,
@@ -64,7 +64,7 @@ export function pageHeaders(token?: string): Record<string, string> {
   }
 }
 
-/** A browser that calls a harness: it keeps the cookies that it is given. */
+/** A browser that calls a harness and keeps its cookies. */
 export class Browser {
   readonly #harness: Harness
   readonly #address: string

@@ -45,44 +45,44 @@ const operations = (Object.keys(documents) as Api[]).flatMap(api =>
 const validators = new Map<string, ValidateFunction>()
 
 /**
- * Checks an answer against openapi.json, openapi-representation.json or openapi-operator.json: common headers and, for a documented operation, a declared
- * status with exactly the declared body.
+ * Checks a response against openapi.json, openapi-representation.json or openapi-operator.json: common headers and, for a
+ * documented operation, a declared status with exactly the declared body.
  */
-export function verifyAnswer(method: string, path: string, answer: ApiResponse): void {
-  assertEveryAnswer(answer)
+export function verifyResponse(method: string, path: string, response: ApiResponse): void {
+  assertCommonParts(response)
   const bare = path.split('?', 1)[0] ?? ''
-  const isFuller = answer.headers['preference-applied'] !== undefined
+  const isFuller = response.headers['preference-applied'] !== undefined
   const candidates = operations
     .filter(known => known.method === method && known.pattern.test(bare))
     .filter(known => (known.api === 'representation') === isFuller)
   const found = candidates.find(candidate => candidate.literal) ?? candidates[0]
   if (found === undefined) {
-    assert(answer.status >= 400, `${method} ${path} is in no document, but answered ${answer.status}`)
+    assert(response.status >= 400, `${method} ${path} is undocumented, but responded ${response.status}`)
     return
   }
   const { operationId, responses } = found.operation
   const { components } = documents[found.api]
-  // What the default answer of every operation stands for.
-  const commonAnswers = components.responses.AnyOperation?.['x-statuses'] ?? {}
-  const isCommon = !(answer.status in responses)
-  const given = isCommon ? commonAnswers[answer.status] : responses[answer.status]
-  assert(given, `${operationId} answered ${answer.status}, which its document does not declare: ${answer.text}`)
+  // The statuses behind the default response of every operation.
+  const commonResponses = components.responses.AnyOperation?.['x-statuses'] ?? {}
+  const isCommon = !(response.status in responses)
+  const given = isCommon ? commonResponses[response.status] : responses[response.status]
+  assert(given, `${operationId} responded ${response.status}, which its document does not declare: ${response.text}`)
   const shared = given.$ref?.split('/').at(-1)
   const declared = shared === undefined ? given : components.responses[shared]
-  const fileType = fileTypeOf(answer)
+  const fileType = fileTypeOf(response)
   if (fileType !== undefined) {
     assert(declared?.content?.[fileType], `${operationId} declares no ${fileType} body`)
     return
   }
   const hasFuller = declared?.headers?.['preference-applied'] !== undefined
   assert(hasFuller || !isFuller, `${operationId} declares no fuller representation`)
-  const key = `${found.api} ${shared ?? `${operationId} ${answer.status}`}`
+  const key = `${found.api} ${shared ?? `${operationId} ${response.status}`}`
   let validate = validators.get(key)
   if (validate === undefined) {
     const place = isCommon
-      ? ['components', 'responses', 'AnyOperation', 'x-statuses', answer.status]
+      ? ['components', 'responses', 'AnyOperation', 'x-statuses', response.status]
       : shared === undefined
-        ? ['paths', found.path, method.toLowerCase(), 'responses', answer.status]
+        ? ['paths', found.path, method.toLowerCase(), 'responses', response.status]
         : ['components', 'responses', shared]
     const pointer = [...place, 'content', 'application/json', 'schema']
     const escaped = pointer.map(step => encodeURIComponent(String(step).replaceAll('~', '~0').replaceAll('/', '~1')))
@@ -90,8 +90,8 @@ export function verifyAnswer(method: string, path: string, answer: ApiResponse):
     validators.set(key, validate)
   }
   assert(
-    validate(answer.body),
-    `${operationId} ${answer.status} is not as declared: ${ajv.errorsText(validate.errors)} in ${answer.text}`,
+    validate(response.body),
+    `${operationId} ${response.status} is not as declared: ${ajv.errorsText(validate.errors)} in ${response.text}`,
   )
 }
 
@@ -101,11 +101,11 @@ function fileTypeOf({ status, headers }: ApiResponse): string | undefined {
   return status < 300 ? (text ?? bytes) : undefined
 }
 
-/** Checks what every answer has, whether openapi.json declares it or not. */
-export function assertEveryAnswer(answer: ApiResponse): void {
-  const { headers, status, text } = answer
+/** Checks the parts that every response has, whether or not openapi.json declares them. */
+export function assertCommonParts(response: ApiResponse): void {
+  const { headers, status, text } = response
   assert.equal(headers['cache-control'], 'no-store')
-  if (fileTypeOf(answer) === undefined) assert.equal(headers['content-type'], 'application/json; charset=utf-8')
+  if (fileTypeOf(response) === undefined) assert.equal(headers['content-type'], 'application/json; charset=utf-8')
   assert(headers['x-request-id'], 'x-request-id is missing')
   assert(headers.ratelimit, 'ratelimit is missing')
   assert(headers['ratelimit-policy'], 'ratelimit-policy is missing')
@@ -115,7 +115,7 @@ export function assertEveryAnswer(answer: ApiResponse): void {
     return
   }
   assert.match(headers['x-should-retry'] ?? 'missing', /^(true|false)$/)
-  // A client that is told when to retry must be told to retry, unless the request may have taken effect.
+  // A response that says when to retry must also say that a retry is right, unless the request may have taken effect.
   if (headers['retry-after'] !== undefined && !/not known/.test(text)) assert.equal(headers['x-should-retry'], 'true')
   const { issues } = JSON.parse(text) as { issues: { code: unknown; message: unknown }[] }
   assert(Array.isArray(issues) && issues.length > 0, 'an error has no issues')

@@ -20,7 +20,7 @@ import type { TierTerms } from '../../src/tiers/rules.ts'
 import { setTier } from '../../src/tiers/tiers.ts'
 import { Fence } from '../../src/webhooks/fence.ts'
 import type { ApiResponse, Call } from './api-response.ts'
-import { assertEveryAnswer, verifyAnswer } from './contract.ts'
+import { assertCommonParts, verifyResponse } from './contract.ts'
 import { keySettings, keySource } from './installation-key.ts'
 
 /** A clock that only moves when a test moves it. */
@@ -40,7 +40,7 @@ export const bronze: TierTerms = {
 export const silver: TierTerms = { ...bronze, feeBps: 0, feeMin: null, feeMax: null }
 export const gold: TierTerms = { ...silver, feePayer: 'employer' }
 
-/** An account that passes its modulus check, and one that fails it. */
+/** An account that passes the modulus check, and one that fails. */
 export const goodAccount = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374958' }
 export const badAccount = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374959' }
 export const euAccount = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
@@ -67,7 +67,7 @@ export async function startHarness({
   bankOf?: ApiContext['bankOf']
   /** The rails of a sandbox; by default the simulated bank. */
   rails?: Channel[]
-  /** The rails of files whose bank a sandbox plays. */
+  /** The file rails whose bank a sandbox simulates. */
   fileRails?: FileRailSettings[]
   startAt?: Date
   postgres?: { host: string; user: string; owner: string; superuser: string }
@@ -79,7 +79,7 @@ export async function startHarness({
   const database = `test_${randomBytes(6).toString('hex')}`
   await cloneTemplate({ host, owner, superuser, database })
   const databases = connect({ host, user, database }, { log, connectionsMax: 30, lanes })
-  // For changes that bypass the service. Connects lazily.
+  // For changes that bypass the service. Connects on first use.
   const asOwner = connect({ host, user: owner, database }, { log, connectionsMax: 3 })
   const clock = testClock(startAt)
   const fence = new Fence({ allowsHttp: mode === 'sandbox', allowsLoopback: true, refusedPorts: [5432] })
@@ -108,7 +108,7 @@ export async function startHarness({
     { body, raw, headers = {}, key = mine.key }: Call,
   ): Promise<ApiResponse> {
     const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
-    const response = await app.inject({
+    const injected = await app.inject({
       method: method as 'GET',
       url: path,
       headers: {
@@ -118,28 +118,28 @@ export async function startHarness({
       },
       ...(payload === undefined ? {} : { payload }),
     })
-    const text = response.body
-    const answer: ApiResponse = {
-      status: response.statusCode,
-      headers: response.headers as Record<string, string | undefined>,
-      body: /json/.test(String(response.headers['content-type'])) ? JSON.parse(text) : text,
+    const text = injected.body
+    const response: ApiResponse = {
+      status: injected.statusCode,
+      headers: injected.headers as Record<string, string | undefined>,
+      body: /json/.test(String(injected.headers['content-type'])) ? JSON.parse(text) : text,
       text,
     }
-    // openapi.json declares what a request with an API key is answered.
-    if (headers.cookie === undefined && !path.startsWith('/console/')) verifyAnswer(method, path, answer)
-    else assertEveryAnswer(answer)
-    return answer
+    // openapi.json declares the responses to requests with an API key.
+    if (headers.cookie === undefined && !path.startsWith('/console/')) verifyResponse(method, path, response)
+    else assertCommonParts(response)
+    return response
   }
 
   return {
     app: app as App,
-    /** Connected with the app role, and limited to its rights. */
+    /** Connected with the app role and limited to its rights. */
     ...databases,
-    /** Connected as the owner of the tables, for what the app role may not read or change. */
+    /** Connected as the owner of the tables, for reads and changes that the app role may not make. */
     ownerDb: asOwner.db,
     clock,
     sealer,
-    /** Writes the requests until now to the request log. */
+    /** Writes all requests so far to the request log. */
     flushRequestLog: () => requestLog.flush(),
     host,
     database,
@@ -192,8 +192,8 @@ export async function startHarness({
     },
     /**
      * Stands in for a second process: the same API with separate connections.
-     * @param options.rails instead of those of the first
-     * @param options.moveMsMax how long its requests wait for a move of a clock
+     * @param options.rails replaces the rails of the first process
+     * @param options.moveMsMax how long requests of the second process wait for a move of a clock
      */
     async startSecond(options: { rails?: Channel[]; moveMsMax?: number } = {}) {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })

@@ -85,7 +85,7 @@ test('every event type is emitted in its declared shape, with amounts as Money',
   const refused = await upload(file)
   await call('POST', `/v1/members/jobs/${refused}/reject`)
   const approved = await upload(file)
-  // Queued behind the review.
+  // This import is queued behind the one in review.
   const added = { type: 'Add', email: 'cleo@example.com', firstName: 'Cleo', lastName: 'Okafor', tier: 'Bronze' }
   expect((await call('POST', '/v1/members/jobs', { body: { actions: [added] } })).status).toBe(202)
   await call('POST', `/v1/members/jobs/${approved}/approve`)
@@ -110,7 +110,7 @@ test('every event type is emitted in its declared shape, with amounts as Money',
   await delivery.stop()
   await receiver.stop()
 
-  // The harness checks every answer against openapi.json, so each event has exactly one of the declared shapes.
+  // The harness checks every response against openapi.json, so each event has exactly one of the declared shapes.
   const { events, hasMore } = (await call('GET', `/v1/events?take=1000${start === null ? '' : `&after=${start}`}`)).body
   expect(hasMore).toBe(false)
   expect(new Set(events.map((event: { type: string }) => event.type))).toEqual(new Set(eventTypes))

@@ -7,7 +7,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-test('the scenario ten_thousand_members has as many, each with pay', { timeout: 120_000 }, async () => {
+test('the scenario ten_thousand_members has ten thousand members, each with pay', { timeout: 120_000 }, async () => {
   const { key } = await harness.addPartner('Many')
   const seeded = await harness.call('POST', '/v1/sandbox/seed', { key, body: { scenario: 'ten_thousand_members' } })
   expect(seeded).toMatchObject({ status: 201, body: { members: 10_000 } })

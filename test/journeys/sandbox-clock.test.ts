@@ -46,7 +46,7 @@ const withdrawalOf = async (id: string, key: string) =>
   (await harness.call('GET', `/v1/pay/withdrawals/${id}`, { key })).body
 const later = (ms: number) => new Date(harness.clock.now().getTime() + ms).toISOString()
 
-/** The tasks of the worker, as it runs them for partners that share real time. */
+/** Runs the worker's tasks for partners on real time. */
 const work = () => ({ ...internalTasks, ...payoutTasks([simulatedBank({ db: harness.db, now: harness.clock.now })]) })
 
 test('a clock that was never moved shows real time', async () => {
@@ -57,7 +57,7 @@ test('a clock that was never moved shows real time', async () => {
   })
 })
 
-test('a move that waits for one that leaves real time goes on with the feed of the bank where that one is', async () => {
+test('a move that waits for the first move off real time continues from the bank feed’s current position', async () => {
   const { partner, key } = await harness.addPartner('Two moves')
   await harness.db.transaction().execute(tx => createClock(tx, partner.id))
   const feed = `simulated-bank-of-${partner.id}`
@@ -86,7 +86,7 @@ test('a move that waits for one that leaves real time goes on with the feed of t
 })
 
 describe('moving a clock', () => {
-  test('expires an intent, in the partner’s time, and says so', async () => {
+  test('expires an intent, in the partner’s time, and emits its event', async () => {
     const { partner, key } = await harness.addPartner('Expiring')
     const id = await newIntent(key)
     const { status, body } = await move({ next: 'intent_expiry' }, key)
@@ -129,7 +129,7 @@ describe('moving a clock', () => {
     expect((await move({ next: 'withdrawal_submission' }, key)).body.aheadSeconds).toBe(600 + partner.holdSeconds)
     expect((await withdrawalOf(locatedId(completed), key)).status).toBe('paid')
     const closed = await move({ next: 'cycle_close' }, key)
-    // The last day of March in London is over an hour before midnight UTC: its clocks have gone forward.
+    // The last day of March ends in London an hour before midnight UTC: the clocks have gone forward.
     expect(closed.body.now).toBe('2026-03-31T23:00:00.000Z')
     expect(closed.body.lastMove.ran.at(-1)).toMatchObject({ due: 'cycle_close', count: 1 })
     const year = await move({ by: 'P365D' }, key)
@@ -140,7 +140,7 @@ describe('moving a clock', () => {
     expect([body.total, body.payCycles[0]]).toMatchObject([14, { startDate: '2027-04-01', status: 'Open' }])
   })
 
-  test('moves the life of idempotency keys and of API keys with it', async () => {
+  test('expires idempotency keys and API keys by the moved clock', async () => {
     const { partner, key } = await harness.addPartner('Lives')
     const { secret } = await harness.addKey(['members:read'], {
       partnerId: partner.id,
@@ -168,7 +168,7 @@ describe('moving a clock', () => {
     expect((await intentOf(stillIntent, still.key)).status).toBe('pending')
     expect((await withdrawalOf(stillWithdrawal, still.key)).status).toBe('held')
 
-    // What the moved partner does now falls due an hour later, and the worker's rounds in real time leave it alone.
+    // The moved partner's new work falls due an hour later, so the worker's rounds in real time do not touch it.
     const next = await newIntent(moved.key)
     const except = { scope: { except: [moved.partner.id] } }
     harness.clock.advance({ minutes: 16 })
@@ -194,7 +194,7 @@ describe('moving a clock', () => {
       const memberId = await harness.addMember({ available: 50_000, key })
       const before = await quote()
       await move({ by: 'P1D' }, key)
-      // The first move waits until caches of keys are out of date; the clock of this test stands still.
+      // The first move waits until cached API keys have expired; the clock of this test stands still.
       harness.clock.advance({ seconds: 1 })
       expect(await quote()).toBe(new Date(Date.parse(before ?? '') + day + 1_000).toISOString())
       await move({ by: 'P1D' }, key)
@@ -205,7 +205,7 @@ describe('moving a clock', () => {
     }
   })
 
-  test('only goes forward, at most 400 days, and to something that is ahead', async () => {
+  test('only goes forward, by at most 400 days, and only to an event that is still ahead', async () => {
     const { key } = await harness.addPartner('Bounds')
     const refused = async (body: object) => {
       const answer = await move(body, key)
@@ -223,7 +223,7 @@ describe('moving a clock', () => {
     expect(await refused({ by: 'PT1S' })).toEqual([400, 'BodyValidation', 'by'])
   })
 
-  test('happens once for one idempotency key, however far it goes', async () => {
+  test('happens once per idempotency key, however far it goes', async () => {
     const { key } = await harness.addPartner('Once')
     const headers = { 'x-idempotency-key': 'eight days' }
     const first = await move({ by: 'P8D' }, key, headers)
@@ -236,7 +236,7 @@ describe('moving a clock', () => {
     expect((await harness.call('GET', '/v1/sandbox/clock', { key })).body.aheadSeconds).toBe((9 * day) / 1_000)
   })
 
-  test('with one idempotency key and two bodies happens once; the second body is refused, also by another process', async () => {
+  test('with one idempotency key and two bodies happens once; every process refuses the second body', async () => {
     const { key } = await harness.addPartner('Two bodies')
     const second = await harness.startSecond()
     try {
@@ -257,7 +257,7 @@ describe('moving a clock', () => {
     }
   })
 
-  test('left by a killed process keeps its key: another body is refused, the same one continues the move', async () => {
+  test('interrupted by a kill keeps its key: the same body continues the move, another body is refused', async () => {
     const { partner, key } = await harness.addPartner('Killed with a key')
     const now = harness.clock.now()
     const destination = { byMs: day }
@@ -275,7 +275,7 @@ describe('moving a clock', () => {
     expect(again.moveId).toBe(started.moveId)
   })
 
-  test('by a time is ahead by exactly that time, however long the move takes', async () => {
+  test('by a duration ends exactly that far ahead, however long the move takes', async () => {
     const { key } = await harness.addPartner('Exactly')
     await newIntent(key)
     const ticking = setInterval(() => harness.clock.advance({ seconds: 0.007 }), 1)
@@ -288,7 +288,7 @@ describe('moving a clock', () => {
     }
   })
 
-  test('that was left by its process is continued by a worker; until then another move is a conflict', async () => {
+  test('abandoned by its process is continued by a worker; until then another move is a conflict', async () => {
     const { partner, key } = await harness.addPartner('Abandoned', { intentMinutes: 60 })
     const id = await newIntent(key)
     const now = harness.clock.now()
@@ -307,7 +307,7 @@ describe('moving a clock', () => {
   })
 })
 
-test('a move that takes longer than a request waits is answered 202, is polled while it goes on, and does everything', async () => {
+test('a move that outlasts its request responds 202, can be polled while it runs, and completes', async () => {
   const { key } = await harness.addPartner('Slow', { holdSeconds: 30, intentMinutes: 60 })
   const answer = Promise.withResolvers<void>()
   const rails = [bankThatWaits(answer.promise)]
@@ -354,7 +354,7 @@ function inScope(bank: Channel, context: Pick<TaskContext, 'now' | 'scope'>): Ch
   return bank.time.kept === 'real' ? bank : bank.time.inScope(context)
 }
 
-/** The simulated bank, which answers no submission before `answered`. */
+/** The simulated bank, which holds back its response to a submission until `answered` resolves. */
 function bankThatWaits(answered: Promise<void>): Channel {
   const waiting = (bank: Channel): Channel => ({
     ...bank,
@@ -368,7 +368,7 @@ function bankThatWaits(answered: Promise<void>): Channel {
   return waiting(simulatedBank({ db: harness.db, now: harness.clock.now }))
 }
 
-test('a worker looks for a move as soon as the lease of its process ends, so that it continues soon after a kill', async () => {
+test('a worker continues a move as soon as the lease of its killed process ends', async () => {
   const { partner, key } = await harness.addPartner('Leased')
   const now = harness.clock.now()
   const { moveId } = await harness.db
@@ -385,7 +385,7 @@ test('a worker looks for a move as soon as the lease of its process ends, so tha
     return rows.some(({ runAt }) => Math.abs(runAt.getTime() - at) <= 1_000)
   }
   let hasJob = false
-  // Asked in the middle of the move, where a kill would leave it.
+  // Checked in the middle of the move, where a kill would leave it.
   const tasks = {
     async 'watch-floats'() {
       hasJob = await hasJobAt(await leaseEndsAt())
@@ -394,7 +394,7 @@ test('a worker looks for a move as soon as the lease of its process ends, so tha
   await advance({ db: harness.db, log, now: harness.clock.now, tasks }, { partnerId: partner.id, moveId })
   expect(hasJob).toBe(true)
 
-  // Still leased when the job runs: a worker looks again.
+  // The move is still leased when the job runs: a worker must look again later.
   await sql`update sandbox_clock_moves set ended_at = null, leased_until = now() + interval '1 hour'
              where id = ${moveId}`.execute(harness.db)
   await clockTasks(work())['move-sandbox-clocks']({ db: harness.db, log, now: harness.clock.now })
@@ -403,7 +403,7 @@ test('a worker looks for a move as soon as the lease of its process ends, so tha
   expect((await harness.call('GET', '/v1/sandbox/clock', { key })).body.status).toBe('Still')
 })
 
-test('a move lists the webhook retries that fall due, which are made when it is done', async () => {
+test('a move lists the webhook retries that fall due, and the worker makes them after the move', async () => {
   const { key } = await harness.addPartner('Retries')
   const [receiver, delivery] = [await startReceiver(), deliveryOf(harness)]
   try {

@@ -34,7 +34,7 @@ const kept = [
   'user_invitations',
 ]
 
-/** Until a transaction waits for another one, and has for some time. */
+/** Waits until a transaction has been blocked by another one for some time. */
 async function whenWaiting({ seconds = 0 } = {}): Promise<void> {
   for (;;) {
     const { rows } = await sql`
@@ -44,7 +44,7 @@ async function whenWaiting({ seconds = 0 } = {}): Promise<void> {
   }
 }
 
-/** How many rows a partner has in each table. */
+/** Counts a partner's rows in each table. */
 async function rowsOf(partnerId: string): Promise<Record<string, number>> {
   const { rows: tables } = await sql<{ name: string }>`
     select c.relname::text as name from pg_attribute a join pg_class c on c.oid = a.attrelid
@@ -85,13 +85,13 @@ async function live(key: string): Promise<void> {
 }
 
 describe('a reset', () => {
-  test('leaves nothing of the partner but its settings, tiers, key and audit log, and nothing of another is touched', async () => {
+  test('leaves only the partner’s settings, tiers, key and audit log, and does not touch another partner', async () => {
     const { partner, key } = await harness.addPartner('Reset')
     const other = await harness.addPartner('Bystander')
     await live(key)
     await live(other.key)
     await harness.call('POST', '/v1/sandbox/pause', { key })
-    // The request log is written behind the answers.
+    // The request log is written after the responses.
     await harness.flushRequestLog()
     const [before, othersBefore] = [await rowsOf(partner.id), await rowsOf(other.partner.id)]
     expect(before.ledger_transfers).toBeGreaterThan(5)
@@ -102,7 +102,7 @@ describe('a reset', () => {
     expect(reset).toMatchObject({ status: 200, body: { now: realNow, aheadSeconds: 0, lastMove: null } })
     const after = await rowsOf(partner.id)
     const left = Object.entries(after).filter(([table, count]) => count > 0 && !kept.includes(table))
-    // What the reset itself makes: the open pay cycle with its event, and its idempotency record.
+    // The reset itself creates the open pay cycle with its event, and its idempotency record.
     expect(Object.fromEntries(left)).toEqual({ events: 1, idempotency_keys: 1, pay_cycles: 1 })
     for (const table of kept) expect(after[table], table).toBeGreaterThanOrEqual(before[table] ?? 0)
     expect(await rowsOf(other.partner.id)).toEqual(othersBefore)
@@ -113,8 +113,8 @@ describe('a reset', () => {
     expect((await verify(harness.ownerDb)).filter(({ disagreement }) => disagreement !== null)).toEqual([])
   })
 
-  test('answers neither itself nor the pay runs and completions beside it with 503', async () => {
-    const { key } = await harness.addPartner('Reset beside traffic')
+  test('neither fails with 503 nor makes concurrent pay runs and completions fail with it', async () => {
+    const { key } = await harness.addPartner('Reset during traffic')
     const statuses: number[] = []
     for (let round = 0; round < 4; round++) {
       const memberIds: string[] = []
@@ -140,7 +140,7 @@ describe('a reset', () => {
   })
 
   test('waits for a completion that has locked its member, without a deadlock', async () => {
-    const { partner, key } = await harness.addPartner('Reset beside a completion')
+    const { partner, key } = await harness.addPartner('Reset during a completion')
     const memberId = await harness.addMember({ available: 50_000, key })
     const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
       key,
@@ -152,7 +152,7 @@ describe('a reset', () => {
       await sql`select from members where partner_id = ${partner.id} and id = ${memberId} for no key update`.execute(tx)
       resetting = harness.call('POST', '/v1/sandbox/reset', { key })
       await whenWaiting()
-      // As the alert of a low float does, last.
+      // The low-float alert takes this lock last.
       await complete(tx, { partner, intentId, now: harness.clock.now(), clockOffsetMs: 0 })
       await sql`select from partners where id = ${partner.id} for no key update`.execute(tx)
     })
@@ -163,12 +163,9 @@ describe('a reset', () => {
   test.each<[string, (tx: Tx, partnerId: string) => Promise<unknown>]>([
     ['a request', (tx, id) => sql`select from members where partner_id = ${id} for update`.execute(tx)],
     ['a delivery', (tx, id) => sql`select from webhook_endpoints where partner_id = ${id} for update`.execute(tx)],
-    [
-      'a pay cycle that closes',
-      (tx, id) => sql`select from pay_cycles where partner_id = ${id} for update`.execute(tx),
-    ],
+    ['a closing pay cycle', (tx, id) => sql`select from pay_cycles where partner_id = ${id} for update`.execute(tx)],
     ['another reset', (tx, id) => lockByName(tx, 'clock of', id)],
-  ])('outlasts %s for longer than other operations wait', async (_, lock) => {
+  ])('waits for %s for longer than other operations do', async (_, lock) => {
     const { partner, key } = await harness.addPartner('Reset of a busy partner')
     await harness.addMember({ key })
     const endpoint = { url: 'https://hooks.example.com/', types: ['*'] }
@@ -177,15 +174,15 @@ describe('a reset', () => {
     await harness.db.transaction().execute(async tx => {
       await lock(tx, partner.id)
       resetting = harness.call('POST', '/v1/sandbox/reset', { key })
-      // The others give up after two seconds.
+      // Other operations give up after two seconds.
       await Promise.race([resetting, whenWaiting({ seconds: 2.5 })])
     })
     const reset = await resetting
     expect(reset?.status, reset?.text).toBe(200)
   })
 
-  test('and a running import, payouts and other resets end each other with no 503', async () => {
-    const { key } = await harness.addPartner('Reset beside tasks')
+  test('succeeds without a 503 alongside a running import, payouts and other resets', async () => {
+    const { key } = await harness.addPartner('Reset during tasks')
     const log = pino({ level: 'silent' })
     const { db, clock } = harness
     const payouts = payoutTasks([simulatedBank({ db, now: clock.now })])
@@ -223,7 +220,7 @@ describe('a reset', () => {
   })
 
   test('does not wait for an abandoned move of the clock, and is refused while a process is moving it', async () => {
-    const { partner, key } = await harness.addPartner('Reset beside a move')
+    const { partner, key } = await harness.addPartner('Reset during a move')
     const now = harness.clock.now()
     const startMove = () =>
       harness.db
@@ -245,8 +242,8 @@ describe('a reset', () => {
     expect(reset).toMatchObject({ status: 200, body: { status: 'Still', lastMove: null } })
   })
 
-  test('beside a move leaves no pay cycle of the future', async () => {
-    const { partner, key } = await harness.addPartner('Reset beside a long move')
+  test('during a move leaves no future pay cycle', async () => {
+    const { partner, key } = await harness.addPartner('Reset during a long move')
     const moving = harness.call('POST', '/v1/sandbox/clock', { key, body: { by: 'P390D' } })
     const resets: number[] = []
     for (let isOver = false; !isOver; ) {
@@ -263,7 +260,7 @@ describe('a reset', () => {
   })
 
   test('succeeds although a new member and its intent are committed while it deletes, and deletes them too', async () => {
-    const { partner, key } = await harness.addPartner('Reset beside an invitation')
+    const { partner, key } = await harness.addPartner('Reset during an invitation')
     let resetting: ReturnType<typeof harness.call> | undefined
     await harness.db.transaction().execute(async tx => {
       const now = harness.clock.now()
@@ -283,8 +280,8 @@ describe('a reset', () => {
     expect((await harness.call('GET', '/v1/members', { key })).body.members).toEqual([])
   })
 
-  test('answers an intent that it overtakes with a Conflict, which a retry resolves', async () => {
-    const { partner, key } = await harness.addPartner('Reset beside an intent')
+  test('makes a concurrent intent fail with a Conflict, which a retry resolves', async () => {
+    const { partner, key } = await harness.addPartner('Reset during an intent')
     const memberId = await harness.addMember({ available: 50_000, key })
     const ask = () =>
       harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: { memberId, amount: gbp(2_000) } })
@@ -303,7 +300,7 @@ describe('a reset', () => {
     expect((await ask()).body.issues[0].code).toBe('MemberNotFound')
   })
 
-  test('is refused by the database of a live installation, and deletes nothing outside of the function', async () => {
+  test('is refused by a live database, and rows can be deleted only by its function', async () => {
     const livePlace = await startHarness({ mode: 'live' })
     try {
       await livePlace.addMember({ available: 5_000 })
@@ -311,7 +308,7 @@ describe('a reset', () => {
       await expect(sql`select reset_sandbox_partner(${id})`.execute(livePlace.db)).rejects.toThrow(
         /only a partner of a sandbox/,
       )
-      // Not even by the owner with the setting that the function makes.
+      // Not even the owner can delete rows with the setting that the function uses.
       const asOwner = livePlace.ownerDb.transaction().execute(async tx => {
         await sql`select set_config('midmonth.resetting', ${id}, true)`.execute(tx)
         await sql`delete from ledger_transfers where partner_id = ${id}`.execute(tx)
@@ -325,8 +322,8 @@ describe('a reset', () => {
 })
 
 describe('a scenario', () => {
-  test('that is seeded twice at once with one idempotency key is seeded once', async () => {
-    const { partner, key } = await harness.addPartner('Seeded at once')
+  test('seeded twice concurrently with one idempotency key is seeded once', async () => {
+    const { partner, key } = await harness.addPartner('Seeded concurrently')
     const call = { key, body: { scenario: 'mid_cycle' }, headers: { 'x-idempotency-key': 'one seed' } }
     const memberIds = async () => {
       const { rows } = await sql<{ id: string }>`
@@ -339,7 +336,7 @@ describe('a scenario', () => {
     const answers = await Promise.all(seeding)
     const outcomes = answers.map(({ status, headers }) => headers['idempotency-replayed'] ?? status)
     expect(outcomes).toContain(201)
-    // One that has waited for two seconds is told to try again.
+    // A request that has waited for two seconds is told to retry.
     expect(outcomes.every(outcome => [201, 'true', 409].includes(outcome))).toBe(true)
     expect(outcomes.filter(outcome => outcome === 201)).toHaveLength(1)
     expect(await memberIds()).toEqual(seeded)
@@ -369,7 +366,7 @@ describe('a scenario', () => {
     ['mid_cycle', { members: 25, statuses: ['paid'], cycles: ['Open'] }],
     ['after_payroll', { members: 25, statuses: ['paid'], cycles: ['Closed', 'Open'] }],
     ['returned_payments', { members: 25, statuses: ['failed', 'paid', 'returned', 'submitted'], cycles: ['Open'] }],
-  ])('%s has what its name says', async (scenario, expected) => {
+  ])('%s contains what its name promises', async (scenario, expected) => {
     const { partner, key } = await harness.addPartner(`Scenario ${scenario}`)
     await live(key)
     const seeded = await harness.call('POST', '/v1/sandbox/seed', { key, body: { scenario } })
@@ -393,7 +390,7 @@ describe('a scenario', () => {
     expect(moved.status, moved.text).toBe(200)
   })
 
-  test('after_payroll shows fees that were collected, taken out and billed', async () => {
+  test('after_payroll has fees that were collected, taken out and billed', async () => {
     const { partner, key } = await harness.addPartner('Seeded with fees')
     await harness.call('POST', '/v1/sandbox/seed', { key, body: { scenario: 'after_payroll' } })
     const operator = await harness.addOperator()

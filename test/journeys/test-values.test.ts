@@ -17,7 +17,7 @@ const entities: Record<string, string> = {
   withdrawal_intents: 'withdrawal_intent',
   withdrawals: 'withdrawal',
 }
-/** The events that tell of a transition, in the order of an entity's states. */
+/** The events of each transition, in the order of an entity's states. */
 const statesByEvent: Record<string, string> = {
   'member.invited': 'invited',
   'member.activated': 'active',
@@ -51,14 +51,14 @@ test('there is a request for every error and for every transition of a state', a
   const { body } = await harness.call('GET', '/v1/sandbox/test-values')
   const named = new Set((body.values as Value[]).map(nameOf))
   const codes = Object.values(problems)
-    // No request of a partner can sign in to the console.
+    // A partner's request cannot sign in to the console.
     .filter(({ when }) => !when.startsWith('Only in the console'))
     .map(({ code, status }) => `${status} ${code}`)
   const edges = await harness.db.selectFrom('stateEdges').selectAll().execute()
   const transitions = edges
-    // Batches and invoices belong to the operator: no request of a partner reaches them.
+    // Batches and invoices belong to the operator: a partner's requests do not reach them.
     .filter(({ entity }) => entity !== 'payout_batches' && entity !== 'invoices')
-    // Only a decision of the operator takes a withdrawal back from an end to paid.
+    // Only an operator's decision moves a withdrawal from a final state back to paid.
     .filter(
       ({ entity, fromState, toState }) =>
         !(entity === 'withdrawals' && toState === 'paid' && fromState !== 'submitted'),
@@ -80,7 +80,7 @@ test('there is a request for every error and for every transition of a state', a
 })
 
 // Seventy requests, some of which move the clock by weeks: 15 seconds on an idle machine.
-test('every request, sent as it stands, reaches what it says', { timeout: 90_000 }, async () => {
+test('every request, sent as printed, reaches its stated error or transition', { timeout: 90_000 }, async () => {
   const { key, partner } = await harness.addPartner('Test values', { graceMinutes: 0 })
   const outcomes: Record<string, string> = {}
   const expected: Record<string, string> = {}
@@ -113,7 +113,7 @@ test('every request, sent as it stands, reaches what it says', { timeout: 90_000
   }
   expect(outcomes).toEqual(expected)
   for (const [name, issue] of sent) expect(issue, name).toEqual(exampleLike(issue, name))
-  // This one takes an outage (src/http/deadline.test.ts).
+  // This error takes an outage (src/http/deadline.test.ts).
   expect(partnerProblems.filter(name => !sent.has(name))).toEqual(['OutcomeUnknown'])
 
   async function fetchValues(): Promise<Value[]> {
@@ -125,12 +125,12 @@ test('every request, sent as it stands, reaches what it says', { timeout: 90_000
 
 type Issue = { message: string; memberId?: string; email?: string }
 
-/** The example of the API reference. Its ids and e-mail addresses are not those of the request. */
+/** The example in the API reference, whose ids and e-mail addresses differ from the request's. */
 function exampleLike({ memberId, email }: Issue, name: ProblemName): object {
   return { ...exampleIssue(name), ...(memberId && { memberId }), ...(email && { email }) }
 }
 
-test('what the header provokes has the message that the cause has', async () => {
+test('an error provoked by the header has the message of the genuine error', async () => {
   const { key } = await harness.addPartner('Hasty', { requestsPerSecond: 100, requestsBurst: 1 })
   const { secret: withoutScope } = await harness.addKey(['pay:write'])
   await harness.call('GET', '/v1/tiers', { key })
@@ -143,7 +143,7 @@ test('what the header provokes has the message that the cause has', async () => 
   }
   for (const [name, body] of Object.entries(causes))
     expect(body, name).toEqual({ issues: [exampleIssue(name as ProblemName)] })
-  // These three take time, an outage and a bug (src/http/bodies/body-timeouts.test.ts, deadline.test.ts, should-retry.test.ts).
+  // These three need a timeout, an outage and a bug (src/http/bodies/body-timeouts.test.ts, deadline.test.ts, should-retry.test.ts).
   const others = ['RequestTimeout', 'ServiceUnavailable', 'InternalServerError']
   expect(provocable.filter(name => !(name in causes))).toEqual(others)
 })
@@ -179,7 +179,7 @@ async function transitionsSince(partnerId: string, before: Map<string, number>):
   return seen
 }
 
-test('a code that the header does not know is refused, and a live installation ignores the header', async () => {
+test('an unknown code in the header is refused, and a live installation ignores the header', async () => {
   const headers = { 'x-sandbox-provoke': 'Nothing' }
   const refused = await harness.call('GET', '/v1/tiers', { headers })
   expect([refused.status, refused.body.issues[0].path]).toEqual([400, 'x-sandbox-provoke'])
@@ -192,7 +192,7 @@ test('a code that the header does not know is refused, and a live installation i
   }
 })
 
-test('the withdrawals that they need are queued by real time, however far the clock is ahead', async () => {
+test('withdrawals for these errors are queued by real time, however far ahead the clock is', async () => {
   const { key } = await harness.addPartner('Far ahead')
   await harness.call('POST', '/v1/sandbox/clock', { key, body: { by: 'P30D' } })
   const { rows: before } = await jobs()

@@ -173,7 +173,7 @@ test('two pay cycles, from the first pay run to the second settlement, account f
             select credit, -amount from ledger_transfers where partner_id = ${mine.partner.id}) sides
      group by account having sum(amount) <> 0 order by account`.execute(db)
   // Payroll took 41,800 and 7,200. Ann received 19,750 and 4,900 and paid fees of 250 and 100. Bob received 15,000 and 9,000,
-  // with an employer fee of 50 each, which the partner has not been billed for. Bob's cancelled withdrawal and Cat's returned one leave nothing behind.
+  // with an employer fee of 50 each, not yet billed to the partner. Bob's cancelled withdrawal and Cat's returned one leave nothing behind.
   expect(rows).toEqual([
     { account: 'fees', balance: -100n },
     { account: 'float', balance: 350n },

@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-test('an endpoint that is down for six days is disabled, and replaying what failed delivers every event', async () => {
+test('an endpoint that is down for six days is disabled, and replaying the failed deliveries delivers every event', async () => {
   const { clock } = harness
   const succeed = async (method: string, path: string, body?: unknown) => {
     const answer = await harness.call(method, path, body === undefined ? {} : { body })
@@ -52,7 +52,7 @@ test('an endpoint that is down for six days is disabled, and replaying what fail
   expect(await succeed('GET', `${path}/deliveries?states=failed&states=skipped&states=pending`)).toMatchObject({
     deliveries: [],
   })
-  // Replays do not count for its health.
+  // Replays do not count towards the endpoint's health.
   expect(await succeed('GET', path)).toMatchObject({ status: 'disabled' })
 
   await succeed('PATCH', path, { enabled: true })

@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-// Generates Python from both documents with the command of the page "Other languages", and has the classes read an example of
-// each published response and write it again.
+// Generates Python from both documents with the command on the page "Other languages". The generated classes then read and
+// rewrite an example of each published response.
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 const page = readFileSync(path.join(checkout, 'docs/guides/other-languages.md'), 'utf8')
 const [, command] = /^(npm exec .+)$/m.exec(page) ?? assert.fail('The page has no command')
 assert(command)
 
-// Debian's own Python has the module from its package python3-dateutil.
+// On Debian, the package python3-dateutil provides the module for the system's Python.
 const python = ['/usr/bin/python3', 'python3'].find(
   each => spawnSync(each, ['-c', 'import dateutil.parser']).status === 0,
 )
@@ -45,7 +45,7 @@ try {
       break
     }
     if (python === undefined) {
-      console.log('Skipped: install python3-dateutil to run what was generated')
+      console.log('Skipped: install python3-dateutil to run the generated code')
       break
     }
     for (const [name, example] of Object.entries(byClass)) {

@@ -6,13 +6,13 @@ import { SftpDelivery } from '../../src/payouts/delivery/sftp.ts'
 import { newKeyPair } from '../../src/payouts/delivery/sftp-server.fixture.ts'
 import { freePort } from '../servers/free-port.ts'
 
-// Bank files against a real OpenSSH server: `npm run openssh`. The tests of `npm test` run against a server in process.
+// Exchanges bank files with a real OpenSSH server: `npm run openssh`. `npm test` uses a server in the test process.
 
 const sshd = ['/usr/sbin/sshd', '/usr/local/sbin/sshd', '/opt/homebrew/sbin/sshd', process.env.SSHD].find(
   each => each !== undefined && existsSync(each),
 )
 if (sshd === undefined) {
-  console.log('Skipped: there is no OpenSSH server here. Install it (Debian: apt-get install openssh-server).')
+  console.log('Skipped: OpenSSH server not found; install it (Debian: apt-get install openssh-server)')
   process.exit(0)
 }
 
@@ -33,7 +33,7 @@ writeFileSync(
     'Subsystem sftp internal-sftp',
   ].join('\n'),
 )
-// Where sshd separates its privileges, if it is started by root.
+// The folder that sshd needs for privilege separation when root starts it.
 if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true })
 const server = spawn(sshd, ['-D', '-e', '-f', at('sshd_config')], { stdio: ['ignore', 'ignore', 'pipe'] })
 let log = ''
@@ -52,28 +52,28 @@ try {
   const text = 'x'.repeat(3_000_000)
 
   await delivery.put('batch-1.txt', chunks(text))
-  expect('the file is there, whole, and alone', readdirSync(at('bank', 'outbox')).join() === 'batch-1.txt')
+  expect('the complete file is the only one in the outbox', readdirSync(at('bank', 'outbox')).join() === 'batch-1.txt')
   expect('its bytes are ours', readFileSync(at('bank', 'outbox', 'batch-1.txt'), 'utf8') === text)
 
   rmSync(at('bank', 'outbox', 'batch-1.txt'))
   await delivery.put('batch-1.txt', chunks(text))
-  expect('a file that the bank has taken is not sent again', readdirSync(at('bank', 'outbox')).length === 0)
+  expect('a file that the bank has collected is not sent again', readdirSync(at('bank', 'outbox')).length === 0)
 
   writeFileSync(at('bank', 'outbox', 'batch-2.txt'), 'foreign')
   expect('an existing file is not replaced', (await failure(delivery.put('batch-2.txt', chunks('ours')))) !== undefined)
-  expect('and keeps its bytes', readFileSync(at('bank', 'outbox', 'batch-2.txt'), 'utf8') === 'foreign')
+  expect('an existing file keeps its bytes', readFileSync(at('bank', 'outbox', 'batch-2.txt'), 'utf8') === 'foreign')
 
   writeFileSync(at('bank', 'inbox', 'statement.xml'), text)
   const { files } = await delivery.list(new Date(Date.now() + 60_000))
   expect(
-    'a file of the bank is fetched',
+    'a file from the bank is fetched',
     files.map(({ name, size }) => `${name} ${size}`).join() === 'statement.xml 3000000',
   )
-  expect('and deleted from the server', readdirSync(at('bank', 'inbox')).length === 0)
+  expect('a fetched file is deleted from the server', readdirSync(at('bank', 'inbox')).length === 0)
 
   const stranger = await SftpDelivery.open({ ...options, hostKeys: ['SHA256:none'] })
   const refusal = await failure(stranger.list(new Date()))
-  expect('another host key is refused and named', refusal?.includes(fingerprint) === true)
+  expect('an unknown host key is refused, and the error names it', refusal?.includes(fingerprint) === true)
   console.log('All of OpenSSH passed')
 } catch (error) {
   console.error(log)
@@ -84,7 +84,7 @@ try {
 }
 
 function expect(promise: string, isKept: boolean): void {
-  if (!isKept) throw new Error(`Not so: ${promise}`)
+  if (!isKept) throw new Error(`Failed: ${promise}`)
   console.log(`ok: ${promise}`)
 }
 

@@ -2,7 +2,7 @@ import { create } from '../../src/payouts/payouts.ts'
 import { backOffFrom } from '../../src/payouts/rules.ts'
 import type { submitDue } from '../../src/withdrawals/withdrawals.ts'
 
-/** How a worker claims due withdrawals for the simulated bank. */
+/** The options with which a worker claims due withdrawals for the simulated bank. */
 export function claimingAt(now: Date): Parameters<typeof submitDue>[1] & { rail: string } {
   const rail = 'simulated-bank'
   return {

@@ -8,13 +8,13 @@ import { verify } from '../../src/verification/verify.ts'
 import { euroRail, FileBank } from '../banks/file-bank.ts'
 import { euAccount, type Harness, startHarness } from '../harness/harness.ts'
 
-/** A payment that the bank has been told to make, each of a separate member. */
+/** A payment sent to the bank. Each belongs to a different member. */
 export type SentPayment = { id: string; reference: string; memberId: string }
 
 // 11:00 in Berlin, on a Tuesday.
 const start = new Date('2026-03-10T10:00:00.000Z')
 
-/** One rail of files with its bank, for tests of what the bank says once it has the files. */
+/** One file rail with its bank, for tests of bank answers. */
 export class FileRailScene {
   readonly harness: Harness
   readonly settings: FileRailSettings
@@ -40,9 +40,9 @@ export class FileRailScene {
     return new FileRailScene(harness, settings, bank)
   }
 
-  /** Begins the day anew: each test has its own Tuesday, and thus its own batch. */
+  /** Moves to the next Tuesday, so that each test has its own batch. */
   async nextWeek(): Promise<void> {
-    // Batches of the week are approved automatically, whatever was given back before.
+    // Batches of the new week are approved automatically, even after an earlier give-back.
     await this.harness.pool.query(
       'update payout_batches set brake_released_at = given_back_at where given_back_at is not null and brake_released_at is null',
     )
@@ -62,7 +62,7 @@ export class FileRailScene {
 
   inTx = async <T>(run: (tx: Tx) => Promise<T>) => await this.harness.db.transaction().execute(run)
 
-  /** A member with money who withdraws all of it, or less. The fee is 50, which the member pays. */
+  /** Creates a member who withdraws the available balance, or less. The member pays a fee of 50. */
   async withdraw(net: number, { available = net + 50, key = this.harness.key } = {}) {
     const { call, addMember } = this.harness
     const memberId = await addMember({ key, available, account: euAccount, tier: 'Silver EU', currency: 'EUR' })
@@ -72,7 +72,7 @@ export class FileRailScene {
     return { id: completed.headers.location?.split('/').at(-1) ?? '', memberId }
   }
 
-  /** A member withdraws once more, without a file. */
+  /** Makes a member withdraw once more, without sending a file. */
   async withdrawAgain(memberId: string, net: number): Promise<void> {
     const { call } = this.harness
     const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
@@ -80,7 +80,7 @@ export class FileRailScene {
     await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
   }
 
-  /** Withdraws, and sends the file: one batch with a payment of each net amount. */
+  /** Makes withdrawals and sends their file: one batch with a payment for each net amount. */
   async sent(...nets: number[]): Promise<{ payments: SentPayment[]; batchId: string; messageId: string }> {
     const withdrawn: { id: string; memberId: string }[] = []
     for (const net of nets) withdrawn.push(await this.withdraw(net))
@@ -105,7 +105,7 @@ export class FileRailScene {
     return { payments, batchId: batch?.id ?? '', messageId: batch?.messageId ?? '' }
   }
 
-  /** Imports a file of the bank, and records what it reports. */
+  /** Imports a file from the bank and records its reports. */
   answer = async (...lines: string[]) => await this.hear([...lines, 'end'].join('\n'))
 
   async hear(text: string): Promise<void> {
@@ -113,7 +113,7 @@ export class FileRailScene {
     await this.run('read-rail-reports')
   }
 
-  /** Imports a file of the bank, whose reports are not recorded yet. */
+  /** Imports a file from the bank without recording its reports. */
   async importText(text: string): Promise<void> {
     this.#bank.inbox.set(`answer-${++this.#files}.txt`, text)
     await this.run('read-bank-files')
@@ -137,7 +137,7 @@ export class FileRailScene {
     return found?.reference ?? ''
   }
 
-  /** What a member can withdraw, and what the member owes. */
+  /** The available balance of a member, and the amount owed. */
   balanceOf = async (memberId: string) => {
     const { available, owed } = await this.harness.db
       .selectFrom('ledgerBalances')
@@ -147,7 +147,7 @@ export class FileRailScene {
     return { available: Number(available), owed: Number(owed) }
   }
 
-  /** A partner's balances of the accounts that have one, in euros: debits less credits. */
+  /** A partner's non-zero account balances in euros: debits less credits. */
   books = async (partnerId = this.harness.partner.id): Promise<Record<string, number>> => {
     const { rows } = await this.harness.pool.query(
       `select account, sum(amount)::integer as balance

@@ -5,7 +5,7 @@ import { create } from '../../src/payouts/payouts.ts'
 import { locatedId } from '../harness/api-response.ts'
 import type { Harness } from '../harness/harness.ts'
 
-/** Creates payouts that wait to be submitted, as claiming withdrawals does. */
+/** Creates payouts ready to be submitted, as claiming withdrawals does. */
 export async function preparePayments(
   { db, ownerDb, call, addMember, partner, clock }: Harness,
   { rail, count }: { rail: string; count: number },
@@ -40,7 +40,7 @@ async function copies(
   { table, id, changes }: { table: string; id: string; changes: Record<string, string>[] },
 ): Promise<void> {
   const name = sql.table(table)
-  // A completed intent cannot be inserted: it is born pending.
+  // A new intent must be pending: the database refuses to insert a completed one.
   const born = table === 'withdrawal_intents' ? `{"status": "pending"}` : '{}'
   await sql`
     insert into ${name}

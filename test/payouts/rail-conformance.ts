@@ -5,7 +5,7 @@ import type { Payment, Report } from '../../src/payouts/payments/payment.ts'
 
 /** A rail with the controls that the suite needs to trigger what a real rail does on its own. */
 export type RailUnderTest = {
-  /** What follows for the member from the reason of its failed payments; nothing by default. */
+  /** The restriction that the failure reason places on the member; none by default. */
   restriction?: Restriction
   rail: Channel
   /** Creates a payment with a unique reference that the rail will end with this outcome. */
@@ -17,7 +17,7 @@ export type RailUnderTest = {
   stop(): Promise<void>
 }
 
-/** The contract of every rail, whatever its implementation. */
+/** The contract that every rail implementation must meet. */
 export function railConformance(name: string, make: () => Promise<RailUnderTest>): void {
   describe(`the rail ${name}`, () => {
     let subject: RailUnderTest

@@ -2,7 +2,7 @@ import { sql, type Tx } from '../../src/database/database.ts'
 import { closeException as close } from '../../src/payouts/books/decisions.ts'
 import { decideOutcome as say } from '../../src/payouts/books/outcomes.ts'
 
-// For tests of what follows from a decision: each is confirmed by a second person, which the database requires of some.
+// For tests of a decision's effects: a second person confirms every decision, as the database requires for some.
 
 export const closeException: typeof close = async (tx, decided) => {
   await confirm(tx, { subject: decided.exceptionId, decided: { decision: decided.decision }, now: decided.now })
@@ -14,7 +14,7 @@ export const decideOutcome: typeof say = async (tx, decided) => {
   return await say(tx, decided)
 }
 
-/** Records that two people have decided, in the transaction that carries their decision out. */
+/** Records the decision of two people, in the transaction that carries it out. */
 export async function confirm(
   tx: Tx,
   { subject, decided, now }: { subject: string; decided: object; now: Date },

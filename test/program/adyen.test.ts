@@ -19,7 +19,7 @@ function fileWith(name: string, text: string): string {
   return file
 }
 
-test('a withdrawal is paid through Adyen by the configured program, and status and doctor know the rail', async () => {
+test('a configured program pays a withdrawal through Adyen, and status and doctor show the rail', async () => {
   const service = await startAdyen()
   const rail = {
     ...{ name: 'adyen', type: 'adyen', currency: 'EUR', baseUrl: service.url },
@@ -62,7 +62,7 @@ test('a withdrawal is paid through Adyen by the configured program, and status a
   )
   const completed = await api('/v1/pay/withdrawals/complete', { withdrawalIntentId })
   const location = completed.headers.get('location') ?? ''
-  // The worker's next minute, now.
+  // Runs the worker's next round now.
   const runNow = (task: string) => tamper(settings, `select graphile_worker.add_job('${task}')`)
   await runNow('submit-withdrawals')
   await vi.waitFor(() => expect(service.transfers()).toHaveLength(1), { timeout: 45_000, interval: 100 })

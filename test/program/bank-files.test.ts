@@ -28,7 +28,7 @@ afterEach(async () => {
   for (const harness of harnesses) await harness.stop()
 })
 
-/** A statement with money that is not from our payments; some of it is reported twice, and some has no reference of the bank. */
+/** A statement with unrelated entries; some are reported twice, and some have no bank reference. */
 function statement(): string {
   const entry = (number: number) => {
     const bank = number % 7 === 0 ? '' : `<AcctSvcrRef>B${number}</AcctSvcrRef>`
@@ -53,7 +53,7 @@ async function installation(): Promise<{ harness: Harness; settings: Environment
 
 const importing = () => ['payouts', 'import', 'sepa', path.join(folder, 'camt053.xml'), '--as', 'Ada']
 
-/** All that an import leaves, without ids and instants. */
+/** The rows that an import leaves, without ids and instants. */
 async function stateOf({ db }: Harness) {
   const { rows: records } = await sql`
     select message_id, entry_key, line, reference, outcome, account, booked_on, amount, bank_reference, movement_id from bank_records
@@ -71,7 +71,7 @@ async function stateOf({ db }: Harness) {
   return { records, exceptions, files }
 }
 
-test('an import that is killed twice and made again leaves what an undisturbed one leaves', async () => {
+test('an import that is killed twice and repeated leaves the same rows as an undisturbed one', async () => {
   const undisturbed = await installation()
   expect(await midmonth(importing(), undisturbed.settings)).toMatchObject({ code: 0 })
 
@@ -95,7 +95,7 @@ test('an import that is killed twice and made again leaves what an undisturbed o
   expect(listed.stdout).toMatch(/^\d+ of 12000 records of the bank file camt053.xml are imported on sepa\.$/m)
   expect((await midmonth(['status'], settings)).stdout).toMatch(/! \d+ of 12000 records of the bank file camt053\.xml/)
 
-  // The lock of the killed process is free once PostgreSQL has noticed its end.
+  // PostgreSQL frees the lock once it notices that the process is gone.
   expect(await midmonth(importing(), settings)).toMatchObject({ code: 0, stdout: `${entries} records imported.\n` })
   expect(await stateOf(harness)).toEqual(await stateOf(undisturbed.harness))
   const repeated = await midmonth(importing(), settings)

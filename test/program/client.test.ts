@@ -44,7 +44,7 @@ afterEach(async () => {
 
 const wait = { timeout: 45_000, interval: 20 }
 
-test('a key that is typed in is not shown, is stored for its owner alone, and is used from then on until the logout', async () => {
+test('a typed key is not shown, is stored readable only for its owner, and is used until the logout', async () => {
   const XDG_CONFIG_HOME = newFolder()
   const terminal = inTerminal(['login'], { XDG_CONFIG_HOME })
   await terminal.says('Address of the service')
@@ -71,7 +71,7 @@ test('a key that is typed in is not shown, is stored for its owner alone, and is
   })
 })
 
-test('a key that is pasted together with the address is not shown either', async () => {
+test('a key pasted together with the address is not shown either', async () => {
   const XDG_CONFIG_HOME = newFolder()
   const terminal = inTerminal(['login'], { XDG_CONFIG_HOME })
   await terminal.says('Address of the service')
@@ -85,7 +85,7 @@ test.each([
   ['the address', ['login']],
   ['the key', ['login', '--url', 'http://127.0.0.1:1']],
   ['a confirmation', ['withdraw', 'grace.adeyemi@example.com', '20.00']],
-])('Ctrl-C at the question for %s ends the command with 130 and does nothing', async (_, args) => {
+])('Ctrl-C at the prompt for %s ends the command with exit code 130 and does nothing', async (_, args) => {
   const XDG_CONFIG_HOME = newFolder()
   const before = await withdrawalsOf('grace.adeyemi@example.com')
   const terminal = inTerminal(args, { XDG_CONFIG_HOME, ...(args[0] === 'login' ? {} : settings) })
@@ -96,7 +96,7 @@ test.each([
   expect(await withdrawalsOf('grace.adeyemi@example.com')).toEqual(before)
 })
 
-test('a login is stored only if the service accepts the key, and several logins do not touch each other', async () => {
+test('a login is stored only if the service accepts the key, and logins are independent of each other', async () => {
   const XDG_CONFIG_HOME = newFolder()
   const login = (key: string, ...args: string[]) =>
     midmonthHere(['login', '--url', service.address, ...args], { XDG_CONFIG_HOME }, Readable.from([`${key}\n`]))
@@ -105,7 +105,7 @@ test('a login is stored only if the service accepts the key, and several logins 
   expect(wrong.stderr).not.toContain('wrongwrong')
   expect(await login('')).toMatchObject({ code: 2 })
   expect(await login('two words')).toMatchObject({ code: 2 })
-  // Below another path every key would seem valid: there is no such operation, so no such idempotency key.
+  // Under a wrong path every key would seem valid, because a 404 looks like an unknown idempotency key.
   for (const folder of ['/docs', '/console', '/elsewhere'])
     expect(await login(service.key, '--url', `${service.address}${folder}`)).toMatchObject({
       ...{ code: 1, stdout: '' },
@@ -118,11 +118,11 @@ test('a login is stored only if the service accepts the key, and several logins 
   await midmonth(['logout', '--profile', 'first'], { XDG_CONFIG_HOME })
   const list = (profile: string) => midmonth(['members', 'list', '--profile', profile], { XDG_CONFIG_HOME })
   expect([(await list('first')).code, (await list('second')).code]).toEqual([2, 0])
-  // As a path it would leave the folder.
+  // Used as a path, this name would escape the folder.
   expect(await list('../second')).toMatchObject({ code: 2 })
 })
 
-test('a stored key that others can read is refused, and one is never sent to another address', async () => {
+test('a stored key that others can read is refused, and a key is never sent to another address', async () => {
   const XDG_CONFIG_HOME = newFolder()
   await midmonthHere(['login', '--url', service.address], { XDG_CONFIG_HOME }, Readable.from([service.key]))
   let requests = 0
@@ -141,7 +141,7 @@ test('a stored key that others can read is refused, and one is never sent to ano
     })
   }
   expect(requests).toBe(0)
-  // Which of two keys pays is never guessed.
+  // The command never guesses which of two keys to use.
   const both = await midmonth(['whoami', '--profile', 'default'], { XDG_CONFIG_HOME, ...settings })
   expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('MIDMONTH_API_KEY is set') })
 
@@ -153,7 +153,7 @@ test('a stored key that others can read is refused, and one is never sent to ano
     expect(stderr).toContain(`Run chmod 600 ${file}`)
     expect(stderr).not.toContain(service.key)
   }
-  // A new login replaces the file, and with it the mode.
+  // A new login replaces the file and its mode.
   await midmonthHere(['login', '--url', service.address], { XDG_CONFIG_HOME }, Readable.from([service.key]))
   expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
   writeFileSync(file, `{"url": "${service.address}", "key": "${service.key}`)
@@ -162,7 +162,7 @@ test('a stored key that others can read is refused, and one is never sent to ano
   expect(damaged.stderr).not.toContain(service.key)
 })
 
-test('a pipe in the place of a stored key is refused, and not waited for', async () => {
+test('a pipe in place of a stored key is refused instead of being read', async () => {
   const XDG_CONFIG_HOME = newFolder()
   const file = path.join(XDG_CONFIG_HOME, 'midmonth/default.json')
   mkdirSync(path.dirname(file))
@@ -188,7 +188,7 @@ test('a login that cannot be stored leaves no copy of the key', async () => {
   expect(me).toMatchObject({ code: 2, stderr: expect.stringContaining(`${file} is not a file`) })
 })
 
-test('an export touches no other file, and is readable by its owner alone', async () => {
+test('an export touches no other file, and only its owner can read it', async () => {
   const folder = newFolder()
   const file = path.join(folder, 'staff.csv')
   writeFileSync(`${file}.part`, 'not ours')
@@ -198,7 +198,7 @@ test('an export touches no other file, and is readable by its owner alone', asyn
   expect((statSync(file).mode & 0o777).toString(8)).toBe('600')
 })
 
-test('withdraw shows fee, arrival and account, and pays only after a yes', async () => {
+test('withdraw shows the fee, the arrival and the account, and pays only after a yes', async () => {
   const member = 'grace.adeyemi@example.com'
   const before = await withdrawalsOf(member)
   const refused = await midmonth(['withdraw', member, '20.00'], settings)
@@ -229,14 +229,14 @@ test('an amount without its decimals is refused before anything is sent, since 5
 })
 
 test.each(['the quote', 'the withdrawal'])(
-  'withdraw killed while it waits for the answer to %s pays once when it is repeated with its key',
+  'withdraw killed while waiting for the response to %s pays once when repeated with its key',
   async waitsFor => {
     const member = 'sam.okafor@example.com'
     const before = await withdrawalsOf(member)
     let arrived = 0
     const isWithheld = (url = '') => url.endsWith(waitsFor === 'the quote' ? '/intent' : '/complete')
     const MIDMONTH_URL = await startProxy(service.address, (incoming, outgoing, answer) => {
-      // The service has done it; the answer never arrives.
+      // The service has processed the request, but the response never arrives.
       if (isWithheld(incoming.url)) arrived += 1
       else answer.pipe(outgoing)
     })
@@ -256,7 +256,7 @@ test.each(['the quote', 'the withdrawal'])(
     expect([first.code, second.code], first.stderr).toEqual([0, 0])
     expect(JSON.parse(first.stdout).id).toBe(JSON.parse(second.stdout).id)
     expect(await withdrawalsOf(member)).toHaveLength(before.length + 1)
-    // The key stands for this withdrawal, not for another.
+    // The key identifies this withdrawal and no other.
     const other = await midmonth(['withdraw', member, '31.00', '--yes', '--idempotency-key', key], settings)
     expect(other).toMatchObject({
       code: 1,
@@ -266,7 +266,7 @@ test.each(['the quote', 'the withdrawal'])(
   },
 )
 
-test('two runs at once with the same key make one withdrawal, and both succeed', async () => {
+test('two concurrent runs with the same key make one withdrawal, and both succeed', async () => {
   const member = 'sophie.clarke@example.com'
   const before = await withdrawalsOf(member)
   const args = ['withdraw', member, '15.00', '--yes', '--json', '--idempotency-key', 'both']
@@ -278,9 +278,9 @@ test('two runs at once with the same key make one withdrawal, and both succeed',
 
 test.each([
   ['lost', 504],
-  ['a page of a gateway', 200],
+  ['a gateway’s page', 200],
 ])(
-  'when the answer to a withdrawal is %s, the exit code is 5 and the message has the command that cannot pay twice',
+  'when the response to a withdrawal is %s, the exit code is 5 and the message has a command that cannot pay twice',
   async (_, status) => {
     const member = 'sophie.clarke@example.com'
     const before = await withdrawalsOf(member)
@@ -298,7 +298,7 @@ test.each([
 )
 
 test.each([504, 200])(
-  'a change that a gateway answers itself, with %d, has exit code 5 and prints the key that repeats it once',
+  'a change to which a gateway itself responds with %d has exit code 5 and prints the key for a safe repetition',
   async status => {
     const MIDMONTH_URL = await startGateway({ losing: '/v1/pay/run', status })
     const runs = async () => JSON.parse((await midmonth(['api', 'payRuns.list'], settings)).stdout).total
@@ -318,7 +318,7 @@ test.each([504, 200])(
 )
 
 test.each([504, 200])(
-  'when a gateway answers a quote itself, with %d, nothing is in doubt, and the message has the key of the run',
+  'when a gateway itself responds to a quote with %d, nothing was withdrawn, and the message has the key of the run',
   async status => {
     const MIDMONTH_URL = await startGateway({ losing: '/intent', status })
     const args = ['withdraw', 'sophie.clarke@example.com', '14.00', '--yes']
@@ -329,7 +329,7 @@ test.each([504, 200])(
   },
 )
 
-test('a header cannot set the idempotency key or the API key, which have options', async () => {
+test('the idempotency key and the API key have options and cannot be set by a header', async () => {
   for (const name of ['x-idempotency-key', 'X-Idempotency-Key', 'X-Api-Key']) {
     const args = ['api', 'payRuns.list', '--header', `${name}: one`]
     const option = name === 'X-Api-Key' ? '--key' : '--idempotency-key'
@@ -337,7 +337,7 @@ test('a header cannot set the idempotency key or the API key, which have options
   }
 })
 
-test('a refusal names its code and request, what another partner has does not exist, and no output has the key or a stack', async () => {
+test('a refusal names its code and request, another partner’s resources do not exist, and no output has the key or a stack', async () => {
   const theirs = await newPartner()
   await midmonth(['sandbox', 'seed', 'mid_cycle'], theirs)
   const [{ memberId }] = JSON.parse(
@@ -373,7 +373,7 @@ test('a refusal names its code and request, what another partner has does not ex
   }
 })
 
-test('--json prints the answer of the API as it is, and with --all one entry per line', async () => {
+test('--json prints the response of the API unchanged, and with --all one entry per line', async () => {
   const read = async (url: string) =>
     await (
       await fetch(service.address + url, { headers: { 'x-api-key': service.key, prefer: 'return=representation' } })
@@ -407,7 +407,7 @@ test('--json prints the answer of the API as it is, and with --all one entry per
   expect(whole.stdout.match(/^member /gm)).toHaveLength(1)
 })
 
-test('withdrawals show tells the whole life: the requests, the rules, the bank, and the webhooks', async () => {
+test('withdrawals show lists the whole history: the requests, the rules, the bank, and the webhooks', async () => {
   const hook = await serveHere((_, response) => response.end())
   const created = await midmonth(['api', 'webhooks.create', '--body', JSON.stringify({ url: hook })], settings)
   const { id: webhookId } = JSON.parse(created.stdout)
@@ -437,7 +437,7 @@ test('withdrawals show tells the whole life: the requests, the rules, the bank, 
   await midmonth(['api', 'webhooks.delete', webhookId], settings)
 })
 
-test('events tail goes on where it was when the service comes back, with nothing missed or repeated', async () => {
+test('events tail continues after an outage of the service, with nothing missed or repeated', async () => {
   let isAway = false
   let refused = 0
   const MIDMONTH_URL = await startProxy(service.address, (_, outgoing, answer) => answer.pipe(outgoing), {
@@ -472,7 +472,7 @@ test('events tail goes on where it was when the service comes back, with nothing
   expect(new Set(ids).size).toBe(3)
   expect(said()).toContain('The connection is lost; trying again until it is back.\nConnected again.\n')
 
-  // A later run begins after the event that it is given.
+  // A later run begins after the given event.
   const later = launch(['events', 'tail', '--json', '--types', 'member.invited', '--after', ids[0]], settings)
   children.add(later)
   const printedLater = collect(later.stdout)
@@ -483,7 +483,7 @@ test('events tail goes on where it was when the service comes back, with nothing
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('NotFound, HTTP 404') })
 })
 
-test('an export whose reader has seen enough ends quietly without reading the rest of a million rows', async () => {
+test('an export whose output is closed early ends quietly without reading the rest of a million rows', async () => {
   let sent = 0
   const row = `${'x'.repeat(200)}\n`
   const block = row.repeat(1_000)
@@ -513,7 +513,7 @@ test('an export whose reader has seen enough ends quietly without reading the re
 test.each([
   ['events tail', ['events', 'tail', '--from-start', '--json']],
   ['webhooks listen', ['webhooks', 'listen', '--json']],
-] as const)('%s ends when the reader of its output has gone', async (name, args) => {
+] as const)('%s ends when its output is closed', async (name, args) => {
   const command = [process.execPath, new URL('../../cli/midmonth.ts', import.meta.url).pathname, ...args]
   const env = { ...baseEnvironment, ...settings }
   let hasEnded = false
@@ -522,7 +522,7 @@ test.each([
     hasEnded = true
   })
   if (reading.child.pid !== undefined) children.add(reading.child)
-  // The first event is for the reader. Another one shows that it has gone.
+  // The reader gets the first event. Writing another one shows that the reader has exited.
   const member = ['--first-name', 'T', '--last-name', 'T', '--tier', 'Silver']
   for (let count = 0; !hasEnded; count++) {
     const email = `${name.replace(' ', '-')}-${count}@example.com`
@@ -531,7 +531,7 @@ test.each([
   expect(JSON.parse((await ended).stdout)).toHaveProperty('type')
 })
 
-test('a body comes from the command line, a file, or standard input, and a repeated key gets the stored answer', async () => {
+test('a body comes from the command line, a file, or standard input, and a repeated key gets the stored response', async () => {
   const folder = newFolder()
   const member = (name: string) =>
     JSON.stringify({ email: `${name}@example.com`, firstName: 'B', lastName: 'B', tier: 'Silver' })
@@ -564,7 +564,7 @@ test('a body comes from the command line, a file, or standard input, and a repea
   expect(await midmonth(['api', 'members.export', '--output', list], settings)).toMatchObject({ code: 1 })
 })
 
-test('a body of JSON is sent as it was given, with large numbers and repeated keys', async () => {
+test('a JSON body is sent unchanged, with large numbers and repeated keys', async () => {
   const sent: string[] = []
   const MIDMONTH_URL = await serveHere(async (incoming, outgoing) => {
     sent.push(await text(incoming))
@@ -576,7 +576,7 @@ test('a body of JSON is sent as it was given, with large numbers and repeated ke
   expect(sent).toEqual([body])
 })
 
-test('a proxy of the environment is used once Node is told to, and a command that fails without it says so', async () => {
+test('a proxy in the environment is used once Node is told to, and a command that fails without it says so', async () => {
   const tunnels: string[] = []
   const HTTP_PROXY = await serveHere((_, outgoing) => outgoing.end(), {
     onConnect: (incoming, socket) => {
@@ -645,7 +645,7 @@ test('the commands for a sandbox move the clock and instruct the bank', async ()
   expect(await run('clock')).toMatchObject({ aheadSeconds: 0 })
 })
 
-/** The script of a shell, with the command as a function of this test. */
+/** The completion script of a shell, with the command as a function of this test. */
 async function complete(shell: 'bash', words: string[], cwd = newFolder()): Promise<string[]> {
   const main = new URL('../../cli/midmonth.ts', import.meta.url).pathname
   const { stdout: script } = await midmonth(['completion', shell], settings)
@@ -688,7 +688,7 @@ for (const shell of ['bash', 'zsh', 'fish']) {
   })
 }
 
-test('completion of an operators’ command does not load the service, and knows its options and their values', async () => {
+test('completion of an operator command does not load the service, and knows its options and their values', async () => {
   const words = ['payouts', 'exceptions', 'list', '--']
   const { stdout } = await midmonth(['completion', 'candidates', '--', ...words], settings)
   expect(stdout).toMatch(/^--json\t/m)
@@ -697,11 +697,11 @@ test('completion of an operators’ command does not load the service, and knows
 })
 
 test('a command that calls the API starts without the program: its process loads in a fraction of the time', async () => {
-  // The program has more than a thousand.
+  // The program has more than a thousand modules.
   expect(await modulesOf(['members', 'list', '--take', '1'])).toBeLessThan(80)
 })
 
-/** How many modules the process of a command loads. */
+/** Counts the modules that the process of a command loads. */
 async function modulesOf(args: string[]): Promise<number> {
   const { code, stderr } = await midmonthProcess(args, {
     ...settings,
@@ -713,7 +713,7 @@ async function modulesOf(args: string[]): Promise<number> {
   return Number(/modules (\d+)/.exec(stderr)?.[1])
 }
 
-/** A gateway that answers the changes of one path itself, after the service has made them. @returns its address */
+/** Starts a gateway that replaces the service's responses to changes on one path. @returns its address */
 async function startGateway({ losing, status: ownStatus }: { losing: string; status: number }): Promise<string> {
   return await serveHere((incoming, outgoing) => {
     const isLost = incoming.method !== 'GET' && incoming.url?.endsWith(losing)

@@ -43,7 +43,7 @@ test('commands start the embedded PostgreSQL if it is not running', async () => 
   expect(await midmonth(['partner', 'list'], settings)).toEqual({ code: 0, stdout: '(none)\n', stderr: '' })
 })
 
-test('migrate is safe to repeat and to run concurrently, and commands that need it say so', async () => {
+test('migrate is safe to repeat and to run concurrently, and commands say when it is needed', async () => {
   const database = await newDatabase({ migrated: false })
   const refused = await midmonth(['ledger', 'verify'], database)
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('run midmonth migrate (pending: 0001_') })
@@ -52,7 +52,7 @@ test('migrate is safe to repeat and to run concurrently, and commands that need 
   expect((await midmonth(['ledger', 'verify'], database)).code).toBe(0)
 })
 
-test('ledger verify passes on what the service has booked, and names a row that was tampered with', async () => {
+test('ledger verify passes on the service’s books, and names a row that was tampered with', async () => {
   const database = await newDatabase({ hasDemo: true })
   await (await serve(database)).stop()
   expect(await midmonth(['ledger', 'verify'], database)).toMatchObject({ code: 0, stderr: '' })
@@ -107,7 +107,7 @@ test('invalid usage exits with code 2 and a one-line message', async () => {
   }
 })
 
-test('a process exits with the code of its command, and writes results to stdout and reasons to stderr', async () => {
+test('a process exits with the code of its command, and writes results to stdout and errors to stderr', async () => {
   const database = await newDatabase()
   const outcomes = await Promise.all(
     [['--help'], ['tier', 'set', '--help'], ['partner', 'list'], ['key', 'list', 'par_none'], ['nonsense']].map(args =>
@@ -137,7 +137,7 @@ if (existsSync('/dev/full')) {
   })
 }
 
-test('a monthly cycle cannot be anchored on a day that some months lack', async () => {
+test('a monthly cycle cannot be anchored on a day that does not exist in every month', async () => {
   const [refusal] = await allOf([['partner', 'create', 'Acme', '--cycle-anchor', '2026-01-31']], await newDatabase())
   expect(refusal).toMatchObject({
     code: 1,

@@ -12,7 +12,7 @@ afterEach(async () => {
 
 const password = 'correct horse battery'
 
-/** Calls the service as a page of the console does. */
+/** Calls the service like a page of the console. */
 async function ask(address: string, [method, route]: [string, string], body?: object, cookie = '') {
   const response = await fetch(`${address}/console/v1/${route}`, {
     method,
@@ -28,7 +28,7 @@ async function ask(address: string, [method, route]: [string, string], body?: ob
   return { status: response.status, cookie: cookies.join('; '), body: await response.json() }
 }
 
-test('the console of a live installation is closed until the set-up link has made its first operator', async () => {
+test('the console of a live installation is closed until the set-up link has created its first operator', async () => {
   const folder = newDataDir()
   mkdirSync(folder)
   const settings = { ...(await newDatabase()), ...(await liveSettings()), MIDMONTH_DATA_DIR: folder }
@@ -72,7 +72,7 @@ test('the start of a sandbox prints a link that signs in, and operator link prin
   await sandbox.stop()
 })
 
-test('operator create asks for a password without showing it, and makes an operator who can sign in', async () => {
+test('operator create asks for a password without echo, and creates an operator who can sign in', async () => {
   const settings = { ...(await newDatabase()), MIDMONTH_MODE: 'live' }
   const terminal = inTerminal(['operator', 'create', 'ada@example.com', '--name', 'Ada'], settings)
   await terminal.says('Password for ada@example.com:')
@@ -87,7 +87,7 @@ test('operator create asks for a password without showing it, and makes an opera
   await service.stop()
 })
 
-test('commands invite an operator, replace a lost password, end sessions, and disable all operators but the last', async () => {
+test('commands invite an operator, replace a lost password, end sessions, and disable any operator except the last', async () => {
   const settings = { ...(await newDatabase()), MIDMONTH_MODE: 'live' }
   const service = await serve(settings)
   const { address } = service

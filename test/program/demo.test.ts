@@ -33,7 +33,7 @@ test('the demo has a withdrawal in every state, and pay runs from files', async 
   }
 })
 
-test('only a sandbox with neither MIDMONTH_RAILS nor DATABASE_URL has the demo rail', async () => {
+test('only a sandbox without MIDMONTH_RAILS and DATABASE_URL has the demo rail', async () => {
   expect((await readAllRails({ ...newcomer })).files.map(({ name }) => name)).toEqual(['demo-bank'])
   expect(await readDemoRail({ ...newcomer, DATABASE_URL: 'postgres://db/midmonth' })).toBeUndefined()
   expect(await readDemoRail({ ...newcomer, MIDMONTH_RAILS: '/etc/midmonth/rails.json' })).toBeUndefined()
@@ -77,7 +77,7 @@ const instants = [
 ] as const
 
 test.each(instants.slice(0, extent({ short: 2, long: 4 })))(
-  'the rail of the demo has a batch to approve, one to answer and entries to explain, when seeded %s',
+  'the demo rail has a batch to approve, a batch to answer and entries to explain, when seeded %s',
   async (_, instant) => {
     const now = new Date(instant)
     const { DATABASE_URL } = await newDatabase()

@@ -17,7 +17,7 @@ const pages = () =>
     .filter(file => file.endsWith('.html'))
     .map(file => ({ file, body: readFileSync(path.join(folder, file), 'utf8') }))
 
-test('npm run docs writes a site whose every link leads to a file of it', () => {
+test('npm run docs writes a site without broken links', () => {
   expect(pages().length).toBeGreaterThan(100)
   for (const { file, body } of pages()) {
     const links = [...body.matchAll(/ (?:href|src|data-engine|data-entries)="(\/[^"#]*)/g)].map(([, link = '']) => link)
@@ -32,14 +32,14 @@ test('the root of the site leads to the documentation', () => {
   expect(readFileSync(path.join(folder, 'index.html'), 'utf8')).toContain('content="0; url=/docs/"')
 })
 
-test('the site asks for no key and sends nothing, and no page loads anything from elsewhere', () => {
+test('the site does not ask for a key or send anything, and its pages load nothing from elsewhere', () => {
   for (const { file, body } of pages()) {
     expect(body, file).not.toMatch(/class="key"|type="submit"/)
     expect(body, file).not.toMatch(/<(script|link|img|iframe)[^>]*(src|href)="(https?:)?\/\//)
   }
 })
 
-test('the site has what programs read: openapi.json, llms.txt and llms-full.txt', () => {
+test('the site has the files for programs: openapi.json, llms.txt and llms-full.txt', () => {
   expect(readFileSync(path.join(folder, 'openapi.json'))).toEqual(
     readFileSync(new URL('../../openapi.json', import.meta.url)),
   )

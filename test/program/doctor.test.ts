@@ -51,7 +51,7 @@ async function diagnosis(settings: Environment): Promise<{ code: number | null; 
   return { code, ...JSON.parse(stdout) }
 }
 
-/** What the doctor says of one check, as `level: sentence`. */
+/** The doctor's findings for one check, as `level: sentence`. */
 async function said(check: string, settings: Environment): Promise<string[]> {
   const { findings } = await diagnosis(settings)
   return findings.filter(each => each.check === check).map(({ level, sentence }) => `${level}: ${sentence}`)
@@ -64,7 +64,7 @@ async function json(args: string[], settings: Environment) {
   return JSON.parse(stdout)
 }
 
-test('each missing thing is named with its command, and is fine once it is done', async () => {
+test('the doctor names each missing step with its command, and is satisfied once the step is done', async () => {
   const bare = { ...database, MIDMONTH_MODE: 'live', MIDMONTH_PUBLIC_URL: 'https://pay.example.com' }
   const first = await diagnosis(bare)
   expect(first).toMatchObject({ code: 1, state: 'notReady' })
@@ -193,7 +193,7 @@ test('each missing thing is named with its command, and is fine once it is done'
   expect(stopped.stdout).toMatch(/^1 thing is missing before live mode can pay/m)
 })
 
-test('every remedy that is printed fixes its finding', async () => {
+test('every printed remedy fixes its finding', async () => {
   const empty = await newDatabase({ migrated: false })
   const faulty = railsFile('remedied.json', { rails: [{ ...sepa, cutOff: '25:00' }] })
   const fixedFile = railsFile('fixed.json', { rails: [{ ...sepa }] })
@@ -224,10 +224,10 @@ test('every remedy that is printed fixes its finding', async () => {
   const isOpen = ({ level, command }: Finding) => (level === 'missing' || level === 'warning') && command !== null
   const fixedChecks: string[] = []
   try {
-    // More turns than faults: a remedy that leads back to an earlier fault fails below.
+    // More iterations than faults; a remedy that leads back to an earlier fault fails below.
     for (let turn = 0; turn < 20; turn++) {
       const found = (await diagnosis(settings)).findings.filter(isOpen)
-      // A worker runs until it is stopped, and people accept their invitations.
+      // These remedies do not end: a worker runs until it is stopped, and people accept their invitations.
       const next = found.find(({ check }) => check !== 'workers' && check !== 'operators')
       if (next === undefined) break
       await remedy(next)
@@ -261,7 +261,7 @@ test('a faulty rails file is one finding, and everything else is still checked',
   ])
 })
 
-test('a role that owns the tables is named', async () => {
+test('the doctor warns about a role that owns the tables', async () => {
   const owned = await newDatabase()
   const owner = { ...owned, DATABASE_URL: owned.DATABASE_OWNER_URL }
   expect(await said('role', owner)).toEqual([expect.stringMatching(/^warning: .+ can change the schema/)])
@@ -269,7 +269,7 @@ test('a role that owns the tables is named', async () => {
   expect(await said('mode', owned)).toEqual([expect.stringMatching(/^missing: MIDMONTH_MODE is sandbox/)])
 })
 
-test('looking changes nothing: no database is created, none is migrated, and none takes the mode', async () => {
+test('the doctor changes nothing: it does not create or migrate a database, or claim its mode', async () => {
   const empty = await newDatabase({ migrated: false })
   const { code, findings } = await diagnosis({ ...empty, MIDMONTH_MODE: 'live' })
   expect(code).toBe(1)
@@ -291,7 +291,7 @@ test('looking changes nothing: no database is created, none is migrated, and non
   expect(readdirSync(dataDir, { recursive: true })).toEqual([])
 })
 
-test('a database of the other mode is named', async () => {
+test('the doctor reports a database of the other mode', async () => {
   const sandbox = await newDatabase({ hasDemo: true })
   expect(await said('database', { ...sandbox, MIDMONTH_MODE: 'live' })).toEqual([
     expect.stringMatching(/^missing: This is a sandbox database/),

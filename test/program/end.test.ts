@@ -25,14 +25,14 @@ import {
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 afterAll(tidyUp)
 
-// Concurrent, because one of them waits for nine seconds.
+// Concurrent, because one of these tests waits for nine seconds.
 test.concurrent('a service started by npm exits when npm is killed', async () => {
   const database = await newDatabase({ hasDemo: true })
   const pid = await killedNpm(database)
   await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 45_000 })
 })
 
-test.concurrent('a graceful stop fails /readyz while it still serves, then accepts no new requests, finishes the running ones and rejects an unfinished body and an unfinished upload', async () => {
+test.concurrent('a graceful stop fails /readyz while it still serves, then accepts no new requests, finishes running ones and rejects an unfinished body and an unfinished upload', async () => {
   const database = await newDatabase({ hasDemo: true })
   const folder = await mkdtemp(path.join(tmpdir(), 'end-test-'))
   const service = await start({ ...database, TMPDIR: folder, MIDMONTH_DRAIN_SECONDS: '3' })
@@ -75,7 +75,7 @@ test.concurrent('a graceful stop fails /readyz while it still serves, then accep
   const { code, stderr } = await service.ended
   clearInterval(endless)
   expect(await Promise.all(refused)).toEqual([503, 503])
-  // Not forced to end: that would give code 1.
+  // The process was not forced to end, which would give code 1.
   expect(code, stderr).toBe(0)
   expect(await readdir(folder)).toEqual([])
   agent.destroy()
@@ -166,7 +166,7 @@ test('a start whose output is closed stops without a stack trace', async () => {
 })
 
 describe('on the embedded PostgreSQL', () => {
-  // One service and one folder: creating a database takes longer than the tests do.
+  // The tests share one service and one folder, because creating a database takes longer than the tests.
   const dataDir = newDataDir()
   let service: Service
   beforeAll(async () => {
@@ -175,7 +175,7 @@ describe('on the embedded PostgreSQL', () => {
 
   test('requests and background tasks recover after PostgreSQL is killed', async () => {
     const socketDir = /psql -h (\S+)/.exec(service.stdout)?.[1] ?? ''
-    // In the middle of a task: a runner that cannot report the result of its job ends.
+    // Killed in the middle of a task: a runner that cannot report the result of its job ends.
     const lock = new pg.Client({ host: socketDir, user: 'midmonth_owner', database: 'midmonth' }).on(
       'error',
       () => undefined,
@@ -208,7 +208,7 @@ describe('on the embedded PostgreSQL', () => {
     expect(service.log()).toContain('restarting the worker runner')
   })
 
-  test('a Ctrl-C that arrives twice, from the terminal and from npm, still stops cleanly and leaves no process', async () => {
+  test('a Ctrl-C that arrives from both the terminal and npm still stops cleanly and leaves no process', async () => {
     service.child.kill('SIGINT')
     service.child.kill('SIGINT')
     setTimeout(() => service.child.kill('SIGINT'), 5)
@@ -218,7 +218,7 @@ describe('on the embedded PostgreSQL', () => {
     expect(processesNaming(dataDir)).toEqual([])
   })
 
-  test('if PostgreSQL is killed at any moment of a start, the service comes up or exits with code 1', {
+  test('whenever PostgreSQL is killed during a start, the service comes up or exits with code 1', {
     timeout: 120_000,
   }, async () => {
     const outcomes: string[] = []
@@ -262,7 +262,7 @@ describe('on the embedded PostgreSQL', () => {
   })
 })
 
-// Stands in for npm: a shell that starts the service, and is killed as soon as the service is up.
+// A shell stands in for npm: it starts the service and is killed as soon as the service is up.
 async function killedNpm({ DATABASE_URL }: { DATABASE_URL: string }): Promise<number> {
   const script = new URL('../../cli/midmonth.ts', import.meta.url).pathname
   const shell = spawn('sh', ['-c', '"$@" & echo "pid $!"; wait', 'sh', process.execPath, script, 'start'], {
@@ -307,13 +307,13 @@ function isReceiving(pid: number, folder: string): boolean {
       const file = readlinkSync(`/proc/${pid}/fd/${fd}`)
       return file.startsWith(folder) && file.endsWith(' (deleted)')
     } catch {
-      // Closed in the meantime.
+      // The file has been closed in the meantime.
       return false
     }
   })
 }
 
-// The key's last use is recorded once the headers have been read, before the body.
+// The API key's last use is recorded once the headers have been read, before the body.
 async function hasArrived(database: Awaited<ReturnType<typeof newDatabase>>): Promise<boolean> {
   return (await tamper(database, 'select 1 from api_keys where last_used_at is not null')).length > 0
 }

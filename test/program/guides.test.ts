@@ -25,14 +25,14 @@ vi.setConfig({ testTimeout: 180_000 })
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
-// One sandbox for all guides: none relies on what another leaves.
+// One sandbox for all guides, which do not depend on each other's data.
 let database: Awaited<ReturnType<typeof newDatabase>>
 let service: Served
 beforeAll(async () => {
   database = await newDatabase({ hasDemo: true })
   service = await serve(database)
   const [partner] = JSON.parse((await midmonth(['partner', 'list', '--json'], database)).stdout)
-  // Without a hold the bank's answer need not be waited for.
+  // Without a hold, the test does not have to wait for the bank.
   await midmonth(['partner', 'set', partner.id, '--hold-seconds', '0'], database)
 })
 afterAll(tidyUp)
@@ -41,7 +41,7 @@ test('"Integrate in ten minutes" works as written: a paid withdrawal, which is r
   const printed = await follow('guides/integrate.md')
   for (const type of ['withdrawal.submitted', 'withdrawal.paid', 'withdrawal.failed'])
     expect(printed).toContain(`"type":"${type}"`)
-  // What the guide says of Ada's money, and nothing else refused.
+  // Ada's amounts as stated in the guide, and no other refusal.
   expect(printed).toContain('{"available":{"amount":40000,"currency":"GBP"}')
   expect(codesIn(printed)).toEqual(['AmountAboveUpperLimit'])
   expect(printed).toContain('"errorCodes":["AmountAboveUpperLimit"]')
@@ -76,7 +76,7 @@ test('"Import members" works as written: the exported list changes nothing', asy
 
 test('"Receive webhooks" works as written: a test, a withdrawal, a replay and a rotation, each signed', async () => {
   const receiver = await startReceiver()
-  // As if the endpoint had been down until the reader came to the part about that.
+  // As if the endpoint had been down until the reader reached the part about outages.
   receiver.answerBy((response, { headers }) => response.writeHead('midmonth-test' in headers ? 200 : 410).end())
   const substitutes = `
 sleep() {
@@ -117,7 +117,7 @@ sleep() {
   const start = commandsOf(section('### Make the payment', '### After the cut-off'))
   const printed = await shell(`${substitutes}\n${start}\nset > variables`, { folder, env })
   expect(printed).toMatch(/bat_\w+ +sepa +\S+ +building +1 +0\.01 EUR/)
-  // The worker's next minute, now.
+  // Runs the worker's next round now.
   const runNow = async (task: string, until: string) => {
     await tamper(live, `select graphile_worker.add_job('${task}')`)
     await vi.waitFor(async () => expect(await tamper(live, until)).toHaveLength(1), { timeout: 45_000, interval: 100 })
@@ -135,10 +135,10 @@ sleep() {
   expect(after).toContain('(none)')
   await stop()
   await rm(folder, { recursive: true })
-  // A dozen commands and two shells, one after the other.
+  // A dozen commands and two shells run in sequence.
 }, 180_000)
 
-test('"Receive webhooks": its receiver handles an event once, and refuses a wrong signature', async () => {
+test('"Receive webhooks": the receiver handles an event once, and refuses a wrong signature', async () => {
   const guide = await readFile(path.join(checkout, 'docs/guides/webhooks.md'), 'utf8')
   const [receiver = ''] = blocksOf(guide, 'js')
   ran.add(receiver)
@@ -178,12 +178,12 @@ const handle = event => console.log('handled ' + event.id)
   await rm(folder, { recursive: true })
 })
 
-// The machine of a developer of Midmonth may have none.
+// A developer's machine may not have Python.
 const hasPython = spawnSync('python3', ['--version']).status === 0
-if (!hasPython) console.warn('The examples in Python are not run: python3 is not installed')
+if (!hasPython) console.warn('Skipped the Python examples: python3 is not installed')
 
 test.runIf(hasPython)(
-  '"Receive webhooks": its receiver in Python takes what we sign, and refuses anything else',
+  '"Receive webhooks": the Python receiver accepts what we sign, and refuses anything else',
   async () => {
     const [receiver = ''] = blocksOf(await readFile(path.join(checkout, 'docs/guides/webhooks.md'), 'utf8'), 'python')
     // The reader's own part, and a free port instead of 3000.
@@ -220,7 +220,7 @@ test.runIf(hasPython)(
 )
 
 test.runIf(hasPython)(
-  '"Other languages" works as written: a withdrawal that is sent twice, and every active member once',
+  '"Other languages" works as written: a withdrawal sent twice, and every active member once',
   async () => {
     const blocks = blocksOf(await readFile(path.join(checkout, 'docs/guides/other-languages.md'), 'utf8'), 'python')
     const env = { ...baseEnvironment, MIDMONTH_URL: service.address, MIDMONTH_API_KEY: service.key }
@@ -236,7 +236,7 @@ test.runIf(hasPython)(
   },
 )
 
-test('"Embed withdrawals": its server answers the page with the token of a session', async () => {
+test('"Embed withdrawals": the server returns the token of a session to the page', async () => {
   const [server = ''] = blocksOf(await readFile(path.join(checkout, 'docs/guides/embed.md'), 'utf8'), 'js')
   ran.add(server)
   const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-guide-'))
@@ -306,7 +306,7 @@ test('the commands of the pages for operators work as written', async () => {
   }
 })
 
-test('"Make anything happen in a sandbox" works as written: the clock goes on by three days and to the end of the cycle', async () => {
+test('"Make anything happen in a sandbox" works as written: the clock moves by three days and to the end of the cycle', async () => {
   const printed = await follow('guides/sandbox.md')
   const clocks = [...printed.matchAll(/^{"now":"([^"]+)","aheadSeconds":(\d+)/gm)]
   expect(clocks).toHaveLength(3)
@@ -327,13 +327,13 @@ test('"The command line" works as written: a login, a withdrawal, and any operat
   expect(printed).toContain('"free":')
 })
 
-/** The blocks that no test can run, by their first line, with the reason. */
+/** Blocks that a test cannot run, by first line, with the reason. */
 const notRun: Record<string, string> = {
   'midmonth operator create ada@example.com --name "Ada Lovelace"':
     'Asks for a password without echo. test/program/console.test.ts does both on a terminal.',
   'sudo ln -s "$PWD/cli/launch.mjs" /usr/local/bin/midmonth':
     'Writes outside of the checkout. test/program/launch.test.ts starts the program through a link.',
-  'MIDMONTH_PUBLIC_URL=https://pay.example.com': 'Settings. src/users/settings.test.ts reads them.',
+  'MIDMONTH_PUBLIC_URL=https://pay.example.com': 'Settings; src/users/settings.test.ts reads them.',
   'npm install && npm start': 'Installs and runs until it is stopped. test/smoke/smoke.ts does it in a fresh copy.',
   'curl -sS "$MIDMONTH_URL/openapi.json" -o openapi.json':
     'Downloads the generator. npm run languages does it, and reads responses with what it generates.',
@@ -344,16 +344,16 @@ const notRun: Record<string, string> = {
   'install -m 600 /dev/null /etc/midmonth/adyen-api-key':
     'Writes outside of the checkout. test/program/adyen.test.ts pays with such files.',
   'pg_dump --format=custom --file=midmonth.dump "$DATABASE_OWNER_URL"':
-    'The PostgreSQL of the tests has no pg_dump. test/program/restore.test.ts checks what a dump has to keep.',
+    'The PostgreSQL of the tests has no pg_dump. test/program/restore.test.ts checks what a dump must preserve.',
   'pg_dump --format=custom --file=midmonth.dump -h /tmp/midmonth-… -U midmonth_owner midmonth':
     'The PostgreSQL of the tests has no pg_dump.',
   'midmonth payouts outcome MM… --outcome paid --note "seen in the portal"':
-    'Needs sent payments that no file answers. test/program/payouts.test.ts gives both commands for such payments.',
+    'Needs sent payments without an answer. test/program/payouts.test.ts runs both commands for such payments.',
   'midmonth status > /tmp/midmonth-status || mail -s "Midmonth needs attention" ops@example.com < /tmp/midmonth-status':
     'Sends mail. test/program/commands.test.ts checks the exit codes of status.',
 }
 
-// The last test: the others note what they run.
+// Must be the last test, because the others record which blocks they run.
 test('every block of shell, JavaScript or TypeScript in docs/ and the README is run by a test, or listed with a reason', async () => {
   const files = readdirSync(path.join(checkout, 'docs'), { recursive: true, encoding: 'utf8' })
   // test/program/sdk-guides.test.ts runs the blocks of the guide to the SDK.
@@ -367,13 +367,13 @@ test('every block of shell, JavaScript or TypeScript in docs/ and the README is 
   const all = blocks.flat()
   expect(all.length).toBeGreaterThan(60)
   expect(all.filter(block => !ran.has(block) && !isListed(block))).toEqual([])
-  // A block that has gone, or that a test runs, does not stay on the list.
+  // The list must not contain a block that was removed or that a test runs.
   const listed = all.filter(isListed)
   expect([...new Set(listed.map(firstLine))].sort()).toEqual(Object.keys(notRun).sort())
   expect(listed.filter(block => ran.has(block))).toEqual([])
 })
 
-/** The blocks that tests have run. */
+/** The blocks that the tests have run. */
 const ran = new Set<string>()
 const languages = 'sh|bash|js|javascript|ts|typescript'
 
@@ -386,10 +386,10 @@ const firstLine = (block: string) => block.split('\n', 1)[0]?.trim() ?? ''
 const isListed = (block: string) => firstLine(block) in notRun
 
 /**
- * Runs a block whose lines are commands of ours and exports, in this process. All must succeed.
- * @param options.values what the reader puts in, by what the page has; gets the id of a partner that the block creates
- * @param options.env gets what the block exports
- * @returns what each command printed
+ * Runs a block of exports and midmonth commands in this process. Every command must succeed.
+ * @param options.values the reader's values by placeholder; receives the id of a partner that the block creates
+ * @param options.env receives the variables that the block exports
+ * @returns the output of each command
  */
 async function runLines(block: string, { values, env }: { values: Record<string, string>; env: Environment }) {
   ran.add(block)
@@ -411,7 +411,7 @@ async function runLines(block: string, { values, env }: { values: Record<string,
       expect(program, line).toBe('midmonth')
       const { code, stdout, stderr } = await midmonth(args, { ...env, ...settings })
       expect(stderr, line).toBe('')
-      // These exit with 1 if they find something to say.
+      // These commands exit with 1 if they have findings.
       expect(/^(doctor|status)$/.test(args[0] ?? '') ? [0, 1] : [0], `${line}\n${stdout}`).toContain(code)
       const [created] = /par_[0-9a-z]{26}/.exec(stdout) ?? []
       if (created !== undefined) values['par_…'] ??= created
@@ -421,7 +421,7 @@ async function runLines(block: string, { values, env }: { values: Record<string,
   return printed
 }
 
-/** Runs the commands of a guide in one shell, as its reader does. */
+/** Runs the commands of a guide in one shell, like its reader. */
 async function follow(guide: string, { variables = {}, substitutes = '', progress = /^$/ } = {}): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-guide-'))
   const script = `${substitutes}\n${commandsOf(await readFile(path.join(checkout, 'docs', guide), 'utf8'))}`
@@ -434,7 +434,7 @@ async function follow(guide: string, { variables = {}, substitutes = '', progres
   }
 }
 
-/** @param options.progress what lines of standard error may be; any other is unexpected */
+/** @param options.progress matches the permitted lines of standard error; any other line is unexpected */
 async function shell(
   script: string,
   { folder, env, progress = /^$/ }: { folder: string; env: NodeJS.ProcessEnv; progress?: RegExp },
@@ -456,14 +456,14 @@ async function shell(
   }
 }
 
-// Without the reader's part: starting the sandbox, and setting the two variables.
+// Skips the reader's preparations: starting the sandbox and setting the two variables.
 function commandsOf(guide: string): string {
   const blocks = blocksOf(guide, 'sh').filter(block => !isListed(block))
   for (const block of blocks) ran.add(block)
   return blocks.map(block => block.replace(/^export MIDMONTH_URL=.*\n/m, '')).join('\n')
 }
 
-// Waits for the event that a guide's pause is for, not for the time.
+// Instead of sleeping, waits for the event that a guide's pause is meant for.
 const commonSubstitutes = `
 # test/program/packages.test.ts installs the packages; here the address has to exist.
 npm() { curl -fsS -o /dev/null "\${@: -1}"; }

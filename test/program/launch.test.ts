@@ -15,7 +15,7 @@ afterEach(async () => {
 
 const launcher = new URL('../../cli/launch.mjs', import.meta.url).pathname
 
-// Before 22.15, Node cannot replace its own process: the launcher stays as the parent.
+// Before 22.15, Node cannot replace its own process, so the launcher remains as the parent.
 const nodes = [
   ['a Node with execve', []],
   ['an older Node', ['--import', 'data:text/javascript,delete process.execve']],
@@ -30,7 +30,7 @@ test('without dependencies, the launcher says to run npm install', async () => {
   })
 })
 
-test('on an old Node, without the one that npm install brings, the launcher says what to run', async () => {
+test('on an old Node, without the bundled Node, the launcher says what to run', async () => {
   const old = `data:text/javascript,Object.defineProperty(process,'versions',{value:{node:'20.1.0'}})`
   const checkout = newCheckout({ isInstalled: true })
   const { code, stderr } = await run(['--import', old, path.join(checkout, 'cli/launch.mjs'), 'start']).outcome
@@ -68,7 +68,7 @@ test.each(nodes)('%s forwards a signal and leaves no process', async (_, options
   expect(processesNaming(`${launcher} start`)).toEqual([])
 })
 
-test('a program whose launcher is killed ends too, and leaves its port free', async () => {
+test('a program whose launcher is killed also ends, and frees its port', async () => {
   const [, [, options]] = nodes
   const { DATABASE_URL } = await newDatabase({ hasDemo: true })
   const { child, said } = run([...options, launcher, 'start'], { DATABASE_URL, PORT: '0' })

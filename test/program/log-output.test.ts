@@ -8,12 +8,12 @@ import { baseEnvironment, get, newDatabase, type Service, start, tidyUp } from '
 vi.setConfig({ testTimeout: 180_000 })
 afterEach(tidyUp)
 
-// Losing log lines is better than losing the service.
+// Principle: losing log lines is better than losing the service.
 
 test('a service whose log pipe is closed stops cleanly', async () => {
   const service = await start(await newDatabase({ hasDemo: true }))
   service.child.stderr?.destroy()
-  // Logging this request hits the closed pipe. The response may arrive first, or the connection may be refused.
+  // The log line of this request hits the closed pipe. The response may arrive first, or the connection may be refused.
   await get(service).catch(() => undefined)
   expect((await service.ended).code).toBe(0)
 })

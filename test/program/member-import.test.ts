@@ -5,7 +5,7 @@ import { newDatabase, type Served, type Service, serve, start, tamper, tidyUp } 
 vi.setConfig({ testTimeout: 120_000 })
 afterAll(tidyUp)
 
-test('a kill while a file is read leaves no trace, and a job killed while it is applied resumes after a restart', async () => {
+test('a kill during the reading of a file leaves no trace, and an import killed during its application resumes after a restart', async () => {
   const database = await newDatabase({ hasDemo: true })
   let service = await start(database)
   const { key } = service

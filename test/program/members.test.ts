@@ -67,7 +67,7 @@ test('without a terminal, offboarding needs --yes, and the result is written nex
   ])
   expect(readFileSync(second, 'utf8')).toContain('=dee')
 
-  // Imported by mistake, the result file must not reinstate the members that it lists as offboarded.
+  // Importing the result file by mistake must not reinstate the members listed as offboarded.
   const mistaken = await members('import', `${folder}/second.result.csv`, '--yes')
   expect(mistaken).toMatchObject({ code: 1, stderr: expect.stringContaining('2 rows have errors') })
 })
@@ -100,7 +100,7 @@ test('a terminal lists the members to offboard and accepts only yes, and a file 
   expect(yes.screen()).toContain('2 of 2')
 })
 
-test('one confirmation covers the review, but not more members than were confirmed', async () => {
+test('one confirmation also covers the review, but not more members than were confirmed', async () => {
   const { settings, folder } = await newPartner()
   await midmonth(['members', 'import', fileIn(folder, 'all.csv', list('ann', 'ben', 'cem'))], settings)
   const file = fileIn(folder, 'some.csv', list('ann'))
@@ -206,7 +206,7 @@ test('a lost response does not create a second job, and a broken export leaves n
     else answer.pipe(outgoing)
   })
   const through = { ...settings, MIDMONTH_URL }
-  // Also exceeds the rate limit, so that the command has to honour retry-after.
+  // The rate limit is exceeded as well, so the command has to honour retry-after.
   const { code } = await midmonth(['members', 'import', fileIn(folder, 'all.csv', list('ann'))], through)
   expect({ code, uploads: lost, jobs: (await jobsOf(settings)).length }).toEqual({ code: 0, uploads: 2, jobs: 1 })
 

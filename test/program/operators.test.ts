@@ -203,7 +203,7 @@ test('status has exit codes for scripts and lists everything that needs attentio
       expect.stringMatching(/has been paused since \S+ by \S+ \(fire drill\)/),
     ],
   })
-  // It would report on a bank and on withdrawals that this installation does not have.
+  // Status would otherwise report on a bank and withdrawals that this installation does not have.
   expect(await midmonth(['status'], { ...database, MIDMONTH_MODE: 'live' })).toMatchObject({
     code: 2,
     stdout: expect.stringMatching(/^! This is a sandbox database.*set MIDMONTH_MODE=sandbox/),
@@ -319,13 +319,13 @@ test('every command has an example and a --json option, and is in the guide', as
     const command = path.join(' ')
     expect(help, command).toContain(`  midmonth ${command}`)
     expect(guide, command).toContain(`midmonth ${command}`)
-    // These print a file, the banner, or JSON in any case.
+    // These commands print a file, the banner, or always JSON.
     if (!['members export', 'start', 'api', 'ledger journal'].includes(command))
       expect(help, command).toMatch(/^ {2}--json /m)
   }
 })
 
-/** Every command without subcommands, found through --help. */
+/** Finds every command without subcommands through --help. */
 async function leavesOf(path: string[]): Promise<{ path: string[]; help: string }[]> {
   const { code, stdout: help } = await midmonth([...path, '--help'], {})
   expect(code).toBe(0)

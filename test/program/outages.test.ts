@@ -12,7 +12,7 @@ import { startTestPostgres } from '../runner/postgres.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
-// The deadline of a request, plus the delay of a busy machine. Without the deadline, a request would wait until the server goes on.
+// The deadline of a request, plus the delay of a busy machine. Without the deadline, a request would wait until PostgreSQL resumes.
 const slackMs = 15_000
 const answerMsMax = 5_000 + slackMs
 
@@ -45,7 +45,7 @@ function signalServer(signal: 'SIGSTOP' | 'SIGCONT'): void {
     try {
       process.kill(pid, signal)
     } catch (error) {
-      // It has ended since: a backend that continues may have been waiting to end.
+      // The backend has exited since: it may have been waiting to do so.
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
     }
   }
@@ -142,7 +142,7 @@ test('reads beyond the queue limit are refused at once, and the log summarises t
   const refusals = logged.flatMap(line => Object.entries(line.refusals ?? {}))
   const sum = (kind: string) =>
     refusals.filter(([each]) => each === kind).reduce((total, [, count]) => total + count, 0)
-  // 512 wait for a connection and 30 for a response; the rest are never queued.
+  // 512 requests wait for a connection and 30 for a response; the others are refused immediately.
   expect(sum('too many requests are waiting for a database connection')).toBeGreaterThan(1_000)
   expect(logged.length).toBeLessThan(20)
   await waitUntilReady()
@@ -169,7 +169,7 @@ test.each(['SIGINT', 'SIGQUIT', 'SIGKILL'] as const)(
               : await harness.call('GET', `/v1/members/${memberId}`)
         harness.clock.advance({ seconds: 1 })
         statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
-        // Like a client that reads retry-after; at once, 24 of them would take the processor from the starting server.
+        // Waits like a client that honours retry-after; immediate retries of 24 clients would starve the starting server.
         if (answer.status === 503) await new Promise(resolve => setTimeout(resolve, 20))
       }
     }
@@ -220,7 +220,7 @@ async function asSuperuser(setting: string): Promise<void> {
   }
 }
 
-/** The rules that the ledger violates. */
+/** The ledger rules that are violated. */
 async function findings(): Promise<unknown[]> {
   return (await verify(harness.db)).filter(({ disagreement }) => disagreement !== null)
 }

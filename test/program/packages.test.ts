@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const addressOf = (name: string) => `${service.address}/sdk/${name}`
 
-test('the service has the SDK, the component and the command line in its own version, cached for ever', async () => {
+test('the service offers the SDK, the component and the command line in its own version, cacheable for ever', async () => {
   const { info } = (await (await fetch(`${service.address}/openapi.json`)).json()) as { info: { version: string } }
   expect(names).toEqual(['sdk', 'withdraw-component', 'cli'].map(name => `midmonth-${name}-${info.version}.tgz`))
   for (const name of names) {
@@ -55,9 +55,9 @@ test.each(['midmonth-sdk-0.0.0.tgz', '../package.json', '%2e%2e/package.json', '
   },
 )
 
-test('npm installs the packages from the service, and nothing else; no script of them runs', async () => {
+test('npm installs only the packages from the service and runs no scripts', async () => {
   await writeFile(path.join(folder, 'package.json'), '{"type":"module"}')
-  // No registry: the packages have no dependencies.
+  // The registry is unreachable, because the packages have no dependencies.
   const options = ['--registry', 'http://127.0.0.1:9', '--no-audit', '--no-fund', '--no-update-notifier']
   const cache = ['--cache', path.join(folder, 'cache')]
   await run('npm', ['install', ...options, ...cache, ...names.map(addressOf)], { cwd: folder })

@@ -58,7 +58,7 @@ async function json(args: string[]) {
   return JSON.parse(stdout)
 }
 
-/** What the doctor says of one check. */
+/** The doctor's findings for one check. */
 async function diagnosed(check: string): Promise<string | undefined> {
   const { findings } = JSON.parse((await midmonth(['doctor', '--json'], settings)).stdout)
   return findings.find((each: { check: string }) => each.check === check)?.sentence
@@ -77,7 +77,7 @@ async function withdraw(net: number): Promise<string> {
 }
 const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
 
-test('by hand, a batch is approved by two people, exported, and paid by the imported answer of the bank', async () => {
+test('by hand, two people approve a batch, it is exported, and the imported bank answer pays it', async () => {
   const { db, clock } = harness
   const [configured] = await readFileRails(settings)
   if (configured === undefined) throw new Error('The rail is missing')
@@ -98,7 +98,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect(await diagnosed('batches')).toMatch(/ waits for approval, and its value date 2026-03-10 has passed$/)
   expect(await json(['payouts', 'approve', id, '--as', 'Ada'])).toMatchObject({ status: 'building', approvalCount: 1 })
   expect(await json(['payouts', 'approve', id, '--as', 'Ada'])).toMatchObject({ status: 'building', approvalCount: 1 })
-  // The same person in another spelling.
+  // The same person, spelled differently.
   for (const same of ['ADA', 'Ada\u200b', '\uff21da'])
     expect(await json(['payouts', 'approve', id, '--as', same])).toMatchObject({ approvalCount: 1 })
   expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(/waiting for approval; only an approved/)
@@ -142,7 +142,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   const exported = await json(['payouts', 'export', id, '--folder', folder])
   expect(await diagnosed('batches')).toBe('No batch waits for a person or is late')
   const file = readFileSync(exported.path, 'utf8')
-  // By the real time, the day of the batch's cut-off is long over.
+  // In real time, the day of the batch's cut-off is long past.
   expect(exported.valueDate > '2026-03-11').toBe(true)
   expect(file).toContain(exported.valueDate)
   const references = [(await get(first)).paymentReference, (await get(second)).paymentReference]
@@ -182,7 +182,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect(await diagnosed('exceptions')).toBe('1 answer of a bank did not fit and needs a decision')
   const close = ['payouts', 'exceptions', 'close', exceptions[0].id, '--note', 'The bank paid nothing', '--decision']
   expect(await refusal([...close, 'attach', '--reference', references[1]])).toMatch(/name the charge of 1.00 EUR/)
-  // Two people approved the payment, so two decide about it.
+  // Two people approved the payment, so two must decide about it.
   const giveBack = [...close, 'give-back', '--as']
   expect(await json([...giveBack, 'Ada'])).toMatchObject({ isClosed: false })
   expect(await refusal([...giveBack, 'Grace'])).toMatch(/from another login/)
@@ -196,7 +196,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect(await diagnosed('batches')).toBe('No batch waits for a person or is late')
   expect(await diagnosed('exceptions')).toBe('No payout exception is open')
   const { entries: imports } = await json(['audit', '--action', 'bank_file.import'])
-  // The file that was imported again, and the one that was refused, changed nothing.
+  // The repeated file and the refused one changed nothing.
   expect(imports).toMatchObject([
     {
       ...{ partnerId: null, resourceId: expect.stringMatching(/^bf_/), actor: expect.stringMatching(/@/) },
@@ -218,7 +218,7 @@ test('by hand, a batch is approved by two people, exported, and paid by the impo
   expect((await midmonth(['ledger', 'verify'], settings)).code).toBe(0)
 })
 
-test('a payment that no file answers is paid, and then returned, by the word of the two people that it took', async () => {
+test('a payment without an answer from the bank is paid, and later returned, by the decision of two people', async () => {
   const { db, clock } = harness
   const [configured] = await readFileRails(settings)
   if (configured === undefined) throw new Error('The rail is missing')
@@ -238,7 +238,7 @@ test('a payment that no file answers is paid, and then returned, by the word of 
   }
   await byTwo(['payouts', 'approve', id])
   const { path: file, valueDate } = await json(['payouts', 'export', id, '--folder', folder])
-  // A second copy is written only if the operator says that the bank does not have the first.
+  // A second copy is written only if the operator confirms that the bank does not have the first.
   expect(await refusal(['payouts', 'export', id, '--folder', folder])).toMatch(
     /The file has left already: exported by .+ at .+; add --again only if the bank does not have it/,
   )
@@ -247,7 +247,7 @@ test('a payment that no file answers is paid, and then returned, by the word of 
   const other = mkdtempSync(path.join(folder, 'again-'))
   const again = await json(['payouts', 'export', id, '--folder', other, '--again'])
   expect(readFileSync(again.path)).toEqual(readFileSync(file))
-  // The attempt that wrote nothing does not count.
+  // An attempt that wrote nothing does not count.
   expect((await copies.list(db, id)).map(({ kind }) => kind)).toEqual(['export', 'export'])
 
   const reference = (await get(withdrawalId)).paymentReference
@@ -259,7 +259,7 @@ test('a payment that no file answers is paid, and then returned, by the word of 
   await run('read-rail-reports')
   expect((await get(withdrawalId)).status).toBe('paid')
   expect(await refusal([...outcome, 'returned'])).toMatch(/give the day and amount of the credit/)
-  // What Ada proposes is listed, withdrawn, proposed again and confirmed without repeating it.
+  // Ada's proposal is listed, withdrawn, proposed again, and confirmed without repeating its content.
   const returned = [...outcome, 'returned', '--booked-on', valueDate, '--amount', '4950', '--as', 'Ada']
   const proposals = async () => (await json(['payouts', 'proposals', 'list'])).proposals
   const shared = { ...settings, MIDMONTH_APPROVAL_LOGINS: 'any' }
@@ -279,7 +279,7 @@ test('a payment that no file answers is paid, and then returned, by the word of 
   expect((await midmonth(['ledger', 'verify'], settings)).code).toBe(0)
 })
 
-test('a rail that was held and then taken out of MIDMONTH_RAILS can be released, with a reason', async () => {
+test('a held rail that is no longer in MIDMONTH_RAILS can be released, with a reason', async () => {
   const reason = 'the bank closed the account'
   await json(['payouts', 'hold', 'sepa', '--as', 'Ada', '--reason', 'bank outage'])
   const without = { ...settings, MIDMONTH_RAILS: railsFile('others.json', { rails: [{ ...sepa, name: 'sepa-2' }] }) }
@@ -296,14 +296,14 @@ test('a rail that was held and then taken out of MIDMONTH_RAILS can be released,
   ])
 })
 
-test('the bank’s balance stands against the books, and money that arrived is booked as a movement of a float', async () => {
+test('the bank’s balance is compared with the books, and incoming money is booked as a float movement', async () => {
   const partner = harness.partner.id
   const balanceOf = (day: string, euros: string) =>
     `<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="EUR">${euros}</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>${day}</Dt></Dt></Bal>`
   const arrived = (own: string, reference: string) =>
     `<Ntry><Amt Ccy="EUR">100.00</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-03-11</Dt></BookgDt><AcctSvcrRef>${own}</AcctSvcrRef><NtryDtls><TxDtls><Refs><EndToEndId>${reference}</EndToEndId></Refs></TxDtls></NtryDtls></Ntry>`
   await json(['float', 'fund', partner, 'EUR', '10000', '--reference', 'FUND-1'])
-  // Commands book by the real time, which is over by the end of tomorrow.
+  // Commands book in real time, so the statement covers the time up to the end of tomorrow.
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10)
   const statement =
     '<?xml version="1.0" encoding="UTF-8"?>\n<Document><BkToCstmrStmt><GrpHdr><MsgId>S1</MsgId><CreDtTm>2026-03-12T06:00:00+01:00</CreDtTm></GrpHdr>' +
@@ -334,7 +334,7 @@ test('the bank’s balance stands against the books, and money that arrived is b
   expect((await midmonth(['ledger', 'verify'], settings)).code).toBe(0)
 })
 
-test('entries that are not ours are closed by a text after a preview, and new ones by a rule of two people', async () => {
+test('unrelated entries are closed by their text after a preview, and new ones by a rule that two people made', async () => {
   const file = (id: string, amounts: bigint[]) =>
     railsFile(
       `${id}.xml`,
@@ -379,7 +379,7 @@ test('entries that are not ours are closed by a text after a preview, and new on
   ).toContain('There is no rail of files none')
 })
 
-test('every fault of MIDMONTH_RAILS is named in one message, and nothing starts', async () => {
+test('one message names every fault in MIDMONTH_RAILS, and nothing starts', async () => {
   const broken = {
     ...sepa,
     timeZone: 'Mars/Olympus',
@@ -405,7 +405,7 @@ test('every fault of MIDMONTH_RAILS is named in one message, and nothing starts'
   expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('cannot be read as JSON') })
 })
 
-test('a rail with a folder pays pounds: the file is put there, payees count as paid on the entry day, and a return still counts', async () => {
+test('a rail with a folder pays pounds: the file appears in the folder, payees count as paid on the entry day, and a later return still counts', async () => {
   const { db, clock } = harness
   const bacs = {
     ...{ name: 'bacs', type: 'standard18-file', currency: 'GBP', scheme: 'bacs', serviceUserNumber: '123456' },
@@ -444,14 +444,14 @@ test('a rail with a folder pays pounds: the file is put there, payees count as p
   expect((await get(id)).status).toBe('paid')
   const returned = path.join(bacs.folder, 'inbox', 'arucs.csv')
   writeFileSync(returned, `ref,amount,code\r\n${paymentReference},50.00,B\r\n`)
-  // A file counts as complete once it has not changed for a while, by the clock of the file system.
+  // A file counts as complete once it has been unchanged for a while, by the clock of the file system.
   clock.set(new Date(Date.now() + 3_600_000))
   await run('read-bank-files', 'read-rail-reports')
   expect(await get(id)).toMatchObject({ status: 'returned' })
   expect((await get(id)).timeline.at(-1).reason).toBe('B The account is closed')
 })
 
-test('a rail of pain.001 pays pounds by Bacs or Faster Payments, and refuses what the scheme cannot pay', async () => {
+test('a pain.001 rail pays pounds by Bacs or Faster Payments, and refuses payments that the scheme cannot make', async () => {
   const uk = {
     ...{ name: 'uk', type: 'uk-pain001-file', currency: 'GBP', cutOff: '16:00', timeZone: 'Europe/London' },
     debtors: { default: { name: 'Acme Ltd', sortCode: '089999', accountNumber: '66374958' } },
@@ -464,7 +464,7 @@ test('a rail of pain.001 pays pounds by Bacs or Faster Payments, and refuses wha
   }
   const bacs = await settingsOf('uk-bacs.json', {})
   const faster = await settingsOf('uk-faster.json', { instant: true })
-  // Midday on a Tuesday: Bacs has the file today, processes it tomorrow and pays the day after.
+  // Midday on a Tuesday: Bacs gets the file today, processes it tomorrow and pays the day after.
   const now = new Date('2026-03-17T12:00:00Z')
   expect(bacs.schedule(now)).toEqual({
     ...{ cutOffAt: new Date('2026-03-17T16:00:00Z'), valueDate: '2026-03-18', expectedOn: '2026-03-19' },

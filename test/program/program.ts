@@ -24,9 +24,9 @@ import { exampleRequest, seedDemo } from '../../src/sandbox/demo.ts'
 import { keySettings } from '../harness/installation-key.ts'
 import { freePort } from '../servers/free-port.ts'
 
-// Runs the CLI as an operator does, configured only by environment variables. What a command does is tested in the test's
-// process, which takes milliseconds; what is promised about processes (signals, exit, output pipes) with processes, which
-// take a second each.
+// Runs the CLI like an operator, configured only by environment variables. Tests of a command's effects run it in the test
+// process, which takes milliseconds; tests of process behaviour (signals, exit, output pipes) start a process, which
+// takes a second.
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -52,14 +52,14 @@ export type Service = Served & {
   stop(): Promise<Outcome>
 }
 
-/** Excludes the rest of our own environment, such as a DATABASE_URL set in the shell that runs the tests. */
+/** Excludes the rest of the environment, such as a DATABASE_URL in the shell that runs the tests. */
 export const baseEnvironment = {
   PATH: process.env.PATH,
-  // The tests load the same modules dozens of times, which is most of the cost of a start.
+  // Loading the same modules dozens of times is most of the cost of a start.
   NODE_COMPILE_CACHE: path.join(checkout, 'node_modules/.cache/compiled'),
-  // The documentation takes a start time to render, and no test of the program reads it.
+  // Rendering the documentation slows the start, and these tests do not read it.
   MIDMONTH_DOCS: 'off',
-  // Nor does a test know of the developer's own logins.
+  // The tests must not use the developer's own logins.
   XDG_CONFIG_HOME: '/nonexistent',
   ...keySettings,
 }
@@ -92,8 +92,8 @@ export function newDataDir(): string {
 }
 
 /**
- * Creates a database on the suite's PostgreSQL: empty, migrated, or with the demo, which takes a start most of its time to
- * seed. The key of a seeded demo is not printed by a start; `start` and `serve` know it.
+ * Creates a database on the suite's PostgreSQL: empty, migrated, or with the demo, whose seeding would take most of the time
+ * of a start. A start does not print the key of a seeded demo; `start` and `serve` return it.
  * @returns its settings
  */
 export async function newDatabase({ migrated = true, hasDemo = false } = {}): Promise<Addresses> {
@@ -154,8 +154,8 @@ export async function tamper(
 }
 
 /**
- * Runs a command and waits for it to end: in this process, unless it is `start` or starts an embedded PostgreSQL, which both
- * belong to a process.
+ * Runs a command and waits for it to end: in this process, except for `start` and commands that start an embedded PostgreSQL,
+ * which need a separate process.
  */
 export async function midmonth(args: string[], settings: Environment): Promise<Outcome> {
   if (args[0] === 'start' || settings.MIDMONTH_DATA_DIR !== undefined) return await midmonthProcess(args, settings)
@@ -175,8 +175,8 @@ export async function midmonthHere(
 }
 
 /**
- * Runs the commands of a shell script in this process, which takes milliseconds instead of the second of a start.
- * @returns the shell function `midmonth`, which hands a command and the exported variables to this process
+ * Runs the commands of a shell script in this process, which takes milliseconds instead of a second per command.
+ * @returns the shell function `midmonth`, which passes a command and the exported variables to this process
  */
 export async function runCommandsHere(): Promise<{ midmonth: string; stop(): void }> {
   const server = createServer(async (request, response) => {
@@ -190,7 +190,7 @@ export async function runCommandsHere(): Promise<{ midmonth: string; stop(): voi
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  // A shell cannot hold the zeros between the parts, but what is piped in.
+  // A shell variable cannot hold the NUL separators, but a pipe can carry them.
   const handOver = `{ base64 -w0; printf '\\0%s' "$#" "$@"; printf '\\0'; env -0; } | curl -sS --data-binary @- http://127.0.0.1:${port}`
   return { midmonth: `midmonth() { eval "$(${handOver})"; }`, stop: () => server.close() }
 }
@@ -214,8 +214,8 @@ export async function midmonthProcess(args: string[], settings: Environment): Pr
 }
 
 /**
- * Serves the API and the worker from this process, on a migrated database, for a test of what the service does. A test of how
- * a service starts, logs in its process or stops needs `start`. Rejects if a start would be refused.
+ * Serves the API and the worker from this process, on a migrated database, for tests of the service's behaviour. Tests of
+ * startup, logging and shutdown need `start`. Rejects if a start would be refused.
  * @param options.roles by default both
  */
 export async function serve(
@@ -291,8 +291,8 @@ export async function start(
 }
 
 /**
- * Kills what the tests left running and deletes what they created, except databases: dropping one takes a checkpoint, and
- * they go with the suite's PostgreSQL. Not safe while a test is running.
+ * Kills processes and deletes files that the tests left behind. Leaves the databases: dropping one takes a checkpoint, and
+ * they are removed with the suite's PostgreSQL. Not safe while a test is running.
  */
 export async function tidyUp(): Promise<void> {
   for (const service of services) {
@@ -309,7 +309,7 @@ export async function tidyUp(): Promise<void> {
   }
 }
 
-/** The processes whose command line contains a text. For a data folder: PostgreSQL and its supervisor. */
+/** The processes whose command line contains a text; for a data folder, these are PostgreSQL and its supervisor. */
 export function processesNaming(text: string): { pid: number; args: string }[] {
   return execFileSync('ps', ['-eo', 'pid,args'], { encoding: 'utf8' })
     .split('\n')
@@ -317,7 +317,7 @@ export function processesNaming(text: string): { pid: number; args: string }[] {
     .map(line => ({ pid: Number.parseInt(line, 10), args: line }))
 }
 
-/** Sends a GET request, by default for the list of tiers, which needs only a key. */
+/** Sends a GET request; by default for the list of tiers, which needs only a key. */
 export async function get(service: Served, { key = service.key, path = '/v1/tiers' } = {}): Promise<Response> {
   return await fetch(`${service.address}${path}`, { headers: { 'x-api-key': key } })
 }
@@ -351,7 +351,9 @@ async function bannerOf(child: ChildProcess, ended: Promise<Outcome>): Promise<s
     stdout += text
     if (stdout.includes('Press Ctrl-C to stop.')) resolve(stdout)
   })
-  ended.then(({ code, stderr }) => reject(new Error(`It exited with code ${code} before it was up: ${stderr}`)))
+  ended.then(({ code, stderr }) =>
+    reject(new Error(`The service exited with code ${code} before it was up: ${stderr}`)),
+  )
   return await promise
 }
 

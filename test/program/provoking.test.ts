@@ -27,7 +27,7 @@ test('the commands in docs/reference/errors.md trigger Forbidden and Unprocessab
   const eventually = async (outcome: string) =>
     await vi.waitFor(async () => expect(await quote()).toBe(outcome), { timeout: 15_000 })
 
-  // The outcome before any of them is triggered.
+  // The outcome before any error is triggered.
   const ordinary = await quote()
 
   await run('partner pause par_…')

@@ -8,9 +8,9 @@ type Pass = (incoming: IncomingMessage, outgoing: ServerResponse, answer: Incomi
 const servers = new Set<Server>()
 
 /**
- * Starts a proxy before a service.
- * @param pass gets the answer of the service, with its headers written already
- * @param admits whether a request goes on to the service; one that does not is never answered
+ * Starts a proxy in front of a service.
+ * @param pass gets the service's response; the headers are already written
+ * @param admits whether to forward a request to the service; other requests never get a response
  */
 export async function startProxy(
   target: string,
@@ -41,14 +41,14 @@ export async function serveHere(
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** An address on which no process listens. */
+/** An address at which no process listens. */
 export async function closedAddress(): Promise<string> {
   const address = await serveHere(() => undefined)
   await closeServers()
   return address
 }
 
-/** Stops all that were started. */
+/** Stops all started servers. */
 export async function closeServers(): Promise<void> {
   for (const server of servers) {
     servers.delete(server)

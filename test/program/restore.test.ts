@@ -15,7 +15,7 @@ import { type Harness, startHarness } from '../harness/harness.ts'
 import { keySource } from '../harness/installation-key.ts'
 import { startTestPostgres } from '../runner/postgres.ts'
 
-// A dump restored on another server, by COPY between two clusters: PostgreSQL from npm brings no pg_dump.
+// Restores a dump on another server by COPY between two clusters, because PostgreSQL from npm has no pg_dump.
 
 const log = pino({ level: 'silent' })
 const restoredName = 'restored'
@@ -37,7 +37,7 @@ type Line = { id: string; change: { available: { amount: number } }; balanceAfte
 
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 
-/** Withdraws some money for each member, several at once. */
+/** Withdraws some money for each member, several members at a time. */
 async function withdraw(call: CallApi, members: string[], amounts: number[]): Promise<void> {
   const completed = await Promise.all(
     members.flatMap(memberId =>
@@ -51,7 +51,7 @@ async function withdraw(call: CallApi, members: string[], amounts: number[]): Pr
   expect(completed.map(({ status }) => status)).toEqual(completed.map(() => 201))
 }
 
-/** Reads the feed from a cursor to its end, as a partner would. */
+/** Reads the feed from a cursor to the end, like a partner. */
 async function readFeed(call: CallApi, after?: string): Promise<Listed[]> {
   const seen: Listed[] = []
   for (;;) {
@@ -71,7 +71,7 @@ async function readStatement(call: CallApi, memberId: string): Promise<Line[]> {
 
 const idsOf = (rows: { id: string }[]) => rows.map(({ id }) => id)
 
-/** Uses up transaction ids, so that those of the new server are lower than those in the dump. */
+/** Uses up transaction ids, so that the new server's ids are lower than those in the dump. */
 async function consumeTransactionIds(client: pg.Client, count: number): Promise<void> {
   await client.query(`do $$ begin for i in 1..${count} loop perform pg_current_xact_id(); commit; end loop; end $$`)
 }
@@ -81,7 +81,7 @@ async function currentTransactionId(client: pg.Client): Promise<bigint> {
   return BigInt(rows[0]?.id ?? 0)
 }
 
-/** Copies every table and sequence into a database that the migrations have prepared, without triggers and foreign keys. */
+/** Copies every table and sequence into a migrated database, with triggers and foreign keys off. */
 async function copyDatabase(from: pg.Client, to: pg.Client): Promise<void> {
   const { rows: tables } = await from.query<{ name: string; columns: string }>(
     `select c.oid::regclass::text as name, string_agg(quote_ident(attname), ', ' order by attnum) as columns
@@ -92,7 +92,7 @@ async function copyDatabase(from: pg.Client, to: pg.Client): Promise<void> {
   expect(tables.length).toBeGreaterThan(30)
   await to.query('set session_replication_role = replica')
   await to.query(`truncate ${tables.map(({ name }) => name).join(', ')}`)
-  // One snapshot of all tables, as pg_dump has.
+  // One snapshot of all tables, like pg_dump.
   await from.query('begin isolation level repeatable read')
   for (const { name, columns } of tables) {
     await pipeline(
@@ -123,7 +123,7 @@ async function restore(): Promise<{ db: Db; call: CallApi; stop(): Promise<void>
   const to = await connectAs({ host, user: superuser, database: restoredName })
   await consumeTransactionIds(from, 20_000)
   await copyDatabase(from, to)
-  // The premise: what is written now has a lower transaction id than what was restored.
+  // The premise of the test: new rows have lower transaction ids than the restored ones.
   expect(await currentTransactionId(to)).toBeLessThan((await currentTransactionId(from)) - 10_000n)
   await from.end()
   await to.end()
@@ -163,7 +163,7 @@ test('after a restore on another server the feed gives every event once, stateme
   const members = await Promise.all(Array.from({ length: 4 }, () => old.addMember({ available: 50_000 })))
   await withdraw(old.call, members, [1_000, 2_000, 1_500])
   const readBefore = await readFeed(old.call)
-  // These are in the dump, but not in the feed yet; and the float is partly folded.
+  // These events are in the dump but not yet in the feed, and the float is partly folded.
   await withdraw(old.call, members, [1_100, 1_200])
   await fold(old.db, 5)
   const statementsBefore = await Promise.all(members.map(memberId => readStatement(old.call, memberId)))
@@ -183,7 +183,7 @@ test('after a restore on another server the feed gives every event once, stateme
   const { rows } = await db.executeQuery<{ id: string }>(
     db.selectFrom('events').select('id').where('partnerId', '=', partnerId).compile(),
   )
-  // Every event once, those from before the restore first, and those of each resource in their sequence.
+  // Every event once; events from before the restore come first, and each resource's events are in sequence.
   expect(idsOf(feed).toSorted()).toEqual(idsOf(rows).toSorted())
   expect(feed.length).toBeGreaterThan(restoredFeed.length + 8 * 3)
   expect(idsOf(feed.slice(0, restoredFeed.length))).toEqual(idsOf(restoredFeed))

@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-/** Runs a sample as a reader pastes it. */
+/** Runs a sample as pasted by a reader. */
 async function run(code: string): Promise<{ status: number; body: string }> {
   const env = { PATH: process.env.PATH, MIDMONTH_URL: address, MIDMONTH_API_KEY: harness.key, TOKEN: token }
   const withStatus = code.replace('curl ', "curl -sS -w '\\n%{http_code}' ")
@@ -46,7 +46,7 @@ const curlOf = (operation: Operation) => samplesOf(operation, document)[0].code
 
 const malformed = ['BadRequest', 'HeaderValidation', 'PathValidation', 'QueryValidation', 'BodyValidation']
 
-// These end the data that the others need, so they come last.
+// These operations delete data that the others need, so they come last.
 const last = ['resetSandbox']
 const ordered = operations.toSorted((a, b) => last.indexOf(a.operationId) - last.indexOf(b.operationId))
 
@@ -60,10 +60,10 @@ test('the reference has a curl request for every operation', () => {
 })
 
 test.each(ordered.map(operation => [operation.operationId, operation] as const))(
-  'the curl request of %s is well-formed: a sandbox refuses nothing but the placeholders',
+  'the curl request of %s is well-formed: a sandbox refuses only its placeholders',
   async (_, operation) => {
     const { status, body } = await run(curlOf(operation))
-    // The examples name resources that do not exist here, or in another state.
+    // The examples name resources that do not exist here or are in another state.
     expect([200, 201, 202, 400, 404, 409, 422], body).toContain(status)
     if (status < 400) return
     const codes = (JSON.parse(body) as { issues: { code: string }[] }).issues.map(({ code }) => code)
@@ -71,8 +71,8 @@ test.each(ordered.map(operation => [operation.operationId, operation] as const))
   },
 )
 
-test('the reference has a call of the SDK for every operation of partners, and each is well-formed', async () => {
-  // The others are called by a member’s page.
+test('the reference has an SDK call for every partner operation, and each is well-formed', async () => {
+  // A member’s page calls the other operations.
   for (const operation of ordered.filter(each => callerOf(each) !== 'token')) {
     const code = samplesOf(operation, document).find(({ title }) => title === 'the SDK')?.code ?? 'missing'
     const error = await runSdk(code).catch((error: unknown) => error)
@@ -87,7 +87,7 @@ test('the reference has a call of the SDK for every operation of partners, and e
   }
 })
 
-test('the reference has a command for every operation of partners, and each is well-formed', async () => {
+test('the reference has a command for every partner operation, and each is well-formed', async () => {
   const samples = ordered
     .filter(each => callerOf(each) !== 'token')
     .map(
@@ -95,12 +95,12 @@ test('the reference has a command for every operation of partners, and each is w
     )
   expect(samples.length).toBeGreaterThan(60)
   for (const code of samples) {
-    // As a reader's shell splits it.
+    // Splits the command like a shell.
     const script = `midmonth() { printf '%s\\0' "$@"; }; ${code}`
     const { stdout: words } = await promisify(execFile)('bash', ['--norc', '-c', script])
     const settings = { MIDMONTH_URL: address, MIDMONTH_API_KEY: harness.key }
     const { code: exitCode, stdout, stderr } = await midmonthHere(words.split('\0').slice(0, -1), settings)
-    // The examples name resources that do not exist here, or in another state.
+    // The examples name resources that do not exist here or are in another state.
     expect([0, 1], `${code}\n${stderr}`).toContain(exitCode)
     if (exitCode === 1) expect(stderr, code).toMatch(/, HTTP (400|404|409|422), request /)
     for (const each of malformed) expect(stderr, code).not.toContain(`${each}, HTTP`)

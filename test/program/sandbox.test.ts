@@ -4,9 +4,9 @@ import { midmonth, newDatabase, type Served, serve, start, tamper, tidyUp } from
 vi.setConfig({ testTimeout: 180_000 })
 afterEach(tidyUp)
 
-test('two real processes share a moved clock, and an intent expires by it', async () => {
+test('two real processes share a moved clock, which expires an intent', async () => {
   const database = await newDatabase({ hasDemo: true })
-  // One is the process of this test.
+  // One of them is the process of this test.
   const first = await serve(database)
   const second = await start(database, ['--api'])
   const aheadOf = async (service: Served) =>
@@ -16,7 +16,7 @@ test('two real processes share a moved clock, and an intent expires by it', asyn
   for (const days of [1, 3]) {
     const moved = await ask(first, first.key, 'POST', '/v1/sandbox/clock', { by: `P${days === 1 ? 1 : 2}D` })
     expect(moved.status).toBe(200)
-    // A move ends at an instant; real time went on while it was under way.
+    // A move ends at a fixed instant, but real time passed in the meantime.
     expect(await aheadOf(second)).toBeCloseTo(days, 3)
   }
 
@@ -38,7 +38,7 @@ test('two real processes share a moved clock, and an intent expires by it', asyn
   expect(intent.body.status).toBe('expired')
 })
 
-test('commands about a partner go by its clock', async () => {
+test('commands about a partner use its clock', async () => {
   const database = await newDatabase({ hasDemo: true })
   const service = await serve(database)
   const [partner] = await tamper(database, 'select id from partners')
@@ -63,12 +63,12 @@ test('commands about a partner go by its clock', async () => {
   expect((await ask(service, created.key, 'GET', '/v1/tiers')).status).toBe(401)
 })
 
-test('a clock that is killed in the middle of a move goes on after the restart, and everything due is done once', async () => {
+test('a move interrupted by a kill continues after the restart, and everything due is done once', async () => {
   const database = await newDatabase({ hasDemo: true })
   let service = await start(database)
   const call = async (method: string, path: string, body?: object, headers = {}) =>
     await ask(service, service.key, method, path, body, headers)
-  // biome-ignore lint/suspicious/noExplicitAny: the schema of each answer is checked by the tests of its operation.
+  // biome-ignore lint/suspicious/noExplicitAny: the tests of each operation check the schema of its response.
   const read = async (path: string) => (await call('GET', path)).body as any
   const { members } = await read('/v1/members?emails=sam.okafor@example.com')
   const [{ memberId }] = members
@@ -83,7 +83,7 @@ test('a clock that is killed in the middle of a move goes on after the restart, 
   const moveBy = async (by: string, headers = {}) => await call('POST', '/v1/sandbox/clock', { by }, headers)
   await call('POST', `/v1/sandbox/members/${memberId}/fund`, { amount: { amount: 50_000, currency: 'GBP' } })
   const before = await eventCounts(database)
-  // The first payment is reported twice. The call with the second one takes two seconds, in which the process is killed.
+  // The first payment is reported twice. The call for the second one takes two seconds, during which the process is killed.
   for (const next of ['duplicate', 'timeout']) await call('POST', '/v1/sandbox/bank/faults', { next })
   const first = await newWithdrawal()
   await moveBy('PT10S')
@@ -118,11 +118,11 @@ test('a clock that is killed in the middle of a move goes on after the restart, 
   const after = await eventCounts(database)
   const countOf = (type: string) => (after.get(type) ?? 0) - (before.get(type) ?? 0)
   const { ran } = clock.lastMove
-  // The bank says nothing about one of the demo's payments, and asking it comes between the closings.
+  // The bank does not report one of the demo's payments, so the move polls it between the two closings.
   const closings = ran.filter(({ due }: { due: string }) => due === 'cycle_close')
   const closedCount = closings.reduce((sum: number, { count }: { count: number }) => sum + count, 0)
   expect(closedCount).toBeGreaterThanOrEqual(2)
-  // One more than the two was held by the demo.
+  // The demo held one withdrawal besides the two.
   expect({
     held: countOf('withdrawal.held'),
     submitted: countOf('withdrawal.submitted'),
@@ -155,7 +155,7 @@ async function eventCounts(database: { DATABASE_URL: string }): Promise<Map<stri
   return new Map(rows.map(({ type, count }) => [String(type), Number(count)]))
 }
 
-/** How often the bank has received the payment of a withdrawal. */
+/** Counts how often the bank has received the payment of a withdrawal. */
 async function submissionsOf(database: { DATABASE_URL: string }, withdrawalId: string) {
   return await tamper(
     database,

@@ -32,7 +32,7 @@ test.each([
       /^[1-9]$/m,
     ],
   ],
-  // It resets the sandbox, so it comes last.
+  // This page resets the sandbox, so it comes last.
   [
     '../../packages/sdk/README.md',
     [
@@ -50,7 +50,7 @@ test.each([
       /^true 12\.30$/m,
     ],
   ],
-])('the examples of %s run as they are, against a sandbox with its demo partner', async (page, lines) => {
+])('the examples of %s run unchanged against a sandbox with its demo partner', async (page, lines) => {
   const text = await readFile(path.join(import.meta.dirname, page), 'utf8')
   const blocks = [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code = '']) => code)
   expect(blocks.length).toBeGreaterThan(4)

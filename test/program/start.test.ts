@@ -26,7 +26,7 @@ test('the printed request works as pasted, concurrent instances share data and k
   timeout: 120_000,
 }, async () => {
   const settings = { MIDMONTH_DATA_DIR: newDataDir(), MIDMONTH_INSTALLATION_KEY: '' }
-  // Concurrently: exactly one must start PostgreSQL, one must migrate, one must make the installation's key and one must seed.
+  // Of the concurrent starts, exactly one must start PostgreSQL, one migrate, one create the installation key and one seed.
   const [one, other] = await Promise.all([start(settings), start(settings)])
   expect(other.key).toBe(one.key)
   for (const { stdout } of [one, other])
@@ -54,7 +54,7 @@ test('the printed request works as pasted, concurrent instances share data and k
   for (const each of [intent, later]) expect((await get(third, { path: pathOf(each) })).status).toBe(200)
 })
 
-test('a stop writes the request log, and MIDMONTH_REQUEST_LOG=off leaves it as it is', async () => {
+test('a stop writes the request log, and MIDMONTH_REQUEST_LOG=off leaves it unchanged', async () => {
   const database = await newDatabase({ hasDemo: true })
   const first = await start(database)
   await get(first, { path: '/v1/pay/cycles' })
@@ -70,7 +70,7 @@ test('a stop writes the request log, and MIDMONTH_REQUEST_LOG=off leaves it as i
   expect(requests.map(({ route }) => route)).toEqual(['/v1/pay/cycles'])
 })
 
-test('with DATABASE_URL the key is shown once, and later starts say how to create another; a piped log is JSON, without a line per withdrawal', async () => {
+test('with DATABASE_URL the key is shown once, and later starts say how to create another; a piped log is JSON, without withdrawals', async () => {
   const database = await newDatabase({ migrated: false })
   const first = await start(database)
   expect(first.stdout).toContain('Save the test key now.')
@@ -120,7 +120,7 @@ test('a live start needs the address that people use, seeds nothing, says how to
   expect(refusedToo.stderr).toMatch(/^midmonth: This is a sandbox database.*MIDMONTH_MODE=sandbox/)
 })
 
-test('a start, a command and the doctor refuse a database whose installation’s key is another, and a start makes no new one', async () => {
+test('a start, a command and the doctor refuse a database with another installation key, and a start does not create one', async () => {
   const database = await newDatabase()
   const file = `${newDataDir()}-key/installation.key`
   const missing = { ...database, MIDMONTH_INSTALLATION_KEY: '', MIDMONTH_INSTALLATION_KEY_FILE: file }
@@ -151,7 +151,7 @@ test('a start that fails says why in one sentence', async () => {
     midmonth(['start'], { ...database, PORT: String(port) }),
     midmonth(['start', '--api'], { ...empty, PORT: '0' }),
     midmonth(['start'], { DATABASE_URL: 'postgres://midmonth:secret@127.0.0.1:1/midmonth' }),
-    // Refused before anything of a process is set up.
+    // Refused before a process is set up.
     midmonthHere(['start'], { PORT: '99999', DATABASE_URL: 'mysql://root:secret@db' }),
     midmonthHere(['start'], { MIDMONTH_MOD: 'live' }),
   ])
@@ -181,6 +181,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It exited together with an earlier one.
+    // The process exited together with an earlier one.
   }
 }

@@ -10,7 +10,7 @@ afterEach(async () => {
 
 const bannerEnd = 'Press Ctrl-C to stop.'
 
-test('a first start on a terminal shows its steps and then the banner, then each request as a readable line, and Ctrl-C shows where the data is', async () => {
+test('a first start on a terminal shows its steps, the banner, and each request as a readable line; Ctrl-C shows where the data is', async () => {
   const dataDir = newDataDir()
   const terminal = inTerminal(['start'], { MIDMONTH_DATA_DIR: dataDir, PORT: '0' })
   await terminal.says(bannerEnd)
@@ -18,7 +18,7 @@ test('a first start on a terminal shows its steps and then the banner, then each
   const places = steps.map(step => terminal.screen().indexOf(step))
   expect(places).toEqual(places.toSorted((a, b) => a - b))
   expect(places).not.toContain(-1)
-  // The background tasks of a first start log no lines after the banner.
+  // The background tasks of a first start do not log lines after the banner.
   const [, socketDir = ''] = /psql -h (\S+)/.exec(terminal.screen()) ?? []
   await vi.waitFor(async () => expect(await tamper({ socketDir }, dueJobs)).toEqual([]), { timeout: 45_000 })
   expect(terminal.screen().trimEnd().endsWith(bannerEnd)).toBe(true)

@@ -31,7 +31,7 @@ export function inTerminal(args: string[], settings: Environment) {
   }
 }
 
-/** Kills what the tests left running. */
+/** Kills processes that the tests left running. */
 export function closeTerminals(): void {
   for (const child of children) child.kill('SIGKILL')
   children.clear()

@@ -20,9 +20,9 @@ const inForm = (text: string) => {
   return form
 }
 
-test('an upload for which the temporary folder has no room is 503 wherever files are taken, and leaves nothing behind', async () => {
+test('every upload that does not fit into the temporary folder gets a 503 and leaves nothing behind', async () => {
   const settings = await newDatabase({ hasDemo: true })
-  // A file may have 1 MiB, or 2 with the blocks of some shells: the write fails part-way, as on a full disk, without root.
+  // Files are limited to 1 MiB (2 MiB in some shells), so a write fails part-way as on a full disk, without root.
   const service = await start({ ...settings, TMPDIR: folder }, [], { limits: 'ulimit -f 2048' })
   const { stdout } = await midmonth(['operator', 'key', 'create', 'A test', '--json'], settings)
   const operatorKey = /mmoperator_\w+/.exec(stdout)?.[0] ?? ''
@@ -38,7 +38,7 @@ test('an upload for which the temporary folder has no room is 503 wherever files
   }
   const bytes = { 'content-type': 'application/octet-stream' }
   const xlsx = { 'content-type': 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet' }
-  const key = { 'idempotency-key': 'of a file that found no room' }
+  const key = { 'idempotency-key': 'of a file that did not fit' }
   const uploads = {
     'a member import': () => send('/v2/members/jobs/csv', large, key),
     'a member import as a form': () => send('/v1/members/jobs/csv', inForm(large)),
@@ -64,14 +64,14 @@ test('an upload for which the temporary folder has no room is 503 wherever files
   expect(small.status, await small.text()).toBe(202)
 })
 
-/** The uploads that the service has open; they have no names. */
+/** Counts the open upload files of the service, which are unlinked. */
 function openUploads({ pid }: Service): string[] {
   return readdirSync(`/proc/${pid}/fd`)
     .map(fd => {
       try {
         return readlinkSync(`/proc/${pid}/fd/${fd}`)
       } catch {
-        // Closed meanwhile.
+        // The file has been closed in the meantime.
         return ''
       }
     })

@@ -37,7 +37,7 @@ test('a running sandbox delivers to an endpoint on the same machine, and withdra
   await receiver.stop()
 })
 
-test('listen prints each event and forwards it, signed with the secret that it prints', async () => {
+test('listen prints each event and forwards it, signed with the printed secret', async () => {
   const receiver = await startReceiver()
   const config = await mkdtemp(path.join(tmpdir(), 'midmonth-listen-'))
   const kept = { ...settings, XDG_CONFIG_HOME: config }
@@ -61,7 +61,7 @@ test('listen prints each event and forwards it, signed with the secret that it p
   await expect.poll(() => printed.stderr, wait).toContain('→ 200')
   listening.kill('SIGTERM')
   await once(listening, 'exit')
-  // The next start signs with the same secret.
+  // The next run signs with the same secret.
   const again = launch(['webhooks', 'listen', '--forward', receiver.url], kept)
   let said = ''
   again.stderr?.on('data', (text: string) => {
@@ -74,7 +74,7 @@ test('listen prints each event and forwards it, signed with the secret that it p
   await receiver.stop()
 })
 
-test('trigger makes an event of every type happen before it ends, except of those that only an operator can cause', async () => {
+test('trigger causes an event of any type before it ends, except types that only an operator can cause', async () => {
   const impossible: string[] = []
   for (const type of eventTypes) {
     const { code, stdout, stderr } = await midmonth(['webhooks', 'trigger', type], settings)
@@ -85,7 +85,7 @@ test('trigger makes an event of every type happen before it ends, except of thos
     }
   }
   expect(impossible).toEqual(['float.low'])
-  // The endpoints that it needs are deleted.
+  // The endpoints that trigger created are deleted.
   const headers = { 'x-api-key': service.key }
   const listed = await (await fetch(`${service.address}/v1/webhooks?take=100`, { headers })).json()
   expect((listed as { webhooks: { url: string }[] }).webhooks.filter(({ url }) => /:\d+\/$/.test(url))).toEqual([])
@@ -108,7 +108,7 @@ test('trigger changes nothing in live mode, where the money is real', async () =
   expect(JSON.parse(stdout).total).toBe(0)
 })
 
-test('an unknown type, one that cannot be triggered, and a missing key are explained', async () => {
+test('an unknown type, a type that cannot be triggered, and a missing key are explained', async () => {
   const run = async (args: string[], more = settings) => await midmonth(['webhooks', ...args], more)
   expect(await run(['trigger', 'withdrawal.exploded'])).toMatchObject({ code: 2 })
   expect((await run(['trigger', 'float.low'])).stderr).toContain('midmonth float floor')

@@ -33,7 +33,7 @@ test('the worker survives restarts of PostgreSQL, even in the middle of a step, 
   await owner.close()
   const { db, pool } = connect(postgres.connection, { log })
 
-  // The clock is read in the middle of a step: the moment to kill PostgreSQL, as in a power failure.
+  // The clock is read in the middle of a step, which is the moment to kill PostgreSQL, as in a power failure.
   let victim: number | undefined
   const now = () => {
     if (victim !== undefined) process.kill(victim, 'SIGKILL')
@@ -50,7 +50,7 @@ test('the worker survives restarts of PostgreSQL, even in the middle of a step, 
   const ask = async (query: string) => (await pool.query(query).catch(() => ({ rows: [] }))).rows[0]?.answer
   const works = async () => {
     for (const task of ['expire-intents', 'submit-withdrawals'] as const) {
-      // An old connection may still be in the pool.
+      // The pool may still hold an old connection.
       const schedule = () => db.transaction().execute(tx => scheduleTask(tx, { task, at: new Date(0) }))
       await expect
         .poll(
@@ -75,7 +75,7 @@ test('the worker survives restarts of PostgreSQL, even in the middle of a step, 
       10,
     )
     expect(victim).toBeGreaterThan(1)
-    // A round may run first and kill PostgreSQL now.
+    // A round may run first and kill PostgreSQL at this point.
     const schedule = db.transaction().execute(tx => scheduleTask(tx, { task, at: new Date(0) }))
     await schedule.catch(() => undefined)
     await expect

@@ -8,9 +8,9 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Body, issueValidators, publishedOperations, withOddField } from './schemas.ts'
 
-// Drives the published operations of a fresh sandbox over HTTP. Each success must satisfy the published description with every
-// object closed, and each error section 7 of the published page. Neither is part of this repository: the first argument is the
-// folder that has both.
+// Calls the published operations of a fresh sandbox over HTTP. Each success must match the published description with every
+// object closed, and each error must match section 7 of the published page. Neither is part of this repository: the first
+// argument is the folder with both.
 const folder = process.argv[2] ?? fileURLToPath(new URL('../../../shared', import.meta.url))
 const operations = publishedOperations(path.join(folder, 'published/openapi.json'))
 const issues = issueValidators(path.join(folder, 'seed/partner-pay-api.md'))
@@ -19,12 +19,12 @@ assert.equal(issues.size, 22)
 
 type Request = { method: string; path: string; body?: unknown; headers?: Record<string, string> }
 type Reply = { status: number; body: Body; headers: Headers }
-// biome-ignore lint/suspicious/noExplicitAny: the schema of the operation has checked the body, and a wrong field fails anyway.
+// biome-ignore lint/suspicious/noExplicitAny: the operation's schema has validated the body, and a wrong field fails anyway.
 type Checked = any
 
 const seen = { successes: new Map<string, number>(), codes: new Map<string, number>() }
 const checkout = fileURLToPath(new URL('../..', import.meta.url))
-// The server's user must be able to enter it, so the service creates it.
+// PostgreSQL runs as another user who must be able to access the folder, so the service creates it.
 const dataDir = path.join(tmpdir(), `midmonth-published-${randomBytes(6).toString('hex')}`)
 const environment = {
   ...process.env,
@@ -56,10 +56,10 @@ try {
 const undriven = [...operations.keys()].filter(id => !seen.successes.has(id))
 assert.deepEqual(undriven, [], 'operations that never succeeded')
 const unseen = [...issues.keys()].filter(code => !seen.codes.has(code))
-assert.deepEqual(unseen, [], 'codes that never came')
+assert.deepEqual(unseen, [], 'codes that never occurred')
 const sum = (counts: Map<string, number>) => [...counts.values()].reduce((total, count) => total + count, 0)
-console.log(`${sum(seen.successes)} successes of ${operations.size} operations are as published`)
-console.log(`${sum(seen.codes)} issues of ${issues.size} codes are as published`)
+console.log(`${sum(seen.successes)} successes of ${operations.size} operations match the published description`)
+console.log(`${sum(seen.codes)} issues of ${issues.size} codes match the published page`)
 
 type Caller = { address: string; key: string }
 
@@ -103,7 +103,7 @@ async function driveMembers(caller: Caller): Promise<void> {
   ]
   for (const { jobId } of jobs) {
     const read = () => success('getJob', { method: 'GET', path: `/v1/members/jobs/${jobId}` })
-    // The files leave out all other members, so their jobs wait for a review; none waits longer than the first second.
+    // The files omit all other members, so their jobs wait for a review, each for less than a second.
     let job = await read()
     for (let reads = 0; /NotReady|Processing/.test(job.progress.type) && reads < 500; reads++) job = await read()
     if (job.progress.type === 'AwaitingReview')
@@ -158,7 +158,7 @@ async function drivePay(caller: Caller): Promise<void> {
   }
 }
 
-/** What the operations refuse: no key, an unknown key, malformed ids, unknown ids, unknown fields and parameters. */
+/** Sends refused requests: no key, an unknown key, malformed ids, unknown ids, unknown fields and parameters. */
 async function driveRefusals(caller: Caller): Promise<void> {
   const reads: [path: string, wrong: string, code: string][] = [
     ['/v1/members/mem_123', '/v1/members/123', 'MemberNotFound'],
@@ -193,7 +193,7 @@ async function driveRefusals(caller: Caller): Promise<void> {
   }
 }
 
-/** Every error that the sandbox lists a request for; the requests that reach a transition must succeed. */
+/** Provokes every error for which the sandbox lists a request; the requests that reach a transition must succeed. */
 async function driveTestValues(caller: Caller): Promise<void> {
   const { body } = await send(caller, { method: 'GET', path: '/v1/sandbox/test-values' })
   const { values } = body as { values: { reaches: { code?: string; status?: number }; request: Request }[] }
@@ -204,7 +204,7 @@ async function driveTestValues(caller: Caller): Promise<void> {
   }
 }
 
-/** Sends a request of a published operation, which must succeed as published. */
+/** Calls a published operation, which must succeed as described. */
 function successOf(caller: Caller) {
   return async (id: string, request: Request): Promise<Checked> => {
     const { status, validate } = operations.get(id) ?? assert.fail(`${id} is not published`)
@@ -226,7 +226,7 @@ async function refusal(caller: Caller, request: Request, code: string): Promise<
   assert.equal(issue?.code, code, `${request.method} ${request.path} is ${JSON.stringify(body)}`)
 }
 
-/** Sends a request. An error must be as section 7 says. */
+/** Sends a request. An error must match section 7. */
 async function send({ address, key }: Caller, { method, path, body, headers = {} }: Request): Promise<Reply> {
   const content = { 'content-type': 'application/json', ...headers }
   const response = await fetch(`${address}${path}`, {
@@ -254,7 +254,7 @@ function count(counts: Map<string, number>, key: string): void {
   counts.set(key, (counts.get(key) ?? 0) + 1)
 }
 
-/** Waits for the service to print where it listens, and the key of the demo. */
+/** Waits until the service prints its address and the demo's key. */
 async function started(): Promise<Caller> {
   let printed = ''
   for await (const chunk of service.stdout.setEncoding('utf8')) {

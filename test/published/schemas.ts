@@ -9,7 +9,7 @@ type Published = {
   paths: Record<string, Record<string, Operation>>
   components: { schemas: Record<string, object> }
 }
-/** What the service sent: any JSON. */
+/** Any JSON that the service sent. */
 export type Body = unknown
 export type PublishedOperation = { id: string; status: number; validate: ValidateFunction }
 
@@ -32,8 +32,8 @@ export function publishedOperations(file: string): Map<string, PublishedOperatio
 }
 
 /**
- * A validator of one issue by its code, from the tables of section 7: `code` and `message`, the fields that the code has in
- * addition, and nothing else.
+ * Validators of issues by code, from the tables of section 7: `code`, `message` and the extra fields of the code,
+ * but no others.
  */
 export function issueValidators(page: string): Map<string, ValidateFunction> {
   const [, section = ''] = /^## 7\. Errors$(.*?)^## 8\./ms.exec(readFileSync(page, 'utf8')) ?? []
@@ -53,7 +53,7 @@ export function issueValidators(page: string): Map<string, ValidateFunction> {
 
 const text = { type: 'string', minLength: 1 }
 const memberId = { type: 'string', pattern: '^mem_' }
-// The page types the amount of a limit as a string and shows an integer, as in Money.
+// The page declares a limit's amount as a string but shows an integer, as in Money.
 const money = {
   type: 'object',
   required: ['amount', 'currency'],
@@ -86,7 +86,7 @@ function tablesOf(section: string): [heading: string, rows: string[][]][] {
 }
 
 function validator(): Ajv2020 {
-  // The published pattern of e-mail addresses is not a pattern with the flag u.
+  // The published pattern of e-mail addresses is invalid with the flag u.
   const ajv = new Ajv2020({ strict: false, allErrors: true, unicodeRegExp: false })
   formats.default(ajv)
   return ajv
@@ -103,7 +103,7 @@ function closed(schema: unknown): unknown {
   return nullable === true ? { anyOf: [whole, { type: 'null' }] } : whole
 }
 
-/** The body with an unknown field, in each of its objects in turn. */
+/** Copies of the body with an unknown field, in each of its objects in turn. */
 export function* withOddField(body: Body): Generator<Body> {
   if (typeof body !== 'object' || body === null) return
   if (!Array.isArray(body)) yield { ...body, odd: 1 }

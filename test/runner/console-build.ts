@@ -7,7 +7,7 @@ import { packagesFolder } from '../../src/site/packages/routes.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Builds before the tests what `npm install` builds: the console if its sources are newer, and the packages if there are none. */
+/** Builds the console if its sources have changed, and the packages if they are missing, as `npm install` does. */
 export default async function setup(): Promise<void> {
   const sources = ['packages/console', 'packages/sdk/src'].flatMap(folder =>
     readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })

@@ -1,6 +1,6 @@
 /**
- * Milliseconds of CPU time that this process has used. A bound on the work of a test is a bound on CPU time, because on a busy
- * machine any work may take long.
+ * The CPU time of this process, in milliseconds. Tests bound CPU time instead of elapsed time, because on a busy
+ * machine any work may take long to finish.
  */
 export function cpuMs(): number {
   const { user, system } = process.cpuUsage()

@@ -37,12 +37,12 @@ export async function startTestPostgres() {
     checkoutDir: fileURLToPath(new URL('../..', import.meta.url)),
     settings: {
       max_connections: '300',
-      // Nothing replicates this server or recovers it, and a checkpoint would write out databases that are done with.
+      // The server is neither replicated nor recovered, and a checkpoint would write out databases no longer in use.
       wal_level: 'minimal',
       max_wal_senders: '0',
       max_wal_size: folder === memory ? '2GB' : '8GB',
       checkpoint_timeout: '1h',
-      // With a database per test file, it would start a worker several times a second.
+      // With a database per test file, autovacuum would start a worker several times a second.
       autovacuum: 'off',
     },
   })
@@ -72,8 +72,8 @@ export async function startTestPostgres() {
 const memory = '/dev/shm'
 
 /**
- * A file system in memory, if this machine has one with room for the log and two hundred databases: no commit of the suite
- * then waits for a disk. PostgreSQL's settings stay those of a durable server, which a start of the service asks for.
+ * Returns a folder in memory if there is room for the write-ahead log and two hundred databases, so that commits do not
+ * wait for a disk. PostgreSQL keeps the settings of a durable server, which the service checks when it starts.
  */
 async function folderForData(): Promise<string> {
   try {
@@ -83,7 +83,7 @@ async function folderForData(): Promise<string> {
   } catch {
     return tmpdir()
   }
-  // What a killed run has left would take up memory until the machine restarts.
+  // The data of a killed run would take up memory until the machine restarts.
   for (const name of await readdir(memory)) {
     const pid = /^midmonth-test-([0-9]+)-/.exec(name)?.[1]
     if (pid !== undefined && !isRunning(Number(pid)))
@@ -96,7 +96,7 @@ function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {
-    // Another user's process may not be signalled.
+    // EPERM: the process belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

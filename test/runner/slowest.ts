@@ -2,7 +2,7 @@ import type { Reporter, TestModule } from 'vitest/node'
 
 const shownMax = 10
 
-/** Prints the slowest tests at the end of a run, so that one that has become slow is noticed. */
+/** Prints the slowest tests at the end of a run, so that a slow test is noticed. */
 export default class Slowest implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const tests = modules.flatMap(module =>
@@ -11,7 +11,7 @@ export default class Slowest implements Reporter {
         ms: test.diagnostic()?.duration ?? 0,
       })),
     )
-    // A run of a few files shows every test anyway.
+    // vitest prints every test of a short run anyway.
     if (tests.length <= shownMax * 10) return
     const slowest = tests.toSorted((a, b) => b.ms - a.ms).slice(0, shownMax)
     console.log(`\n Slowest ${shownMax} tests`)

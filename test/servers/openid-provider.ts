@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 
-/** What the provider says about the next person who signs in, and what it does wrong. */
+/** The claims about the next person who signs in, and a fault of the provider. */
 export type Person = {
   subject: string
   claims?: JWTPayload
@@ -12,8 +12,8 @@ export type Person = {
 }
 
 /**
- * An OpenID provider: discovery, keys, and the authorization code flow with PKCE. It has no pages: `authorize` does what a person
- * does there.
+ * Starts an OpenID provider: discovery, keys, and the authorization code flow with PKCE. It has no pages: `authorize` acts for
+ * the person.
  */
 export async function startOpenIdProvider({ clientId, clientSecret }: { clientId: string; clientSecret: string }) {
   const [published, foreign] = await Promise.all([generateKeyPair('RS256'), generateKeyPair('RS256')])

@@ -11,7 +11,7 @@ export type Received = { headers: IncomingHttpHeaders; body: string; path: strin
 // biome-ignore lint/suspicious/noExplicitAny: a test that reads a wrong field fails anyway.
 type EventBody = any
 
-/** A partner's server: keeps what it receives, and answers as the test decides. */
+/** Starts a partner's server, which records requests and responds as the test decides. */
 export async function startReceiver() {
   const received: Received[] = []
   const open = { now: 0, most: 0 }
@@ -32,14 +32,14 @@ export async function startReceiver() {
     url: `http://127.0.0.1:${port}/hook`,
     port,
     received,
-    /** The number of requests that are open, and the most that there have been. */
+    /** The number of open requests, now and at its peak. */
     open,
     bodies: (): EventBody[] => received.map(({ body }) => JSON.parse(body)),
-    /** Answers with a status from now on. */
+    /** Responds with this status from now on. */
     answerWith(status: number, headers: Record<string, string> = {}, body = '') {
       answer = response => response.writeHead(status, headers).end(body)
     },
-    /** Calls this for each request from now on. */
+    /** Lets this function respond to each request from now on. */
     answerBy(by: typeof answer) {
       answer = by
     },
@@ -52,14 +52,14 @@ export async function startReceiver() {
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>
 
 /**
- * Verifies a request as a partner would, with the reference implementation. It compares the timestamp with the real time.
+ * Verifies a request as a partner would, with the reference implementation, which checks the timestamp against real time.
  * @throws if the signature does not match
  */
 export function verify(secret: string, { headers, body }: Received): EventBody {
   return new Webhook(secret).verify(body, headers as Record<string, string>)
 }
 
-/** The delivery of webhooks by a worker, whose rounds a test runs with `deliverDue`. */
+/** Creates a worker's webhook delivery; a test runs its rounds with `deliverDue`. */
 export function deliveryOf(
   { db, clock, fence, mode, sealer }: Pick<Harness, 'db' | 'clock' | 'fence' | 'mode' | 'sealer'>,
   { log = pino({ level: 'silent' }) as Logger, realNow = () => new Date() } = {},

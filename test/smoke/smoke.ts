@@ -80,7 +80,7 @@ async function withService(
   console.log('stopped, no process is left running')
 }
 
-/** Copies the files that a commit would contain now: with new files, without deleted ones. */
+/** Copies the files that a commit would now contain: including new files, without deleted ones. */
 async function copyCheckout(): Promise<void> {
   await mkdir(copy)
   const { stdout } = await run('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
@@ -105,7 +105,7 @@ function environment(port: number): NodeJS.ProcessEnv {
       .filter(folder => !/node_modules|node-gyp-bin/.test(folder))
       .join(':'),
     PORT: String(port),
-    // Only for root, whose data would otherwise be left behind in /var/lib.
+    // Root's default data folder is in /var/lib, where the data would be left behind.
     ...(process.getuid?.() === 0 ? { MIDMONTH_DATA_DIR: dataDir } : {}),
   }
 }
@@ -115,11 +115,11 @@ async function bannerOf(service: ChildProcess): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   let printed = ''
   let startedAtMs: number | undefined
-  service.on('exit', code => reject(new Error(`It exited with code ${code} before it was ready`)))
+  service.on('exit', code => reject(new Error(`The service exited with code ${code} before it was ready`)))
   service.stdout?.setEncoding('utf8').on('data', (text: string) => {
     process.stdout.write(text)
     printed += text
-    // npm prints the script right before it runs it.
+    // npm prints the script's name right before running it.
     if (printed.includes('launch.mjs start')) startedAtMs ??= performance.now()
     if (printed.includes('Press Ctrl-C to stop.')) resolve(printed)
   })
@@ -140,6 +140,6 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal)
   } catch {
-    // It has already exited.
+    // The process has already exited.
   }
 }

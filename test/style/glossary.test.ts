@@ -7,7 +7,7 @@ const rows = [...read('docs/reference/glossary.md').matchAll(/^\| (.+) \|$/gm)]
   .filter(([term = '']) => !/^(Term|-+)/.test(term))
 const columns = columnsByTable(read('src/database/tables.ts'))
 
-test('every term has a meaning of one sentence, a wire name and a table', () => {
+test('every term has a one-sentence meaning, a wire name and a table', () => {
   expect(rows.length).toBeGreaterThan(70)
   for (const row of rows) {
     expect(row, row[0]).toHaveLength(4)

@@ -27,7 +27,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const files = checked
   .flatMap(filesIn)
   .filter(file => /\.(md|ts|mjs|js|css|sql|json)$/.test(file) && !file.includes('/dist/'))
-  // The list of phrases and its own test.
+  // Not the list of phrases and this test.
   .filter(file => !file.startsWith('test/style/'))
 
 test('the check sees every page', () => {

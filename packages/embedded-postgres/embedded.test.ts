@@ -36,8 +36,8 @@ vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 const checkoutDir = join(import.meta.dirname, '../..')
 const pgdataName = `postgres-${findPackage().major}`
 
-/** Cleanup of each test: first the users of the server leave, then their folders are removed. */
-const endings: (() => unknown)[] = []
+/** Cleanup of each test: stops the users of the server first, then removes their folders. */
+const cleanups: (() => unknown)[] = []
 const used: Used[] = []
 const folders: string[] = []
 
@@ -54,7 +54,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(settled, { recursive: true, force: true }))
 
 afterEach(async () => {
-  for (const end of endings.splice(0)) await end()
+  for (const end of cleanups.splice(0)) await end()
   for (const { dataDir, connection } of used.splice(0)) {
     await nothingRuns(dataDir)
     rmSync(connection.host, { recursive: true, force: true })
@@ -124,7 +124,7 @@ test('committed data survives a restart, and no process is left between the two 
   expect(second.connection).toEqual(first.connection)
 })
 
-test('processes share one server, and the last one to leave stops it', async () => {
+test('processes share one server, and the last to leave stops it', async () => {
   const dataDir = settledFolder()
   const [first, second] = [await start(dataDir), await start(dataDir)]
   const other = await startProcess(dataDir)
@@ -184,7 +184,7 @@ test('concurrent first starts of several processes share one server', async () =
     startProcess(dataDir).then(({ server }) => server),
   ])
   expect(new Set(await Promise.all(servers.map(serverPid))).size).toBe(1)
-  // With the binaries, if PostgreSQL may not enter the checkout.
+  // The folder also contains the binaries if PostgreSQL may not enter the checkout.
   const made = readdirSync(dataDir).filter(name => !name.startsWith('binaries-'))
   expect(made.sort()).toEqual([pgdataName, `${pgdataName}.users`, 'postgresql.log'])
 })
@@ -209,12 +209,12 @@ test('a server that has lost its keeper gets a new one from the next process tha
   await nothingRuns(dataDir)
 })
 
-test('a start that meets a server which its keeper is about to stop uses the next one', async () => {
+test('a start that finds a server about to be stopped by its keeper uses the next one', async () => {
   const dataDir = settledFolder()
   const last = await startProcess(dataDir)
   const before = await serverPid(last.server)
   const users = () => query(last.server, `select from pg_stat_activity where application_name like '% embedded'`)
-  // The test stands in for the keeper.
+  // The test acts as the keeper.
   killKeepers(dataDir)
   last.process.kill('SIGKILL')
   process.kill(last.server.child, 'SIGKILL')
@@ -231,7 +231,7 @@ test('a crash does not prevent the next start, even if another process now has t
   await before.stop()
   const user = serverUser(join(dataDir, pgdataName))
   const bystander = spawn('/bin/sleep', ['60'], { ...asUser(user), stdio: 'ignore' })
-  endings.push(() => bystander.kill('SIGKILL'))
+  cleanups.push(() => bystander.kill('SIGKILL'))
   const socket = join(before.connection.host, '.s.PGSQL.5432')
   mkdirSync(before.connection.host, { mode: 0o700 })
   if (isRoot) chownSync(before.connection.host, user.uid, user.gid)
@@ -252,7 +252,7 @@ test('an empty lock file left by a power cut does not prevent the next start', a
   expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('PostgreSQL runs from a private checkout whose install script never ran, and stores its data where it can', async () => {
+test('PostgreSQL runs from a private checkout whose install script never ran, and stores its data in a reachable folder', async () => {
   const folder = join(temporaryFolder(), 'private')
   mkdirSync(folder, { mode: 0o700 })
   const checkout = join(folder, 'checkout')
@@ -267,23 +267,23 @@ test('PostgreSQL runs from a private checkout whose install script never ran, an
   expect(bin.startsWith(isRoot ? server.dataDir : realpathSync(checkout))).toBe(true)
   expect(server.dataDir).toMatch(isRoot ? /^\/var\/lib\/midmonth\/checkout-[0-9a-f]{8}$/ : /\/checkout\/data$/)
   for (const link of links) expect(lstatSync(join(bin, '..', link)).isSymbolicLink()).toBe(true)
-  // The rights of the user's folders are unchanged.
+  // The permissions of the user's folders are unchanged.
   expect(statSync(folder).mode & 0o777).toBe(0o700)
 })
 
 test('binaries that belong to another user and lack their links are copied', async () => {
-  // Only an ordinary user can be prevented from writing; for root, the copy is asserted above.
+  // Write permission can only be denied to an ordinary user; for root, the copy is asserted above.
   const checkout = join(temporaryFolder(), 'checkout')
   copyCheckoutWithoutLinks(checkout)
   const lib = join(checkout, packageInCheckout, 'native/lib')
   chmodSync(lib, 0o555)
-  endings.push(() => chmodSync(lib, 0o755))
+  cleanups.push(() => chmodSync(lib, 0o755))
   const { server } = await startProcess(undefined, { checkout })
   expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }])
   expect(readdirSync(server.dataDir).some(name => name.startsWith('binaries-'))).toBe(!isRoot)
 })
 
-test('a configured data folder that PostgreSQL cannot reach is refused, and no other is created', async () => {
+test('a configured data folder that PostgreSQL cannot reach is rejected, and no other folder is created', async () => {
   const closed = join(temporaryFolder(), 'closed')
   mkdirSync(closed, { mode: isRoot ? 0o700 : 0o500 })
   const problem = await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir: join(closed, 'wages') }))
@@ -299,7 +299,7 @@ test('a database of another major version is not opened', async () => {
   expect(await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir }))).toMatch(/written by PostgreSQL 17/)
 })
 
-test('a socket folder that other users may enter is refused', async () => {
+test('a socket folder that other users may enter is rejected', async () => {
   const dataDir = settledFolder()
   const { connection, stop } = await start(dataDir)
   await stop()
@@ -307,7 +307,7 @@ test('a socket folder that other users may enter is refused', async () => {
   expect(await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir }))).toContain(connection.host)
 })
 
-test('a server that cannot start reports why at once, and leaves no process running', async () => {
+test('a server that cannot start reports why at once and leaves no process running', async () => {
   const dataDir = settledFolder()
   const settings = { shared_buffers: 'plenty' }
   expect(await problemOf(startEmbeddedPostgres({ names, checkoutDir, dataDir, settings }))).toMatch(
@@ -326,11 +326,11 @@ type Used = Pick<EmbeddedPostgres, 'connection' | 'dataDir'>
 async function start(dataDir: string, listeners: { onLost?: () => void; onBack?: () => void } = {}) {
   const server = await startEmbeddedPostgres({ names, checkoutDir, dataDir, ...listeners })
   used.push(server)
-  endings.push(server.stop)
+  cleanups.push(server.stop)
   return server
 }
 
-/** A user of the server in a separate process, which can be killed. */
+/** Starts a separate process that uses the server and can be killed. */
 async function startProcess(
   dataDir: string | undefined,
   { checkout = checkoutDir } = {},
@@ -342,7 +342,7 @@ async function startProcess(
   const [line] = await once(createInterface({ input: user.stdout }), 'line')
   const server = JSON.parse(line)
   used.push(server)
-  endings.push(async () => {
+  cleanups.push(async () => {
     process.kill(server.child, 'SIGKILL')
     user.kill('SIGKILL')
     if (user.exitCode === null && user.signalCode === null) await once(user, 'exit')
@@ -399,7 +399,7 @@ function killKeepers(dataDir: string): void {
   for (const { pid } of keepers) process.kill(pid, 'SIGKILL')
 }
 
-/** All users may enter it, so that the server's user can reach what is below. */
+/** All users may enter the folder, so that the server's user can reach its subfolders. */
 function temporaryFolder(): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'midmonth-test-')))
   chmodSync(folder, 0o755)
@@ -409,7 +409,7 @@ function temporaryFolder(): string {
 
 function settledFolder(): string {
   const folder = temporaryFolder()
-  // Node's copying would make root the owner of the files.
+  // Copying with Node would make root the owner of the files.
   execFileSync('cp', ['-Rp', join(settled, pgdataName), folder])
   return folder
 }

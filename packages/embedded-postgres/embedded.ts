@@ -8,33 +8,33 @@ type Connection = { host: string; port: number; user: string; database: string; 
 
 export type EmbeddedPostgres = {
   /**
-   * For pg, as the role that the service runs as, over a Unix socket that only the server's user and root can reach. It stays
-   * the same when the server is restarted.
+   * For pg, as the service's role, over a Unix socket that only the server's user and root can reach. Stays the same when the
+   * server is restarted.
    */
   connection: Connection
-  /** The same, as the role that owns the database: for migrations. */
+  /** The same connection as the role that owns the database, for migrations. */
   ownerConnection: Connection
-  /** The folder that is used. */
+  /** The data folder in use. */
   dataDir: string
-  /** A command with which an operator can query the database, as a role that can change nothing. */
+  /** A command for operators to query the database with a read-only role. */
   psqlHint: string
   /**
-   * Releases the server. The last process to do so shuts it down (a clean, fast shutdown) and waits until it has ended. Close
+   * Releases the server. The last process to do so shuts the server down (a clean, fast shutdown) and waits until it has ended. Close
    * pools first: a fast shutdown terminates open connections.
    */
   stop(): Promise<void>
 }
 
 /**
- * Starts the embedded PostgreSQL, or joins the one that another process runs on the same folder. It runs until the last
- * process that uses it stops or dies, by kill -9 too. If it dies itself, it is restarted.
- * @param options.dataDir the folder that the operator asked for; by default `data` in the checkout, or a folder below /var/lib
+ * Starts the embedded PostgreSQL, or joins the server that another process runs on the same folder. The server runs until the
+ * last process that uses it stops or dies, even by kill -9. If the server dies, it is restarted.
+ * @param options.dataDir the folder that the operator configured; by default `data` in the checkout, or a folder below /var/lib
  *   if PostgreSQL's user cannot enter the checkout
- * @param options.mayCreate false for a command that only looks: it throws if there is no database
- * @param options.settings for postgres; ignored if the server is running already
+ * @param options.mayCreate false for a read-only command: throws if there is no database
+ * @param options.settings for postgres; ignored if the server is already running
  * @param options.onProgress called before each step that takes noticeable time
  * @param options.onLost called when the server is lost, and after each failed attempt to restart it
- * @param options.onBack called when a lost server answers again
+ * @param options.onBack called when a lost server responds again
  * @throws EmbeddedPostgresProblem
  */
 export async function startEmbeddedPostgres({
@@ -97,7 +97,7 @@ export async function startEmbeddedPostgres({
     })
   }
 
-  /** Retries until it succeeds, because the process is useless without its database. */
+  /** Retries until the server is back: the process is useless without its database. */
   async function rejoin(reason: string): Promise<void> {
     onLost(reason)
     for (let pauseMs = 100; !leaving.signal.aborted; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
@@ -110,11 +110,11 @@ export async function startEmbeddedPostgres({
         if (leaving.signal.aborted) return
         onLost(problem instanceof Error ? problem.message : String(problem))
       }
-      // Jitter, so that several processes do not start a server at the same moment.
+      // Jitter, so that several processes do not start a server at the same time.
       await pause(pauseMs * (0.5 + Math.random() / 2), undefined, { signal: leaving.signal }).catch(() => undefined)
     }
   }
 }
 
-// 10 s: soon enough after an operator has freed a full disk, seldom enough not to fill the log.
+// 10 s: short enough after an operator has freed a full disk, long enough not to fill the log.
 const pauseMsMax = 10_000

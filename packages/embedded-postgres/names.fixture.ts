@@ -1,6 +1,6 @@
 import type { Names } from './roles.ts'
 
-/** The names that the tests of this package give to their databases. */
+/** The database names in the tests of this package. */
 export const names: Names = {
   app: 'midmonth',
   database: 'midmonth',

@@ -1,4 +1,4 @@
-/** Why the embedded PostgreSQL cannot run. The message is a sentence that an operator can act on. */
+/** The embedded PostgreSQL cannot run. The message tells the operator what to do. */
 export class EmbeddedPostgresProblem extends Error {
   override name = 'EmbeddedPostgresProblem'
 }

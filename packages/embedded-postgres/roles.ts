@@ -1,6 +1,6 @@
 /** The names that an application gives to its database. */
 export type Names = {
-  /** Begins the names of folders and processes. */
+  /** The prefix of folder and process names. */
   app: string
   database: string
   /**
@@ -10,7 +10,7 @@ export type Names = {
   roles: { owner: string; app: string; read: string }
 }
 
-/** Creates the roles and the database of a new cluster: one command a line, as a single-user server reads them. */
+/** Commands that create the roles and the database of a new cluster, one per line as single-user mode requires. */
 export function firstCommands({ roles, database }: Names): string {
   return [
     ...Object.values(roles).map(role => `create role ${role} login`),

@@ -10,7 +10,7 @@ export const isRoot = process.getuid?.() === 0
 
 /**
  * Chooses the user that runs the server. PostgreSQL refuses to run as root, so root picks an unprivileged user: the owner of
- * the cluster (`sudo npm start` after `npm start` joins instead of failing), else the first of `unprivilegedNames`.
+ * the cluster (`sudo npm start` after `npm start` joins instead of failing), otherwise the first of `unprivilegedNames`.
  * @param pgdata need not exist yet
  */
 export function serverUser(pgdata: string): ServerUser {
@@ -33,15 +33,15 @@ export function serverUser(pgdata: string): ServerUser {
   return { name: nameOf(owner.uid), uid: owner.uid, gid: owner.gid }
 }
 
-/** Tries it out, since only the kernel knows whether a user may enter a folder. */
+/** Tries to enter the folder, since only the kernel knows whether a user may. */
 export async function canEnter(folder: string, user: ServerUser): Promise<boolean> {
   const { ok } = await run('/bin/sh', ['-c', 'cd "$1"', 'sh', folder], user)
   return ok
 }
 
 /**
- * Runs a command to its end as the server's user.
- * @returns whether it succeeded, and what it wrote
+ * Runs a command to completion as the server's user.
+ * @returns whether the command succeeded, and its output
  */
 export async function run(
   command: string,
@@ -59,7 +59,7 @@ export async function run(
   child.stderr.setEncoding('utf8').on('data', collect)
   child.on('error', error => resolve({ ok: false, said: error.message }))
   child.on('close', code => resolve({ ok: code === 0, said: said.trim() }))
-  // A command that ends without reading its input is judged by its exit code.
+  // If a command ends without reading its input, its exit code decides.
   child.stdin.on('error', () => undefined)
   child.stdin.end(input)
   return promise
@@ -79,8 +79,8 @@ function spawnAs(user: ServerUser, command: string, args: string[]): ChildProces
 }
 
 /**
- * Options for spawning as the server's user. The environment is a fresh one, because the operator's PG* and LD_* variables
- * concern other servers. Messages are in English, so that they can be recognised.
+ * Options for spawning as the server's user. The environment is clean, because the operator's PG* and LD_* variables
+ * are for other servers. Messages are in English, so that they can be parsed.
  */
 export function asUser({ uid, gid }: ServerUser) {
   return {
@@ -95,7 +95,7 @@ export function thisUser(): ServerUser {
   return { name: nameOf(uid), uid, gid }
 }
 
-// The first is there if the system has a PostgreSQL too.
+// The first exists if the system has its own PostgreSQL.
 const unprivilegedNames = ['postgres', 'nobody']
 
 function unprivilegedUser(): ServerUser {
@@ -115,7 +115,7 @@ function nameOf(uid: number): string {
     try {
       return userInfo().username
     } catch {
-      // A container may run under a number that has no account.
+      // A container may run as a user id without an account.
     }
   }
   return accounts().find(account => account[2] === String(uid))?.[0] ?? `user ${uid}`

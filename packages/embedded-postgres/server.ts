@@ -22,33 +22,33 @@ import { EmbeddedPostgresProblem } from './problem.ts'
 import type { Names } from './roles.ts'
 import { asUser, isRoot } from './server-user.ts'
 
-// The server runs exactly as long as a process uses it. Each process that uses it holds a lease: it keeps a FIFO open for
-// writing, which the kernel closes when the process ends, kill -9 included. A keeper, a small shell, reads the FIFO; end of
-// file means that the last lease has gone, and it stops the server. A process that finds the server without a keeper starts a
-// new one, and the last lease holder stops the server in any case, so that a killed keeper leaves nothing running either. No
-// server is started while the FIFO has a reader: PostgreSQL's own lock, a process id, means nothing to another container that
-// shares the folder.
+// The server runs exactly as long as a process uses it. Each such process holds a lease: an open FIFO for writing, which the
+// kernel closes when the process ends, even by kill -9. A keeper, which is a small shell, reads the FIFO. End of file means that
+// the last lease is gone, so the keeper stops the server. A process that finds the server without a keeper starts a new keeper.
+// The last lease holder also stops the server, so that nothing keeps running if the keeper was killed. No server is started
+// while the FIFO has a reader: PostgreSQL's own lock is a process id, which is meaningless in another container that shares the
+// folder.
 
 const limits = {
-  // If no process runs the server: the folder is used by another container.
+  // If no process runs the server: another container uses the folder.
   absentMsMax: 15_000,
-  // If a process runs it and does not answer: a machine that starts many things at once takes its time.
+  // If a process runs the server but does not respond: a machine that is starting up can be slow.
   silentMsMax: 60_000,
-  // If it says that it is recovering after a crash, or shutting down.
+  // If the server is recovering from a crash, or shutting down.
   busyMsMax: 120_000,
   noticeMs: 5_000,
   shutdownMsMax: 60_000,
   connectMsMax: 5_000,
-  // A keeper repeats its signal to stop every second.
+  // A keeper repeats its stop signal every second.
   stoppingMsMax: 2_000,
 }
 
 /** The right to use the server: a descriptor of the FIFO. */
 export type Lease = number
 
-/** Acquires a lease, whether a server runs or not. Node opens with close-on-exec, so that no child keeps it by mistake. */
+/** Acquires a lease, whether or not a server runs. Node opens with close-on-exec, so child processes do not inherit the lease. */
 export function acquireLease({ usersFifo }: Cluster): Lease {
-  // Opening for writing fails without a reader, so this process is the reader meanwhile.
+  // Opening for writing fails without a reader, so this process reads in the meantime.
   const reading = openForReading(usersFifo)
   try {
     return openSync(usersFifo, constants.O_WRONLY | constants.O_NONBLOCK)
@@ -58,7 +58,7 @@ export function acquireLease({ usersFifo }: Cluster): Lease {
 }
 
 /**
- * Releases a lease. If it was the last one, shuts the server down and waits until it has ended.
+ * Releases a lease. If it was the last lease, shuts the server down and waits for the end.
  * @throws EmbeddedPostgresProblem if the server has not ended within a minute
  */
 export async function releaseLease(cluster: Cluster, lease: Lease): Promise<void> {
@@ -68,14 +68,14 @@ export async function releaseLease(cluster: Cluster, lease: Lease): Promise<void
   try {
     rmdirSync(cluster.socketDir)
   } catch {
-    // A new server has started there, or the folder is gone.
+    // A new server has started in the folder, or the folder is gone.
   }
 }
 
 async function shutDown(cluster: Cluster): Promise<void> {
   const pid = postmasterPid(cluster)
   if (pid === undefined) return
-  // Fast shutdown. The keeper, unless it is gone, sends the same signal, which does no harm.
+  // Fast shutdown. The keeper may send the same signal, which is harmless.
   signal(pid, 'SIGINT')
   const deadline = performance.now() + limits.shutdownMsMax
   while (postmasterPid(cluster) === pid) {
@@ -86,15 +86,15 @@ async function shutDown(cluster: Cluster): Promise<void> {
     }
     await pause(5)
   }
-  // The server removes postmaster.pid just before it exits. Bounded, because an orphan that is not reaped stays a zombie.
+  // The server removes postmaster.pid just before exiting. Bounded, because an orphan that is not reaped stays a zombie.
   for (let tries = 0; signal(pid, 0) && tries < 100; tries++) await pause(2)
 }
 
 /**
  * Joins the running server, or starts it.
  * @param leaving aborts a long wait
- * @param onProgress called once if the wait becomes long
- * @returns a connection that ends when the server does, and does not keep Node alive
+ * @param onProgress called once if the wait is long
+ * @returns a connection that ends with the server and does not keep Node alive
  * @throws EmbeddedPostgresProblem if neither is possible, with the end of the server's log
  */
 export async function joinOrStart(
@@ -115,7 +115,7 @@ export async function joinOrStart(
     const answer = await connect(cluster)
     if (answer instanceof pg.Client) {
       if (isWatched(lease)) return answer
-      // Its keeper was killed, or is stopping it because its last user has just gone.
+      // The keeper was killed, or is stopping the server because the last lease was just released.
       if (!(await outlasts(answer, { ms: limits.stoppingMsMax, leaving }))) continue
       if (!isWatched(lease)) keep(cluster)
       return answer
@@ -131,13 +131,13 @@ export async function joinOrStart(
     }
     const isAbsent = pid === undefined && starting === undefined
     if (now - lastBusyAt > (isAbsent ? limits.absentMsMax : limits.silentMsMax) || now - began > limits.busyMsMax) {
-      throw silence(cluster, { pid, waitedMs: now - began, answer: answer.message })
+      throw unreachableProblem(cluster, { pid, waitedMs: now - began, answer: answer.message })
     }
     await pause(pauseMs, undefined, { signal: leaving })
   }
 }
 
-/** Whether a connection is still there after some time. */
+/** Whether a connection is still open after some time. */
 async function outlasts(client: pg.Client, { ms, leaving }: { ms: number; leaving: AbortSignal }): Promise<boolean> {
   const ended = new AbortController()
   client.once('end', () => ended.abort())
@@ -150,7 +150,7 @@ async function outlasts(client: pg.Client, { ms, leaving }: { ms: number; leavin
   }
 }
 
-function silence(
+function unreachableProblem(
   { dataDir, logFile }: Cluster,
   { pid, waitedMs, answer }: { pid: number | undefined; waitedMs: number; answer: string },
 ): EmbeddedPostgresProblem {
@@ -158,8 +158,8 @@ function silence(
   const advice =
     pid === undefined
       ? 'if a process in another container uses this folder, give each container its own; ' +
-        'otherwise stop every process that uses it, and start again'
-      : `process ${pid} runs it: stop it with "kill -INT ${pid}", and start again`
+        'otherwise stop every process that uses it and start again'
+      : `process ${pid} runs it: stop that process with "kill -INT ${pid}" and start again`
   return new EmbeddedPostgresProblem(`${seen}; ${advice}. The end of ${logFile}: ${endOf(readFrom(logFile, 0))}`)
 }
 
@@ -170,12 +170,12 @@ export async function endConnection(client: pg.Client): Promise<void> {
   await client.end()
 }
 
-/** Methods that pg documents and that are missing in its types. */
+/** Methods that pg documents but its types lack. */
 function refcounted(client: pg.Client) {
   return client as pg.Client & { ref(): void; unref(): void }
 }
 
-/** How to connect as a role. Every field is set, because pg would take missing ones from PG* variables. */
+/** The connection settings of a role. Every field is set, because pg takes missing ones from PG* variables. */
 export function connectionTo({ socketDir, names }: Cluster, role: keyof Names['roles']) {
   return { host: socketDir, port: 5432, user: names.roles[role], database: names.database, ssl: false } as const
 }
@@ -187,10 +187,10 @@ async function connect(cluster: Cluster): Promise<pg.Client | Refusal> {
     ...connectionTo(cluster, 'app'),
     application_name: `${cluster.names.app} embedded`,
     connectionTimeoutMillis: limits.connectMsMax,
-    // The connection is idle for the life of the process, whatever limit is set for others.
+    // The connection is idle for the life of the process, so the limit for other connections must not apply.
     options: '-c idle_session_timeout=0',
   })
-  // Without a listener a lost connection would end the process; the caller adds one that acts.
+  // Without a listener, a lost connection would end the process. The caller adds a listener that restarts the server.
   client.on('error', () => undefined)
   try {
     await client.connect()
@@ -202,7 +202,7 @@ async function connect(cluster: Cluster): Promise<pg.Client | Refusal> {
     const { code = '', message } = error as pg.DatabaseError
     // 57P03: starting, recovering or shutting down; 53300: too many connections; 57P01: terminated by a shutdown.
     if (/^(57P03|53300|57P01)$/.test(code)) return { isBusy: true, message }
-    // Waiting does not change any other SQLSTATE, such as that of a dropped database.
+    // Waiting does not help with any other SQLSTATE, such as a dropped database.
     if (/^[0-9A-Z]{5}$/.test(code) && error instanceof pg.DatabaseError) {
       throw new EmbeddedPostgresProblem(`PostgreSQL in ${cluster.dataDir} refuses the connection: ${message}`)
     }
@@ -212,16 +212,16 @@ async function connect(cluster: Cluster): Promise<pg.Client | Refusal> {
 
 type Start = {
   hasEnded: boolean
-  /** Returns if another attempt makes sense. @throws EmbeddedPostgresProblem if it does not */
+  /** Returns if another attempt makes sense. @throws EmbeddedPostgresProblem if not */
   outcome(): undefined
 }
 
 /**
- * Starts the server, or takes over one that has lost its keeper ($1 is its process), and keeps it.
- * - Standard input is the reading end of the FIFO, so that the keeper reads it from its start.
- * - A second shell watches the FIFO while the first one waits for the server: when either has ended, the other follows.
- * - INT is repeated, because a server that was forked a moment ago ignores it.
- * - The keeper ignores the signals of a terminal or a service manager, which are for the processes that use the server.
+ * Starts the server, or takes over a server without a keeper ($1 is the server's process id), and watches it.
+ * - Standard input is the reading end of the FIFO, so that the keeper is a reader from the start.
+ * - A second shell watches the FIFO while the first waits for the server. When either ends, the other follows.
+ * - INT is repeated, because a server that was just forked ignores it.
+ * - The keeper ignores signals from a terminal or service manager, which are meant for the processes that use the server.
  */
 const keeper = `
   trap '' HUP INT TERM
@@ -261,7 +261,7 @@ function start(cluster: Cluster, settings: Record<string, string>): Start {
     hasEnded: false,
     outcome() {
       const said = readFrom(logFile, logStart)
-      // A concurrent start was first; processes of a crashed server are still ending; the server ran and has ended; the last
+      // A concurrent start was first; processes of a crashed server are still ending; the server ran and has ended; or the last
       // user of the previous server has just removed the socket's folder.
       const passing =
         /lock file .* (already exists|is empty)|is still in use|database system is (ready|shut down)|\.lock": No such file/
@@ -279,7 +279,7 @@ function start(cluster: Cluster, settings: Record<string, string>): Start {
 /** Starts a new keeper for a server whose keeper was killed. */
 function keep(cluster: Cluster): void {
   const pid = postmasterPid(cluster)
-  // The folder is an argument only so that it shows in the process list.
+  // The folder is an argument only to be visible in the process list.
   if (pid !== undefined) spawnKeeper(cluster, [String(pid), cluster.pgdata])
 }
 
@@ -289,7 +289,7 @@ function spawnKeeper(cluster: Cluster, args: string[]): ChildProcess {
   try {
     const child = spawn('/bin/sh', ['-c', keeper, `${cluster.names.app}-keeper`, ...args], {
       ...asUser(cluster.user),
-      // No other descriptor is inherited: a pipe that this process writes to must be able to end while the server runs.
+      // No other descriptors are inherited: pipes that this process writes to must be able to close while the server runs.
       stdio: [reading, log, log],
       // A new session: signals to this process's terminal or process group do not reach the keeper.
       detached: true,
@@ -303,7 +303,7 @@ function spawnKeeper(cluster: Cluster, args: string[]): ChildProcess {
 }
 
 const serverSettings = {
-  // No network: the rights of the socket's folder control access.
+  // No network: the permissions of the socket's folder control access.
   listen_addresses: '',
   port: '5432',
   unix_socket_permissions: '0700',
@@ -312,12 +312,12 @@ const serverSettings = {
   lc_messages: 'C',
   // A quarter of a small machine's 1 GB; the operating system's cache does the rest.
   shared_buffers: '256MB',
-  // As much as max_wal_size: used segments of the log are kept for reuse. A new one is filled with zeros and synced first, and
-  // every commit waits for that, 40 to 120 ms on a virtual disk.
+  // Equal to max_wal_size, so that used WAL segments are kept for reuse. A new segment is first filled with zeros and synced, and
+  // every commit waits for that: 40 to 120 ms on a virtual disk.
   min_wal_size: '1GB',
-  // Several processes, each with a pool of tens, and an operator's queries.
+  // Several processes, each with a pool of tens of connections, plus an operator's queries.
   max_connections: '200',
-  // Details and statements in a log could hold names and bank details.
+  // Details and statements in the log could contain names and bank details.
   log_error_verbosity: 'terse',
   log_min_error_statement: 'panic',
 } as const
@@ -328,14 +328,14 @@ function openLog({ logFile, user }: Cluster): number {
   return log
 }
 
-/** Keeps one older log. */
+/** Keeps one old log. */
 function rotateLog({ logFile }: Cluster): void {
   // 64 MiB: years of ordinary operation, or minutes of an error in a loop.
   if ((statSync(logFile, { throwIfNoEntry: false })?.size ?? 0) <= 64 * 1024 * 1024) return
   try {
     renameSync(logFile, `${logFile}.old`)
   } catch (error) {
-    // A concurrent start has done it.
+    // A concurrent start has rotated the log.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
 }
@@ -355,7 +355,7 @@ function isUsed({ usersFifo }: Cluster): boolean {
   }
 }
 
-/** Whether a keeper reads the FIFO. Keepers ignore what is written there. */
+/** Whether a keeper reads the FIFO. Keepers ignore the data. */
 function isWatched(lease: Lease): boolean {
   try {
     writeSync(lease, '\n')
@@ -372,15 +372,15 @@ function openForReading(fifo: string): number {
   return openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK)
 }
 
-/** The process that runs this cluster; undefined if a crash has left its file behind. */
+/** The process that runs this cluster; undefined if there is none or the pid file is a leftover of a crash. */
 function postmasterPid({ pgdata }: Cluster): number | undefined {
   const pid = pidIn(join(pgdata, 'postmaster.pid'))
   return pid !== undefined && isPostmasterOf(pgdata, pid) ? pid : undefined
 }
 
 /**
- * Removes a lock file that would keep PostgreSQL from starting. It ignores the file of a dead process, but not an empty one,
- * nor one whose process id belongs to another process of the same user after a restart of the machine or the container.
+ * Removes a lock file that would keep PostgreSQL from starting. PostgreSQL ignores the file of a dead process, but not an empty
+ * file, nor a process id that another process of the same user has after a restart of the machine or container.
  */
 function removeStaleLock(lockFile: string, pgdata: string): void {
   const found = statSync(lockFile, { throwIfNoEntry: false })
@@ -393,11 +393,11 @@ function removeStaleLock(lockFile: string, pgdata: string): void {
   const aside = `${lockFile}.stale`
   try {
     renameSync(lockFile, aside)
-    // If a concurrent start has written a new file meanwhile, it is put back; PostgreSQL checks for it once a minute.
+    // If a concurrent start has just written a new file, put the file back; PostgreSQL checks for it once a minute.
     if (pidIn(aside) === pid) rmSync(aside)
     else renameSync(aside, lockFile)
   } catch (error) {
-    // A concurrent start has removed it.
+    // A concurrent start has removed the file.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
 }
@@ -412,10 +412,10 @@ function pidIn(lockFile: string): number | undefined {
   }
 }
 
-/** True in doubt: the lock of a server that is taken for dead would be removed. */
+/** Returns true if in doubt: otherwise, the lock of a running server could be removed. */
 function isPostmasterOf(pgdata: string, pid: number): boolean {
   if (!signal(pid, 0)) return false
-  // macOS has no /proc, so the process id must do.
+  // macOS has no /proc, so only the process id can be checked.
   if (process.platform !== 'linux') return true
   try {
     if (readFileSync(`/proc/${pid}/comm`, 'utf8').trim() !== 'postgres') return false
@@ -426,7 +426,7 @@ function isPostmasterOf(pgdata: string, pid: number): boolean {
     // PostgreSQL's working directory is its data folder.
     return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(pgdata)
   } catch (error) {
-    // A container's root may not read it. Any other error: the process has gone, or is a zombie that is not reaped.
+    // In a container, root may not be allowed to read the link. Any other error means that the process is gone or a zombie.
     return (error as NodeJS.ErrnoException).code === 'EACCES'
   }
 }

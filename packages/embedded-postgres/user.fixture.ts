@@ -10,7 +10,7 @@ const { stop, ...server } = await startEmbeddedPostgres({
   ...(dataDir === undefined ? {} : { dataDir }),
 })
 
-// A child that outlives its parent, as a browser or a pager might. It must not hold the server.
+// A child that outlives its parent, as a browser or a pager might. It must not keep the server running.
 const child = spawn('sleep', ['60'], { stdio: 'ignore', detached: true })
 
 process.stdout.write(`${JSON.stringify({ ...server, child: child.pid })}\n`)

@@ -2,7 +2,7 @@ import type { WireMoney } from './money.ts'
 
 export type Session = {
   scope: 'read' | 'withdraw'
-  /** A length, not an instant: the clock of a phone may be wrong. */
+  /** A duration, not an instant: a phone's clock may be wrong. */
   expiresInSeconds: number
   status: string
   /** The partner's name. */
@@ -35,7 +35,7 @@ export type Withdrawal = {
 
 type Issue = { code: string; lowerLimit?: WireMoney; upperLimit?: WireMoney }
 
-/** A refusal by its code. `Unauthorized` stands for a session that is over, `Offline` for a request without an answer. */
+/** A rejected or failed request. The code is `Unauthorized` if the session has ended, and `Offline` if there was no response. */
 export class Refusal extends Error {
   readonly code: string
   readonly issue: Issue
@@ -46,7 +46,7 @@ export class Refusal extends Error {
   }
 }
 
-const limits = { attemptsMax: 3, waitMs: 1_000, waitMsMax: 5_000, answerMsMax: 20_000 }
+const limits = { attemptsMax: 3, waitMs: 1_000, waitMsMax: 5_000, responseMsMax: 20_000 }
 
 /** Calls the operations of a member session. */
 export class Api {
@@ -60,13 +60,13 @@ export class Api {
   session = () => this.#send<Session>('GET', '')
   balance = () => this.#send<Balance>('GET', '/balance')
   withdrawal = (id: string) => this.#send<Withdrawal>('GET', `/withdrawals/${id}`)
-  /** Repeating it makes another quote, which moves nothing. */
+  /** Safe to retry: a second quote moves no money. */
   quote = (amount: WireMoney) => this.#send<Quote>('POST', '/withdrawals/intent', { amount })
-  /** Idempotent: a quote becomes one withdrawal, however often it is completed. */
+  /** Idempotent: completing a quote again returns the same withdrawal. */
   complete = (withdrawalIntentId: string) =>
     this.#send<Withdrawal>('POST', '/withdrawals/complete', { withdrawalIntentId })
 
-  // Every operation may be repeated, so every failure of the connection and every busy server is.
+  // Every operation is safe to retry, so every lost connection and every busy server leads to a retry.
   async #send<Answer>(method: string, path: string, body?: object): Promise<Answer> {
     for (let attempt = 1; ; attempt++) {
       const response = await fetch(`${this.#baseUrl}/v1/me${path}`, {
@@ -77,7 +77,7 @@ export class Api {
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         ...{ cache: 'no-store', credentials: 'omit', referrerPolicy: 'no-referrer' },
-        signal: AbortSignal.timeout(limits.answerMsMax),
+        signal: AbortSignal.timeout(limits.responseMsMax),
       }).catch(() => null)
       if (response?.ok) return await response.json()
       const isBusy = response === null || response.status === 429 || response.status === 503

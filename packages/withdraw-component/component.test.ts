@@ -7,12 +7,12 @@ import { fill, languages, type Texts, textsFor } from './texts.ts'
 
 const script = readFileSync(new URL('../../src/site/member-page/midmonth-withdraw.js', import.meta.url))
 
-test('the script is at most 12 kB of gzip and needs nothing else', () => {
+test('the script is at most 12 kB gzip and needs nothing else', () => {
   expect(gzipSync(script).length).toBeLessThanOrEqual(12_000)
   expect(script.toString()).not.toMatch(/\bimport[\s(]|\brequire\(|\beval\(|innerHTML|new Function/)
 })
 
-test('the component knows the decimals of every currency of the API', () => {
+test('the component knows the decimals of every currency in the API', () => {
   for (const currency of currencies) expect(decimals(currency), currency).toBe(decimalsOf.get(currency))
 })
 
@@ -32,7 +32,7 @@ describe('an amount', () => {
     ['GBP 20', 'en-GB', 2_000n],
     ['0', 'en-GB', 0n],
     ['9999999999999.99', 'en-GB', 999_999_999_999_999n],
-  ])('%j of a reader of %s is %s minor units', (text, locale, expected) => {
+  ])('%j in the locale %s is %s minor units', (text, locale, expected) => {
     expect(parse(text, { currency: 'GBP', locale })).toBe(expected)
   })
 
@@ -49,7 +49,7 @@ describe('an amount', () => {
     ['20.', 'en-GB'],
     ['99999999999999.99', 'en-GB'],
     ['٢٠', 'ar'],
-  ])('%j of a reader of %s is none', (text, locale) => {
+  ])('%j in the locale %s is not an amount', (text, locale) => {
     expect(parse(text, { currency: 'GBP', locale })).toBeNull()
   })
 
@@ -62,7 +62,7 @@ describe('an amount', () => {
     expect(format({ amount: 1n, currency: 'UGX' }, 'en')).toMatch(/^UGX\s1$/)
   })
 
-  test('is written without its decimals where space is short, if it has none', () => {
+  test('omits zero decimals where space is short', () => {
     const written = (amount: bigint, locale: string) =>
       format({ amount, currency: 'GBP' }, locale, 'stripIfInteger').replace(/\s/g, ' ')
     expect([written(2_000n, 'en-GB'), written(100_000n, 'en-GB'), written(2_050n, 'en-GB')]).toEqual([
@@ -71,7 +71,7 @@ describe('an amount', () => {
     expect(written(2_000n, 'de-DE')).toBe('20 £')
   })
 
-  test('is written without losing a digit, and read back from the field as it was', () => {
+  test('is formatted without losing a digit, and parses back to the same amount', () => {
     const amount = 9_007_199_254_740_993n
     expect(format({ amount, currency: 'GBP' }, 'en-GB')).toBe('£90,071,992,547,409.93')
     for (const locale of ['en-GB', 'de-DE', 'fr-FR', 'es-ES', 'pl-PL', 'ro-RO'])
@@ -84,13 +84,13 @@ describe('an amount', () => {
 
 describe('suggested amounts', () => {
   const gbp = (amount: bigint) => ({ amount, currency: 'GBP' })
-  test('are round ones within the limits, and the largest possible one', () => {
+  test('are round amounts within the limits, and the largest possible amount', () => {
     expect(choices(gbp(12_345n), { lower: 1_000n, upper: 20_000n })).toEqual([2_000n, 5_000n, 10_000n, 12_345n])
     expect(choices(gbp(90_000n), { lower: 1_000n, upper: 20_000n })).toEqual([2_000n, 5_000n, 10_000n, 20_000n])
     expect(choices(gbp(1_500n), { lower: 1_000n, upper: 20_000n })).toEqual([1_000n, 1_500n])
   })
 
-  test('are none while there is too little', () => {
+  test('are empty while too little is available', () => {
     expect(choices(gbp(999n), { lower: 1_000n, upper: 20_000n })).toEqual([])
     expect(choices(gbp(0n), { lower: 1n, upper: 20_000n })).toEqual([])
   })
@@ -108,7 +108,7 @@ describe('the texts', () => {
       }
   })
 
-  test('fall back to English, and an unknown placeholder stays', () => {
+  test('fall back to English, and keep unknown placeholders', () => {
     expect(textsFor('de-AT')).toBe(languages.de)
     expect(textsFor('sv')).toBe(languages.en)
     expect(fill('{a} {b}', { a: '1' })).toBe('1 {b}')

@@ -4,13 +4,13 @@ import { style } from './style.ts'
 import { fill, type Texts, textsFor } from './texts.ts'
 
 const limits = {
-  // A withdrawal is submitted within seconds and paid within hours, so a page that stays open asks ever less often.
+  // A withdrawal is submitted within seconds and paid within hours, so an open page polls less and less often.
   firstPollMs: 3_000,
   pollMsMax: 60_000,
   pollGrowth: 1.4,
-  // A token is replaced this long before it expires, so that no request is made in vain.
+  // Renews a token this long before it expires, so that no request fails.
   renewBeforeMs: 20_000,
-  // So that a page that gives short tokens is not asked in a loop.
+  // Prevents a loop if the page provides short-lived tokens.
   renewalMsMin: 5_000,
 }
 
@@ -35,23 +35,23 @@ class MidmonthWithdraw extends HTMLElement {
   #api: Api | undefined
   #session: Session | undefined
   #balance: Balance | undefined
-  /** What to do again once there is a new token. */
+  /** The action to repeat once there is a new token. */
   #pending: (() => Promise<void>) | undefined
   #renewal: ReturnType<typeof setTimeout> | undefined
   #poll: ReturnType<typeof setTimeout> | undefined
-  /** Grows with every view, so that a late answer does not replace a newer one. */
+  /** Increases with every view, so that a late response does not replace a newer view. */
   #turn = 0
 
   constructor() {
     super()
-    // Not a style element, which a strict content security policy refuses.
+    // Not a style element, which a strict content security policy blocks.
     const sheet = new CSSStyleSheet()
     sheet.replaceSync(style)
     this.#root.adoptedStyleSheets = [sheet]
     this.#root.append(this.#view, this.#status)
   }
 
-  /** The token of a member session. Set as a property it never gets into the document. */
+  /** The token of a member session. If set as a property, it never appears in the document. */
   get token(): string {
     return this.#token
   }
@@ -67,7 +67,7 @@ class MidmonthWithdraw extends HTMLElement {
       return
     }
     this.#showLoading()
-    // A listener may be added by a script below the element.
+    // A script below the element may add the listener.
     const begin = () => setTimeout(() => this.isConnected && this.#token === '' && this.#begin())
     if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', begin, { once: true })
     else begin()
@@ -115,8 +115,8 @@ class MidmonthWithdraw extends HTMLElement {
   }
 
   /**
-   * Calls the server on behalf of a view; asks for a token and does it again if the session is over.
-   * @returns undefined if the view is gone or the work is done later
+   * Calls the server on behalf of a view. If the session has ended, requests a token and repeats the call.
+   * @returns undefined if the view is gone or the call will be repeated later
    */
   async #ask<T>(call: (api: Api) => Promise<T>, again: () => Promise<void>): Promise<T | Refusal | undefined> {
     const turn = this.#turn
@@ -157,7 +157,7 @@ class MidmonthWithdraw extends HTMLElement {
     const leftMs = expiresInSeconds * 1_000 - limits.renewBeforeMs
     this.#renewal = setTimeout(
       () => {
-        // The view stays as it is; only the token is replaced.
+        // Replaces only the token and keeps the view.
         this.#pending = async () => {
           const session = await this.#ask(
             api => api.session(),
@@ -217,7 +217,7 @@ class MidmonthWithdraw extends HTMLElement {
       input.setAttribute('aria-invalid', String(words !== ''))
     }
     const chips = suggested.map((amount, index) => {
-      // All of them fit one line of a phone.
+      // All suggestions fit on one line of a phone.
       const written = format({ amount, currency }, locale, 'stripIfInteger')
       const isAll = index === suggested.length - 1 && amount === available.amount
       const chip = button('', isAll ? fill(texts.all, { amount: written }) : written, () => {
@@ -276,7 +276,7 @@ class MidmonthWithdraw extends HTMLElement {
     }
   }
 
-  /** Why there is no form; undefined if there is one. */
+  /** Returns why there is no form; undefined if there is one. */
   #whyNot(hasEnough: boolean): string | undefined {
     const { readOnly, paused, noAccount, nothing, MemberNotEligible } = this.#texts
     if (this.#session?.scope === 'read') return readOnly
@@ -333,7 +333,7 @@ class MidmonthWithdraw extends HTMLElement {
     )
     if (withdrawal === undefined) return
     if (withdrawal instanceof Refusal) {
-      // Without an answer the money may have moved. Completing the same quote again cannot move it twice.
+      // Without a response, the money may have moved. Completing the same quote again cannot move the money twice.
       const isUnsure = withdrawal.code === 'Offline' || withdrawal.code === 'InternalServerError'
       return complain(isUnsure ? this.#texts.unsure : this.#wordsOf(withdrawal))
     }
@@ -375,7 +375,7 @@ class MidmonthWithdraw extends HTMLElement {
       })
     steps.replaceChildren(...past, ...next)
     if (isOver) {
-      // It is no longer on its way, and perhaps never arrived.
+      // The money is no longer on its way, and may never have arrived.
       const heading = this.#view.querySelector('h2')
       const amount = format(fromWire(withdrawal.netAmount), this.#locale)
       if (heading !== null) heading.textContent = fill(texts.over, { amount })
@@ -412,15 +412,15 @@ class MidmonthWithdraw extends HTMLElement {
     return new Intl.DateTimeFormat(this.#locale, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(at))
   }
 
-  /** For screen readers. */
+  /** Announces a text to screen readers. */
   #say(words: string): void {
     this.#status.textContent = words
   }
 
   /**
-   * Replaces what is shown. The heading gets the focus if the element has it, so that a keyboard stays where it was and a
-   * screen reader reads the new view.
-   * @param isQuiet while loading: the focus stays
+   * Replaces the view. If the focus is within the element, the heading gets the focus, so that keyboard users keep their place and
+   * screen readers read the new view.
+   * @param isQuiet while loading: keeps the focus
    * @param labelled whether the heading is only the label of the amount below it
    */
   #show(title: string, content: Node[], { isQuiet = false, labelled = false } = {}): void {
@@ -455,7 +455,7 @@ function submitButton(label: string): HTMLButtonElement {
   return h('button', { type: 'submit', class: 'primary' }, label)
 }
 
-// Not `disabled`, which would take the focus away.
+// Not `disabled`, which would remove the focus.
 function setBusy(element: HTMLButtonElement, isBusy: boolean): void {
   element.setAttribute('aria-disabled', String(isBusy))
 }

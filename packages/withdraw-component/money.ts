@@ -1,4 +1,4 @@
-/** An amount in minor units. On the wire it is an integer up to 2^53; here it is never a float. */
+/** An amount in minor units. On the wire, an integer up to 2^53; here, never a float. */
 export type Money = { amount: bigint; currency: string }
 export type WireMoney = { amount: number; currency: string }
 
@@ -31,23 +31,23 @@ function toDecimal({ amount, currency }: Money): string {
 }
 
 /**
- * As a reader of this locale writes it: `£12.50`, `12,50 €`.
+ * Formats an amount for a locale: `£12.50`, `12,50 €`.
  * @param trailingZeroDisplay `stripIfInteger` for `£20` where space is short
  */
 export function format(money: Money, locale: string, trailingZeroDisplay: 'auto' | 'stripIfInteger' = 'auto'): string {
   const places = decimals(money.currency)
   const style = { style: 'currency', currency: money.currency, minimumFractionDigits: places } as const
-  // Given as text, so that no digit is lost.
+  // Passed as text, so that no digit is lost.
   const decimal = toDecimal(money) as `${number}`
   return new Intl.NumberFormat(locale, { ...style, maximumFractionDigits: places, trailingZeroDisplay }).format(decimal)
 }
 
-/** As it is typed into the field: without currency and grouping. */
+/** Formats an amount for the input field: without currency and grouping. */
 export function formatForInput(money: Money, locale: string): string {
   return toDecimal(money).replace('.', marksOf(locale).decimal)
 }
 
-/** The symbol of a currency and whether it stands before the amount. */
+/** The symbol of a currency and whether it precedes the amount. */
 export function symbolOf(currency: string, locale: string): { symbol: string; isFirst: boolean } {
   const parts = new Intl.NumberFormat(locale, { style: 'currency', currency }).formatToParts(1)
   const symbol = parts.find(({ type }) => type === 'currency')?.value ?? currency
@@ -55,8 +55,8 @@ export function symbolOf(currency: string, locale: string): { symbol: string; is
 }
 
 /**
- * Reads an amount that a person has typed: `20`, `1,234.50`, `1 234,5`. Null if it can be read in no way, or in two: an English
- * reader's `1.000` may be one or a thousand.
+ * Parses a typed amount: `20`, `1,234.50`, `1 234,5`. Returns null if the text is not an amount or is ambiguous: in English,
+ * `1.000` may be one or a thousand.
  */
 export function parse(text: string, { currency, locale }: { currency: string; locale: string }): bigint | null {
   const places = decimals(currency)
@@ -67,7 +67,7 @@ export function parse(text: string, { currency, locale }: { currency: string; lo
     ) ?? []
   if (whole === undefined || fraction.length > places) return null
   const grouping = /[.,]/.exec(whole)?.[0]
-  // Grouped by what this locale writes before the decimals, or by what stands before the decimals here.
+  // Ambiguous if grouped by the locale's decimal separator, or by the separator that precedes the decimals in this text.
   if (
     grouping !== undefined &&
     (fraction === '' ? grouping === marksOf(locale).decimal : bare.at(-fraction.length - 1) === grouping)
@@ -75,7 +75,7 @@ export function parse(text: string, { currency, locale }: { currency: string; lo
     return null
   const digits = whole.replace(/\D/g, '')
   const minor = digits + fraction.padEnd(places, '0')
-  // The largest integer of JSON has 16 digits.
+  // The largest safe integer in JSON has 16 digits.
   return minor.length > 15 ? null : BigInt(minor)
 }
 
@@ -85,8 +85,8 @@ function marksOf(locale: string): { decimal: string } {
 }
 
 /**
- * Amounts to choose from: up to three round ones, and the largest that can be withdrawn at once.
- * @returns none if nothing can be withdrawn
+ * Suggests amounts: up to three round amounts, and the largest that can be withdrawn at once.
+ * @returns an empty list if nothing can be withdrawn
  */
 export function choices(available: Money, { lower, upper }: { lower: bigint; upper: bigint }): bigint[] {
   const largest = available.amount < upper ? available.amount : upper

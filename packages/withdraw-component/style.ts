@@ -1,6 +1,6 @@
-// Themable by custom properties of the element: `--midmonth-accent`, `--midmonth-on-accent`, `--midmonth-background`,
+// The theme is set by custom properties of the element: `--midmonth-accent`, `--midmonth-on-accent`, `--midmonth-background`,
 // `--midmonth-text`, `--midmonth-muted`, `--midmonth-border`, `--midmonth-danger`, `--midmonth-success`, `--midmonth-radius`
-// and `--midmonth-font`. Light or dark follows the `color-scheme` of the page.
+// and `--midmonth-font`. Light and dark follow the page's `color-scheme`.
 export const style = `
 :host {
   display: block;

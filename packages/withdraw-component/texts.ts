@@ -14,7 +14,7 @@ const en = {
   account: 'To account',
   ending: 'ending in {digits}',
   arrives: 'Expected',
-  arrivesLater: 'Shown once the bank has it',
+  arrivesLater: 'Shown once sent to the bank',
   confirm: 'Withdraw {amount}',
   back: 'Back',
   done: '{amount} is on its way',
@@ -31,8 +31,8 @@ const en = {
   held: 'Accepted',
   submitted: 'Sent to the bank',
   paid: 'Paid to your account',
-  failed: 'The bank could not pay it. The money is back in your balance.',
-  returned: 'The bank sent it back. The money is back in your balance.',
+  failed: 'The bank could not make the payment. The money is back in your balance.',
+  returned: 'The bank returned the payment. The money is back in your balance.',
   cancelled: 'Cancelled. The money is back in your balance.',
   badAmount: 'Enter an amount such as {example}.',
   Offline: 'No connection. Check your network and try again.',
@@ -40,10 +40,10 @@ const en = {
   AmountAboveUpperLimit: 'The largest amount is {limit}.',
   MemberInsufficientFunds: 'This is more than you have available.',
   MemberNotEligible: 'You cannot withdraw at the moment. Please ask your employer.',
-  BankAccountInvalid: 'Your bank details need a correction. Please ask your employer.',
-  Conflict: 'This offer has expired. Please check it again.',
-  other: 'Something went wrong and no money was moved. Please try again.',
-  unsure: 'We could not confirm it. Try again: your money cannot be sent twice.',
+  BankAccountInvalid: 'Your bank details need correcting. Please ask your employer.',
+  Conflict: 'This offer has expired. Please check the amounts again.',
+  other: 'Something went wrong, but no money was moved. Please try again.',
+  unsure: 'We could not confirm your withdrawal. Try again: your money cannot be sent twice.',
 }
 export type Texts = typeof en
 
@@ -284,7 +284,7 @@ const ro: Texts = {
 
 export const languages: Record<string, Texts> = { en, de, fr, es, pl, ro }
 
-/** The texts in the language of a locale such as `de-AT`; English if it is another one. */
+/** The texts in the language of a locale such as `de-AT`; defaults to English. */
 export function textsFor(locale: string): Texts {
   return languages[locale.toLowerCase().split('-')[0] ?? ''] ?? en
 }

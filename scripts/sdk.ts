@@ -529,7 +529,7 @@ function errors(document: Document): string {
     .map(name => name.slice(0, -'Issue'.length))
   return [
     heading,
-    "import { ApiError, type ErrorAnswer } from '../errors.ts'",
+    "import { ApiError, type ErrorResponse } from '../errors.ts'",
     `import type {\n${codes.map(code => `  ${code}Issue,\n`).join('')}} from './schemas.ts'`,
     '',
     ...codes.map(
@@ -538,7 +538,7 @@ function errors(document: Document): string {
     '/** An error of a known code. Narrow it by `code`. */',
     `export type KnownApiError =${codes.map(code => `\n  | ${classOf(code)}`).join('')}`,
     '',
-    'export const errorClasses: Record<string, (new (issues: never[], answer: ErrorAnswer) => ApiError) | undefined> = {',
+    'export const errorClasses: Record<string, (new (issues: never[], response: ErrorResponse) => ApiError) | undefined> = {',
     ...codes.map(code => `  ${code}: ${classOf(code)},`),
     '}',
     '',

@@ -10,7 +10,7 @@ const tsc = path.join(path.dirname(createRequire(import.meta.url).resolve('types
 rmSync(target, { recursive: true, force: true })
 for (const [kind, options] of [
   ['esm', ['--module', 'esnext']],
-  // The sources are written as ES modules.
+  // The sources are ES modules.
   ['cjs', ['--module', 'commonjs', '--verbatimModuleSyntax', 'false']],
 ] as const) {
   const dist = path.join(target, kind)
@@ -18,8 +18,8 @@ for (const [kind, options] of [
   const type = kind === 'esm' ? 'module' : 'commonjs'
   writeFileSync(path.join(dist, 'package.json'), `${JSON.stringify({ type, sideEffects: false })}\n`)
 }
-// An older compiler does not understand the types, and with skipLibCheck would take them all for `any`, silently. This way the
-// import of its project fails, with a name that says why.
+// An older compiler does not understand the types, and with skipLibCheck would silently treat them all as `any`. This makes the
+// project's import fail, with a name that says why.
 writeFileSync(
   path.join(target, 'typescript-5-required.d.ts'),
   'export declare const THE_TYPES_NEED_TYPESCRIPT_5_OR_LATER: never\n',

@@ -1,40 +1,40 @@
-/** What a caller may choose for one call. */
+/** Options of one call. */
 export type CallOptions = {
-  /** Your own key for the write, for example the id of the row that records it. Otherwise the SDK makes one for this call. */
+  /** Your own key for the write, for example the id of the row that records it. By default, the SDK generates a key for each call. */
   idempotencyKey?: string | undefined
   signal?: AbortSignal | undefined
-  /** How long one attempt may take. */
+  /** Time limit of one attempt. */
   timeoutMs?: number | undefined
   /** Attempts after the first. */
   retriesMax?: number | undefined
   headers?: Record<string, string> | undefined
 }
 
-/** An answer with what HTTP says about it. */
-export type Answered<T> = {
+/** A response with its status, headers and request id. */
+export type ApiResponse<T> = {
   body: T
   status: number
   headers: Headers
-  /** Quote it to the operator. */
+  /** Give this id to the operator when you report a problem. */
   requestId: string
-  /** Whether the service had processed the idempotency key before, and this is its stored answer. */
+  /** Whether the service had already processed the idempotency key, so that this is the stored response. */
   isReplayed: boolean
-  /** How often the request was sent. */
+  /** The number of times the request was sent. */
   attempts: number
 }
 
-/** The promise of an answer's body. The request is sent at once, also if it is never awaited. */
+/** A promise of the response's body. The request is sent at once, even if the promise is never awaited. */
 export class Call<T> implements Promise<T> {
   readonly [Symbol.toStringTag] = 'Call'
-  protected readonly answered: Promise<Answered<T>>
+  protected readonly response: Promise<ApiResponse<T>>
 
-  constructor(answered: Promise<Answered<T>>) {
-    this.answered = answered
+  constructor(response: Promise<ApiResponse<T>>) {
+    this.response = response
   }
 
   /** The body with status, headers and request id. */
-  withResponse(): Promise<Answered<T>> {
-    return this.answered
+  withResponse(): Promise<ApiResponse<T>> {
+    return this.response
   }
 
   // biome-ignore lint/suspicious/noThenProperty: it is a promise.
@@ -42,7 +42,7 @@ export class Call<T> implements Promise<T> {
     onFulfilled?: ((body: T) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
-    return this.answered.then(({ body }) => body).then(onFulfilled, onRejected)
+    return this.response.then(({ body }) => body).then(onFulfilled, onRejected)
   }
 
   catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T | B> {
@@ -54,19 +54,19 @@ export class Call<T> implements Promise<T> {
   }
 }
 
-/** A list: awaited, it is its first page; iterated, every entry of every page. */
+/** A list. Await it for the first page; iterate over it for every entry of every page. */
 export class List<Page, Entry> extends Call<Page> implements AsyncIterable<Entry> {
   private readonly nextOf: (page: Page) => List<Page, Entry> | undefined
   private readonly entriesOf: (page: Page) => Entry[]
 
   constructor(
-    answered: Promise<Answered<Page>>,
+    response: Promise<ApiResponse<Page>>,
     {
       entriesOf,
       nextOf,
     }: { entriesOf: (page: Page) => Entry[]; nextOf: (page: Page) => List<Page, Entry> | undefined },
   ) {
-    super(answered)
+    super(response)
     this.entriesOf = entriesOf
     this.nextOf = nextOf
   }

@@ -1,5 +1,5 @@
-import { type Answered, Call, type CallOptions, List } from './call.ts'
-import { ApiError, ConnectionError, type ErrorAnswer, type Issue, MidmonthError, TimeoutError } from './errors.ts'
+import { type ApiResponse, Call, type CallOptions, List } from './call.ts'
+import { ApiError, ConnectionError, type ErrorResponse, type Issue, MidmonthError, TimeoutError } from './errors.ts'
 import { type FileSource, isFile, isStream, mediaTypeOf } from './files.ts'
 import { errorClasses } from './generated/errors.ts'
 import { pause, waitMsOf } from './retries.ts'
@@ -7,24 +7,24 @@ import { randomId } from './web-crypto.ts'
 
 const version = '0.1.0'
 
-/** What is needed to call an operation. Its method takes the ids of the path, then a body, a query and options. */
+/** Describes an operation. Its method takes the ids in the path, then a body, a query and options. */
 export type Operation = {
   method: string
   path: string
   hasBody?: true
   takesFile?: true
   hasQuery?: true
-  /** Whether to ask for the fuller of two shapes. */
+  /** Whether to request the fuller of two representations. */
   prefers?: true
-  /** The media type of an answer that is a file. */
+  /** The media type of a response that is a file. */
   accepts?: string
-  /** The field of a page that has its entries. */
+  /** The field of a page that contains its entries. */
   entries?: string
-  /** The field of the page, or else of its last entry, to pass as `after` for the next page. */
+  /** The field of the page, or otherwise of its last entry, to pass as `after` for the next page. */
   cursor?: string
 }
 
-/** An attempt that has ended. Holds no key, query or body: they can be secret or personal. */
+/** A finished attempt. Contains no key, query or body, which can be secret or personal. */
 export type LogEntry = {
   method: string
   path: string
@@ -34,7 +34,7 @@ export type LogEntry = {
   status?: number
   /** The name of the error, if the attempt failed. */
   error?: string
-  /** How long the SDK waits before the next attempt, if it makes one. */
+  /** How long the SDK waits before the next attempt, if any. */
   retryInMs?: number
 }
 
@@ -43,12 +43,12 @@ export type Settings = {
   apiKey: string
   /** The address of your Midmonth, for example `https://pay.example.com`. */
   baseUrl: string
-  /** How long one attempt may take: 30 seconds unless given, 11 minutes for a file. */
+  /** Time limit of one attempt. Defaults to 30 seconds, or 11 minutes for a file. */
   timeoutMs?: number | undefined
-  /** Attempts after the first: 2 unless given. */
+  /** Attempts after the first. Defaults to 2. */
   retriesMax?: number | undefined
   fetch?: typeof globalThis.fetch | undefined
-  /** The clock by which webhooks are verified. */
+  /** The clock for verifying webhooks. */
   now?: (() => Date) | undefined
   log?: ((entry: LogEntry) => void) | undefined
 }
@@ -63,7 +63,7 @@ const defaults = {
 type Query = Record<string, unknown>
 type Arguments = { path: string; body: unknown; query: Query | undefined; options: CallOptions }
 
-/** A request with everything that stays the same over its attempts. */
+/** The parts of a request that are the same in each attempt. */
 type Request = {
   operation: Operation
   path: string
@@ -82,13 +82,13 @@ export class Client {
   readonly #baseUrl: string
 
   constructor(settings: Settings) {
-    // fetch would refuse such a key with an error that shows it.
+    // fetch would reject such a key with an error that shows it.
     if (!/^[\x21-\x7e]+$/.test(settings.apiKey ?? '')) throw new TypeError('apiKey is missing or has a space in it')
     this.#settings = settings
     if (!/^https?:\/\/[^/]/i.test(settings.baseUrl ?? ''))
       throw new TypeError('baseUrl must be an address with its scheme, for example https://pay.example.com')
     const { href, username, password, search, hash } = new URL(settings.baseUrl)
-    // fetch refuses a user and a password in an address, and errors show the address.
+    // fetch rejects a user and a password in an address, and errors show the address.
     if (`${username}${password}${search}${hash}` !== '')
       throw new TypeError('baseUrl must have no user, password, query or fragment')
     this.#baseUrl = href.replace(/\/+$/, '')
@@ -104,13 +104,13 @@ export class Client {
     const send = (query: Query | undefined, options: CallOptions) =>
       this.#send(operation, { path, body, query, options })
     if (operation.entries === undefined) return new Call(send(query, options))
-    // An idempotency key is of one request, and each further page is another one.
-    const { idempotencyKey: _, ...ofFurtherPages } = options
-    const sendNext = (query: Query) => send(query, ofFurtherPages)
+    // An idempotency key belongs to one request, and each further page is a new request.
+    const { idempotencyKey: _, ...optionsOfFurtherPages } = options
+    const sendNext = (query: Query) => send(query, optionsOfFurtherPages)
     return list(operation, query ?? {}, send(query, options), sendNext)
   }
 
-  async #send(operation: Operation, { path, body, query = {}, options }: Arguments): Promise<Answered<unknown>> {
+  async #send(operation: Operation, { path, body, query = {}, options }: Arguments): Promise<ApiResponse<unknown>> {
     const settings = this.#settings
     const file = operation.takesFile && isFile(body) ? body : undefined
     const json = file !== undefined || body === undefined ? undefined : JSON.stringify(body)
@@ -120,7 +120,7 @@ export class Client {
       operation,
       path,
       url: this.#baseUrl + path + search(query),
-      // Refuses a header that cannot be sent at once, instead of taking each attempt for a lost connection.
+      // Rejects an invalid header at once, instead of treating each attempt as a lost connection.
       headers: new Headers({
         accept: operation.accepts ?? 'application/json',
         'user-agent': `midmonth-sdk/${version}`,
@@ -144,10 +144,10 @@ export class Client {
   }
 
   /**
-   * Sends a request until it succeeds, or fails for good. A repeat is safe: a GET changes nothing, and everything else has
-   * an idempotency key, the same in each attempt.
+   * Sends a request until it succeeds or fails permanently. Retrying is safe: a GET changes nothing, and every other request has
+   * the same idempotency key in each attempt.
    */
-  async #attempts(request: Request): Promise<Answered<unknown>> {
+  async #attempts(request: Request): Promise<ApiResponse<unknown>> {
     const { operation, path, requestId, retriesMax, signal } = request
     for (let attempt = 1; ; attempt++) {
       const startedMs = performance.now()
@@ -172,7 +172,7 @@ export class Client {
     }
   }
 
-  async #attempt(request: Request): Promise<Omit<Answered<unknown>, 'attempts'>> {
+  async #attempt(request: Request): Promise<Omit<ApiResponse<unknown>, 'attempts'>> {
     const { operation, url, headers, body, requestId, idempotencyKey, timeoutMs, signal } = request
     signal?.throwIfAborted()
     const { fetch = globalThis.fetch } = this.#settings
@@ -190,56 +190,56 @@ export class Client {
         method: operation.method,
         headers,
         signal: controller.signal,
-        // Following it would hand the key to another address.
+        // Following a redirect would send the key to another address.
         redirect: 'manual',
         ...(body === undefined ? {} : { body: body as NonNullable<RequestInit['body']> }),
         ...(isStream(body) ? { duplex: 'half' } : {}),
       })
-      const { status, headers: answered, ok } = response
-      const answer = { status, headers: answered, requestId: answered.get('x-request-id') ?? requestId }
+      const { status, headers: responseHeaders, ok } = response
+      const answer = { status, headers: responseHeaders, requestId: responseHeaders.get('x-request-id') ?? requestId }
       if (!ok) throw apiError(await response.text(), { ...answer, idempotencyKey })
       isStreaming = operation.accepts !== undefined
       return {
         body: isStreaming ? response : JSON.parse(await response.text()),
         ...answer,
-        isReplayed: answered.get('idempotency-replayed') === 'true',
+        isReplayed: responseHeaders.get('idempotency-replayed') === 'true',
       }
     } catch (cause) {
       if (cause instanceof MidmonthError) throw cause
       if (signal?.aborted) throw signal.reason
-      const circumstances = { requestId, idempotencyKey, cause }
-      if (hasTimedOut) throw new TimeoutError(`No answer within ${timeoutMs} ms`, circumstances)
-      throw new ConnectionError(`No answer from ${this.#baseUrl}: ${reasonOf(cause)}`, circumstances)
+      const context = { requestId, idempotencyKey, cause }
+      if (hasTimedOut) throw new TimeoutError(`No response within ${timeoutMs} ms`, context)
+      throw new ConnectionError(`No response from ${this.#baseUrl}: ${reasonOf(cause)}`, context)
     } finally {
       clearTimeout(timer)
-      // The caller can still abort a file that is being read.
+      // The caller can still abort a file download.
       if (!isStreaming) signal?.removeEventListener('abort', abort)
     }
   }
 }
 
 /**
- * A list whose further pages are read with the same query: by cursor, which no change of the list shifts, unless the caller skips
- * entries.
+ * A list whose further pages use the same query. Pages are read by cursor, so that changes do not shift entries, unless the
+ * caller skips entries.
  */
 function list(
   operation: Operation,
   query: Query,
-  answered: Promise<Answered<unknown>>,
-  sendNext: (query: Query) => Promise<Answered<unknown>>,
+  response: Promise<ApiResponse<unknown>>,
+  sendNext: (query: Query) => Promise<ApiResponse<unknown>>,
 ): List<Query, unknown> {
   const { entries: field = '', cursor } = operation
   const entriesOf = (page: Query) => page[field] as Query[]
-  return new List(answered as Promise<Answered<Query>>, {
+  return new List(response as Promise<ApiResponse<Query>>, {
     entriesOf,
     nextOf(page) {
       const entries = entriesOf(page)
       const last = entries.at(-1)
       const hasMore = page.hasMore ?? entries.length >= Number(page.take)
-      // Iterating with `before` would go to newer entries, while each page goes to older ones: it is one page.
+      // With `before`, pages would move to newer entries while each page is ordered from newer to older. So it is a single page.
       if (!hasMore || last === undefined || query.before !== undefined) return undefined
       const { skip = 0, from: _, ...same } = query
-      // A page that was asked for by its number may end in the middle of what has one cursor, so the next one is, too.
+      // A page requested by number may end within entries that share a cursor, so the next page is also requested by number.
       const position =
         cursor === undefined || query.skip !== undefined
           ? { skip: Number(skip) + entries.length }
@@ -250,13 +250,13 @@ function list(
   })
 }
 
-/** A part of a path. An empty one or dots would lead to another operation. */
+/** A segment of a path. An empty segment or dots would lead to another operation. */
 function pathSegment(name: string, value: unknown): string {
   if (typeof value !== 'string' || /^\.{0,2}$/.test(value)) throw new TypeError(`${name} must be an id`)
   return encodeURIComponent(value)
 }
 
-/** A list of values is a repeated parameter, and an object one parameter per key: `name[key]`. */
+/** Encodes a list as a repeated parameter, and an object as one parameter per key: `name[key]`. */
 function search(query: Query): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -266,10 +266,10 @@ function search(query: Query): string {
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`
 }
 
-function apiError(text: string, answer: ErrorAnswer): ApiError {
+function apiError(text: string, answer: ErrorResponse): ApiError {
   const issues = issuesOf(text)
   const Class = errorClasses[issues[0]?.code ?? ''] ?? ApiError
-  // The class of a code has the issues of that code.
+  // Each code's class is typed with the issues of that code.
   return new Class(issues as never[], answer)
 }
 
@@ -282,9 +282,9 @@ function issuesOf(text: string): Issue[] {
   }
 }
 
-/** The reason of a failed fetch is in its cause; its own message is "fetch failed". */
+/** The reason for a failed fetch is in its cause; the message is only "fetch failed". */
 function reasonOf(error: unknown): string {
-  if (error instanceof SyntaxError) return 'the answer is not JSON'
+  if (error instanceof SyntaxError) return 'the response is not JSON'
   if (!(error instanceof Error)) return String(error)
   return error.cause instanceof Error ? error.cause.message || error.message : error.message
 }

@@ -4,33 +4,33 @@ export class MidmonthError extends Error {
 }
 
 export type Issue = { code: string; message: string }
-export type ErrorAnswer = {
+export type ErrorResponse = {
   status: number
   headers: Headers
   requestId: string
   idempotencyKey?: string | undefined
 }
 
-/** The service refused the request. There is a subclass for every code; the code of one that is newer than the SDK is only here. */
+/** The service rejected the request. Every code has a subclass; a code that is newer than the SDK uses this class. */
 export class ApiError<I extends Issue = Issue> extends MidmonthError {
   override readonly name: string
   /** The code of the first issue. */
   readonly code: string
-  /** Everything that is wrong. Empty if the answer did not come from Midmonth, but from a proxy. */
+  /** All issues. Empty if the response came from a proxy instead of Midmonth. */
   readonly issues: I[]
   readonly status: number
   readonly headers: Headers
   readonly requestId: string
-  /** With a status from 500, the request may have taken effect: repeat it with this key, without a second effect. */
+  /** With a status of 500 or above, the request may have taken effect. Retrying with this key has no second effect. */
   readonly idempotencyKey: string | undefined
-  /** Whether the service says that the same request can succeed later. */
+  /** Whether the service says that the same request may succeed later. */
   readonly shouldRetry: boolean
 
-  constructor(issues: I[], { status, headers, requestId, idempotencyKey }: ErrorAnswer) {
+  constructor(issues: I[], { status, headers, requestId, idempotencyKey }: ErrorResponse) {
     const [first] = issues
     const shown = issues.slice(0, 3).map(({ message }) => message)
     if (issues.length > shown.length) shown.push(`and ${issues.length - shown.length} more`)
-    const what = first === undefined ? 'The answer is not from Midmonth' : shown.join('; ')
+    const what = first === undefined ? 'The response is not from Midmonth' : shown.join('; ')
     const code = first?.code ?? 'Unknown'
     super(`${what} (${first === undefined ? '' : `${code}, `}HTTP ${status}, request ${requestId})`)
     this.name = code.endsWith('Error') ? code : `${code}Error`
@@ -44,12 +44,12 @@ export class ApiError<I extends Issue = Issue> extends MidmonthError {
   }
 }
 
-/** The service was not reached, or the connection broke before the whole answer had arrived. The request may have taken effect. */
+/** The service was not reached, or the connection broke before the complete response arrived. The request may have taken effect. */
 export class ConnectionError extends MidmonthError {
   override readonly name: string = 'ConnectionError'
-  /** Sent with every attempt; the service's request log has it if an attempt arrived. */
+  /** Sent with every attempt; appears in the service's request log if an attempt arrived. */
   readonly requestId: string
-  /** Repeat the call with this key to learn what became of it, without a second effect. */
+  /** Repeat the call with this key to learn the outcome without a second effect. */
   readonly idempotencyKey: string | undefined
 
   constructor(
@@ -62,12 +62,12 @@ export class ConnectionError extends MidmonthError {
   }
 }
 
-/** No whole answer arrived within `timeoutMs`. The request may have taken effect. */
+/** No complete response arrived within `timeoutMs`. The request may have taken effect. */
 export class TimeoutError extends ConnectionError {
   override readonly name = 'TimeoutError'
 }
 
-/** A webhook must not be trusted: its signature or timestamp is wrong or missing. */
+/** A webhook that must not be trusted: its signature or timestamp is wrong or missing. */
 export class WebhookVerificationError extends MidmonthError {
   override readonly name = 'WebhookVerificationError'
 }

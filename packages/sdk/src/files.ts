@@ -1,5 +1,5 @@
 /**
- * A file to upload: CSV or Excel. A `Blob` is streamed and can be sent again; in Node, `fs.openAsBlob` makes one of a path.
+ * A file to upload: CSV or Excel. A `Blob` is streamed and can be sent again; in Node, `fs.openAsBlob` opens a file as a Blob.
  * A stream is sent once, so its upload is not retried.
  */
 export type FileSource = string | Blob | Uint8Array | ReadableStream<Uint8Array>
@@ -14,7 +14,7 @@ export function isStream(value: unknown): value is ReadableStream<Uint8Array> {
 
 const excel = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
-/** Tells Excel from CSV by the first bytes, which are those of a zip file. A stream says nothing, so it counts as CSV. */
+/** Distinguishes Excel from CSV by the zip signature in the first bytes. A stream counts as CSV. */
 export async function mediaTypeOf(file: FileSource): Promise<string> {
   if (typeof file === 'string' || isStream(file)) return 'text/csv'
   const start = file instanceof Blob ? new Uint8Array(await file.slice(0, 2).arrayBuffer()) : file

@@ -1,5 +1,5 @@
 /**
- * Takes a text from your database as an id of one kind: `id('mem', row.memberId)`. The types keep a member's id from being
+ * Types a text from your database as an id of one kind: `id('mem', row.memberId)`. The types keep a member's id from being
  * passed as a withdrawal's.
  * @throws TypeError if the text has another prefix
  */

@@ -1,4 +1,4 @@
-export type { Answered, Call, CallOptions, List } from './call.ts'
+export type { ApiResponse, Call, CallOptions, List } from './call.ts'
 export type { LogEntry, Settings } from './client.ts'
 export { ApiError, ConnectionError, MidmonthError, TimeoutError, WebhookVerificationError } from './errors.ts'
 export type { FileSource } from './files.ts'

@@ -7,21 +7,21 @@ import { pause } from './retries.ts'
 const poll = { firstMs: 200, longestMs: 2_000 }
 
 export type MemberImportOptions = CallOptions & {
-  /** Whether an empty bank account in the file leaves the member's as it is. Otherwise it removes it. */
+  /** Whether an empty bank account in the file keeps the member's account. By default, the account is removed. */
   keepsAccounts?: boolean | undefined
-  /** The job waits for a review if it would offboard more members than this, even if the partner's limit allows it. */
+  /** The job awaits review if it would offboard more members than this, even within the partner's limit. */
   offboardMax?: number | undefined
-  /** Called when the job has been created, and after each look at it. */
+  /** Called when the job has been created, and after each poll. */
   onProgress?: ((job: MemberJob) => void) | undefined
 }
 
-/** A job that has ended, or waits for a review, with what it did to each member. */
+/** A job that has ended or awaits review, with the result for each member. */
 export type MemberImport = { job: MemberJob; results: AsyncIterable<MemberJobResult> }
 
 /**
  * Uploads the complete list of members and waits for the job.
  *
- * It may be queued behind another job. Abort the signal to stop waiting; the job continues.
+ * The job may be queued behind another. Abort the signal to stop waiting; the job continues.
  */
 export async function importMembers(
   jobs: Resources['memberJobs'],
@@ -30,18 +30,18 @@ export async function importMembers(
 ): Promise<MemberImport> {
   const create = keepsAccounts ? jobs.createFromFile : jobs.createFromFileV2
   const { jobId } = await create(file, { offboardMax }, options)
-  // The key and the time-out are those of the upload.
-  const { idempotencyKey: _, timeoutMs: __, ...looking } = options
-  const job = await ended(jobs, { jobId, onProgress, options: looking })
+  // The key and the time-out apply only to the upload.
+  const { idempotencyKey: _, timeoutMs: __, ...pollOptions } = options
+  const job = await waitForEnd(jobs, { jobId, onProgress, options: pollOptions })
   return {
     job,
     results: {
-      [Symbol.asyncIterator]: () => jobs.listResults(jobId, { take: 1_000 }, looking)[Symbol.asyncIterator](),
+      [Symbol.asyncIterator]: () => jobs.listResults(jobId, { take: 1_000 }, pollOptions)[Symbol.asyncIterator](),
     },
   }
 }
 
-async function ended(
+async function waitForEnd(
   jobs: Resources['memberJobs'],
   {
     jobId,

@@ -4,11 +4,11 @@ import { operations, type Resources } from './generated/operations.ts'
 import { importMembers, type MemberImport, type MemberImportOptions } from './member-import.ts'
 import { type UnwrapOptions, unwrapWebhook, type WebhookHeaders, webhookTestHeaders } from './webhooks.ts'
 
-/** A client for one partner, by an API key. Keep it on your server: the key moves money. */
+/** A client for one partner, authenticated by an API key. Keep the key on your server: it can move money. */
 export class Midmonth implements Resources {
   readonly tiers: Resources['tiers']
   readonly members: Resources['members'] & {
-    /** Uploads the complete list of members, waits for the job and returns what it did. */
+    /** Uploads the complete list of members, waits for the job and returns the result. */
     import(file: FileSource, options?: MemberImportOptions): Promise<MemberImport>
   }
   /** Short-lived tokens for pages in members' browsers. */
@@ -21,14 +21,14 @@ export class Midmonth implements Resources {
   readonly webhooks: Resources['webhooks'] & {
     /** Verifies a delivery and returns its event; see `unwrapWebhook`. */
     unwrap: typeof unwrapWebhook
-    /** Signs a body like Midmonth, for tests of your receiver. */
+    /** Signs a body as Midmonth does, to test your receiver. */
     testHeaders: typeof webhookTestHeaders
   }
   readonly overview: Resources['overview']
   readonly requests: Resources['requests']
   readonly idempotencyKeys: Resources['idempotencyKeys']
   readonly service: Resources['service']
-  /** Moves time and instructs the simulated bank. A live installation answers 404. */
+  /** Moves the clock and controls the simulated bank. A live installation responds with 404. */
   readonly sandbox: Resources['sandbox']
 
   constructor(settings: Settings) {
@@ -61,7 +61,7 @@ export class Midmonth implements Resources {
 
 type Tree = { [name: string]: Tree | ((...given: unknown[]) => unknown) }
 
-/** Builds the methods from the table. Table and types are generated together, and a test calls each. */
+/** Builds the methods from the table. Table and types are generated together, and a test calls every method. */
 export function resourcesOf(client: Client): Resources {
   const root: Tree = {}
   for (const [name, operation] of Object.entries(operations)) {

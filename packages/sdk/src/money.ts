@@ -1,11 +1,11 @@
 import { currenciesByDecimals } from './generated/decimals.ts'
 import type { Currency } from './generated/schemas.ts'
 
-/** An amount in minor units, as the API has it: `{ amount: 1234, currency: 'GBP' }` is £12.34. */
+/** An amount in minor units, as in the API: `{ amount: 1234, currency: 'GBP' }` is £12.34. */
 type Money<C extends Currency = Currency> = { amount: number; currency: C }
 
 /**
- * Reads an amount in major units: `money('12.34', 'GBP')`.
+ * Parses an amount in major units: `money('12.34', 'GBP')`.
  * @throws TypeError if the text is not a decimal number, or has more decimals than the currency
  */
 export function money<C extends Currency>(text: string, currency: C): Money<C> {
@@ -33,9 +33,9 @@ export function toDecimal({ amount, currency }: Money): string {
 export function format({ amount, currency }: Money, locale?: string | string[]): string {
   const { sign, whole, fraction } = partsOf({ amount, currency })
   const { formatter, plain } = formattersOf(locale, currency, fraction.length)
-  // Fifty times faster than by parts, as a page with 150 amounts shows.
+  // Fifty times faster than formatting by parts, measured on a page with 150 amounts.
   if (whole.length + fraction.length <= exactDigits) return formatter.format(Number(`${sign}${whole}.${fraction}`))
-  // Only the whole part is given to the formatter, as a bigint, which is exact.
+  // Formats only the whole part, as a bigint, which is exact.
   return formatter
     .formatToParts(BigInt(`${sign}${whole}`))
     .map(({ type, value }) => {
@@ -45,14 +45,14 @@ export function format({ amount, currency }: Money, locale?: string | string[]):
     .join('')
 }
 
-// A float keeps this many decimal digits, wherever the point is.
+// A float preserves this many decimal digits, wherever the point is.
 const exactDigits = 15
 
 type Formatters = { formatter: Intl.NumberFormat; plain: Intl.NumberFormat }
 
-// Constructing them takes longer than formatting.
+// Constructing a formatter takes longer than formatting.
 const formatters = new Map<string, Formatters>()
-// A reader has one locale, and a server a few.
+// A browser needs one locale, a server a few.
 const formattersMax = 100
 
 function formattersOf(locale: string | string[] | undefined, currency: Currency, decimals: number): Formatters {

@@ -1,4 +1,4 @@
-/** Node 18 has Web Crypto only as a module. The name is a variable, so that bundlers for workers don't look for it. */
+/** Node 18 has Web Crypto only as a module. The name is a variable, so that bundlers for workers don't try to resolve it. */
 const moduleOfNode18 = 'node:crypto'
 
 export async function webCrypto(): Promise<typeof globalThis.crypto> {

@@ -4,22 +4,22 @@ import { randomId, webCrypto } from './web-crypto.ts'
 
 const limits = {
   toleranceMs: 5 * 60_000,
-  /** Signatures of one delivery. There are two while a secret is rotated. */
+  /** Signatures of one delivery. There are two during a rotation of the secret. */
   signaturesMax: 10,
 }
 
 export type WebhookHeaders = Headers | Record<string, string | readonly string[] | undefined>
 export type UnwrapOptions = {
-  /** The clock that the timestamp is compared with. */
+  /** The clock to compare the timestamp with. */
   now?: (() => Date) | undefined
-  /** How far the timestamp may be from the clock: five minutes unless given. */
+  /** The maximum difference between timestamp and clock. Defaults to five minutes. */
   toleranceMs?: number | undefined
 }
 
 /**
  * Verifies a delivery and returns its event.
- * @param body the bytes or the text as they arrived; parsed and rewritten JSON has another signature
- * @throws WebhookVerificationError if it is not from Midmonth, or not recent, or if the body or the secret cannot be verified with
+ * @param body the bytes or the text as they arrived; parsed and reserialised JSON has a different signature
+ * @throws WebhookVerificationError if the delivery is not from Midmonth or not recent, or if the body or the secret is unusable
  * Source: Standard Webhooks, "Verifying webhook authenticity"
  */
 export async function unwrapWebhook(
@@ -50,7 +50,7 @@ export async function unwrapWebhook(
   )
 }
 
-/** Signs a body like Midmonth, for tests of your receiver. */
+/** Signs a body as Midmonth does, to test your receiver. */
 export async function webhookTestHeaders(
   body: string | Uint8Array,
   secret: string,
@@ -79,26 +79,30 @@ function headerOf(headers: WebhookHeaders, name: string): string {
   return found
 }
 
-/** Names the usual mistake: a framework has parsed the body already. */
+/** Detects the usual mistake: a framework has already parsed the body. */
 function requireRaw(body: unknown): void {
   if (typeof body === 'string' || body instanceof Uint8Array) return
   const given =
     body === null || body === undefined ? `${body}` : `a parsed ${Array.isArray(body) ? 'array' : typeof body}`
   throw new WebhookVerificationError(
-    `body is ${given}; pass the text or the bytes as they arrived, since parsed JSON has another signature (in Express, use express.raw)`,
+    `body is ${given}; pass the text or the bytes as they arrived, since parsed JSON has a different signature (in Express, use express.raw)`,
   )
 }
 
 async function keyOf(secret: unknown) {
   if (typeof secret !== 'string' || secret === '') {
-    throw new WebhookVerificationError('secret is missing; pass the secret that the creation of the endpoint returned')
+    throw new WebhookVerificationError(
+      'secret is missing; pass the secret that was returned when the endpoint was created',
+    )
   }
   if (!secret.startsWith('whsec_')) {
-    throw new WebhookVerificationError('secret must begin with whsec_; an API key or the id of an endpoint is not one')
+    throw new WebhookVerificationError(
+      'secret must begin with whsec_; an API key or an endpoint id is not a webhook secret',
+    )
   }
   const bytes = bytesOf(secret.slice('whsec_'.length))
   if (bytes === undefined || bytes.length === 0) {
-    throw new WebhookVerificationError('secret must be whsec_ and base64; copy it again, whole')
+    throw new WebhookVerificationError('secret must be whsec_ followed by base64; copy the complete secret again')
   }
   const { subtle } = await webCrypto()
   return await subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign', 'verify'])
@@ -113,7 +117,7 @@ function signedBytes(id: string, timestamp: string, body: string | Uint8Array): 
   return bytes
 }
 
-/** Decodes base64; undefined if it is none. */
+/** Decodes base64. Returns undefined if the text is not base64. */
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> | undefined {
   try {
     return Uint8Array.from(atob(base64), character => character.charCodeAt(0))

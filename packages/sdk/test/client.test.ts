@@ -27,7 +27,7 @@ const paid = { body: { id: 'w_1', status: 'held' } }
 const issue = (code: string, more: object = {}) => ({ issues: [{ code, message: `It is ${code}.`, ...more }] })
 const conflict = { status: 409, headers: { 'x-should-retry': 'true', 'retry-after': '0' }, body: issue('Conflict') }
 
-/** A service that gives these answers in turn, the last one for ever, and a client for it. */
+/** Starts a service that returns these responses in turn, repeating the last, and a client for it. */
 async function serve(answers: Answer[], settings: object = {}) {
   const requests: { method: string; url: string; headers: IncomingMessage['headers'] }[] = []
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
@@ -70,14 +70,14 @@ test('a write has an idempotency key, the same in each attempt and another for e
   expect(fourth).not.toBe(first)
 })
 
-test('the caller can bring an idempotency key, and a read has none', async () => {
+test('the caller can set an idempotency key, and a read has none', async () => {
   const { midmonth, requests } = await serve([paid])
   await midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }, { idempotencyKey: 'payout 17' })
   await midmonth.withdrawals.get('w_1')
   expect(idempotencyKeys(requests)).toEqual(['payout 17', undefined])
 })
 
-test('the caller’s idempotency key is of the first page of a list only', async () => {
+test('the caller’s idempotency key is sent only with the first page of a list', async () => {
   const page = (memberId: string) => ({ body: { members: [{ memberId }], total: 2, skip: 0, take: 1 } })
   const { midmonth, requests } = await serve([page('mem_2'), { body: { members: [], total: 2, skip: 1, take: 1 } }])
   const members = []
@@ -94,12 +94,12 @@ test.each([
   'ftp://pay.example.com',
   'https://',
   '',
-])('a base URL without a scheme, or that is not one of HTTP, is refused with an example: %s', baseUrl => {
+])('a base URL without an HTTP scheme is rejected with an example: %s', baseUrl => {
   expect(() => new Midmonth({ apiKey, baseUrl })).toThrow(/^baseUrl must be an address with its scheme/)
 })
 
 test.each(['https://user:word@pay.example.com', 'https://pay.example.com?x=1', 'https://pay.example.com#x'])(
-  'a base URL with more than an address is refused, without showing it: %s',
+  'a base URL with a user, query or fragment is rejected without showing it: %s',
   url => {
     const create = () => new Midmonth({ apiKey, baseUrl: url })
     expect(create).toThrow(TypeError)
@@ -110,7 +110,7 @@ test.each(['https://user:word@pay.example.com', 'https://pay.example.com?x=1', '
 test.each([
   ['a connection that breaks', ['close', 'close', paid], 3],
   ['x-should-retry: true, whatever the status', [conflict, conflict, paid], 3],
-  ['a 503 of a proxy, which says nothing', [{ status: 503, body: '<html>' }, paid], 2],
+  ['a 503 from a proxy without a hint', [{ status: 503, body: '<html>' }, paid], 2],
 ] as [string, Answer[], number][])('%s is retried', async (_, answers, attempts) => {
   const { midmonth, requests } = await serve(answers)
   const answer = await midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }).withResponse()
@@ -121,14 +121,14 @@ test.each([
 test.each([
   ['x-should-retry: false, whatever the status', { status: 503, headers: { 'x-should-retry': 'false' } }],
   ['a 409 without a hint', { status: 409 }],
-  ['a redirect, which would hand the key to another address', { status: 307, headers: { location: '/elsewhere' } }],
+  ['a redirect, which would send the key to another address', { status: 307, headers: { location: '/elsewhere' } }],
 ] as [string, Answer][])('%s is not retried', async (_, answer) => {
   const { midmonth, requests } = await serve([answer])
   expect(await failureOf(midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }))).toBeInstanceOf(ApiError)
   expect(requests).toHaveLength(1)
 })
 
-test('after two retries the last error is thrown; retriesMax changes that for the client or one call', async () => {
+test('after two retries the last error is thrown; retriesMax changes this for the client or one call', async () => {
   const { midmonth, requests } = await serve([conflict])
   expect(await failureOf(midmonth.withdrawals.get('w_1'))).toBeInstanceOf(ConflictError)
   expect(requests).toHaveLength(3)
@@ -142,16 +142,16 @@ test('the wait doubles from half a second to eight, with jitter, and follows ret
   const waits = [1, 2, 3, 4, 5, 6, 30].map(attempt => waitMsOf(error({ 'x-should-retry': 'true' }), attempt, 0))
   expect(waits).toEqual([500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000])
   expect(waitMsOf(error({ 'x-should-retry': 'true' }), 1, 1)).toBe(375)
-  const told = (seconds: string) => waitMsOf(error({ 'x-should-retry': 'true', 'retry-after': seconds }), 1, 0)
-  expect([told('0'), told('7'), told('60'), told('61')]).toEqual([0, 7_000, 60_000, undefined])
-  // Never earlier than told.
+  const waitWith = (seconds: string) => waitMsOf(error({ 'x-should-retry': 'true', 'retry-after': seconds }), 1, 0)
+  expect([waitWith('0'), waitWith('7'), waitWith('60'), waitWith('61')]).toEqual([0, 7_000, 60_000, undefined])
+  // Never earlier than `retry-after`.
   expect(waitMsOf(error({ 'x-should-retry': 'true', 'retry-after': '7' }), 1, 0.9)).toBeGreaterThan(7_000)
-  // A date, which only a proxy sends.
-  expect(told('Wed, 21 Oct 2026 07:28:00 GMT')).toBe(500)
+  // Only a proxy sends a date.
+  expect(waitWith('Wed, 21 Oct 2026 07:28:00 GMT')).toBe(500)
   expect(waitMsOf(new TypeError('a bug'), 1)).toBeUndefined()
 })
 
-test('a time-out and a lost connection name the request and the key with which to find out what happened', async () => {
+test('a time-out and a lost connection name the request and the idempotency key for finding out what happened', async () => {
   const { midmonth, log } = await serve(['hang'], { timeoutMs: 50, retriesMax: 1 })
   const error = (await failureOf(
     midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }, { idempotencyKey: 'k-1' }),
@@ -159,19 +159,19 @@ test('a time-out and a lost connection name the request and the key with which t
   expect(error).toBeInstanceOf(TimeoutError)
   expect(error).toBeInstanceOf(ConnectionError)
   expect(error.idempotencyKey).toBe('k-1')
-  expect(error.message).toBe(`No answer within 50 ms (request ${error.requestId})`)
+  expect(error.message).toBe(`No response within 50 ms (request ${error.requestId})`)
   expect(log.map(each => each.error)).toEqual(['TimeoutError', 'TimeoutError'])
 
   const nowhere = new Midmonth({ apiKey, baseUrl: 'http://127.0.0.1:1', retriesMax: 0 })
   const refused = (await failureOf(nowhere.members.get('mem_1'))) as ConnectionError
-  expect(refused.message).toMatch(/^No answer from http:\/\/127\.0\.0\.1:1: .+ \(request [0-9a-f-]{36}\)$/)
+  expect(refused.message).toMatch(/^No response from http:\/\/127\.0\.0\.1:1: .+ \(request [0-9a-f-]{36}\)$/)
 })
 
-test('an answer that is not JSON is a lost connection, not a result', async () => {
+test('a response that is not JSON counts as a lost connection, not as a result', async () => {
   const { midmonth } = await serve([{ body: '<html>Please log in' }], { retriesMax: 0 })
   const error = await failureOf(midmonth.members.get('mem_1'))
   expect(error).toBeInstanceOf(ConnectionError)
-  expect((error as Error).message).toContain('the answer is not JSON')
+  expect((error as Error).message).toContain('the response is not JSON')
 })
 
 test.each(['in flight', 'between attempts', 'before the first'])('a signal stops a call that is %s', async when => {
@@ -188,7 +188,7 @@ test.each(['in flight', 'between attempts', 'before the first'])('a signal stops
   expect(requests).toHaveLength(when === 'before the first' ? 0 : 1)
 })
 
-test('a code has its class, with issues, status, request id and the fields of the code', async () => {
+test('each code has a class with issues, status, request id and the fields of the code', async () => {
   const { midmonth } = await serve([
     {
       status: 422,
@@ -213,7 +213,7 @@ test('a code has its class, with issues, status, request id and the fields of th
   )
 })
 
-test('an error has a class however it is answered: several issues, an unknown code, or a page of a proxy', async () => {
+test('every error has a class: with several issues, an unknown code, or a proxy’s page', async () => {
   const issues = Array.from({ length: 5 }, (_, row) => ({ code: 'FileContent', message: `Row ${row}`, row: `${row}` }))
   const { midmonth } = await serve(
     [
@@ -234,12 +234,12 @@ test('an error has a class however it is answered: several issues, an unknown co
   expect(unknown).toMatchObject({ name: 'MemberTooTiredError', code: 'MemberTooTired', status: 422 })
   expect((await next()) as Error).toMatchObject({
     issues: [],
-    message: expect.stringMatching(/^The answer is not from Midmonth \(HTTP 502, request .+\)$/),
+    message: expect.stringMatching(/^The response is not from Midmonth \(HTTP 502, request .+\)$/),
   })
   expect(await next()).toBeInstanceOf(InternalServerError)
 })
 
-test('neither log, errors nor a printed client show the key, and the log has no query', async () => {
+test('neither the log, errors nor a printed client show the key, and the log contains no query', async () => {
   const { midmonth, log } = await serve([conflict, { body: { members: [], total: 0, skip: 0, take: 50 } }])
   await midmonth.members.list({ emails: ['sam.okafor@example.com'] })
   expect(log).toEqual([
@@ -254,7 +254,7 @@ test('neither log, errors nor a printed client show the key, and the log has no 
   expect(() => new Midmonth({ apiKey: 'mm_test_1\n', baseUrl: 'http://127.0.0.1:1' })).toThrow(/^apiKey/)
 })
 
-test('withResponse has the body with status, headers, request id and whether it is a replay', async () => {
+test('withResponse returns the body with status, headers, request id and whether it is a replay', async () => {
   const { midmonth } = await serve([{ status: 201, headers: { 'idempotency-replayed': 'true' }, ...paid }])
   const answer = await midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }).withResponse()
   expect(answer).toMatchObject({ ...paid, status: 201, attempts: 1, isReplayed: true })
@@ -262,7 +262,7 @@ test('withResponse has the body with status, headers, request id and whether it 
   expect(answer.requestId).toMatch(/^[0-9a-f-]{36}$/)
 })
 
-test('a failed call is reported once, whether it is awaited, iterated or asked for its response', async () => {
+test('a failed call rejects once, whether it is awaited, iterated or used with withResponse', async () => {
   const { midmonth } = await serve([{ status: 403, body: issue('Forbidden') }])
   const unhandled: unknown[] = []
   const note = (reason: unknown) => unhandled.push(reason)
@@ -282,7 +282,7 @@ test('a failed call is reported once, whether it is awaited, iterated or asked f
   }
 })
 
-test('an id that would lead to another operation is refused before anything is sent', async () => {
+test('an id that would lead to another operation is rejected before anything is sent', async () => {
   const { midmonth, requests } = await serve([{}])
   for (const id of ['', '.', '..', undefined, 17]) {
     expect(() => midmonth.members.get(id as 'mem_1')).toThrow('memberId must be an id')
@@ -291,7 +291,7 @@ test('an id that would lead to another operation is refused before anything is s
   expect(requests.map(({ url }) => url)).toEqual(['/v1/members/mem_%2F..%2Fjobs%3Fx'])
 })
 
-test('a key or header that HTTP cannot carry is refused before anything is sent', async () => {
+test('a key or header that HTTP cannot carry is rejected before anything is sent', async () => {
   const { midmonth, requests } = await serve([paid])
   const complete = (options: object) => midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' }, options)
   expect(await failureOf(complete({ idempotencyKey: 'Lohnlauf №1' }))).toBeInstanceOf(TypeError)
@@ -299,7 +299,7 @@ test('a key or header that HTTP cannot carry is refused before anything is sent'
   expect(requests).toEqual([])
 })
 
-test('the version that the service sees is that of the package', async () => {
+test('the user agent contains the version of the package', async () => {
   const { midmonth, requests } = await serve([{}])
   await midmonth.tiers.list()
   const { default: manifest } = await import('../package.json', { with: { type: 'json' } })

@@ -23,7 +23,7 @@ beforeEach(async () => {
 })
 
 const working: unknown[] = []
-/** Has the worker apply what is queued, while the SDK looks at the job. */
+/** Lets the worker process the queue while the SDK polls the job. */
 const work = () => {
   const context = { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now }
   working.push(memberImportTasks['apply-member-imports']?.(context))
@@ -32,11 +32,11 @@ const header = 'email,first_name,last_name,phone,tier'
 const csv = (...names: string[]) =>
   `${[header, ...names.map(name => `${name}@example.com,${name},Okafor,,Silver`)].join('\r\n')}\r\n`
 
-test('an import uploads the file, follows the job and resolves with what it did to each member', async () => {
+test('an import uploads the file, follows the job and resolves with the result for each member', async () => {
   const seen: MemberJob[] = []
   const { job, results } = await midmonth.members.import(csv('ann', 'bob'), {
     onProgress(job) {
-      // The worker takes the job after the first look at it.
+      // The worker starts the job after the first poll.
       if (seen.push(job) === 1) work()
     },
   })
@@ -48,7 +48,7 @@ test('an import uploads the file, follows the job and resolves with what it did 
   expect(lines).toEqual(['2 Invite Done ann@example.com', '3 Invite Done bob@example.com'])
 })
 
-test('a file is a text, bytes, a Blob or a stream, as CSV or Excel', async () => {
+test('a file can be text, bytes, a Blob or a stream, as CSV or Excel', async () => {
   const excel = (await writeExcelFile([
     header.split(','),
     ['cat@example.com', 'Cat', 'Doe', '', 'Silver'],
@@ -64,14 +64,14 @@ test('a file is a text, bytes, a Blob or a stream, as CSV or Excel', async () =>
   expect(await preview(new Blob([bytes]))).toBe(1)
 })
 
-test('a faulty file is refused with the row of each fault', async () => {
+test('a file with errors is rejected with the row of each error', async () => {
   const call = midmonth.members.import(`${csv('ann')}bob,Bob,Okafor,,Silver\r\n`)
   const error = await call.catch(error => error)
   if (!(error instanceof FileContentError)) return expect.fail(String(error))
   expect(error.issues.map(({ row }) => row)).toEqual(['3'])
 })
 
-test('an import that needs a review resolves, so that the caller decides', async () => {
+test('an import that needs a review resolves, so that the caller can decide', async () => {
   const first = midmonth.members.import(csv('ann', 'bob'), { onProgress: () => work() })
   expect((await first).job.progress.type).toBe('Completed')
   const { job } = await midmonth.members.import(csv('ann'))

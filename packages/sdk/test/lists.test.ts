@@ -38,7 +38,7 @@ test('iterating a list reads every page with the same filters; awaiting it reads
   expect(await idsOf(list, each => each.memberId)).toEqual(active.slice(1).reverse())
   const page = await midmonth.members.list({ statuses: ['inactive'], take: 2 })
   expect(page).toMatchObject({ total: 1, skip: 0, take: 2, members: [{ memberId: left }] })
-  // From the second on.
+  // Starts at the second entry.
   expect(await idsOf(midmonth.members.list({ skip: 1, take: 2 }), each => each.memberId)).toEqual(
     active.slice(0, -1).reverse(),
   )
@@ -50,7 +50,7 @@ test('pages by cursor neither repeat nor skip an entry while others are added', 
   for (let count = 0; count < 5; count++) before.push(await withdraw(memberId))
   const seen: string[] = []
   for await (const withdrawal of midmonth.withdrawals.list({ memberId, take: 2 })) {
-    // The fuller shape.
+    // The fuller representation.
     expect(withdrawal.status).toBe('held')
     seen.push(withdrawal.id)
     if (seen.length < 3) await withdraw(memberId)
@@ -69,7 +69,7 @@ test('the pages of a list can be iterated, and leaving the loop stops reading', 
   expect(requests).toBe(1)
 })
 
-test('entries before a cursor are one page', async () => {
+test('entries before a cursor are a single page', async () => {
   const memberId = await addMember(50_000)
   const withdrawals = []
   for (let count = 0; count < 4; count++) withdrawals.unshift(await withdraw(memberId))
@@ -78,7 +78,7 @@ test('entries before a cursor are one page', async () => {
   expect(await idsOf(list, each => each.id)).toEqual(withdrawals.slice(1, 3))
 })
 
-test('the feed is read on from the last event', async () => {
+test('the feed continues after the last event', async () => {
   const { lastEventId } = await midmonth.events.list({ from: 'now' })
   expect(await idsOf(midmonth.events.list({ from: 'now' }), each => each.id)).toEqual([])
   const memberId = await addMember(5_000)

@@ -26,7 +26,7 @@ describe('money', () => {
     },
   )
 
-  test('has the decimals of the service in every currency, there and back', () => {
+  test('has as many decimals as in the service for every currency, in both directions', () => {
     expect(currencies).toHaveLength(179)
     fc.assert(
       fc.property(fc.constantFrom(...currencies), amounts, (currency, amount) => {
@@ -37,14 +37,14 @@ describe('money', () => {
     )
   })
 
-  test('is formatted exactly, as Intl would with a decimal text', () => {
+  test('is formatted exactly, as Intl formats a decimal text', () => {
     const locales = ['en-GB', 'de-DE', 'fr-FR', 'es-ES', 'pl-PL', 'ro-RO', 'ar-EG', 'hi-IN', 'ja-JP']
     fc.assert(
       fc.property(fc.constantFrom(...currencies), amounts, fc.constantFrom(...locales), (currency, amount, locale) => {
         const decimals = decimalsOf.get(currency) ?? 0
         const options = { minimumFractionDigits: decimals, maximumFractionDigits: decimals }
         const formatter = new Intl.NumberFormat(locale, { style: 'currency', currency, ...options })
-        // Newer engines format a text exactly. Node 18 makes a float of it, so the SDK does not rely on that.
+        // Newer engines format a text exactly. Node 18 converts the text to a float, so the SDK does not rely on this.
         const expected = formatter.format(toDecimal({ amount: amount || 0, currency }) as `${number}`)
         expect(format({ amount, currency }, locale)).toBe(expected)
       }),
@@ -54,7 +54,7 @@ describe('money', () => {
     expect(format(gbp('1234.50'), 'de-DE')).toBe('1.234,50\u00a0£')
   })
 
-  test('that is not a whole number of minor units is refused', () => {
+  test('that is not a whole number of minor units is rejected', () => {
     for (const amount of [0.5, Number.NaN, 2 ** 53]) {
       expect(() => toDecimal({ amount, currency: 'GBP' })).toThrow(RangeError)
       expect(() => format({ amount, currency: 'GBP' as Currency })).toThrow(RangeError)
@@ -62,7 +62,7 @@ describe('money', () => {
   })
 })
 
-test('an id of another kind is refused', () => {
+test('an id of another kind is rejected', () => {
   expect(id('mem', 'mem_1')).toBe('mem_1')
   expect(() => id('mem', 'w_1')).toThrow("'w_1' is not an id that begins with mem_")
   expect(() => id('w', 'wi_1')).toThrow(TypeError)

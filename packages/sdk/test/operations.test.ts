@@ -24,13 +24,13 @@ test('every operation of openapi.json for partners has a name in the SDK, and ev
 
 test('every method reaches its operation on the service', async () => {
   const expected = new Map<string, string>()
-  // What empties the request log comes first.
+  // The operation that empties the request log comes first.
   const order = operations.toSorted((a, b) => Number(b.path.endsWith('/reset')) - Number(a.path.endsWith('/reset')))
   for (const { operationId, method, path, security, requestBody } of order) {
     const names = sdkNames[operationId] ?? ''
     for (const name of typeof names === 'string' ? [names] : Object.values(names)) {
       const requestId = await call(name, { path, hasBody: requestBody !== undefined })
-      // An operation without a key belongs to no partner, so it is not in the log.
+      // An operation without a key does not belong to a partner, so it is not in the log.
       if (security?.length !== 0) expected.set(requestId, `${name}: ${method} ${path}`)
     }
   }
@@ -43,7 +43,7 @@ test('every method reaches its operation on the service', async () => {
   expect([...reached.values()].sort()).toEqual([...expected.values()].sort())
 })
 
-/** Calls a method with ids that name nothing and an empty body: the service must refuse it, or answer. */
+/** Calls a method with unknown ids and an empty body. The service must respond, even if it rejects the call. */
 async function call(name: string, { path, hasBody }: { path: string; hasBody: boolean }): Promise<string> {
   const ids = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter = '']) => `${prefixes[parameter] ?? ''}none`)
   const method = name.split('.').reduce<unknown>((at, step) => (at as Record<string, unknown>)[step], midmonth)

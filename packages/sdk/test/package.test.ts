@@ -28,7 +28,7 @@ async function bundle(): Promise<string> {
   return output[0].code
 }
 
-test('the package has no dependencies, and a bundle of all of it is at most 15 kB gzip', async () => {
+test('the package has no dependencies, and its complete bundle is at most 15 kB gzip', async () => {
   const manifest = JSON.parse(await readFile(path.join(project.installed, 'package.json'), 'utf8'))
   for (const kind of ['dependencies', 'peerDependencies', 'optionalDependencies'])
     expect(manifest[kind] ?? {}, kind).toEqual({})
@@ -42,12 +42,12 @@ test('publint finds nothing to improve', async () => {
   expect(messages.map(message => formatMessage(message, pkg))).toEqual([])
 })
 
-test('a TypeScript below 5 is led to types without what the project imports, so that it fails instead of typing all as any', async () => {
+test('TypeScript below 5 gets types that lack the imported names, so that it fails instead of typing everything as any', async () => {
   const { exports: main, typesVersions } = JSON.parse(
     await readFile(path.join(project.installed, 'package.json'), 'utf8'),
   )
   const required = './dist/typescript-5-required.d.ts'
-  // The first condition that fits counts.
+  // The first matching condition applies.
   expect(Object.entries(main['.'])[0]).toEqual(['types@<5.0', required])
   expect(typesVersions).toEqual({ '<5.0': { '*': [required] } })
   const types = await readFile(path.join(project.installed, required), 'utf8')
@@ -69,7 +69,7 @@ test.each([
   expect(stdout).toBe('4 1234\n')
 })
 
-test('it runs with what every JavaScript runtime has, and nothing of Node', async () => {
+test('it runs with the globals of every JavaScript runtime and without Node', async () => {
   const { fetch, Headers, Response, URL, URLSearchParams, AbortController, Blob, ReadableStream } = globalThis
   const { TextEncoder, TextDecoder, crypto, atob, btoa, setTimeout, clearTimeout, performance } = globalThis
   const sent: string[] = []
@@ -117,11 +117,11 @@ export async function emails(): Promise<string[]> {
   return found.map(({ email }) => email)
 }
 export const isUnknown = (error: unknown) => error instanceof MemberNotFoundError && error.issues[0]?.memberId
-// @ts-expect-error: the types are there, and are not any
+// @ts-expect-error: the types exist and are not any
 midmonth.members.get(17)
 `
 
-// What @arethetypeswrong checks, with the compiler that we have: it would bring another one, of 20 MB.
+// Checks the same as @arethetypeswrong, but with our own compiler: the package would add another, of 20 MB.
 test.each([
   ['import and require in Node', ['esm.mts', 'cjs.cts'], ['--module', 'nodenext', '--types', 'node']],
   ['a bundler, with the types of a browser', ['bundler.ts'], ['--module', 'preserve', '--lib', 'es2022,dom']],

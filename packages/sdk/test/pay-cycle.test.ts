@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-test('a partner lives through a pay cycle in a sandbox, from an invitation to the settlement', async () => {
+test('a partner completes a pay cycle in a sandbox, from an invitation to the settlement', async () => {
   const { sandbox, members, withdrawals, payCycles } = midmonth
   await sandbox.seed({ scenario: 'fresh' })
   const [tier] = await midmonth.tiers.list()
@@ -31,7 +31,7 @@ test('a partner lives through a pay cycle in a sandbox, from an invitation to th
   await expect(withdrawals.createIntent(quote)).rejects.toThrow(MemberInsufficientFundsError)
   expect(netAmount.amount + fee.amount).toBe(19_900)
 
-  // The bank is asked to be slow, then to pay.
+  // The bank is first slow, then pays.
   await sandbox.bank.addFault({ next: 'late' })
   await sandbox.withdrawals.pay(id)
   await sandbox.clock.move({ by: 'PT1H' })

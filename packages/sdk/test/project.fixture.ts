@@ -10,7 +10,7 @@ const run = promisify(execFile)
 const source = path.join(import.meta.dirname, '..')
 const tsc = path.join(path.dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
 
-/** Makes a project that has installed the package as it is published. */
+/** Creates a project with the published package installed. */
 export async function installPackage() {
   const folder = await mkdtemp(path.join(tmpdir(), 'midmonth-sdk-'))
   const installed = path.join(folder, 'node_modules/@midmonth/sdk')
@@ -22,7 +22,7 @@ export async function installPackage() {
   return {
     folder,
     installed,
-    /** Compiles files of the project as strictly as its owner may, and fails with what the compiler finds. */
+    /** Compiles files of the project with strict options. Fails with the compiler's errors. */
     async typecheck(files: string[], options: string[]): Promise<void> {
       const args = ['--noEmit', '--target', 'es2022', ...strict, ...options, ...typeRoots, ...files]
       await run(process.execPath, [tsc, ...args], { cwd: folder }).catch(error => expect.fail(error.stdout))

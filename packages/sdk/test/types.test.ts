@@ -1,7 +1,7 @@
 import { expectTypeOf, test } from 'vitest'
 import type {
-  Answered,
   ApiError,
+  ApiResponse,
   IntentEventData,
   KnownApiError,
   List,
@@ -22,7 +22,7 @@ import { gbp, id, MemberNotFoundError } from '../src/index.ts'
 // Checked by `npm run typecheck`. The calls are never made.
 const typesOf = (_: (midmonth: Midmonth) => unknown) => undefined
 
-test('an id of one kind is not one of another, and a text is none', () => {
+test('an id of one kind is not an id of another kind, and a text is not an id', () => {
   expectTypeOf<MemberId>().not.toExtend<WithdrawalId>()
   expectTypeOf<WithdrawalIntentId>().not.toExtend<WithdrawalId>()
   expectTypeOf<string>().not.toExtend<MemberId>()
@@ -31,7 +31,7 @@ test('an id of one kind is not one of another, and a text is none', () => {
   typesOf(midmonth => {
     const memberId: MemberId = 'mem_1'
     midmonth.members.get(memberId)
-    // @ts-expect-error: an id of a member names no withdrawal
+    // @ts-expect-error: a member id is not a withdrawal id
     midmonth.withdrawals.get(memberId)
     // @ts-expect-error: the text may be anything
     midmonth.members.get('mem_1' as string)
@@ -56,11 +56,11 @@ test('bodies, queries and options are checked', () => {
   })
 })
 
-test('answers have their types, in the fuller of two shapes', () => {
+test('responses are typed as the fuller of two representations', () => {
   typesOf(async midmonth => {
     const call = midmonth.withdrawals.complete({ withdrawalIntentId: 'wi_1' })
     expectTypeOf(await call).toEqualTypeOf<WithdrawalDetails>()
-    expectTypeOf(await call.withResponse()).toEqualTypeOf<Answered<WithdrawalDetails>>()
+    expectTypeOf(await call.withResponse()).toEqualTypeOf<ApiResponse<WithdrawalDetails>>()
     expectTypeOf((await call).id).toEqualTypeOf<WithdrawalId>()
     const list = midmonth.members.list()
     expectTypeOf(list).toEqualTypeOf<List<Members, Member>>()
@@ -73,7 +73,7 @@ test('answers have their types, in the fuller of two shapes', () => {
   })
 })
 
-test('errors are narrowed by class or code, and have the fields of their code', () => {
+test('errors are narrowed by class or code and have the fields of their code', () => {
   const error = {} as ApiError | KnownApiError
   if (error instanceof MemberNotFoundError)
     expectTypeOf(error.issues[0]?.memberId).toEqualTypeOf<MemberId | undefined>()
@@ -86,7 +86,7 @@ test('errors are narrowed by class or code, and have the fields of their code', 
 test('events are narrowed by type', () => {
   const event = {} as WebhookEvent
   if (event.type === 'intent.created') expectTypeOf(event.data).toEqualTypeOf<IntentEventData>()
-  // @ts-expect-error: there is no such type
+  // @ts-expect-error: unknown event type
   if (event.type === 'intent.forgotten') return
   expectTypeOf(gbp('1').currency).toEqualTypeOf<'GBP'>()
 })

@@ -11,7 +11,7 @@ const body =
 const sentAt = new Date('2026-03-31T09:30:00.500Z')
 const now = () => sentAt
 
-/** Headers by the reference implementation. */
+/** Headers signed by the reference implementation. */
 function referenceHeaders(...secrets: string[]): Record<string, string> {
   return {
     'webhook-id': 'evt_1',
@@ -25,18 +25,18 @@ test('a delivery that the reference implementation signs is unwrapped, from text
   for (const each of [body, new TextEncoder().encode(body), Buffer.from(body)]) {
     const event = await unwrapWebhook(each, headers, secret, { now })
     expect(event).toEqual(JSON.parse(body))
-    // Typed by its type.
+    // Narrowed by the event's type.
     if (event.type === 'withdrawal.paid') expect(event.data.memberId).toBe('mem_ä')
   }
 })
 
-test('the reference implementation accepts the headers for tests', async () => {
+test('the reference implementation accepts the test headers', async () => {
   const headers = await webhookTestHeaders(body, secret, { id: 'evt_1' })
   expect(new Webhook(secret).verify(body, headers)).toEqual(JSON.parse(body))
   expect(await webhookTestHeaders(body, secret, { id: 'evt_1', sentAt })).toMatchObject(referenceHeaders(secret))
 })
 
-test('of several signatures, as during a rotation, one has to match', async () => {
+test('one of several signatures must match, as during a rotation', async () => {
   const headers = referenceHeaders(otherSecret, secret)
   await unwrapWebhook(body, headers, secret, { now })
   await unwrapWebhook(body, headers, otherSecret, { now })
@@ -44,7 +44,7 @@ test('of several signatures, as during a rotation, one has to match', async () =
   await unwrapWebhook(body, withOthers, secret, { now })
 })
 
-test('headers are found as Headers, as of Node, and in any case', async () => {
+test('headers can be a Headers object or Node’s headers, in any letter case', async () => {
   const headers = referenceHeaders(secret)
   const upper = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]))
   await unwrapWebhook(body, new Headers(headers), secret, { now })
@@ -65,7 +65,7 @@ test.each([
     { headers: { 'webhook-timestamp': '1e9' } },
     /^webhook-timestamp is not a number/,
   ],
-])('%s is refused', async (_, changes: object, message) => {
+])('%s is rejected', async (_, changes: object, message) => {
   const {
     text = body,
     headers = {},
@@ -77,7 +77,7 @@ test.each([
   expect(error.message).toMatch(message)
 })
 
-test('a timestamp more than the tolerance before or after the clock is refused', async () => {
+test('a timestamp outside the tolerance before or after the clock is rejected', async () => {
   const at = (seconds: number, toleranceMs?: number) =>
     unwrapWebhook(body, referenceHeaders(secret), secret, {
       now: () => new Date(Math.floor(sentAt.getTime() / 1_000) * 1_000 + seconds * 1_000),
@@ -96,13 +96,13 @@ test.each([
   ['a parsed body', JSON.parse(body), secret, /^body is a parsed object; pass the text or the bytes as they arrived/],
   ['no body', undefined, secret, /^body is undefined; pass the text or the bytes/],
   ['an array of bytes', [123, 125], secret, /^body is a parsed array; pass/],
-  ['no secret', body, undefined, /^secret is missing; pass the secret that the creation of the endpoint returned/],
+  ['no secret', body, undefined, /^secret is missing; pass the secret that was returned when the endpoint was created/],
   ['an empty secret', body, '', /^secret is missing/],
   ['a secret without its prefix', body, secret.replace('whsec_', ''), /^secret must begin with whsec_/],
   ['an API key as the secret', body, 'mm_test_1', /^secret must begin with whsec_; an API key/],
-  ['a prefix alone', body, 'whsec_', /^secret must be whsec_ and base64; copy it again/],
-  ['a secret that is not base64', body, 'whsec_ä', /^secret must be whsec_ and base64/],
-])('%s is refused with the mistake by its name', async (_, given, used, message) => {
+  ['only the prefix', body, 'whsec_', /^secret must be whsec_ followed by base64; copy the complete secret/],
+  ['a secret that is not base64', body, 'whsec_ä', /^secret must be whsec_ followed by base64/],
+])('%s is rejected with a message that names the mistake', async (_, given, used, message) => {
   const error = await unwrapWebhook(given as string, referenceHeaders(secret), used as string, { now }).catch(
     error => error,
   )
@@ -117,7 +117,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-test('deliveries of the service are unwrapped, before, during and after a rotation of the secret', async () => {
+test('the service’s deliveries are unwrapped before, during and after a rotation of the secret', async () => {
   const { key } = await harness.addPartner('Receiver')
   const baseUrl = await harness.app.listen({ host: '127.0.0.1', port: 0 })
   const midmonth = new Midmonth({ apiKey: key, baseUrl })
@@ -148,7 +148,7 @@ test('deliveries of the service are unwrapped, before, during and after a rotati
   }
 })
 
-test('the clock of the client is that of its webhooks', async () => {
+test('webhooks use the client’s clock', async () => {
   const midmonth = new Midmonth({ apiKey: 'mm_test_1', baseUrl: 'http://127.0.0.1:1', now })
   await midmonth.webhooks.unwrap(body, referenceHeaders(secret), secret)
   const headers = await midmonth.webhooks.testHeaders(body, secret, { sentAt })

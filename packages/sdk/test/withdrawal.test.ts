@@ -11,13 +11,13 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-test('a withdrawal is quoted, completed and read', async () => {
+test('a withdrawal is created from an intent, completed and read', async () => {
   const memberId = id('mem', await harness.addMember({ available: 50_000 }))
   const { available } = await midmonth.members.getBalance(memberId)
   expect(available).toEqual(gbp('500.00'))
 
   const intent = await midmonth.withdrawals.createIntent({ memberId, amount: gbp('50.00') })
-  // The fuller shape, which the SDK always asks for.
+  // The fuller representation, which the SDK always requests.
   expect(intent).toMatchObject({ status: 'pending', netAmount: gbp('49.50') })
   const completed = await midmonth.withdrawals.complete({ withdrawalIntentId: intent.withdrawalIntentId })
   const withdrawal = await midmonth.withdrawals.get(completed.id)

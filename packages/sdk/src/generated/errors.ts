@@ -1,6 +1,6 @@
 // Generated from openapi-representation.json by `npm run generate`. Do not edit.
 
-import { ApiError, type ErrorAnswer } from '../errors.ts'
+import { ApiError, type ErrorResponse } from '../errors.ts'
 import type {
   AmountAboveUpperLimitIssue,
   AmountBelowLowerLimitIssue,
@@ -139,7 +139,7 @@ export type KnownApiError =
   | RateLimitExceededError
   | UnprocessableEntityError
 
-export const errorClasses: Record<string, (new (issues: never[], answer: ErrorAnswer) => ApiError) | undefined> = {
+export const errorClasses: Record<string, (new (issues: never[], response: ErrorResponse) => ApiError) | undefined> = {
   AmountAboveUpperLimit: AmountAboveUpperLimitError,
   AmountBelowLowerLimit: AmountBelowLowerLimitError,
   BadRequest: BadRequestError,

@@ -19,7 +19,7 @@ export async function buildConsole(target = path.join(folder, 'dist')): Promise<
       outDir: target,
       emptyOutDir: true,
       target: 'es2022',
-      // The policy of the pages has no `data:` for scripts, styles and fonts.
+      // The content security policy does not allow `data:` for scripts, styles and fonts.
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },
       reportCompressedSize: false,
@@ -28,7 +28,7 @@ export async function buildConsole(target = path.join(folder, 'dist')): Promise<
 }
 
 if (process.argv[1] === import.meta.filename) {
-  // An installation without development dependencies has no bundler. It serves everything but the console.
+  // An installation without development dependencies has no bundler. It serves everything except the console.
   if (existsSync(path.join(folder, '../../node_modules/vite'))) await buildConsole()
   else process.stderr.write('The console is not built: install with development dependencies to build it.\n')
 }

@@ -49,7 +49,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
 
     await close(page)
 
-    // The first reader’s session has ended by now.
+    // The first reader’s session has expired by now.
     const later = await open('keys', { roles: ['admin'] })
     const replaced = later.getByRole('row').filter({ hasText: second.slice(0, 12) })
     await replaced.getByRole('button', { name: 'Revoke' }).click()
@@ -69,7 +69,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     await close(later)
   })
 
-  test('the page of API keys is for admins, developers and operators, and another partner’s is not found', async () => {
+  test('admins, developers and operators can open the API keys of their partner, and other partners’ keys are not found', async () => {
     const { harness, open, close, origin } = pages
     for (const reader of [{ roles: ['admin'] }, { isOperator: true }] as const) {
       const page = await open('keys', reader, phone)
@@ -87,7 +87,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     }
   })
 
-  test('errors by code are drawn over time, by hour and day, and a code chosen there filters the requests', async () => {
+  test('errors by code are plotted by hour and day, and choosing a code filters the requests', async () => {
     const { harness, open, close } = pages
     for (const path of ['/v1/members/mem_123', '/v1/members/mem_456', '/v1/members?take=none'])
       await harness.call('GET', path)
@@ -112,7 +112,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     }
   })
 
-  test('the sandbox’s drawer moves the clock over any page, and starts over only after the time to undo', async () => {
+  test('the sandbox drawer opens on any page, moves the clock, and starts over only after the time to undo', async () => {
     const { harness, open, close } = pages
     const { memberId } = await withdraw(harness)
     const page = await open(`members/${memberId}`, { roles: ['developer'] })
@@ -120,7 +120,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     await page.getByRole('button', { name: /^Sandbox/ }).click()
     await expectAccessible(page)
     await page.getByRole('button', { name: '1 hour' }).click()
-    await page.getByText(/^Moved; \d+ things? fell due$/).waitFor()
+    await page.getByText(/^Clock moved; \d+ events? came due$/).waitFor()
     await page.getByText('60 minutes').waitFor()
     const statusOf = async () => (await harness.call('GET', `/v1/members/${memberId}`)).status
     await page.getByRole('button', { name: /^A fresh start/ }).click()
@@ -133,7 +133,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     await close(page)
   })
 
-  test('thrown errors and rejected promises are reported once each, and a storm of 10,000 as ten at most', async () => {
+  test('thrown errors and rejected promises are reported once each, and a storm of 10,000 at most ten times', async () => {
     const { open } = pages
     const page = await open('', { roles: ['viewer'] })
     await page.getByText('Latest withdrawals').waitFor()
@@ -164,7 +164,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     const { harness, browser, open, origin } = pages
     const { id } = await withdraw(harness)
     const page = await open('withdrawals', { roles: ['viewer'] })
-    // What this visit asks for is not counted.
+    // The requests of this visit are not counted.
     await page.getByRole('row').nth(1).waitFor()
     const asked: string[] = []
     page.on('request', request => asked.push(new URL(request.url()).pathname))
@@ -174,7 +174,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     expect(asked.filter(path => path === '/v1/pay/withdrawals')).toHaveLength(1)
     expect(asked.filter(path => path.endsWith('.js'))).toHaveLength(1)
     expect(asked.length).toBeLessThanOrEqual(9)
-    // What the pointer rests on is asked for ahead, and not again by the click.
+    // Hovering over a row prefetches its record, and the click does not repeat the request.
     const row = page.getByRole('row').nth(1)
     const [request] = await Promise.all([page.waitForRequest(`${origin}/v1/pay/withdrawals/${id}`), row.hover()])
     await request.response()
@@ -193,7 +193,7 @@ describe.skipIf(executablePath === undefined)('the developer’s console', () =>
     await context.close()
   })
 
-  test('a developer’s day without the mouse: pages, rows, records of every kind, filters, help and back', async () => {
+  test('a developer can work without the mouse: pages, rows, records of every kind, filters, help and back', async () => {
     const { harness, open, close, origin } = pages
     const { id, memberId } = await withdraw(harness, { amount: 6_543, idempotencyKey: 'shift-2026-03-10' })
     await harness.flushRequestLog()

@@ -8,7 +8,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 
-describe.skipIf(executablePath === undefined)('the fees of a partner', () => {
+describe.skipIf(executablePath === undefined)('a partner’s fees', () => {
   let pages: ConsolePages
   let mine: TestPartner
   beforeAll(async () => {
@@ -17,7 +17,7 @@ describe.skipIf(executablePath === undefined)('the fees of a partner', () => {
   })
   afterAll(() => pages?.stop())
 
-  /** A partner whose members have paid 0.50, and whose employer is to pay 0.50. */
+  /** A partner whose members have paid 0.50 in fees and whose employer owes 0.50. */
   async function partnerWithFees(): Promise<TestPartner> {
     const { harness } = pages
     harness.clock.set(new Date('2026-03-10T09:00:00.000Z'))
@@ -52,17 +52,17 @@ describe.skipIf(executablePath === undefined)('the fees of a partner', () => {
     await row.getByRole('button', { name: 'Withdraw' }).click()
     const dialog = page.getByRole('dialog')
     await expect.poll(() => page.evaluate<string>('document.activeElement.name')).toBe('amount')
-    // Its button stands in a column of figures.
+    // The button that opens the dialog is in a right-aligned column.
     const align = "getComputedStyle(document.querySelector('dialog[open] p')).textAlign"
     expect(await page.evaluate<string>(align)).toBe('left')
     await dialog.getByLabel(/^Amount/).fill('0.51')
     await dialog.getByLabel(/^Reference/).fill('fees 1')
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
     await dialog.getByText('Only £0.50 of collected fees is in the float').waitFor()
     await dialog.getByLabel(/^Amount/).fill('0.30')
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
     await dialog.getByRole('button', { name: 'Withdraw £0.30' }).click()
-    await page.getByText('£0.30 is withdrawn from the float').waitFor()
+    await page.getByText('£0.30 recorded as withdrawn from the float').waitFor()
     await row.getByText('£0.20').first().waitFor()
 
     await row.getByRole('button', { name: 'Issue an invoice' }).click()
@@ -77,7 +77,7 @@ describe.skipIf(executablePath === undefined)('the fees of a partner', () => {
     await page.getByRole('button', { name: 'Mark as paid' }).click()
     await page
       .getByRole('dialog')
-      .getByLabel(/^Reference/)
+      .getByLabel(/^Transfer reference/)
       .fill('transfer 7')
     await page.getByRole('dialog').getByLabel(/^Day/).fill('2026-04-01')
     await page.getByRole('dialog').getByRole('button', { name: 'Mark as paid' }).click()
@@ -86,7 +86,7 @@ describe.skipIf(executablePath === undefined)('the fees of a partner', () => {
     await close(page)
   })
 
-  test('and invoices are readable on a phone, and the journal is downloaded', async () => {
+  test('and invoices are readable on a phone, and the journal can be downloaded', async () => {
     const { open, close, origin } = pages
     const page = await open(`/console/operator/fees/${mine.partner.id}?month=2026-03`, { isOperator: true }, phone)
     await page.getByText('Silver').first().waitFor()

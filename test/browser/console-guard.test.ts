@@ -11,7 +11,7 @@ let evil: Server
 let evilOrigin: string
 let evilHtml = ''
 
-/** Opens a page of another server of this machine in the browser of a user who is signed in to the console. */
+/** Opens a page of another local server in the browser of a user who is signed in to the console. */
 async function lure(html: string) {
   evilHtml = html
   const own = await pages.open('', { isOperator: true })
@@ -33,7 +33,7 @@ describe.skipIf(executablePath === undefined)('a page of another server, in the 
       response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(evilHtml)
     })
     await new Promise<void>(resolve => evil.listen(0, '127.0.0.1', resolve))
-    // The same site as the console: the browser sends its cookie.
+    // Same site as the console, so the browser sends the console's cookie.
     evilOrigin = `http://127.0.0.1:${(evil.address() as AddressInfo).port}/`
   })
   afterAll(async () => {
@@ -46,7 +46,7 @@ describe.skipIf(executablePath === undefined)('a page of another server, in the 
     for (const path of framed) expect((await fetch(pages.origin + path)).status, path).toBe(200)
     const frames = framed.map(path => `<iframe src="${pages.origin}${path}"></iframe>`)
     const objects = [`<object data="${pages.origin}/console" width="300" height="200"></object>`]
-    // Its own page can be framed, so that the test would notice one.
+    // Its own page can be framed, which proves that the test detects frames.
     const { page, own } = await lure([...frames, ...objects, '<iframe src="data:text/html,shown"></iframe>'].join('\n'))
     const shown = page.frames().map(frame => frame.url())
     expect(shown.filter(url => url.startsWith(pages.origin))).toEqual([])
@@ -75,7 +75,7 @@ describe.skipIf(executablePath === undefined)('a page of another server, in the 
     await page.evaluate(`fetch('${target}', ${given}).catch(() => undefined)`)
     await page.evaluate(`navigator.sendBeacon('${target}', '{}')`)
     await vi.waitFor(() => expect(statuses).toEqual([403, 403, 403, 403, 403]), { timeout: 10_000 })
-    // Nor can it read an answer.
+    // Nor can the page read a response.
     const read = `fetch('${pages.origin}/console/v1/session', { credentials: 'include' }).then(() => 'read', () => 'refused')`
     expect(await page.evaluate(read)).toBe('refused')
     await expectSignedIn()

@@ -9,13 +9,13 @@ vi.setConfig({ testTimeout: 120_000 })
 
 let pages: ConsolePages
 
-describe.skipIf(executablePath === undefined)('the health of the installation, in the console', () => {
+describe.skipIf(executablePath === undefined)('the health page of the console', () => {
   beforeAll(async () => {
     pages = await startConsole()
   })
   afterAll(() => pages?.stop())
 
-  test('says which rule the books break and shows its first row; what is fine is folded away', async () => {
+  test('names the rule that the books violate with its first violation, and collapses passed checks', async () => {
     const { harness, open, close } = pages
     const { memberId } = await withdraw(harness)
     await sql`update ledger_balances set available = available + 1 where member_id = ${memberId}`.execute(
@@ -25,12 +25,12 @@ describe.skipIf(executablePath === undefined)('the health of the installation, i
     await page.getByRole('button', { name: 'Verify now' }).click()
     await page.getByText('Waiting').waitFor()
     await auditTasks['verify-ledger']({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
-    const broken = page.getByRole('list', { name: 'Rules that do not hold' })
+    const broken = page.getByRole('list', { name: 'Broken rules' })
     await broken.getByText(`${memberId} GBP`).waitFor()
     expect(await broken.getByText('each member’s available and owed balances').count()).toBe(1)
     await page.getByText('Before live mode').waitFor()
     expect(await page.getByText('Every partner has an API key').isVisible()).toBe(false)
-    await page.getByText('checks are fine').click()
+    await page.getByText('checks passed').click()
     await page.getByText('Every partner has an API key').waitFor()
     await expectAccessible(page)
     await page.setViewportSize(phone.viewport)

@@ -17,7 +17,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
   })
   afterAll(() => pages?.stop())
 
-  test('of a payroll clerk: a list with an error is marked in the sheet, the corrected one is planned and applied', async () => {
+  test('of a payroll clerk: errors in a file are marked in the sheet, and the corrected file is planned and applied', async () => {
     const { harness, open, close } = pages
     const page = await open('lists', { roles: ['payroll'] })
     const header = 'email,first_name,last_name,phone,tier'
@@ -41,13 +41,13 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await close(page)
   })
 
-  test('of a payroll clerk: the deductions of a cycle are downloaded, and what payroll took settles it', async () => {
+  test('of a payroll clerk: the deductions of a cycle are downloaded, and payroll’s report settles the cycle', async () => {
     const { harness, open, close } = pages
     const { id } = await withdraw(harness)
     await harness.call('POST', `/v1/sandbox/withdrawals/${id}/pay`)
     expect((await harness.call('POST', '/v1/sandbox/clock', { body: { next: 'cycle_close' } })).status).toBe(200)
     const page = await open(`cycles/${harness.payCycle.id}`, { roles: ['payroll'] })
-    await page.getByText('Payroll has not reported yet').waitFor()
+    await page.getByText('Payroll has not yet reported').waitFor()
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Deductions as CSV' }).click(),
@@ -66,7 +66,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await close(page)
   })
 
-  test('of support: a withdrawal is cancelled after the time to undo, and no account number is on the page', async () => {
+  test('of support: a withdrawal is cancelled after the time to undo, and the page shows no account number', async () => {
     const { harness, open, close } = pages
     const { id, memberId } = await withdraw(harness)
     const statusOf = async () => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body.status
@@ -78,13 +78,13 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     expect(await page.getByRole('button', { name: 'Pay', exact: true }).count()).toBe(0)
     await page.getByRole('button', { name: 'Cancel withdrawal' }).click()
     await expectAccessible(page)
-    await page.getByText('Cancelled: the member has the money back').waitFor()
+    await page.getByText('Cancelled: the money is returned to the member').waitFor()
     await page.getByText('Cancelled by Dana Reyes').waitFor()
     expect(await statusOf()).toBe('cancelled')
     const other = await withdraw(harness)
     await page.goto(`${pages.origin}/console/${harness.partner.id}/withdrawals/${other.id}`)
     await page.getByRole('button', { name: 'Cancel withdrawal' }).click()
-    // Leaving the page does at once what could still be undone.
+    // Leaving the page makes a deferred change at once.
     await page.goto(`${pages.origin}/console/${harness.partner.id}/withdrawals/${id}`)
     const statusOfOther = async () => (await harness.call('GET', `/v1/pay/withdrawals/${other.id}`)).body.status
     await expect.poll(statusOfOther, { timeout: 15_000 }).toBe('cancelled')
@@ -122,17 +122,17 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
 
     await page.goto(`${pages.origin}/console/${harness.partner.id}/withdrawals/${id}`)
     await page.getByRole('button', { name: 'Pay', exact: true }).click()
-    await page.getByText('Paid: the bank confirmed it').waitFor()
+    await page.getByText('Paid: confirmed by the bank').waitFor()
     await page.getByRole('button', { name: 'Return', exact: true }).click()
     await page.getByText('Returned by the receiving bank').waitFor()
     await page.getByRole('button', { name: /^Sandbox/ }).click()
     await page.getByRole('button', { name: 'The bank does not answer' }).click()
-    await page.getByText('1 payment will meet a fault').waitFor()
+    await page.getByText('Faults set for 1 payment').waitFor()
     await expectAccessible(page)
     await close(page)
   })
 
-  test('of an operator: a tier is changed knowing the effect, a partner paused with a reason and resumed; all for operators alone', async () => {
+  test('of an operator: a tier is changed after a preview, a partner is paused with a reason and resumed, and only operators may', async () => {
     const { harness, open, close, origin } = pages
     const page = await open('/console/operator/partners', { isOperator: true })
     await page.getByRole('row', { name: harness.partner.name }).getByRole('cell').first().click()
@@ -164,7 +164,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await page.getByText('No statements yet').waitFor()
     await expectAccessible(page)
     await page.goto(`${origin}/console/operator/health`)
-    await page.getByText('Never verified here').waitFor()
+    await page.getByText('Not verified yet').waitFor()
     await page.getByText('Before live mode').waitFor()
     await expectAccessible(page)
     await page.goto(`${origin}/console/operator/audit-log`)
@@ -224,13 +224,13 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await invited.getByLabel('Password').fill('a horse that counts wages')
     await invited.getByRole('button', { name: 'Sign in' }).click()
     await invited.getByRole('link', { name: /Ada Byron/ }).click()
-    await invited.getByRole('cell', { name: 'This one' }).waitFor()
+    await invited.getByRole('cell', { name: 'This session' }).waitFor()
     await expectAccessible(invited)
     await context.close()
     await close(page)
   })
 
-  test('of a reader whose session ends in the middle of a form: what was entered is still there after signing in', async () => {
+  test('of a reader whose session ends while filling in a form: the entries are still there after signing in', async () => {
     const page = await pages.open('members', { roles: ['payroll'] })
     const cookies = await page.context().cookies()
     const invite = page.getByRole('button', { name: 'Invite a member' })
@@ -241,7 +241,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await page.getByRole('button', { name: 'Invite', exact: true }).click()
     await page.getByText('Your session has ended').waitFor()
     await page.context().addCookies(cookies)
-    // As another tab does that the reader has signed in with.
+    // Simulates a sign-in in another tab.
     await page.evaluate("new BroadcastChannel('midmonth-session').postMessage('')")
     await invite.click()
     expect(await page.getByRole('textbox', { name: 'First name' }).inputValue()).toBe('Ines')

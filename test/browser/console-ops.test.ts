@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const operator = { isOperator: true }
 
-/** Fills fields by their labels, which a note may follow. */
+/** Fills fields by the beginning of their labels, which a note may follow. */
 async function fill(within: Page | Locator, values: Record<string, string>): Promise<void> {
   for (const [name, value] of Object.entries(values)) await within.getByLabel(new RegExp(`^${name}`)).fill(value)
 }
@@ -22,13 +22,13 @@ describe.skipIf(executablePath === undefined)('a new live installation', () => {
     const { host, superuser, database } = pages.harness
     const client = new pg.Client({ host, user: superuser, database })
     await client.connect()
-    // The partners of the harness go, with their append-only tables.
+    // Removes the harness's partners with their append-only tables.
     await client.query('set session_replication_role = replica; truncate partners cascade')
     await client.end()
   })
   afterAll(() => pages?.stop())
 
-  test('an operator is told what comes first, and sets up a partner up to a key whose requests are accepted', async () => {
+  test('an operator sees the first steps and sets up a partner, including a working API key', async () => {
     const { harness, open, close } = pages
     const page = await open('/console', operator)
     await page.getByRole('heading', { name: 'No partners yet' }).waitFor()
@@ -40,14 +40,14 @@ describe.skipIf(executablePath === undefined)('a new live installation', () => {
     await page.getByRole('button', { name: 'Create the partner' }).click()
     await page.locator('.field-problem').first().waitFor()
     await expectAccessible(page)
-    await fill(page, { Name: 'Acme Couriers', 'An intent is valid for': 'ten' })
+    await fill(page, { Name: 'Acme Couriers', 'Intent validity': 'ten' })
     await page.getByRole('button', { name: 'Create the partner' }).click()
-    await page.getByText('It must be a whole number').waitFor()
-    await fill(page, { 'An intent is valid for': '10' })
+    await page.getByText('Must be a whole number').waitFor()
+    await fill(page, { 'Intent validity': '10' })
     await page.getByRole('button', { name: 'Create the partner' }).click()
     await page.getByText('Use an IANA time zone').waitFor()
     await fill(page, { 'Time zone': 'Europe/London', 'Cycle start date': '2026-01-05' })
-    await page.getByLabel('Length of a cycle').selectOption({ label: 'A week' })
+    await page.getByLabel('Cycle length').selectOption({ label: 'One week' })
     await page.getByRole('button', { name: 'Create the partner' }).click()
 
     const steps = page.locator('.steps')
@@ -58,24 +58,24 @@ describe.skipIf(executablePath === undefined)('a new live installation', () => {
     await fill(dialog, { Name: 'Bronze', Fee: '0.50', 'Minimum withdrawal': '10.00', 'Maximum withdrawal': 'much' })
     await dialog.getByRole('button', { name: 'Show the effect' }).click()
     await dialog.getByText("'much' is not an amount").waitFor()
-    await fill(dialog, { 'Maximum withdrawal': '200.00', 'Withdrawals a day': '3' })
+    await fill(dialog, { 'Maximum withdrawal': '200.00', 'Withdrawals per day': '3' })
     await dialog.getByRole('button', { name: 'Show the effect' }).click()
-    await dialog.getByText('It has no members yet').waitFor()
+    await dialog.getByText('The tier has no members yet').waitFor()
     await expectAccessible(page)
     await dialog.getByRole('button', { name: 'Create the tier' }).click()
     await page.getByRole('cell', { name: 'Bronze' }).waitFor()
 
     await page.getByRole('button', { name: 'Fund', exact: true }).click()
     await fill(dialog, { 'Amount, GBP': '12000.00' })
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
     await dialog.getByRole('row', { name: 'Free £0.00 £12,000.00' }).waitFor()
     await expectAccessible(page)
-    await fill(dialog, { 'The amount again, GBP': '1200.00' })
+    await fill(dialog, { 'Repeat the amount, GBP': '1200.00' })
     await dialog.getByRole('button', { name: 'Fund £12,000.00' }).click()
-    await dialog.getByText('It is not £12,000.00').waitFor()
-    await fill(dialog, { 'The amount again, GBP': '12000.00' })
+    await dialog.getByText('Does not match the amount above').waitFor()
+    await fill(dialog, { 'Repeat the amount, GBP': '12000.00' })
     await dialog.getByRole('button', { name: 'Fund £12,000.00' }).click()
-    await page.getByText('The float is £12,000.00').waitFor()
+    await page.getByText('The float is now £12,000.00').waitFor()
 
     await page.getByRole('button', { name: 'New key' }).click()
     await dialog.getByRole('button', { name: 'Create the key' }).click()
@@ -95,7 +95,7 @@ describe.skipIf(executablePath === undefined)('a new live installation', () => {
   })
 })
 
-describe.skipIf(executablePath === undefined)('the operator’s pages of partners', () => {
+describe.skipIf(executablePath === undefined)('the operators’ pages for partners', () => {
   let pages: ConsolePages
   beforeAll(async () => {
     pages = await startConsole({ fileRails: [euroRail()] })
@@ -116,17 +116,17 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await page.getByRole('row', { name: 'GBP' }).getByRole('button', { name: 'Fund' }).click()
     const dialog = page.getByRole('dialog')
     await fill(dialog, { 'Amount, GBP': amount })
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
     await dialog.getByRole('button', { name: `Fund £${amount}` }).click()
     return dialog
   }
-  /** Lets requests take effect, and loses their answers. */
+  /** Lets requests take effect but loses their responses. */
   const lose = async (route: Route) => {
     await route.fetch()
     await route.abort()
   }
 
-  test('an operator who leaves the form of a new partner before the answer stays on the page they went to', async () => {
+  test('an operator who leaves the form for a new partner before the response stays on the new page', async () => {
     const page = await pages.open('/console/operator/new-partner', operator)
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     await page.route('**/operator/v1/partners', async route => {
@@ -143,7 +143,7 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await pages.close(page)
   })
 
-  test('pressing again after an answer was lost funds a float once', async () => {
+  test('pressing again after a lost response funds a float only once', async () => {
     const { partner } = await pages.harness.addPartner('Lost answers')
     const page = await openPartner(partner.id)
     await page.route('**/float/fund', lose)
@@ -153,16 +153,16 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await page.unroute('**/float/fund')
     await dialog.getByRole('button', { name: 'Fund £700.00' }).click()
     await page.getByText('nothing was done twice').waitFor()
-    await page.getByText('The float is £700.00').waitFor()
+    await page.getByText('The float is now £700.00').waitFor()
     expect(await floatOf(partner.id)).toBe(70_000)
 
     await fund(page, '700.00')
-    await page.getByText('The float is £1,400.00').waitFor()
+    await page.getByText('The float is now £1,400.00').waitFor()
     expect(await floatOf(partner.id)).toBe(140_000)
     await page.context().close()
   })
 
-  test('after a lost answer, a reloaded page does not fund twice, and another amount is refused with the reason', async () => {
+  test('after a lost response, a reloaded page does not fund twice, and a different amount is rejected with the reason', async () => {
     const { partner } = await pages.harness.addPartner('Lost and reloaded')
     const page = await openPartner(partner.id)
     await page.route('**/float/fund', lose)
@@ -175,11 +175,11 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await expectAccessible(page)
     expect(await floatOf(partner.id)).toBe(5_000)
     await dialog.getByRole('button', { name: 'Fund £60.00' }).click()
-    await page.getByText('The float is £110.00').waitFor()
+    await page.getByText('The float is now £110.00').waitFor()
     await page.context().close()
   })
 
-  test('a key whose secret was lost with the answer is named as lost, not shown as empty', async () => {
+  test('a key whose secret was lost with the response is reported as lost, not shown as empty', async () => {
     const { partner } = await pages.harness.addPartner('Lost key')
     const page = await openPartner(partner.id)
     await page.route('**/keys', route => (route.request().method() === 'POST' ? lose(route) : route.continue()))
@@ -188,16 +188,16 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await page.getByText('No connection').waitFor()
     await page.unroute('**/keys')
     await page.getByRole('button', { name: 'Create the key' }).click()
-    await page.getByText('its secret was lost with the answer').waitFor()
+    await page.getByText('the response with the secret was lost').waitFor()
     await page.context().close()
   })
 
-  test('an amount that is half entered for one partner is gone when the reader goes on to another', async () => {
+  test('a half-entered amount for one partner is gone when the reader switches to another', async () => {
     const { partner } = await pages.harness.addPartner('Half entered')
     const page = await openPartner(partner.id)
     await page.getByRole('row', { name: 'GBP' }).getByRole('button', { name: 'Fund' }).click()
     await fill(page.getByRole('dialog'), { 'Amount, GBP': '700.00' })
-    await page.getByRole('button', { name: 'Show what changes' }).click()
+    await page.getByRole('button', { name: 'Review changes' }).click()
     await page.getByRole('button', { name: 'Fund £700.00' }).waitFor()
     await page.keyboard.press('Control+k')
     await page.getByPlaceholder('A page, an action, an id').fill(pages.harness.partner.id)
@@ -207,42 +207,42 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await page.context().close()
   })
 
-  test('a float is withdrawn from up to what is free, has a floor, and repeats no reference', async () => {
+  test('withdrawals from a float are limited to the free amount, the float has a floor, and no reference is used twice', async () => {
     const { partner } = await pages.harness.addPartner('Movements')
     const page = await openPartner(partner.id)
     await fund(page, '500.00')
-    await page.getByText('The float is £500.00').waitFor()
+    await page.getByText('The float is now £500.00').waitFor()
     const gbp = page.getByRole('row', { name: 'GBP' })
     const dialog = page.getByRole('dialog')
 
     await gbp.getByRole('button', { name: 'Floor' }).click()
     await fill(dialog, { 'Floor, GBP': '450.00' })
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
     await dialog.getByRole('row', { name: 'Floor – £450.00' }).waitFor()
     await dialog.getByRole('button', { name: 'Set the floor' }).click()
     await gbp.getByText('£450.00').waitFor()
 
     await gbp.getByRole('button', { name: 'Withdraw' }).click()
     await fill(dialog, { 'Amount, GBP': '500.01', Reference: 'bank 17' })
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
     await dialog.getByText('Only £500.00 is free').waitFor()
     await fill(dialog, { 'Amount, GBP': '100.00' })
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
     await dialog.getByText('members could not withdraw').waitFor()
     await expectAccessible(page)
     await dialog.getByRole('button', { name: 'Withdraw £100.00' }).click()
-    await page.getByText('The float is £400.00').waitFor()
+    await page.getByText('The float is now £400.00').waitFor()
 
     await gbp.getByRole('button', { name: 'Withdraw' }).click()
     await fill(dialog, { 'Amount, GBP': '100.00', Reference: 'bank 17' })
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
     await dialog.getByRole('button', { name: 'Withdraw £100.00' }).click()
-    await page.getByText('A movement with this reference was recorded before').waitFor()
+    await page.getByText('A movement with this reference already exists').waitFor()
     expect(await floatOf(partner.id)).toBe(40_000)
     await pages.close(page)
   })
 
-  test('money of a settlement is received in part, and the rest stays due', async () => {
+  test('settlement money can arrive in part, and the rest stays due', async () => {
     const { harness } = pages
     const { partner, key, payCycle } = await harness.addPartner('Settlements')
     const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
@@ -264,15 +264,15 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await page.getByRole('button', { name: 'Receive' }).click()
     const dialog = page.getByRole('dialog')
     await fill(dialog, { 'Amount, EUR': '20.00' })
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
-    await dialog.getByRole('row', { name: 'Has not arrived €50.00 €30.00' }).waitFor()
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
+    await dialog.getByRole('row', { name: 'Outstanding €50.00 €30.00' }).waitFor()
     await expectAccessible(page)
     await dialog.getByRole('button', { name: 'Record €20.00' }).click()
     await page.getByRole('row', { name: 'Receive' }).getByText('€30.00').waitFor()
     await pages.close(page)
   })
 
-  test('settings are changed after each is shown before and after, and going back keeps what was entered', async () => {
+  test('changed settings are reviewed with old and new values, and going back keeps the entries', async () => {
     const { partner } = await pages.harness.addPartner('Settings')
     const page = await openPartner(partner.id)
     await page
@@ -281,23 +281,23 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
       .last()
       .click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
-    await dialog.getByText('Nothing would change').waitFor()
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
+    await dialog.getByText('No changes.').waitFor()
     await dialog.getByRole('button', { name: 'Back' }).click()
-    await fill(dialog, { 'Reject lists awaiting approval after': '400' })
-    await dialog.getByLabel('Members are active once invited').uncheck()
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await fill(dialog, { 'Reject imports awaiting approval after': '400' })
+    await dialog.getByLabel('Activate members when invited').uncheck()
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
     await dialog.getByRole('row', { name: 'after 14 days 400 days' }).waitFor()
     await dialog.getByRole('row', { name: 'invited Yes No' }).waitFor()
     await expectAccessible(page)
     await dialog.getByRole('button', { name: 'Save' }).click()
     await dialog.getByRole('alert').waitFor()
     await dialog.getByRole('button', { name: 'Back' }).click()
-    await fill(dialog, { 'Reject lists awaiting approval after': '30' })
-    await dialog.getByRole('button', { name: 'Show what changes' }).click()
+    await fill(dialog, { 'Reject imports awaiting approval after': '30' })
+    await dialog.getByRole('button', { name: 'Review changes' }).click()
     await dialog.getByRole('row', { name: 'invited Yes No' }).waitFor()
     await dialog.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('The settings are changed').waitFor()
+    await page.getByText('Settings changed').waitFor()
     const caller = await pages.harness.addOperator()
     const { settings } = (await caller.call('GET', `/partners/${partner.id}`)).body
     expect(settings).toMatchObject({ reviewDays: 30, autoActivate: false })
@@ -314,7 +314,7 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await fill(page.getByRole('dialog'), { Reason: 'contract ended' })
     await page.getByRole('dialog').getByRole('button', { name: 'Suspend' }).click()
     await page.getByText('contract ended').waitFor()
-    // Keys are looked up again after a second.
+    // Keys are cached for a second.
     clock.advance({ seconds: 2 })
     expect(await statusOf()).toBe(403)
     await page.getByRole('button', { name: 'Restore' }).click()
@@ -324,7 +324,7 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await close(page)
   })
 
-  test('a rail is held and released, and says who holds it', async () => {
+  test('a rail is held and released, and shows who holds it', async () => {
     const page = await pages.open('/console/operator/rails', operator)
     await page.getByRole('button', { name: 'Hold' }).click()
     await fill(page.getByRole('dialog'), { Reason: 'wrong account' })
@@ -342,7 +342,7 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     ['at 1440 px, dark', { colorScheme: 'dark' }],
     ['at 360 px, light', { colorScheme: 'light', ...phone }],
     ['at 360 px, dark', { colorScheme: 'dark', ...phone }],
-  ] as const)('every page and drawer can be read with any aid and fits its width (%s)', async (look, options) => {
+  ] as const)('every page and drawer is accessible and fits its width (%s)', async (look, options) => {
     const { partner } = await pages.harness.addPartner(`Looks ${look}`)
     const page = await openPartner(partner.id, options)
     const check = async (name: string) => {
@@ -357,8 +357,8 @@ describe.skipIf(executablePath === undefined)('the operator’s pages of partner
     await page.getByRole('row', { name: 'GBP' }).getByRole('button', { name: 'Fund' }).click()
     await fill(page.getByRole('dialog'), { 'Amount, GBP': '25000.00', Reference: 'bank transfer 2026-03-10' })
     await check('fund')
-    await page.getByRole('button', { name: 'Show what changes' }).click()
-    await page.getByText('is recorded as paid').waitFor()
+    await page.getByRole('button', { name: 'Review changes' }).click()
+    await page.getByText('will be recorded as paid').waitFor()
     await check('fund-review')
     for (const [path, text] of Object.entries({
       'new-partner': 'Create the partner',

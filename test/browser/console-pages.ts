@@ -15,14 +15,14 @@ export type ConsolePages = {
   harness: Harness
   origin: string
   browser: Browser
-  /** Opens a page of the partner as a new reader with these roles. A path that begins with a slash is taken as it is. */
+  /** Opens a page of the partner as a new reader with these roles. A path that begins with a slash is used unchanged. */
   open(path: string, reader?: Reader, options?: BrowserContextOptions): Promise<Page>
-  /** Closes it, and expects that it neither failed, nor broke the policy, nor asked another host for anything. */
+  /** Closes the page. Expects no errors, no violations of the content security policy and no requests to other hosts. */
   close(page: Page): Promise<void>
   stop(): Promise<void>
 }
 
-/** A console on a new database, in a real Chromium. */
+/** Starts a console on a new database in a real Chromium. */
 export async function startConsole(options: Parameters<typeof startHarness>[0] = {}): Promise<ConsolePages> {
   const harness = await startHarness(options)
   const origin = await harness.app.listen({ host: '127.0.0.1', port: 0 })
@@ -41,7 +41,7 @@ export async function startConsole(options: Parameters<typeof startHarness>[0] =
       problems.set(page, found)
       page.on('pageerror', error => found.push(String(error)))
       page.on('console', message => {
-        // Chromium reports refusals by the server too.
+        // Chromium also reports error responses of the server.
         if (message.type() === 'error' && !/status of 4/.test(message.text())) found.push(message.text())
       })
       page.on('request', request => {
@@ -77,7 +77,7 @@ export async function fitsItsWidth(page: Page): Promise<boolean> {
   return await page.evaluate<boolean>('document.documentElement.scrollWidth <= document.documentElement.clientWidth')
 }
 
-/** Checks that a button is filled with red, as one whose effect cannot be undone. */
+/** Expects a button to be filled in red, as for an irreversible action. */
 export async function expectRed(button: Locator): Promise<void> {
   await button.focus()
   const filled = await button.page().evaluate<string>('getComputedStyle(document.activeElement).backgroundColor')
@@ -85,7 +85,7 @@ export async function expectRed(button: Locator): Promise<void> {
   expect(red, filled).toBeGreaterThan(2 * Math.max(green, blue))
 }
 
-/** Makes a withdrawal over the API, as a partner's server does. */
+/** Creates a withdrawal through the API, as a partner's server does. */
 export async function withdraw(
   harness: Harness,
   { amount = 5_000, idempotencyKey = randomBytes(8).toString('hex') } = {},

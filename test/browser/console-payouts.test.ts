@@ -31,7 +31,7 @@ const ownIban = 'DE75512108001245126199'
 const otherIban = 'DE89370400440532013000'
 const ownGbp = { name: 'Acme Ltd', sortCode: '089999', accountNumber: '66374958' }
 
-/** As an operator writes them: nothing is approved automatically, and the files are carried by hand. */
+/** Rail settings as an operator writes them: no automatic approval, and files transferred manually. */
 const configured = {
   rails: [
     {
@@ -54,7 +54,7 @@ let folder: string
 let rails: FileRailSettings[]
 let operator: Awaited<ReturnType<ConsolePages['harness']['addOperator']>>
 
-/** The worker's tasks, with the clock of the test. */
+/** Runs a task of the worker with the test's clock. */
 function run(task: keyof ReturnType<typeof payoutTasks>) {
   const { db, clock } = pages.harness
   const tasks = payoutTasks(rails.map(settings => fileRail({ db, now: clock.now, settings })))
@@ -65,7 +65,7 @@ type Payment = { reference: string; withdrawalId: string; amount: { amount: numb
 
 const railOf = { EUR: 'sepa', GBP: 'bacs' } as const
 
-/** Goes on to 10:00 UTC on the next Tuesday. */
+/** Moves the clock to 10:00 UTC on the next Tuesday. */
 async function startDay() {
   const { pool, clock } = pages.harness
   const { rows } = await pool.query('select max(created_at) as latest from withdrawals')
@@ -73,7 +73,7 @@ async function startDay() {
   clock.set(new Date(`${new Date(day).toISOString().slice(0, 10)}T10:00:00.000Z`))
 }
 
-/** A batch before its cut-off, on a separate day, with a payment of each net amount. */
+/** Creates a batch before its cut-off, on a new day, with one payment per net amount. */
 async function openBatchOf(currency: keyof typeof railOf, ...nets: number[]): Promise<string> {
   const { harness } = pages
   const { clock } = harness
@@ -95,7 +95,7 @@ async function openBatchOf(currency: keyof typeof railOf, ...nets: number[]): Pr
   return (await operator.call('GET', `/payout-batches?${query}`)).body.batches[0].id
 }
 
-/** The same past its cut-off. */
+/** Creates a batch past its cut-off. */
 async function closedBatch(currency: keyof typeof railOf, ...nets: number[]) {
   await openBatchOf(currency, ...nets)
   pages.harness.clock.advance({ minutes: 6 * 60 })
@@ -108,7 +108,7 @@ async function closedBatch(currency: keyof typeof railOf, ...nets: number[]) {
   return { id, messageId, payments: (payments as Payment[]).sort((a, b) => a.amount.amount - b.amount.amount) }
 }
 
-/** Approves a batch as two users do, without their pages. */
+/** Approves a batch as two users, through the API. */
 async function approveByTwo(id: string) {
   for (let count = 0; count < 2; count++) {
     const user = await signIn(pages.harness, { isOperator: true })
@@ -136,7 +136,7 @@ const drop = (page: Page, { to, name, text }: { to: string; name: string; text: 
     .setInputFiles({ name, mimeType: 'application/octet-stream', buffer: Buffer.from(text) })
 const resultOf = (page: Page, name: string) => page.getByRole('list', { name: 'Imported files' }).getByText(name)
 
-/** Drops a file and waits for what the page says of it. */
+/** Drops a file and waits for the page's message about the file. */
 async function dropped(page: Page, file: { to: string; name: string; text: string | Buffer }, says: string | RegExp) {
   await drop(page, file)
   await resultOf(page, file.name).first().waitFor()
@@ -148,7 +148,7 @@ async function dropped(page: Page, file: { to: string; name: string; text: strin
     .waitFor({ timeout: 20_000 })
 }
 
-/** A camt.053 with the balance at the end of today. */
+/** A camt.053 statement with today's closing balance. */
 function statementOf(id: string, { entries = [], balance }: { entries?: Entry[]; balance: bigint }): string {
   const stated =
     '<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp>' +
@@ -188,7 +188,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await pages?.stop()
   })
 
-  test('a batch is approved by two users, not by one twice, then held, released, exported and downloaded', async () => {
+  test('a batch needs two different approvers, and is then held, released, exported and downloaded', async () => {
     const { close, origin } = pages
     const { id, messageId, payments } = await closedBatch('EUR', 5_000, 6_000, 7_000)
     const [first, second, third] = payments
@@ -197,17 +197,17 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await expectAccessible(page)
     await page.getByRole('cell', { name: '€180.00' }).click()
     await says(page, '0 of 2')
-    // A second window of the same reader.
+    // The same reader's second window.
     const window = await page.context().newPage()
     await window.goto(`${origin}/console/operator/batches/${id}`)
     await window.getByRole('button', { name: 'Approve' }).waitFor()
     await page.getByRole('button', { name: 'Approve' }).click()
-    await says(page, 'You have approved this batch. Another person must approve it, too.')
+    await says(page, 'You have approved this batch. Another person must also approve it.')
     await says(page, '1 of 2')
     expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
     await expectAccessible(page)
     await window.getByRole('button', { name: 'Approve' }).click()
-    await says(window, 'You approved this batch already. Another person must approve it, too.')
+    await says(window, 'You have already approved this batch. Another person must also approve it.')
     expect((await operator.call('GET', `/payout-batches/${id}`)).body).toMatchObject({ status: 'building' })
     await window.close()
 
@@ -252,9 +252,9 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     expect(download.suggestedFilename()).toBe(`${messageId}.xml`)
     const bytes = await bytesOf(download)
     expect(bytes.toString()).toBe((await operator.call('GET', `/payout-batches/${id}/file?again=true`)).text)
-    // The page asks before the file leaves again.
+    // The page asks for confirmation before another download.
     await other.getByRole('button', { name: 'Download the file again' }).click()
-    await other.getByText('A bank that gets a file twice may pay all members twice').waitFor()
+    await other.getByText('A bank that receives a file twice may pay all members twice').waitFor()
     await expectAccessible(other)
     const again = other.getByRole('link', { name: 'The bank does not have it: download' })
     const [copy] = await Promise.all([other.waitForEvent('download'), again.click()])
@@ -268,33 +268,33 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     ).toEqual([first?.reference, second?.reference].sort())
     await other.reload()
     await says(other, /^File downloaded by you$/)
-    await says(other, 'Counts as sent to the bank')
+    await says(other, 'Sent to the bank')
     expect(await other.getByRole('button', { name: 'Hold' }).count()).toBe(0)
     expect(await other.getByRole('button', { name: /^Remove MM/ }).count()).toBe(0)
     await close(other)
   })
 
-  test('on a sandbox, the operator plays the bank: its answer is imported and the withdrawals follow', async () => {
+  test('in a sandbox, the operator simulates the bank: its answer is imported and updates the withdrawals', async () => {
     const { id, payments } = await sentBatch('EUR', 5_100, 6_100)
     const page = await openBatch(id)
-    await page.getByRole('button', { name: 'Play the bank' }).click()
+    await page.getByRole('button', { name: 'Simulate the bank' }).click()
     await expectAccessible(page)
     await page.getByRole('button', { name: 'Pay all' }).click()
     await says(page, /^2 records imported/)
     await page.getByRole('cell', { name: 'Paid' }).first().waitFor()
-    expect(await page.getByRole('button', { name: 'Play the bank' }).count()).toBe(0)
+    expect(await page.getByRole('button', { name: 'Simulate the bank' }).count()).toBe(0)
     await run('read-rail-reports')
     for (const { withdrawalId } of payments) expect(await statusOf(withdrawalId)).toBe('paid')
     await pages.close(page)
   })
 
-  test('two users close a batch before its cut-off, whose page names payees, partners and the zone of the cut-off', async () => {
+  test('two users close a batch before its cut-off; its page names payees, partners and the time zone of the cut-off', async () => {
     const { harness, close } = pages
     const id = await openBatchOf('EUR', 5_200)
     const page = await openBatch(id)
     await says(page, '0 of 2 approvals')
     await says(page, /15:00$|3:00 PM$/)
-    await says(page, 'Europe/Berlin. Until then payments join the batch')
+    await says(page, 'Europe/Berlin. Payments can join the batch until then')
     const row = page.getByRole('row').nth(1)
     const cells = await row.getByRole('cell').allTextContents()
     expect(cells.slice(0, 3)).toEqual([euAccount.accountHolder, `…${euAccount.iban.slice(-4)}`, harness.partner.name])
@@ -302,23 +302,23 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       await from.getByRole('button', { name: 'Close early' }).click()
       await from.getByRole('dialog').getByRole('button', { name: submit }).click()
       await from.getByRole('dialog').locator('.field-problem').waitFor()
-      await from.getByRole('textbox', { name: 'Why' }).fill('the bank closes early')
+      await from.getByRole('textbox', { name: 'Reason' }).fill('the bank closes early')
       await expectAccessible(from)
       await from.getByRole('dialog').getByRole('button', { name: submit }).click()
     }
-    await propose(page, 'Propose to close it')
-    await says(page, /^you proposed on .* to close the batch early: the bank closes early\. Another person/)
+    await propose(page, 'Propose closing')
+    await says(page, /^you proposed on .* that the batch be closed early: the bank closes early\. Another person/)
     await expectAccessible(page)
     expect(await page.getByRole('button', { name: 'Close early' }).count()).toBe(0)
     await page.getByRole('button', { name: 'Withdraw the proposal' }).click()
-    await says(page, /^Proposal to close it withdrawn by you/)
-    await propose(page, 'Propose to close it')
+    await says(page, /^Proposal to close withdrawn by you/)
+    await propose(page, 'Propose closing')
 
     const other = await openBatch(id)
-    await says(other, /Dana Reyes proposed on .* Close it early to confirm/)
+    await says(other, /Dana Reyes proposed on .* Close the batch early to confirm/)
     await propose(other, 'Close the batch')
     await says(other, /^Closed early by you/)
-    await says(other, 'Closed: no payment joins it any longer')
+    await says(other, 'Closed to further payments')
     await other.getByRole('button', { name: 'Approve' }).click()
     await says(other, '1 of 2 approvals')
     await expectAccessible(other)
@@ -326,7 +326,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await close(other)
   })
 
-  test('the bank’s answers are imported by dropping them; what is not its answer is refused whole, and says why', async () => {
+  test('dropped files with the bank’s answers are imported; any other file is rejected completely, with the reason', async () => {
     const { harness, close, origin } = pages
     const { id, messageId, payments } = await sentBatch('EUR', 5_000, 6_000)
     const [first, second] = payments
@@ -359,7 +359,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     for (const [name, text, why] of refused) await dropped(page, { to: 'sepa', name, text }, why)
     await expectAccessible(page)
     expect(await page.locator('.file-bad').count()).toBe(refused.length)
-    // An empty file is refused before it is read as one of a bank.
+    // An empty file is rejected before it is parsed as a bank file.
     for (const text of await page.locator('.file-bad').filter({ hasNotText: 'empty.xml' }).allTextContents())
       expect(text.match(/Nothing of the file was booked/g), text).toHaveLength(1)
     await dropped(page, { to: 'sepa', name: 'camt054.xml', text: debit(ownIban, 'C054-1') }, '1 record imported.')
@@ -369,11 +369,11 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     ])
     await page.goto(`${origin}/console/operator/batches/${id}`)
     await says(page, 'Settled: every payment has an answer')
-    await says(page, 'The bank has the batch')
+    await says(page, 'Accepted by the bank')
     await page.getByRole('cell', { name: /^Failed AC04 The account is closed$/ }).waitFor()
 
     await page.goto(`${origin}/console/${harness.partner.id}/withdrawals/${first?.withdrawalId}`)
-    await says(page, 'Answer of the bank: paid')
+    await says(page, 'Answer from the bank: paid')
     await says(page, /^File camt054.xml, line 1, booked on/)
     await says(page, 'Answer about the batch')
     await says(page, `File ${messageId}.xml`)
@@ -382,15 +382,15 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await page.getByRole('heading', { name: `Batch ${messageId}` }).waitFor()
     await close(page)
 
-    // The batch is the operator's: a partner's user reads what the public API says.
+    // Only operators see the batch: a partner's user sees what the public API returns.
     const clerk = await pages.open(`withdrawals/${first?.withdrawalId}`, { roles: ['payroll'] })
-    await says(clerk, 'Paid: the bank confirmed it')
+    await says(clerk, 'Paid: confirmed by the bank')
     await says(clerk, first?.reference ?? '')
     expect(await clerk.getByText('Batch').count()).toBe(0)
     await close(clerk)
   })
 
-  test('a Bacs batch is exported as Standard 18, and its returned credits are read; other Bacs reports are refused', async () => {
+  test('a Bacs batch is exported as Standard 18, and returned credits are imported; other Bacs reports are rejected', async () => {
     const { close, origin } = pages
     const { id, payments } = await closedBatch('GBP', 5_000, 6_000)
     await approveByTwo(id)
@@ -420,7 +420,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await close(page)
   })
 
-  test('each exception offers the decisions that fit it, and says what was decided', async () => {
+  test('each exception offers the decisions that apply, and shows the decision taken', async () => {
     const { harness, close, origin } = pages
     const { messageId, payments } = await sentBatch('EUR', 5_000, 6_000, 7_000)
     const [first, second] = payments
@@ -430,7 +430,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     const entries = [
       entry('X-1', 'CRDT', 250_000n),
       entry('X-2', 'DBIT', 390n),
-      // The bank has cut the reference off.
+      // The bank has truncated the reference.
       entry('X-3', 'CRDT', 5_000n, transaction({ reference: 'MMCUTOFF', returned: { reason: 'MS03' } })),
     ]
     const floatBefore = await eurFloat()
@@ -455,7 +455,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       await page.locator('.field-problem').first().waitFor()
       await fill()
       await expectAccessible(page)
-      await page.getByRole('textbox', { name: 'Why' }).fill(`decided ${kind}`)
+      await page.getByRole('textbox', { name: 'Reason' }).fill(`decided ${kind}`)
       await page.getByRole('button', { name: 'Close the exception' }).click()
       if (ofTwo !== undefined) {
         await page.getByRole('heading', { name: 'Waiting for a second person' }).waitFor()
@@ -474,16 +474,18 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await decide('Money out', ['Book', 'Attach', 'Recover', 'Write off', 'Ignore'], () => choose('Ignore'))
     await decide('Money in', ['Book', 'Attach', 'Ignore'], async () => {
       await choose('Book')
-      await page.getByRole('combobox', { name: 'Whose float' }).selectOption({ label: harness.partner.name })
-      await page.getByRole('textbox', { name: 'Reference of the movement' }).fill('opening transfer')
+      await page
+        .getByRole('combobox', { name: 'Partner whose float it is' })
+        .selectOption({ label: harness.partner.name })
+      await page.getByRole('textbox', { name: 'Movement reference' }).fill('opening transfer')
     })
     const attach = async () => {
       await choose('Attach')
-      await page.getByRole('textbox', { name: 'Why' }).fill('before')
-      await page.getByRole('textbox', { name: 'Reference of the payment' }).fill(second?.reference ?? '')
+      await page.getByRole('textbox', { name: 'Reason' }).fill('before')
+      await page.getByRole('textbox', { name: 'Payment or batch reference' }).fill(second?.reference ?? '')
       await page.getByRole('button', { name: 'Close the exception' }).click()
       await says(page, /The bank returned .*; name the charge of/)
-      await page.getByRole('textbox', { name: 'Reference of the payment' }).fill(first?.reference ?? '')
+      await page.getByRole('textbox', { name: 'Payment or batch reference' }).fill(first?.reference ?? '')
     }
     const attached = { decision: 'attach', reference: first?.reference }
     await decide('Unmatched', ['Attach', 'Give back', 'Ignore'], attach, attached)
@@ -492,7 +494,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     expect([await statusOf(first?.withdrawalId ?? ''), await statusOf(second?.withdrawalId ?? '')]).toEqual([
       ...['returned', 'failed'],
     ])
-    // The payment that was returned after all is not in it, nor is the one that was never made.
+    // Neither the returned payment nor the payment that was never made counts.
     expect((await eurFloat()) - floatBefore).toBe(250_000)
 
     await page.goto(`${origin}/console/operator/exceptions`)
@@ -510,12 +512,12 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await close(page)
   })
 
-  // After the test of all exceptions, which counts them: this one stays open.
-  test('on a sandbox, the bank accepts one copy of a batch and rejects the second in words, which is an exception', async () => {
+  // Runs after the test that counts all exceptions, because this exception stays open.
+  test('in a sandbox, the bank accepts one copy of a batch and rejects the second with free text, which opens an exception', async () => {
     const { id, messageId, payments } = await sentBatch('EUR', 5_300, 6_300)
     const page = await openBatch(id)
-    for (const answer of ['Accept the batch', 'Reject the batch in words']) {
-      await page.getByRole('button', { name: 'Play the bank' }).click()
+    for (const answer of ['Accept the batch', 'Reject the batch with free text']) {
+      await page.getByRole('button', { name: 'Simulate the bank' }).click()
       await expectAccessible(page)
       await page.getByRole('button', { name: answer }).click()
       await page.getByRole('dialog').waitFor({ state: 'hidden' })
@@ -530,7 +532,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await pages.close(page)
   })
 
-  test('the outcome of a sent payment that no file answers is recorded by hand, by two people where two approved it', async () => {
+  test('the outcome of a sent payment without an answer is recorded manually, by two people if two approved the batch', async () => {
     const { harness, close, origin } = pages
     const { id, payments } = await sentBatch('EUR', 5_000, 6_000)
     const [first, second] = payments
@@ -538,14 +540,14 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     const record = async (reference = '') => {
       await page.getByRole('button', { name: `Record outcome of ${reference}` }).click()
       const drawer = page.getByRole('dialog', { name: `Outcome of ${reference}` })
-      await drawer.getByText('A file that says the same later changes nothing').waitFor()
+      await drawer.getByText('If a later file reports the same outcome, nothing changes').waitFor()
       return drawer
     }
     let drawer = await record(first?.reference)
     await drawer.getByRole('button', { name: 'Record the outcome' }).click()
-    await drawer.getByText('Choose what became of it').waitFor()
+    await drawer.getByText('Choose an outcome').waitFor()
     await drawer.getByRole('radio', { name: /^Failed/ }).check()
-    await drawer.getByRole('textbox', { name: 'How you know' }).fill('the bank said so on the phone')
+    await drawer.getByRole('textbox', { name: 'Evidence' }).fill('the bank said so on the phone')
     await drawer.getByRole('button', { name: 'Record the outcome' }).click()
     await drawer.getByText(/The bank may still pay/).waitFor()
     await drawer.getByRole('radio', { name: /^Returned/ }).check()
@@ -555,7 +557,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await drawer.getByLabel('Booked on').fill(day())
     await drawer.getByRole('textbox', { name: 'Amount that arrived, EUR' }).fill('45.00')
     await drawer.getByRole('button', { name: 'Record the outcome' }).click()
-    await says(page, 'Proposed: another person must record the same outcome')
+    await says(page, 'Proposed; another person must record the same outcome')
     const user = await signIn(harness, { isOperator: true })
     const outcome = {
       ...{ outcome: 'returned', note: 'seen in the portal', borneBy: 'operator' },
@@ -573,12 +575,12 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await page.goto(`${origin}/console/${harness.partner.id}/withdrawals/${second?.withdrawalId}`)
     drawer = await record(second?.reference)
     await drawer.getByRole('radio', { name: /^Paid/ }).check()
-    await drawer.getByRole('textbox', { name: 'How you know' }).fill('seen in the portal')
+    await drawer.getByRole('textbox', { name: 'Evidence' }).fill('seen in the portal')
     await drawer.getByRole('button', { name: 'Record the outcome' }).click()
-    await says(page, 'Proposed: another person must record the same outcome')
+    await says(page, 'Proposed; another person must record the same outcome')
     await page.getByRole('heading', { name: 'Waiting for a second person' }).waitFor()
     await expectAccessible(page)
-    // Who has proposed it can only withdraw it; another person confirms it.
+    // The proposer can only withdraw the proposal; another person confirms.
     expect(await page.getByRole('button', { name: 'Confirm' }).count()).toBe(0)
     const other = await pages.open('/console/operator/exceptions', { isOperator: true })
     const waiting = other.getByRole('table', { name: 'Waiting for a second person' })
@@ -593,7 +595,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await close(page)
   })
 
-  test('a rail is held with a reason and released, also one that is no longer configured', async () => {
+  test('a rail is held with a reason and released, even if it is no longer configured', async () => {
     const { harness, close } = pages
     const { db, clock } = harness
     const { id } = await closedBatch('EUR', 5_000)
@@ -627,7 +629,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await close(page)
   })
 
-  test('the bank’s statements stand against the books day by day, and a difference says where to look', async () => {
+  test('the bank’s statements are compared with the books day by day, and a difference comes with advice', async () => {
     const { harness, close } = pages
     const amount = { amount: 1_000_000, currency: 'EUR' }
     await operator.call('POST', `/partners/${harness.partner.id}/float/fund`, { body: { amount } })
@@ -637,7 +639,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await dropped(page, { to: 'sepa', name: 'statement.xml', text }, '1 record imported.')
     await page.getByRole('link', { name: 'Float history' }).click()
     await page.getByRole('row', { name: /\+€12\.34/ }).waitFor()
-    await says(page, 'A difference comes from payments')
+    await says(page, 'A difference is caused by payments')
     await expectAccessible(page)
     const row = await page.getByRole('row', { name: /\+€12\.34/ }).textContent()
     expect(row).toContain(ownIban)
@@ -652,7 +654,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     ['at 1440 px, dark', { colorScheme: 'dark' }],
     ['at 360 px, light', { colorScheme: 'light', ...phone }],
     ['at 360 px, dark', { colorScheme: 'dark', ...phone }],
-  ] as const)('every page of payouts can be read with any aid and fits its width (%s)', async (look, options) => {
+  ] as const)('every page of payouts is accessible and fits its width (%s)', async (look, options) => {
     const { harness, close, origin } = pages
     const { id, payments } = await closedBatch('EUR', 5_000, 6_000)
     const held = { reason: 'one payee is unclear' }
@@ -668,7 +670,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
       [`operator/batches/${id}`]: 'one payee is unclear',
       'operator/exceptions': 'Money in',
       [`operator/exceptions/${exception.id}`]: 'Decide',
-      'operator/float': 'A difference comes from',
+      'operator/float': 'A difference is caused by',
       [`${harness.partner.id}/withdrawals/${payments[0]?.withdrawalId}`]: 'Payment by sepa',
     }
     for (const [at, text] of Object.entries(content)) {
@@ -681,8 +683,8 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     await operator.call('POST', `/payout-batches/${id}/release`)
     await close(page)
   })
-  // The last one: the withdrawals are copies, which no task submits.
-  test('a batch of thousands and a thousand exceptions are shown a page at a time, with the right sums, and exported whole', async () => {
+  // Runs last: the withdrawals are copies that no task submits.
+  test('a batch of thousands and a thousand exceptions are paginated, have correct totals and are exported completely', async () => {
     const { harness, close, origin } = pages
     const count = extent({ short: 2_000, long: 10_000 })
     await startDay()

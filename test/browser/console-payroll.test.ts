@@ -40,7 +40,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
   })
   afterAll(() => pages?.stop())
 
-  test('pays by a file: errors stand in the sheet, sums are shown, and nothing is paid before it is confirmed', async () => {
+  test('adds pay with a file: errors are marked in the sheet, totals are shown, and nothing is added before confirmation', async () => {
     const { harness, open, close } = pages
     const [ann, ben] = await addMembers(2)
     const page = await open('pay-runs', { roles: ['payroll'] })
@@ -66,7 +66,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     expect((await harness.call('GET', '/v1/pay/runs')).body.total).toBe(before)
     await page.getByRole('button', { name: 'Add £200.50 of pay for 2 members' }).click()
     await page.getByRole('heading', { name: 'The pay run was uploaded' }).waitFor()
-    await page.getByRole('region', { name: 'What was sent' }).getByText('Available').waitFor()
+    await page.getByRole('region', { name: 'Uploaded pay runs' }).getByText('Available').waitFor()
     await expectAccessible(page)
     const [payRun] = (await harness.call('GET', '/v1/pay/runs?take=1')).body.payRuns
     const { body } = await harness.call('GET', `/v1/pay/runs/${payRun.id}`)
@@ -81,7 +81,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
-  test('reads on a phone the whole of what a button is about to add', async () => {
+  test('sees on a phone the complete amounts that a button will add', async () => {
     const { harness, open, close } = pages
     const ann = await harness.addMember()
     const mia = await harness.addMember({ tier: 'Silver EU', account: euAccount })
@@ -95,7 +95,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
-  test('who drops a file that was sent already is told so, pays once more only on purpose, and can undo a revert', async () => {
+  test('is warned about a file that has already been sent, adds the pay again only explicitly, and can undo a revert', async () => {
     const { harness, open, close } = pages
     const [ann] = await addMembers(1)
     const total = async () => (await harness.call('GET', '/v1/pay/runs')).body.total
@@ -106,15 +106,15 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await page.getByRole('heading', { name: 'The pay run was uploaded' }).waitFor()
     const once = await total()
     await drop(page, file)
-    await page.getByText('These lines were sent before').waitFor()
+    await page.getByText('These lines have already been sent').waitFor()
     expect(await page.getByRole('button', { name: /^Add £31.00 of pay for/ }).count()).toBe(0)
     await expectAccessible(page)
     expect(await total()).toBe(once)
-    await page.getByRole('button', { name: 'Add £31.00 of pay once more' }).click()
+    await page.getByRole('button', { name: 'Add £31.00 of pay again' }).click()
     await page.getByRole('heading', { name: 'The pay run was uploaded' }).waitFor()
     expect(await total()).toBe(once + 1)
 
-    const sent = page.getByRole('region', { name: 'What was sent' })
+    const sent = page.getByRole('region', { name: 'Uploaded pay runs' })
     await sent.getByRole('button', { name: 'Revert' }).click()
     await page.getByRole('button', { name: 'Undo' }).click()
     await sent.getByRole('button', { name: 'Revert' }).click()
@@ -124,7 +124,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
-  test('settles a cycle after seeing what is short, over and unknown, and what becomes of each', async () => {
+  test('settles a cycle after seeing the short, over and unknown lines and how each is resolved', async () => {
     const { harness, open, close } = pages
     const [short, over] = [await withdraw(harness), await withdraw(harness, { amount: 6_000 })]
     const unknown = await harness.addMember({ available: 1_000 })
@@ -143,8 +143,8 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     const settle = page.getByRole('button', { name: 'Settle cycle (final)' })
     await expectRed(settle)
     await settle.click()
-    await page.getByText('The cycle is settled').waitFor()
-    await side('Over').getByText('given back', { exact: true }).waitFor()
+    await page.getByText('Cycle settled').waitFor()
+    await side('Over').getByText('returned', { exact: true }).waitFor()
     await side('Short').getByText('carried', { exact: true }).waitFor()
     await expectAccessible(page)
     await page.getByText(/, by Dana Reyes$/).waitFor()
@@ -153,7 +153,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
-  test('must type the total of a settlement below 90 % or above 110 % of the deductions, and an ambiguous amount is refused', async () => {
+  test('must type the total of a settlement below 90 % or above 110 % of the deductions, and ambiguous amounts are rejected', async () => {
     const { harness, open, close } = pages
     const other = await harness.addPartner('Unusual Couriers')
     const member = await harness.addMember({ key: other.key, available: 20_000 })
@@ -165,7 +165,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await harness.call('POST', '/v1/sandbox/clock', { key: other.key, body: { next: 'cycle_close' } })
     const { id } = other.payCycle
     const page = await open(`/console/${other.partner.id}/cycles/${id}`, { isOperator: true })
-    await page.getByText('Payroll has not reported yet').waitFor()
+    await page.getByText('Payroll has not yet reported').waitFor()
     await drop(page, csv('pounds.csv', `member_id,amount,currency\n${member},10000,GBP\n`))
     await page.getByText('name it amount_decimal for amounts such as 120.00, or amount_minor').waitFor()
     await drop(page, csv('two.csv', `member_id,amount_decimal,amount_minor,currency\n${member},40.00,10000,GBP\n`))
@@ -186,17 +186,17 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await page.getByText('is not an amount').waitFor()
     await page.getByLabel('Total taken, GBP').fill('400')
     await settle.click()
-    await page.getByText('It is not the total of the file, £40.00').waitFor()
+    await page.getByText('Does not match the total of the file, £40.00').waitFor()
     const path = `/v1/pay/cycles/${id}/settlement`
     expect((await harness.call('GET', path, { key: other.key })).status).toBe(404)
     await page.getByLabel('Total taken, GBP').fill('£40.00')
     await settle.click()
-    await page.getByText('The cycle is settled').waitFor()
+    await page.getByText('Cycle settled').waitFor()
     expect((await harness.call('GET', path, { key: other.key })).body.lines).toMatchObject([{ outcome: 'short' }])
     await close(page)
   })
 
-  test('sees the cycles in a calendar that is a link, goes through it by keyboard, also on a phone', async () => {
+  test('sees the cycles in a calendar with a linkable address, and can use it with the keyboard and on a phone', async () => {
     const { harness, open, close, origin } = pages
     const page = await open('cycles?month=2026-03', { roles: ['payroll'] })
     await page.getByRole('heading', { name: 'March 2026' }).waitFor()
@@ -223,7 +223,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
-  test('finds her way through three hundred errors in a list of ten thousand members', async () => {
+  test('can work through three hundred errors in a file of ten thousand members', async () => {
     const { open, close } = pages
     const header = ['email', 'first_name', 'last_name', 'phone', 'tier']
     const rows = Array.from({ length: 10_000 }, (_, index) => [
@@ -249,7 +249,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
-  test('finds members while she types, any text is a text, and a click meets the row that it aimed at', async () => {
+  test('finds members while typing, can search for any text, and a click hits the row it was aimed at', async () => {
     const { harness, open, close } = pages
     const partner = await harness.addPartner('Search Couriers')
     for (const [index, lastName] of ['Zabala', 'Zacharias', 'Zebrowska', 'Quigley'].entries()) {
@@ -264,9 +264,9 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     expect(await page.getByRole('row').count()).toBe(5)
     await page.keyboard.type('a')
     await page.getByText('2 found').waitFor()
-    await page.getByPlaceholder(/whole e-mail/).fill('%😀')
-    await page.getByText('No member matches').waitFor()
-    await page.getByPlaceholder(/whole e-mail/).fill('')
+    await page.getByPlaceholder(/full e-mail/).fill('%😀')
+    await page.getByText('No members match').waitFor()
+    await page.getByPlaceholder(/full e-mail/).fill('')
     await page.getByText('4 found').waitFor()
     const aimed = await page.getByRole('cell', { name: 'Ann Zebrowska' }).boundingBox()
     await page.keyboard.type('zac')
@@ -279,7 +279,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
-  test('reads that a search found at least as many members as it counts', async () => {
+  test('sees that a search found at least a thousand members', async () => {
     const { harness, open, close } = pages
     const { partner, key } = await harness.addPartner('Many Couriers')
     const rows = Array.from({ length: 1_001 }, (_, index) => `many-${index}@example.com,Many,Member,,Silver`)
@@ -294,7 +294,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
-  test('sees first why a member cannot withdraw, what was refused, and changes it with the button beside it', async () => {
+  test('sees first why a member cannot withdraw and which attempts were refused, and fixes the cause with one button', async () => {
     const { harness, open, close } = pages
     const invited = await harness.call('POST', '/v1/members', {
       body: { email: 'fay@example.com', firstName: 'Fay', lastName: 'Marsh', tier: 'Silver' },
@@ -309,7 +309,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     const page = await open(`members/${memberId}`, { roles: ['payroll', 'support'] })
     const reason = page.getByRole('region', { name: 'Cannot withdraw' })
     await reason.getByText('The member has no bank account').waitFor()
-    await page.getByRole('cell', { name: 'No bank account, or it fails its check' }).waitFor()
+    await page.getByRole('cell', { name: 'No bank account, or the account fails its check' }).waitFor()
     await expectAccessible(page)
     await page.setViewportSize(phone.viewport)
     expect(await fitsItsWidth(page)).toBe(true)
@@ -334,7 +334,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
-  test('a member who was offboarded, or is held for review, is put right by the button beside the reason', async () => {
+  test('an offboarded member is reinstated, and a member held for review released, by the button next to the reason', async () => {
     const { harness, open, close } = pages
     const memberId = await harness.addMember({ available: 9_000 })
     await harness.call('DELETE', `/v1/members/${memberId}`)
@@ -358,7 +358,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(operator)
   })
 
-  test('each reason why a member cannot withdraw has the button that corrects it', async () => {
+  test('each reason why a member cannot withdraw has a button with the remedy', async () => {
     const { harness, open, close, origin } = pages
     const { db, clock } = harness
     const add = (options: Parameters<typeof harness.addMember>[0]) =>
@@ -400,7 +400,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await focused('tier')
     await look(poor, 'Less than the minimum withdrawal is available')
     await reason.getByRole('link', { name: 'Add pay' }).waitFor()
-    // A tool of the sandbox comes after what payroll does.
+    // Sandbox tools come after payroll's actions.
     expect(await page.locator('.actions').first().getByRole('button').allInnerTexts()).toEqual(['Change', 'Offboard'])
 
     await db.transaction().execute(tx => pausePartner(tx, of.partnerId))
@@ -416,7 +416,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await close(page)
   })
 
-  test('a name as long as names may be breaks on a phone, and every drawer begins at its first field', async () => {
+  test('a name of the maximum length wraps on a phone, and every drawer focuses its first field', async () => {
     const { harness, open, close, origin } = pages
     const { memberId } = await withdraw(harness)
     const lastName = 'Wolfeschlegelsteinhausenbergerdorff'.repeat(3).slice(0, 100)

@@ -8,7 +8,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 const password = 'correct horse battery'
 let browser: Browser
 
-/** A browser that has never been here. */
+/** A browser without any state. */
 async function newBrowser(): Promise<Page> {
   return await (await browser.newContext()).newPage()
 }
@@ -29,7 +29,7 @@ describe.skipIf(executablePath === undefined)('an empty live installation', () =
     await tidyUp()
   })
 
-  test('is set up with the link in the log: the first operator, who invites the second', async () => {
+  test('is set up with the link in the log: the first operator signs in and invites the second', async () => {
     const live = await start({ ...(await newDatabase()), ...(await liveSettings()) })
     const [link = ''] = /http:\S+\/console\/set-up#mml_\w+/.exec(live.log()) ?? []
 

@@ -13,7 +13,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
   })
   afterAll(() => pages?.stop())
 
-  test('a link that was printed signs in once, leaves the address, and does not sign in again', async () => {
+  test('a printed link signs in once, and its token is removed from the address', async () => {
     const { harness, browser, origin } = pages
     const token = await createDemoLink(harness.db, harness.clock.now())
     const context = await browser.newContext()
@@ -28,11 +28,11 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await expectAccessible(page)
     await page.goto('about:blank')
     await page.goto(`${origin}/console/sign-in#${token}`)
-    await page.getByText('This link was used already').waitFor()
+    await page.getByText('This link has expired or has already been used').waitFor()
     await context.close()
   })
 
-  test('every page can be read with any aid and fits its width, at 1440 and 360 px, light and dark', async () => {
+  test('every page is accessible and fits its width, at 1440 and 360 px, light and dark', async () => {
     const { harness, open, close } = pages
     const { id, memberId } = await withdraw(harness)
     const webhook = await harness.call('POST', '/v1/webhooks', { body: { url: 'https://example.com/hook' } })
@@ -44,7 +44,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     const content: Record<string, string> = {
       '': 'Latest withdrawals',
       withdrawals: 'Paid out',
-      [`withdrawals/${id}`]: 'Held: the money has left the member’s pay',
+      [`withdrawals/${id}`]: 'Held: deducted from the member’s available balance',
       [`intents/${withdrawalIntentId}`]: 'Decided by tier Silver, version 1',
       members: 'Sam Okafor',
       [`members/${memberId}`]: 'Pay added',
@@ -63,12 +63,12 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     for (const [path, text] of Object.entries(content)) {
       await page.goto(`${pages.origin}/console/${harness.partner.id}/${path}`)
       await page.getByText(text).filter({ visible: true }).first().waitFor()
-      // The overview asks for more than a second beside other tests.
+      // The overview can load for more than a second while other tests run.
       await expect.poll(() => page.locator('.skeleton').count(), { timeout: 10_000, message: path }).toBe(0)
-      // Loading a page takes longer than looking at it again.
+      // Resizing is faster than loading the page again.
       for (const { viewport } of [desk, phone]) {
         await page.setViewportSize(viewport)
-        // Plots follow the width a moment later.
+        // Plots adapt to the width a moment later.
         await expect.poll(() => fitsItsWidth(page), { message: `${path} at ${viewport.width} px` }).toBe(true)
         for (const colorScheme of ['light', 'dark'] as const) {
           await page.emulateMedia({ colorScheme })
@@ -79,7 +79,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await close(page)
   })
 
-  test('a page in another language shows amounts and dates as its readers write them', async () => {
+  test('a page in another locale formats amounts and dates for that locale', async () => {
     await withdraw(pages.harness, { amount: 123_45 })
     const page = await pages.open('withdrawals', undefined, { locale: 'de-DE' })
     await page.getByRole('cell', { name: '123,45' }).waitFor()
@@ -87,7 +87,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await pages.close(page)
   })
 
-  test('what belongs to another partner is not found, whatever the address', async () => {
+  test('records of another partner are not found at any address', async () => {
     const { harness, open, close, origin } = pages
     const memberId = await harness.addMember({ key: harness.other.key })
     const page = await open(`members/${memberId}`)
@@ -95,7 +95,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     for (const path of ['withdrawals/w_none00', 'cycles/pc_none00', 'nothing', 'members/w_none00']) {
       await page.goto(`${origin}/console/${harness.partner.id}/${path}`)
       await page
-        .getByText(/Not found|That was refused/)
+        .getByText(/Not found|Request rejected/)
         .first()
         .waitFor()
     }
@@ -105,7 +105,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await close(page)
   })
 
-  test('the keyboard is enough: search, rows, pages and help', async () => {
+  test('everything works with the keyboard: search, rows, pages and help', async () => {
     const { harness, open, close } = pages
     const { id } = await withdraw(harness, { amount: 7_777 })
     const page = await open('')
@@ -116,7 +116,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await page.getByRole('row', { name: '£77.27' }).focus()
     await page.keyboard.press('j')
     await page.keyboard.press('k')
-    // Readers’ own colours take the shadow away that marks the focus otherwise.
+    // Forced colours remove the shadow that otherwise marks the focus.
     await page.emulateMedia({ forcedColors: 'active' })
     expect(await page.evaluate('getComputedStyle(document.activeElement).outline')).toContain('solid 2px')
     await page.emulateMedia({ forcedColors: 'none' })
@@ -145,7 +145,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await close(page)
   })
 
-  test('a page that could not be loaded goes on when the network, or the service, is back', async () => {
+  test('a page that could not be loaded recovers when the network or the service is back', async () => {
     const { harness, open } = pages
     await withdraw(harness)
     const page = await open('')
@@ -156,7 +156,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await page.context().setOffline(false)
     await page.getByRole('table', { name: 'Pay cycles' }).getByRole('row', { name: 'Open' }).waitFor()
 
-    // The browser is online, so that no event announces the service.
+    // The browser stays online, so no event announces that the service is back.
     await page.route('**/v1/**', route => route.abort())
     await page.getByRole('link', { name: 'Members' }).click()
     await page.getByRole('heading', { name: 'No connection' }).first().waitFor()
@@ -165,7 +165,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await page.context().close()
   })
 
-  test('a plot changes its colours with those of the system', async () => {
+  test('a plot follows the system’s colour scheme', async () => {
     const { harness, open, close } = pages
     await withdraw(harness)
     const page = await open('')
@@ -177,7 +177,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await close(page)
   })
 
-  test('a plot says what a day has to the pointer and the keys, beside an axis of whole pounds', async () => {
+  test('a plot shows a day’s figures on hover and with the arrow keys, and its axis has whole pounds', async () => {
     const { harness, open, close } = pages
     // More than £1,000 in one day, at most £200 each.
     for (let count = 0; count < 6; count++) await withdraw(harness, { amount: 20_000 })
@@ -217,7 +217,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await pages.close(page)
   })
 
-  test('an action of the palette opens the drawer or the file dialog itself, also on its own page', async () => {
+  test('an action in the palette opens the drawer or file dialog directly, even on the same page', async () => {
     const { open, close } = pages
     const page = await open('', { isOperator: true })
     await page.getByText('Latest withdrawals').waitFor()
@@ -227,9 +227,9 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
       await page.getByRole('option', { name: `${text} Action` }).waitFor()
       await page.keyboard.press('Enter')
     }
-    // Before anything is typed, it shows what can be done.
+    // Without a text, the palette lists the actions first.
     await page.keyboard.press('Control+k')
-    const palette = page.getByRole('listbox', { name: 'Found' })
+    const palette = page.getByRole('listbox', { name: 'Results' })
     const first = () => palette.getByRole('option').first().textContent()
     await expect.poll(first).toBe('Invite a memberAction')
     await page.getByRole('combobox', { name: 'Search for a page or a record' }).fill('users')
@@ -252,7 +252,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await close(page)
   })
 
-  test('on a phone a row is a card: one figure at its top, its buttons below, and no lesser columns', async () => {
+  test('on a phone, a row is a card: one figure at the top, buttons below, and no minor columns', async () => {
     const { harness, open, close, origin } = pages
     await withdraw(harness)
     const page = await open(`/console/operator/partners/${harness.partner.id}`, { isOperator: true }, phone)
@@ -268,7 +268,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await close(page)
   })
 
-  test('the page that is shown is in sight in the menu, also at the end of a long one', async () => {
+  test('the current page is visible in the menu, even at the end of a long menu', async () => {
     const viewport = { width: 1440, height: 600 }
     const page = await pages.open('/console/operator/audit-log', { isOperator: true }, { viewport })
     await page.getByRole('heading', { name: 'Audit log' }).waitFor()
@@ -282,7 +282,7 @@ describe.skipIf(executablePath === undefined)('the console in Chromium', () => {
     await pages.close(page)
   })
 
-  test('a logo that an admin sets in the console is above the pay of a member, until it is removed', async () => {
+  test('a logo that an admin uploads appears above the member’s pay until it is removed', async () => {
     const { harness, open, close, origin } = pages
     const page = await open('settings')
     const choose = (name: string, buffer: Buffer) =>

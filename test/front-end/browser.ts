@@ -1,21 +1,21 @@
 import { signIn } from '../harness/console.ts'
 import type { Harness } from '../harness/harness.ts'
 
-/** Modules of the console read it once, when they are loaded, so every browser has the same. */
+/** The console's modules read the origin once when they are loaded, so every browser has the same. */
 const origin = 'https://console.example'
 
 export type Browser = {
-  /** Signs in a new user. Later requests have the cookie. */
+  /** Signs in a new user. Later requests send the cookie. */
   signIn(reader: Parameters<typeof signIn>[1]): Promise<void>
   signOut(): void
-  /** Lets the next requests take effect and loses their answers, the SDK’s second attempt included. */
+  /** Lets the next requests take effect but loses their responses, including those of the SDK’s second attempts. */
   loseAnswers(count?: number): void
-  /** What was sent, such as `POST /v1/members`. */
+  /** The requests that were sent, such as `POST /v1/members`. */
   sent: { request: string; partner: string | null; isKeptAlive: boolean }[]
   close(): void
 }
 
-/** Stands in for a browser: its globals, as far as the logic of the console needs them, with requests to the real service. */
+/** Simulates a browser: provides the globals that the console's logic needs, and sends requests to the real service. */
 export function openBrowser(harness: Harness, address: string): Browser {
   const realFetch = globalThis.fetch
   const storage = new Map<string, string>()

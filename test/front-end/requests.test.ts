@@ -46,7 +46,7 @@ const countOf = async (email: string) => (await harness.call('GET', `/v1/members
 beforeAll(async () => {
   harness = await startHarness()
   browser = openBrowser(harness, await harness.app.listen({ host: '127.0.0.1', port: 0 }))
-  // Imported once the globals of a browser are there, and by address: the console’s own tsconfig checks them.
+  // Imported after the browser's globals are set, and by address, because the console’s own tsconfig checks these files.
   const files = [
     'api.ts',
     'operators.ts',
@@ -74,18 +74,18 @@ afterAll(async () => {
 })
 
 describe('a change that the reader makes', () => {
-  test('has one effect when it is pressed again after its answer was lost', async () => {
+  test('takes effect once when the reader presses again after a lost response', async () => {
     browser.loseAnswers()
     expect(await problemOf(front.api.members.invite(newMember('Ada')))).toBe('No connection')
     expect(await countOf('ada@example.com')).toBe(1)
     await front.api.members.invite(newMember('Ada'))
     expect(await countOf('ada@example.com')).toBe(1)
-    expect(says()).toEqual(['An earlier attempt had arrived; nothing was done twice'])
-    // The answer is final, so the next press is another change.
-    expect(await problemOf(front.api.members.invite(newMember('Ada')))).toBe('That was refused')
+    expect(says()).toEqual(['An earlier attempt already succeeded; nothing was done twice'])
+    // The response is final, so the next press is a new change.
+    expect(await problemOf(front.api.members.invite(newMember('Ada')))).toBe('Request rejected')
   })
 
-  test('is refused with other values after a lost answer, and goes through once the reader knows', async () => {
+  test('is rejected with other values after a lost response, and accepted after the reader has been told', async () => {
     browser.loseAnswers()
     expect(await problemOf(front.api.members.invite(newMember('Bob')))).toBe('No connection')
     expect(await problemOf(front.api.members.invite(newMember('Cleo')))).toBe('An earlier attempt took effect')
@@ -93,7 +93,7 @@ describe('a change that the reader makes', () => {
     expect([await countOf('bob@example.com'), await countOf('cleo@example.com')]).toEqual([1, 1])
   })
 
-  test('is not held back by a lost answer about another record, or about a trial', async () => {
+  test('is not affected by a lost response about another record or a dry run', async () => {
     const [one, other] = [await memberId(), await memberId()]
     browser.loseAnswers()
     expect(await problemOf(front.api.sandbox.members.fund(one, pay(5_000)))).toBe('No connection')
@@ -108,7 +108,7 @@ describe('a change that the reader makes', () => {
     expect((await check(list('Gold'))).plan.invite).toBe(1)
   })
 
-  test('that another one has taken back is made anew, even if its first answer was lost', async () => {
+  test('that has since been reversed is made again, even if its first response was lost', async () => {
     await browser.signIn({ isOperator: true })
     const partnerId = harness.partner.id as `par_${string}`
     const isPaused = async () => (await front.operators.getPartner(partnerId)).paused !== null
@@ -130,7 +130,7 @@ describe('a change that the reader makes', () => {
     expect(await statusOf(id)).toBe('inactive')
   })
 
-  test('is about the partner that was shown when it was asked for, also its second attempt', async () => {
+  test('applies to the partner shown when it was requested, even in a second attempt', async () => {
     const other = await harness.addPartner('Another Partner')
     await browser.signIn({ isOperator: true })
     browser.loseAnswers(1)
@@ -141,7 +141,7 @@ describe('a change that the reader makes', () => {
     expect(await countOf('eve@example.com')).toBe(1)
   })
 
-  test('that could still be undone is done when the reader moves on to another partner, for the one it is about', async () => {
+  test('that can still be undone is made for its own partner when the reader switches to another', async () => {
     const id = await memberId()
     front.actUnlessUndone('Offboarded', () => front.api.members.offboard(id), { changes: [] })
     expect(await statusOf(id)).toBe('active')
@@ -150,7 +150,7 @@ describe('a change that the reader makes', () => {
     expect(says()).toEqual([])
   })
 
-  test('that could still be undone is done before the reader is signed out', async () => {
+  test('that can still be undone is made before the reader is signed out', async () => {
     await front.loadSession()
     const id = await memberId()
     front.actUnlessUndone('Offboarded', () => front.api.members.offboard(id), { changes: [] })
@@ -160,10 +160,10 @@ describe('a change that the reader makes', () => {
   })
 })
 
-test('a change is sent even if the reader closes the page at once, also one of users', async () => {
+test('a change is sent even if the reader closes the page at once, including changes to users', async () => {
   const { user } = await signIn(harness, { roles: ['viewer'] })
   front.actUnlessUndone('Removed', () => front.send('DELETE', `/console/v1/users/${user.id}`), { changes: [] })
-  // As closing the page does.
+  // Simulates closing the page.
   await front.flushDeferred()
   await front.send('GET', '/console/v1/users?take=1000')
   await front.api.members.invite(newMember('Finn'))
@@ -174,14 +174,14 @@ test('a change is sent even if the reader closes the page at once, also one of u
 })
 
 describe('a reader', () => {
-  test('who mistypes the present password is told so, and stays signed in', async () => {
+  test('who mistypes the current password sees an error and stays signed in', async () => {
     const body = { password: 'not this one', newPassword: 'a horse that counts wages' }
     const changed = front.send('POST', '/console/v1/password', { body })
     await expect(changed).rejects.toMatchObject({ code: 'SignInRefused' })
     expect(front.sessionEnded.value).toBe(false)
   })
 
-  test('stays signed in when the answer to a look at the session, or to signing out, is lost', async () => {
+  test('stays signed in when the response to loading the session or to signing out is lost', async () => {
     await front.loadSession()
     const reader = front.session.value
     expect(reader).not.toBeNull()
@@ -198,7 +198,7 @@ describe('a reader', () => {
 
   test('whose session has ended is asked to sign in', async () => {
     browser.signOut()
-    expect(await problemOf(front.api.tiers.list())).toBe('That was refused')
+    expect(await problemOf(front.api.tiers.list())).toBe('Request rejected')
     expect(front.sessionEnded.value).toBe(true)
   })
 })
@@ -214,7 +214,7 @@ describe('a form', () => {
   const member = { ...shown, workerId: null } as Member
   const untouched = { ...shown, workerId: '', accountHolder: '', sortCode: '', accountNumber: '', iban: '' }
 
-  test('of a member sends what the reader has changed, and leaves alone what someone else may have changed', () => {
+  test('for a member sends only the fields that the reader has changed', () => {
     expect(front.changesOf(member, untouched)).toEqual({})
     expect(front.changesOf(member, { ...untouched, lastName: 'Stone' })).toEqual({ lastName: 'Stone' })
     expect(front.changesOf(member, { ...untouched, phone: '', workerId: 'W7' })).toEqual({
@@ -225,13 +225,13 @@ describe('a form', () => {
     expect(front.changesOf(member, { ...untouched, ...account })).toEqual({ accountDetails: account })
   })
 
-  test('of a member keeps the tier while the tiers are not loaded yet', () => {
+  test('for a member keeps the tier until the tiers have loaded', () => {
     expect(front.changesOf(member, { ...untouched, tier: '' })).toEqual({})
   })
 })
 
 describe('a calendar day', () => {
-  test('is the day where the partner is, whatever the zone of the reader', () => {
+  test('is the day in the partner’s time zone, whatever the reader’s time zone', () => {
     const instant = new Date('2026-03-31T23:30:00Z')
     expect(['Europe/London', 'America/New_York', 'Pacific/Auckland'].map(zone => front.dayIn(zone, instant))).toEqual([
       '2026-04-01',
@@ -240,7 +240,7 @@ describe('a calendar day', () => {
     ])
   })
 
-  test('is counted from another over a change of the clocks', () => {
+  test('is counted correctly across a daylight saving change', () => {
     expect(front.daysBetween('2026-03-28', '2026-03-30')).toBe(2)
   })
 })

@@ -3,44 +3,44 @@ import { messageOf } from './problems.ts'
 import { reload } from './query.ts'
 import { deferWithUndo, toast } from './toasts.ts'
 
-type Said<T> = string | ((result: T) => string)
+type Message<T> = string | ((result: T) => string)
 
 /**
- * Does something, says so, and reloads what it changed.
+ * Makes a change, reports the result in a toast and reloads what changed.
  * @param changes prefixes of the keys to reload
  */
 export async function act<T>(
-  doing: () => PromiseLike<T>,
-  done: Said<T> | undefined,
+  change: () => PromiseLike<T>,
+  done: Message<T> | undefined,
   ...changes: string[]
 ): Promise<T | undefined> {
   try {
-    const result = await doing()
+    const result = await change()
     if (done !== undefined) toast(typeof done === 'string' ? done : done(result))
     reload(...changes)
     return result
   } catch (error) {
     toast(messageOf(error), { kind: 'bad' })
-    // Often the record has changed since the page was loaded.
+    // The record has often changed since the page was loaded.
     if (error instanceof ApiError) reload(...changes)
     return undefined
   }
 }
 
 /**
- * Like `act`, after the reader has had time to undo it.
- * @param text shown at once, as if it were done
- * @param options.onEnd called once it is done, refused or undone
+ * Like `act`, but waits first so that the reader can undo the change.
+ * @param text shown at once, as if the change were already made
+ * @param options.onEnd called once the change is made, rejected or undone
  */
 export function actUnlessUndone<T>(
   text: string,
-  doing: () => PromiseLike<T>,
-  { done, changes, onUndo, onEnd }: { done?: Said<T>; changes: string[]; onUndo?: () => void; onEnd?: () => void },
+  change: () => PromiseLike<T>,
+  { done, changes, onUndo, onEnd }: { done?: Message<T>; changes: string[]; onUndo?: () => void; onEnd?: () => void },
 ): void {
   deferWithUndo(
     text,
     async () => {
-      await act(doing, done, ...changes)
+      await act(change, done, ...changes)
       onEnd?.()
     },
     () => {

@@ -22,7 +22,7 @@ export function App() {
   )
 }
 
-/** Shows the pages to a reader who is signed in, and the sign-in page to another one. */
+/** Shows the pages if the reader is signed in, otherwise the sign-in page. */
 function Gate() {
   const { path } = useLocation()
   const ofLink = linkPages.find(page => path === `/console/${page}`)
@@ -31,9 +31,9 @@ function Gate() {
   return <Pages key={session.value.user.id} />
 }
 
-/** Begins a page anew for each address: what is half entered for one record must never be sent for another. */
+/** Remounts the page for each address: a form half filled in for one record must never be sent for another. */
 function FreshPage({ path, component: Component }: { path: string; component: ComponentType }) {
-  // The router has put the address in place of the pattern.
+  // The router replaces the pattern with the address.
   return <Component key={path} />
 }
 
@@ -43,13 +43,13 @@ function Pages() {
   const first = session.value?.partners[0]?.id
   const isOfOperator = path.startsWith('/console/operator/')
   const isAtStart = path === '/console' || path === '/console/'
-  // An operator of an installation without partners begins by creating one.
+  // The operator of an installation without partners starts by creating one.
   const start =
     first !== undefined ? `/console/${first}` : session.value?.isOperator ? '/console/operator/partners' : undefined
   useEffect(() => {
     if (isAtStart && start !== undefined) route(start, true)
   }, [isAtStart, start, route])
-  // Before the pages are drawn: their requests name the partner.
+  // Set before the pages render: their requests name the partner.
   const isKnown = (wanted: string | undefined) => session.value?.partners.some(({ id }) => id === wanted) === true
   const shown = [named, partnerId.peek()].find(isKnown) ?? first
   showPartner(shown)

@@ -6,66 +6,66 @@ export function formatMoney(money: Money): string {
   return format(money, locale)
 }
 
-/** Without decimals if it has none to show: the figures of an axis. */
+/** Omits the decimals if they are all zero. For the figures on an axis. */
 export function formatWholeMoney(money: Money): string {
   const isWhole = /\.0+$/.test(toDecimal(money))
-  // The last zeros: earlier ones may follow a separator of thousands.
+  // Only the last zeros: earlier ones may follow a thousands separator.
   return isWhole ? formatMoney(money).replace(/[.,]0+(?=\D*$)/, '') : formatMoney(money)
 }
 
-// Made at their first use: the first one of a page takes 40 ms, in which its requests can be on their way already.
+// Created on first use: creating the first one takes 40 ms, which would delay the page's requests.
 const formats = {
-  day: once(() => dates({ day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })),
-  shortDay: once(() => dates({ day: 'numeric', month: 'short', timeZone: 'UTC' })),
-  moment: once(() => dates({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })),
-  momentWithYear: once(() =>
+  day: lazily(() => dates({ day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })),
+  shortDay: lazily(() => dates({ day: 'numeric', month: 'short', timeZone: 'UTC' })),
+  moment: lazily(() => dates({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })),
+  momentWithYear: lazily(() =>
     dates({ day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit' }),
   ),
-  whole: once(() => dates({ dateStyle: 'full', timeStyle: 'long' })),
-  number: once(() => new Intl.NumberFormat(locale)),
+  whole: lazily(() => dates({ dateStyle: 'full', timeStyle: 'long' })),
+  number: lazily(() => new Intl.NumberFormat(locale)),
 }
 
 function dates(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat(locale, options)
 }
 
-function once<T>(make: () => T): () => T {
-  let made: T | undefined
+function lazily<T>(make: () => T): () => T {
+  let value: T | undefined
   return () => {
-    made ??= make()
-    return made
+    value ??= make()
+    return value
   }
 }
 
-/** Makes what nearly every page needs, while it waits for its first answer. */
+/** Creates the formats that nearly every page needs, while the page waits for its first response. */
 export function prepareFormats(): void {
   formats.moment()
   formats.number()
 }
 
-/** A calendar day such as '2026-03-31', which has no zone. */
+/** Formats a calendar day such as '2026-03-31', which has no time zone. */
 export const formatDay = (day: string): string => formats.day().format(new Date(`${day}T00:00:00Z`))
 export const formatShortDay = (day: string): string => formats.shortDay().format(new Date(`${day}T00:00:00Z`))
 export const formatWhole = (instant: string): string => formats.whole().format(new Date(instant))
 export const formatNumber = (count: number): string => formats.number().format(count)
 
-/** In the reader's zone; the year only if it is another one. */
+/** Formats an instant in the reader's time zone, with the year unless it is the current one. */
 export function formatMoment(instant: string): string {
   const date = new Date(instant)
   const { moment, momentWithYear } = formats
   return (date.getFullYear() === new Date().getFullYear() ? moment() : momentWithYear()).format(date)
 }
 
-/** In the zone of a bank. */
+/** Formats an instant in a bank's time zone. */
 export function formatInZone(instant: string, timeZone: string): string {
   return dates({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', timeZone }).format(
     new Date(instant),
   )
 }
 
-/** `held` is "Held", `AwaitingReview` "Awaiting review". */
+/** Turns `held` into "Held" and `AwaitingReview` into "Awaiting review". */
 export function inWords(state: string): string {
-  // A currency.
+  // Currencies stay in capitals.
   if (/^[A-Z]+$/.test(state)) return state
   const words = state
     .replaceAll(/[_.]/g, ' ')

@@ -1,24 +1,24 @@
 import { ApiError } from '../../sdk/src/index.ts'
 
-/** What a change does: its operation and what it names in the address, not its body. */
+/** Identifies a change by its operation and address, not by its body. */
 type Change = { method: string; path: string; ids: unknown[]; query: unknown; partnerId: string | undefined }
 
 export type HeldKey = {
   value: string
-  /** Whether an earlier attempt has used it, whose answer was lost. */
+  /** Whether an earlier attempt has used the key and its response was lost. */
   wasHeld: boolean
-  /** To be called once the answer is final. */
+  /** Call this once the response is final. */
   release(): void
 }
 
 /**
- * The idempotency key of a change, held until its answer is final, so that pressing a button again after an answer was lost does
- * not repeat the change. It does not depend on the body: if the earlier request took effect, a corrected form is refused
- * instead of taking effect a second time.
+ * Returns the idempotency key of a change. The key is held until the response is final, so that pressing a button again after a lost
+ * response does not repeat the change. It does not depend on the body: if the earlier request took effect, a corrected form is
+ * rejected instead of taking effect a second time.
  */
 export function holdKey({ method, path, ids, query, partnerId }: Change): HeldKey {
   const name = JSON.stringify(['idempotency key', partnerId ?? null, method, path, ids, query])
-  // Of the tab: it outlives a reload, which is how many readers try again.
+  // Session storage survives a reload, which is how many readers try again.
   const held = sessionStorage.getItem(name)
   const value = held ?? crypto.randomUUID()
   sessionStorage.setItem(name, value)
@@ -31,7 +31,7 @@ export function holdKey({ method, path, ids, query, partnerId }: Change): HeldKe
   }
 }
 
-/** Whether the service has refused a request because another one with the same idempotency key has taken effect. */
+/** Whether the service rejected a request because an earlier one with the same idempotency key took effect. */
 export function isOfEarlierAttempt(error: unknown): boolean {
   return error instanceof ApiError && error.issues.some(issue => 'path' in issue && issue.path === 'x-idempotency-key')
 }

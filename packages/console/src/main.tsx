@@ -22,7 +22,7 @@ followConnection()
 addEventListener('pagehide', () => void flushDeferred())
 if (location.pathname.startsWith('/console/operator/')) preloadOperatorPages()
 const root = document.getElementById('app')
-// What the file shows stays until it is known which page comes. Awaited at the top level, other files could not import this one.
+// The static page stays until the first page is known. Not a top-level await: other files could then not import this one.
 void loadSession().then(
   () => show(<App />),
   error => show(<Failure error={error} onRetry={() => location.reload()} />),

@@ -2,7 +2,7 @@ import type { Member, MemberUpdate, NewMember } from '@midmonth/sdk'
 
 type Fields = Record<string, string>
 
-/** A new member as entered; fields that were left empty are left out. */
+/** Builds a new member from the form; leaves out empty fields. */
 export function memberOf(entered: Fields): NewMember {
   const { email = '', firstName = '', lastName = '', tier = '', phone = '', workerId = '' } = entered
   return {
@@ -13,14 +13,14 @@ export function memberOf(entered: Fields): NewMember {
   }
 }
 
-/** Only what the reader has changed: someone else may have changed other fields since the page was loaded. */
+/** Returns only the fields that the reader has changed: other fields may have changed since the page was loaded. */
 export function changesOf(member: Member, entered: Fields): MemberUpdate {
   const changes: MemberUpdate = accountOf(entered)
   for (const name of ['email', 'firstName', 'lastName'] as const)
     if (entered[name] !== member[name]) changes[name] = entered[name]
   for (const name of ['phone', 'workerId'] as const)
     if (entered[name] !== (member[name] ?? '')) changes[name] = entered[name] || null
-  // Empty until the tiers are loaded.
+  // Empty until the tiers have loaded.
   if (entered.tier && entered.tier !== member.tier) changes.tier = entered.tier
   return changes
 }

@@ -1,7 +1,7 @@
 import { client } from './api.ts'
 import { type OperatorOperations, operations } from './generated/operator.ts'
 
-/** The operators' API by the ids of its operations, with the SDK's client: `operators.pausePartner(partnerId, { reason })`. */
+/** The operators' API by operation id, called with the SDK's client: `operators.pausePartner(partnerId, { reason })`. */
 export const operators = operatorsApi()
 
 function operatorsApi(): OperatorOperations {

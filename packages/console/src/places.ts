@@ -2,12 +2,12 @@ import { partnerId } from './api.ts'
 import type { IconName } from './components/icon.tsx'
 import { may, type Role, session } from './session.ts'
 
-/** The address of a page of the partner shown, so that a link names the partner too. */
+/** The address of a page of the partner shown. It includes the partner, so that links work for other readers. */
 export function at(path: string): string {
   return `/console/${partnerId.value ?? ''}${path === '' ? '' : `/${path}`}`
 }
 
-/** Which page shows the record of an id, by the id's prefix. */
+/** The page that shows a record, by the prefix of its id. */
 const pagesByPrefix: Record<string, string> = {
   w: 'withdrawals',
   wi: 'intents',
@@ -21,13 +21,13 @@ const pagesByPrefix: Record<string, string> = {
 
 export const idPattern = /^([a-z]+)_[0-9a-z]{6,}$/
 
-/** What is shown by a list, by the id's prefix. */
+/** The list that shows a record without a page of its own, by the prefix of its id. */
 const listsByPrefix: Record<string, (id: string) => string> = {
   key: id => `keys?id=${id}`,
   evt: id => `events?after=${id}`,
 }
 
-/** The pages of records that belong to the operator. */
+/** The operators' pages that show a record, by the prefix of its id. */
 const operatorPagesByPrefix: Record<string, string> = { par: 'partners', bat: 'batches', pex: 'exceptions' }
 
 export function hrefOfId(id: string): string | undefined {
@@ -45,9 +45,9 @@ export type Place = {
   path: string
   icon: IconName
   roles: Role[]
-  /** After `g`, this key goes there. */
+  /** Pressing `g` and then this key opens the page. */
   key?: string
-  /** Other words by which it is found. */
+  /** Further search words. */
   words?: string
 }
 export type Group = { title: string; places: Place[] }
@@ -144,7 +144,7 @@ export function hrefOf({ path }: Place): string {
   return path.startsWith('operator/') ? `/console/${path}` : at(path)
 }
 
-/** The pages that a key goes to, by the key. */
+/** The pages that have a keyboard shortcut, by key. */
 export function placesByKey(): Map<string, Place> {
   const places = groups().flatMap(group => group.places)
   return new Map(places.flatMap(place => (place.key === undefined ? [] : [[place.key, place]])))

@@ -1,7 +1,7 @@
 import { ApiError, ConnectionError } from '../../sdk/src/index.ts'
 import { isOfEarlierAttempt } from './held-keys.ts'
 
-/** What went wrong, what to do about it, and the id by which the log knows the request. */
+/** Says what went wrong and what to do, with the request id. */
 export function explain(error: unknown): { title: string; advice: string; requestId?: string } {
   if (error instanceof ApiError) {
     const { status, requestId, issues } = error
@@ -9,27 +9,29 @@ export function explain(error: unknown): { title: string; advice: string; reques
     if (isOfEarlierAttempt(error))
       return {
         title: 'An earlier attempt took effect',
-        advice: 'Its answer was lost, and it had other values than these. Look at what it did before you try again.',
+        advice:
+          'Its response was lost, and it had other values than these. Check what it changed before you try again.',
       }
     if (status === 404)
       return {
         title: 'Not found',
-        advice: 'There is no such record here. It may belong to another partner, or the address is incomplete.',
+        advice: 'This record does not exist here. It may belong to another partner, or the address may be incomplete.',
       }
     if (status === 403)
       return {
         title: 'Not allowed',
-        advice: messages || 'Your role does not include this. Ask an administrator for it.',
+        advice: messages || 'Your role does not allow this. Ask an administrator for access.',
         requestId,
       }
     if (status === 429) return { title: 'Too many requests', advice: 'Wait a moment, then try again.', requestId }
     if (status >= 500)
       return {
         title: 'Something went wrong',
-        advice: 'Try again. If it fails again, give the operator the request id: the log has the cause.',
+        advice:
+          'Try again. If the error persists, give the operator the request id so that they can find the cause in the log.',
         requestId,
       }
-    return { title: 'That was refused', advice: messages || error.message, requestId }
+    return { title: 'Request rejected', advice: messages || error.message, requestId }
   }
   if (error instanceof ConnectionError)
     return {

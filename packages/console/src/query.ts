@@ -5,7 +5,7 @@ import { partnerId } from './api.ts'
 import { messageOf } from './problems.ts'
 import { toast } from './toasts.ts'
 
-/** `isLoading` until the first answer, and while a request is repeated after an error. */
+/** `isLoading` is true until the first response, and while a request is retried after an error. */
 export type Loaded<T> = { value?: T; error?: unknown; isLoading: boolean }
 
 type Entry = {
@@ -13,24 +13,24 @@ type Entry = {
   state: Signal<Loaded<unknown>>
   load: () => Promise<unknown>
   sequence: number
-  /** When it was last asked for, by the clock of the page. */
+  /** When it was last requested, by the page's clock. */
   askedAt: number
-  /** Whether it was asked for before any page showed it. */
+  /** Whether it was requested before any page showed it. */
   isAhead: boolean
-  /** How many components of the page show it. */
+  /** The number of components that show it. */
   shownBy: number
 }
 
-/** Answers by partner and key. A page that is opened again shows what it showed, and is then brought up to date. */
+/** Responses by partner and key. A page that is opened again shows the cached response, then the updated one. */
 const entries = new Map<string, Entry>()
-// A reader who goes through many records need not keep all of them.
+// Bounds the cache of a reader who opens many records.
 const entriesMax = 300
-// What was asked for while the pointer rested on a link is not asked for again when it is clicked.
+// A click does not repeat a request that was made while the pointer rested on the link.
 const aheadMs = 2_000
-// Two parts of a page that show the same ask for it once.
+// Two parts of a page that show the same response share one request.
 const togetherMs = 50
 
-/** The name of an answer in `entries`: each partner has its own. */
+/** The key of a response in `entries`, which differs by partner. */
 function nameOf(key: string): string {
   return `${partnerId.value ?? ''} ${key}`
 }
@@ -64,12 +64,12 @@ function forgetOldest(): void {
   }
 }
 
-/** @param options.isQuiet whether an error stays on the page until there is an answer */
+/** @param options.isQuiet whether an error stays on the page until a response arrives */
 async function fill(entry: Entry, { isQuiet = false } = {}): Promise<void> {
   entry.sequence++
   entry.askedAt = performance.now()
   const { sequence } = entry
-  // What is shown stays, and is not drawn again, until there is an answer.
+  // The page stays as it is, without rendering again, until a response arrives.
   if (!isQuiet && entry.state.peek().error !== undefined) entry.state.value = { isLoading: true }
   let outcome: Loaded<unknown>
   try {
@@ -77,11 +77,11 @@ async function fill(entry: Entry, { isQuiet = false } = {}): Promise<void> {
   } catch (error) {
     outcome = { error, isLoading: false }
   }
-  // A later request has the newer answer.
+  // A later request has the newer response.
   if (sequence === entry.sequence) entry.state.value = outcome
 }
 
-/** Asks for what a page will show, if it has never been asked for. */
+/** Requests what a page will show, unless it has been requested before. */
 export function prefetch(key: string, load: () => Promise<unknown>): void {
   const entry = entryOf(key, load)
   if (entry.sequence > 0) return
@@ -89,10 +89,10 @@ export function prefetch(key: string, load: () => Promise<unknown>): void {
   void fill(entry)
 }
 
-/** Loads something of the partner shown, and again whenever the key changes. A key of null loads nothing. */
+/** Loads a response for the partner shown, and again whenever the key changes. A key of null loads nothing. */
 export function useLoaded<T>(key: string | null, load: () => Promise<T>): Loaded<T> & { reload: () => void } {
   const entry = useMemo(() => (key === null ? null : entryOf(key, load)), [key, partnerId.value])
-  // Before the page is painted: the request is on its way meanwhile.
+  // A layout effect sends the request before the page is painted.
   useLayoutEffect(() => {
     if (entry === null) return
     entry.shownBy++
@@ -107,7 +107,7 @@ export function useLoaded<T>(key: string | null, load: () => Promise<T>): Loaded
   return { ...(entry.state.value as Loaded<T>), reload: () => void fill(entry) }
 }
 
-/** After a change: brings up to date what the page shows under keys that begin so, and forgets what earlier pages showed. */
+/** Call this after a change: reloads what the page shows under keys with these prefixes, and drops what earlier pages showed. */
 export function reload(...prefixes: string[]): void {
   for (const [name, entry] of entries) {
     if (!prefixes.some(prefix => entry.key.startsWith(prefix))) continue
@@ -116,10 +116,10 @@ export function reload(...prefixes: string[]): void {
   }
 }
 
-// The browser announces that it is online again, but not that the service is.
+// The browser reports when it is online again, but not when the service is.
 const retryMs = 3_000
 
-/** Asks again for what the page could not show, until the connection or the service is back. */
+/** Retries failed requests until the connection or the service is back. */
 export function followConnection(): void {
   const retry = () => {
     if (document.visibilityState === 'hidden') return
@@ -132,11 +132,11 @@ export function followConnection(): void {
 }
 
 function isUnreachable(error: unknown): boolean {
-  // A proxy answers for a service that is being restarted.
+  // While the service restarts, a proxy responds for it.
   return error instanceof ConnectionError || (error instanceof ApiError && [502, 503, 504].includes(error.status))
 }
 
-/** Empties everything, for another reader. */
+/** Clears the cache for another reader. */
 export function forget(): void {
   entries.clear()
 }
@@ -153,7 +153,7 @@ export type Listed<Page, Row> = {
 
 type List<Page> = () => { pages(): AsyncGenerator<Page, void, undefined> }
 
-/** Lists whose next page has been asked for. */
+/** Lists whose next page has been requested. */
 const asked = new WeakSet<object>()
 
 type Pages<Page, Row> = { rows: Row[]; first: Page; next: AsyncGenerator<Page, void, undefined>; hasMore: boolean }
@@ -195,26 +195,26 @@ export function useList<Page extends PageEnd, Row>(
     async more() {
       const entry = key === null ? undefined : entries.get(nameOf(key))
       const shown = entry?.state.peek().value as Pages<Page, Row> | undefined
-      // A second press waits for the answer to the first.
+      // A second press waits for the response to the first.
       if (entry === undefined || shown === undefined || asked.has(shown)) return
       asked.add(shown)
       try {
         const { value: page } = await shown.next.next()
-        // The list may have been loaded again meanwhile.
+        // The list may have been reloaded in the meantime.
         if (entry.state.peek().value !== shown) return
         const rows = page === undefined ? [] : rowsOf(page)
         const hasMore = page !== undefined && hasMoreAfter(page, rows.length)
         entry.state.value = { value: { ...shown, rows: [...shown.rows, ...rows], hasMore }, isLoading: false }
       } catch (error) {
         toast(messageOf(error), { kind: 'bad' })
-        // The pages after one that was lost can only be asked for from the first.
+        // After a failed page, the list can only be read again from the first page.
         void fill(entry)
       }
     },
   }
 }
 
-/** A page says whether there are more, or how many entries it would have if there were. */
+/** A page says whether there are more, or how many entries a full page has. */
 type PageEnd = { take?: number; hasMore?: boolean }
 
 function hasMoreAfter(page: PageEnd, count: number): boolean {

@@ -1,11 +1,11 @@
-/** A page that fails again and again must not fill the log. */
+/** A page that fails repeatedly must not fill the log. */
 const reportsMax = 10
 const textMax = 2_000
 
-// The same failure once is enough.
+// Each error is reported once.
 const reported = new Set<string>()
 
-/** Reports an error of this page to the service's log. No answer is awaited: an error about errors helps no reader. */
+/** Reports an error of this page to the service's log. Best effort: does not wait for the response. */
 export function report(error: unknown): void {
   const { message, stack } = error instanceof Error ? error : { message: String(error), stack: undefined }
   const shown = message.slice(0, textMax)
@@ -14,7 +14,7 @@ export function report(error: unknown): void {
   const body = JSON.stringify({
     message: shown,
     stack: (stack ?? '').slice(0, textMax),
-    // Without the query, which can have what the reader searched for.
+    // Without the query, which may contain what the reader searched for.
     page: location.pathname.slice(0, 200),
   })
   void fetch('/console/v1/errors', {
@@ -26,7 +26,7 @@ export function report(error: unknown): void {
   }).catch(() => undefined)
 }
 
-/** Reports what no page catches: thrown errors and rejected promises. */
+/** Reports uncaught errors and unhandled rejections. */
 export function reportErrors(): void {
   addEventListener('error', ({ message, error }) => report(error ?? message))
   addEventListener('unhandledrejection', ({ reason }) => report(reason))

@@ -9,9 +9,9 @@ import Cycles from './pages/cycles.tsx'
 import Events from './pages/events.tsx'
 import Intent from './pages/intent.tsx'
 import Keys from './pages/keys.tsx'
-import List from './pages/list.tsx'
-import Lists from './pages/lists.tsx'
 import Member, { prefetchMember } from './pages/member.tsx'
+import MemberImport from './pages/member-import.tsx'
+import MemberImports from './pages/member-imports.tsx'
 import Members, { prefetchMembers } from './pages/members.tsx'
 import Overview, { prefetchOverview } from './pages/overview.tsx'
 import PayRun from './pages/pay-run.tsx'
@@ -27,9 +27,9 @@ import Withdrawals, { prefetchWithdrawals } from './pages/withdrawals.tsx'
 import { report } from './report.ts'
 import { session } from './session.ts'
 
-const OperatorPages = lazy<ComponentType>(() => import('./pages/operator/pages.tsx').catch(insteadOf))
+const OperatorPages = lazy<ComponentType>(() => import('./pages/operator/pages.tsx').catch(loadFailurePage))
 
-/** The pages by address. Those of operators are one more file, which most readers do not need. */
+/** The pages by address. The operators' pages are a separate file, which most readers do not need. */
 export const routes: [string, ComponentType][] = [
   ['/console/account', Account],
   ['/console/:partner', Overview],
@@ -38,8 +38,8 @@ export const routes: [string, ComponentType][] = [
   ['/console/:partner/intents/:id', Intent],
   ['/console/:partner/members', Members],
   ['/console/:partner/members/:id', Member],
-  ['/console/:partner/lists', Lists],
-  ['/console/:partner/lists/:id', List],
+  ['/console/:partner/lists', MemberImports],
+  ['/console/:partner/lists/:id', MemberImport],
   ['/console/:partner/pay-runs', PayRuns],
   ['/console/:partner/pay-runs/:id', PayRun],
   ['/console/:partner/cycles', Cycles],
@@ -55,7 +55,7 @@ export const routes: [string, ComponentType][] = [
   ['/console/operator/*', OperatorPages],
 ]
 
-/** What is asked for while the reader is about to open a page. It gets what the address ends with. */
+/** Requests to send when the reader is about to open a page. Each receives the end of the address. */
 const ahead: [RegExp, (id: string) => void][] = [
   [/^\/console\/par_\w+$/, prefetchOverview],
   [/^\/console\/par_\w+\/withdrawals$/, prefetchWithdrawals],
@@ -64,10 +64,10 @@ const ahead: [RegExp, (id: string) => void][] = [
   [/^\/console\/par_\w+\/members\/(mem_\w+)$/, prefetchMember],
 ]
 
-// Resting, not passing by.
+// Long enough to tell a resting pointer from a passing one.
 const restMs = 60
 
-/** Asks ahead for the page of the link or row that the pointer rests on, or that has the focus. */
+/** Prefetches the page of the link or row that the pointer rests on or that has the focus. */
 export function prefetchPointedAt(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
   const point = ({ target }: Event) => {
@@ -83,11 +83,11 @@ export function prefetchPointedAt(): () => void {
   }
 }
 
-/** Asks for what the page of the browser's address will show, before it is drawn. */
+/** Prefetches the page at the browser's address before it renders. */
 export function prefetchOpened(): void {
   const named = /^\/console\/(par_\w+)/.exec(location.pathname)?.[1]
   const isOwn = session.value?.partners.some(({ id }) => id === named)
-  // A list with filters is another one.
+  // A filtered list has a different key.
   if (named === undefined || !isOwn || location.search !== '') return
   partnerId.value = named
   prefetchPage(location.pathname)
@@ -104,14 +104,14 @@ export function preloadOperatorPages(): void {
   void OperatorPages.preload()
 }
 
-/** Stands for a page whose files cannot be loaded: there is no connection, or a newer version has other ones. */
-function insteadOf(error: unknown): { default: ComponentType } {
+/** Replaces a page whose files cannot be loaded, because there is no connection or a newer version has different files. */
+function loadFailurePage(error: unknown): { default: ComponentType } {
   report(error)
   return {
     default: () => (
       <Page title="Not loaded">
         <Empty title="This page could not be loaded">
-          There is no connection to the service, or it runs a newer version of the console.{' '}
+          There is no connection to the service, or the console has been updated.{' '}
           <button type="button" class="button" onClick={() => location.reload()}>
             Reload the page
           </button>

@@ -14,7 +14,7 @@ import { may } from './session.ts'
 
 const sandboxIsOpen = signal(false)
 
-/** Says on every page that no real money moves, and what time it is in the sandbox. Opens the drawer. */
+/** Says on every page that no real money moves, and shows the sandbox time. Opens the drawer. */
 export function SandboxBand() {
   const { value } = useLoaded('sandbox-clock', () => api.sandbox.clock.get())
   return (
@@ -47,7 +47,7 @@ const moves: [string, Parameters<typeof api.sandbox.clock.move>[0]][] = [
   ['1 day', { by: 'P1D' }],
   ['1 week', { by: 'P1W' }],
   ['Next payout', { next: 'withdrawal_submission' }],
-  ['Next bank answer', { next: 'bank_report' }],
+  ['Next bank report', { next: 'bank_report' }],
   ['Cycle close', { next: 'cycle_close' }],
 ]
 
@@ -79,7 +79,7 @@ function SandboxDrawer() {
       {may('developer') && (
         <>
           <section class="stack-s">
-            <h3>A fault for the next payment</h3>
+            <h3>Fault for the next payment</h3>
             <div class="button-list">
               {faults.map(([fault, title]) => (
                 <ActButton key={fault} act={() => addFault(fault)}>
@@ -91,14 +91,17 @@ function SandboxDrawer() {
           <section class="stack-s">
             <h3>On-demand pay</h3>
             <div class="button-list">
-              <ActButton act={() => act(() => api.sandbox.pause(), 'Paused: intents are refused', '')}>Pause</ActButton>
+              <ActButton act={() => act(() => api.sandbox.pause(), 'Paused; new intents are rejected', '')}>
+                Pause
+              </ActButton>
               <ActButton act={() => act(() => api.sandbox.resume(), 'Resumed', '')}>Resume</ActButton>
             </div>
           </section>
           <section class="stack-s">
             <h3>Start over</h3>
             <p class="quiet">
-              Replaces every member, payment and booking of this partner. Settings, tiers, API keys and webhooks stay.
+              Replaces every member, payment and ledger entry of this partner. Settings, tiers, API keys and webhooks
+              stay.
             </p>
             <ul class="choices">
               {scenarios.map(([scenario, title, meaning]) => (
@@ -122,15 +125,15 @@ async function addFault(fault: SandboxBankFault): Promise<void> {
     () => api.sandbox.bank.addFault({ next: fault, count: 1 }),
     ({ faults: waiting }) => {
       const count = waiting.reduce((sum, each) => sum + each.remaining, 0)
-      return `${plural(count, 'payment')} will meet a fault`
+      return `Faults set for ${plural(count, 'payment')}`
     },
   )
 }
 
-/** Everything of the partner is lost, so it can be undone for as long as a cancellation can. */
+/** Replaces all data of the partner, after as long a delay to undo it as for a cancellation. */
 function startOver(scenario: SandboxScenario, title: string): void {
   close()
-  actUnlessUndone(`Everything of this partner is replaced: ${title}.`, () => api.sandbox.seed({ scenario }), {
+  actUnlessUndone(`All data of this partner is replaced: ${title}.`, () => api.sandbox.seed({ scenario }), {
     done: ({ members }) => `${title}: ${plural(members, 'member')}`,
     changes: [''],
   })
@@ -140,7 +143,7 @@ function Clock() {
   const clock = useLoaded('sandbox-clock', () => api.sandbox.clock.get())
   const { value } = clock
   const isMoving = value?.status === 'Moving'
-  // A move may go on after its answer.
+  // A move may continue after the response.
   usePolling(isMoving, clock)
   useEffect(() => (isMoving ? () => reload('') : undefined), [isMoving])
   const move = (body: (typeof moves)[number][1]) => act(() => api.sandbox.clock.move(body), describeMove, '')
@@ -150,7 +153,7 @@ function Clock() {
       <h3>Clock</h3>
       <KeyValues
         entries={[
-          ['Time here', isMoving ? 'Moving…' : <Time key="now" at={value?.now} />],
+          ['Sandbox time', isMoving ? 'Moving…' : <Time key="now" at={value?.now} />],
           ['Ahead of real time', describeAhead(value?.aheadSeconds ?? 0)],
         ]}
       />
@@ -165,7 +168,7 @@ function Clock() {
       )}
       {ran.length > 0 && (
         <>
-          <h4>What fell due in the last move</h4>
+          <h4>Due during the last move</h4>
           <ul class="lines">
             {ran.map(({ due, from, count }) => (
               <li key={`${due} ${from}`}>
@@ -190,7 +193,7 @@ function describeAhead(seconds: number): string {
 }
 
 function describeMove({ status, lastMove }: SandboxClock): string {
-  if (status === 'Moving') return 'The clock is moving; it takes a while'
+  if (status === 'Moving') return 'The clock is moving; this takes a while'
   const count = lastMove?.ran.reduce((sum, each) => sum + each.count, 0) ?? 0
-  return count === 0 ? 'Moved; nothing fell due' : `Moved; ${plural(count, 'thing')} fell due`
+  return count === 0 ? 'Clock moved; nothing was due' : `Clock moved; ${plural(count, 'event')} came due`
 }

@@ -19,27 +19,27 @@ export type Session = {
 export const session = signal<Session | null>(null)
 
 const partner = computed(() => session.value?.partners.find(({ id }) => id === partnerId.value))
-/** The time zone of the partner shown, by which its calendar days are counted. */
+/** The time zone of the partner shown, which defines its calendar days. */
 export const timeZone = computed(() => partner.value?.timeZone ?? 'UTC')
 export const isSandbox = computed(() => session.value?.mode === 'sandbox')
 
-/** Whether the reader has one of the roles for the partner shown. The server decides; this only hides what it would refuse. */
+/** Whether the reader has one of the roles for the partner shown. The server decides; this only hides what it would reject. */
 export function may(...roles: Role[]): boolean {
   if (session.value?.isOperator) return true
   const own = partner.value?.roles ?? []
-  // On a sandbox, developers may do what an admin may.
+  // In a sandbox, developers have an admin's permissions.
   const isAdmin = own.includes('admin') || (isSandbox.value && own.includes('developer'))
   return isAdmin || roles.some(role => own.includes(role))
 }
 
-/** Shows the pages to a reader who has signed in. */
+/** Starts the session of a reader who has signed in. */
 export function begin(started: Session): void {
   show(started)
   otherTabs.postMessage('')
 }
 
 function show(shown: Session | null): void {
-  // What the previous reader saw is not shown to the next one.
+  // The next reader must not see the previous reader's pages.
   if (session.peek()?.user.id !== shown?.user.id) forget()
   sessionEnded.value = false
   session.value = shown
@@ -47,7 +47,7 @@ function show(shown: Session | null): void {
 
 /**
  * Shows the pages if the reader is signed in.
- * @throws ApiError or ConnectionError if the service does not say whether the reader is
+ * @throws ApiError or ConnectionError if the service does not say whether the reader is signed in
  */
 export async function loadSession(): Promise<void> {
   try {
@@ -57,7 +57,7 @@ export async function loadSession(): Promise<void> {
   }
 }
 
-/** Reloads the session. Best effort: the change that made it out of date has succeeded. */
+/** Reloads the session. Best effort: the change that made it stale has succeeded. */
 export async function refreshSession(): Promise<void> {
   await loadSession().catch(() => undefined)
 }
@@ -67,14 +67,14 @@ export async function signOut(): Promise<void> {
   try {
     await send('POST', '/console/v1/sign-out')
   } catch (error) {
-    // Without an answer the reader may still be signed in, and must not believe otherwise.
+    // Without a response, the reader may still be signed in and must know it.
     if (!isWithoutSession(error)) return toast(messageOf(error), { kind: 'bad' })
   }
   show(null)
   otherTabs.postMessage('')
 }
 
-// All tabs send the same cookie.
+// All tabs share the cookie.
 const otherTabs = new BroadcastChannel('midmonth-session')
 
 /** Follows a sign-in or a sign-out in another tab, so that no tab shows one reader and acts as another. */

@@ -13,15 +13,15 @@ import { nextTheme } from './theme.ts'
 
 const menuIsOpen = signal(false)
 
-/** What surrounds every page: where one can go, and as whom and for which partner one acts. */
+/** The frame of every page: menu, partner, reader. */
 export function Shell({ children }: { children: ComponentChildren }) {
   const { path } = useLocation()
   useKeys()
   const isFirst = useRef(true)
-  // Before the next key arrives, which may put the focus elsewhere.
+  // A layout effect moves the focus before the next key arrives.
   useLayoutEffect(() => {
     menuIsOpen.value = false
-    // What had the focus is gone with its page. The first page leaves it to the browser.
+    // The focused element is gone with its page. The first page leaves the focus to the browser.
     if (!isFirst.current) document.getElementById('content')?.focus({ preventScroll: true })
     isFirst.current = false
   }, [path])
@@ -145,7 +145,13 @@ function Reader() {
         <span class="quiet">{user?.email}</span>
       </a>
       <div class="reader-actions">
-        <button type="button" class="icon-button" aria-label="Dark or light" title="Dark or light" onClick={nextTheme}>
+        <button
+          type="button"
+          class="icon-button"
+          aria-label="Change the theme"
+          title="Change the theme"
+          onClick={nextTheme}
+        >
           <Icon name="sun" />
         </button>
         <button
@@ -167,7 +173,7 @@ function Reader() {
   )
 }
 
-/** Keys that work on every page, unless the reader is typing. */
+/** Handles the keyboard shortcuts of every page, unless the reader is typing. */
 function useKeys(): void {
   const { route } = useLocation()
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Explains why the organisation's sign-in failed, by the `fault` in the address that the server redirects to. */
+/** Messages for a failed single sign-on, by the `fault` in the address that the server redirects to. */
 export const signInFaults = new Map<string | undefined, string>([
   ['provider', 'Your organisation’s sign-in did not confirm who you are. Try again.'],
   ['no_account', 'There is no account for you here, or your e-mail address is not verified. Ask for an invitation.'],

@@ -1,6 +1,6 @@
 import type { WithdrawalStatus } from '@midmonth/sdk'
 
-// The compiler refuses a record that lacks a status.
+// Typed as a record so that the compiler rejects a missing status.
 const statuses: Record<WithdrawalStatus, true> = {
   held: true,
   submitted: true,
@@ -10,5 +10,5 @@ const statuses: Record<WithdrawalStatus, true> = {
   cancelled: true,
 }
 
-/** Every status of a withdrawal. Unless they are named, the service leaves out what failed or was cancelled. */
+/** Every status of a withdrawal. By default, the service leaves out withdrawals that failed or were cancelled. */
 export const withdrawalStatuses = Object.keys(statuses) as WithdrawalStatus[]

@@ -13,7 +13,7 @@ system.addEventListener('change', ({ matches }) => {
   systemIsDark.value = matches
 })
 
-/** Whether the page is dark, for what does not take its colours from the style sheet. */
+/** Whether the page is dark, for elements that do not take their colours from the style sheet. */
 export const isDark = computed(() => (theme.value === 'system' ? systemIsDark.value : theme.value === 'dark'))
 
 effect(() => {

@@ -24,7 +24,7 @@ export function toast(text: string, { kind = 'plain' }: { kind?: Toast['kind'] }
 const undoMs = 6_000
 const deferred = new Set<() => Promise<unknown>>()
 
-/** Defers a change that cannot be taken back until the reader has had time to undo it. See `flushDeferred`. */
+/** Defers an irreversible change, so that the reader can undo it for a few seconds. See `flushDeferred`. */
 export function deferWithUndo(text: string, act: () => PromiseLike<unknown>, onUndo: () => void): void {
   const end = () => {
     clearTimeout(timer)
@@ -44,7 +44,7 @@ export function deferWithUndo(text: string, act: () => PromiseLike<unknown>, onU
   const id = show({ text, kind: 'plain', undo })
 }
 
-/** Makes all deferred changes now. Call it before the reader leaves the page, the partner or the session that they belong to. */
+/** Makes all deferred changes now. Call this before the reader leaves the page, the partner or the session. */
 export async function flushDeferred(): Promise<void> {
   await Promise.all([...deferred].map(actNow => actNow()))
 }

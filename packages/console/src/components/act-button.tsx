@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 
-/** A button that acts once: it ignores presses until the first is answered, and the second click of a double click. */
+/** A button that acts once: it ignores double clicks, and further presses until the first one has a response. */
 export function ActButton({
   act,
   look = 'button',
@@ -18,7 +18,7 @@ export function ActButton({
 }) {
   const [isBusy, setIsBusy] = useState(false)
   const onClick = async (event: MouseEvent) => {
-    // The first click may have been answered already, and another button drawn in this place.
+    // The response to the first click may have put another button in this place.
     if (event.detail > 1) return
     setIsBusy(true)
     try {

@@ -3,22 +3,22 @@ import { actUnlessUndone } from '../act.ts'
 import type { ApiKey, PartnerId, Scope } from '../generated/operator.ts'
 import { operators } from '../operators.ts'
 import { reload, useList } from '../query.ts'
-import { useAsked } from './asked.ts'
 import { Choice, Form } from './form.tsx'
 import { Icon } from './icon.tsx'
 import { Drawer, Page, Panel } from './layout.tsx'
+import { usePageAction } from './page-action.ts'
 import { Code, Empty } from './states.tsx'
 import { type Column, Table } from './table.tsx'
 import { CopyButton, State, Time } from './values.tsx'
 
 const scopes: [string, string][] = [
-  ['members:read', 'Reads members and lists of them'],
+  ['members:read', 'Reads members and member imports'],
   ['members:write', 'Invites, changes and offboards members'],
   ['pay:read', 'Reads pay, withdrawals, events and the request log'],
   ['pay:write', 'Sends pay runs and withdrawals, sets up webhooks'],
 ]
 
-const lives: [string, string][] = [
+const validityPeriods: [string, string][] = [
   ['30', '30 days'],
   ['90', '90 days'],
   ['365', 'a year'],
@@ -35,13 +35,13 @@ const overlaps: [string, string][] = [
 // A partner has at most 100 valid keys.
 const keysPerPage = 100
 
-type Doing = { kind: 'create' } | { kind: 'rotate'; key: ApiKey } | { kind: 'store'; secret: string | null }
+type OpenDrawer = { kind: 'create' } | { kind: 'rotate'; key: ApiKey } | { kind: 'store'; secret: string | null }
 
-const titles = { create: 'A new API key', rotate: 'Rotate the key', store: 'The new key' }
+const titles = { create: 'New API key', rotate: 'Rotate the key', store: 'The new key' }
 
 /**
- * The API keys of a partner: made, rotated and revoked here; each secret is shown once.
- * @param props.wanted the key that the reader came for
+ * Lists, creates, rotates and revokes the API keys of a partner. Each secret is shown once.
+ * @param props.wanted the id of the key to highlight
  */
 export function ApiKeys({
   partnerId,
@@ -50,11 +50,11 @@ export function ApiKeys({
 }: {
   partnerId: PartnerId
   wanted?: string
-  /** A whole page rather than a panel of another one. */
+  /** A page rather than a panel on another page. */
   isPage?: boolean
 }) {
-  const [doing, setDoing] = useState<Doing>()
-  useAsked('create-key', () => setDoing({ kind: 'create' }))
+  const [doing, setDoing] = useState<OpenDrawer>()
+  usePageAction('create-key', () => setDoing({ kind: 'create' }))
   const list = useList(
     `keys ${partnerId}`,
     () => operators.listApiKeys(partnerId, { take: keysPerPage }),
@@ -122,11 +122,11 @@ export function ApiKeys({
         columns={columns}
         list={list}
         keyOf={({ id }) => id}
-        empty={<Empty title="No keys yet">A server needs one to call the API. Its secret is shown once.</Empty>}
+        empty={<Empty title="No keys yet">Your server needs a key to call the API. The secret is shown once.</Empty>}
       />
       <Drawer title={doing === undefined ? '' : titles[doing.kind]} isOpen={doing !== undefined} onClose={close}>
-        {doing?.kind === 'create' && <Create partnerId={partnerId} onMade={store} />}
-        {doing?.kind === 'rotate' && <Rotate partnerId={partnerId} old={doing.key} onMade={store} />}
+        {doing?.kind === 'create' && <Create partnerId={partnerId} onCreated={store} />}
+        {doing?.kind === 'rotate' && <Rotate partnerId={partnerId} old={doing.key} onCreated={store} />}
         {doing?.kind === 'store' && <Store secret={doing.secret} onStored={close} />}
       </Drawer>
     </>
@@ -144,15 +144,15 @@ export function ApiKeys({
   )
 }
 
-type Making = { partnerId: PartnerId; onMade: (made: { secret: string | null }) => void }
+type NewKeyProps = { partnerId: PartnerId; onCreated: (created: { secret: string | null }) => void }
 
-function Create({ partnerId, onMade }: Making) {
+function Create({ partnerId, onCreated }: NewKeyProps) {
   return (
     <Form
       submit="Create the key"
       onSubmit={async ({ days = '', ...chosen }) => {
         const expiry = days === '' ? {} : { expiresInDays: Number(days) }
-        onMade(await operators.createApiKey(partnerId, { scopes: Object.keys(chosen) as Scope[], ...expiry }))
+        onCreated(await operators.createApiKey(partnerId, { scopes: Object.keys(chosen) as Scope[], ...expiry }))
       }}
     >
       {problemOf => (
@@ -171,25 +171,25 @@ function Create({ partnerId, onMade }: Making) {
               {problemOf('scopes') === undefined ? '' : 'Choose at least one'}
             </span>
           </fieldset>
-          <Choice label="Valid for" name="days" value="365" choices={lives} />
+          <Choice label="Valid for" name="days" value="365" choices={validityPeriods} />
         </>
       )}
     </Form>
   )
 }
 
-function Rotate({ partnerId, old, onMade }: Making & { old: ApiKey }) {
+function Rotate({ partnerId, old, onCreated }: NewKeyProps & { old: ApiKey }) {
   return (
     <>
       <p>
-        A second key with the same scopes and life takes the place of <code>{old.hint}</code>. Both work until the old
-        one ends.
+        A second key with the same scopes and lifetime replaces <code>{old.hint}</code>. Both work until the old key
+        expires.
       </p>
       <Form
         submit="Create the second key"
         onSubmit={async ({ overlap = '' }) => {
           const body = overlap === '' ? {} : { overlapSeconds: Number(overlap) }
-          onMade(await operators.rotateApiKey(partnerId, old.id, body))
+          onCreated(await operators.rotateApiKey(partnerId, old.id, body))
         }}
       >
         {() => <Choice label="The old key works for" name="overlap" value="86400" choices={overlaps} />}
@@ -202,15 +202,15 @@ function Store({ secret, onStored }: { secret: string | null; onStored: () => vo
   if (secret === null)
     return (
       <p class="notice">
-        An earlier attempt made the key, and its secret was lost with the answer. Revoke the newest key, and make
-        another one.
+        An earlier attempt created the key, but the response with the secret was lost. Revoke the newest key and create
+        another.
       </p>
     )
   return (
     <>
-      <p>Store it now: it is not shown again.</p>
+      <p>Copy the secret now. It is not shown again.</p>
       <Code text={secret} label="Copy the key" />
-      <p class="quiet">Send it in the header x-api-key. Keep it on your server, never in a page or an app.</p>
+      <p class="quiet">Send it in the header x-api-key. Keep it on your server, never in a web page or an app.</p>
       <div>
         <button type="button" class="button button-main" onClick={onStored}>
           Stored
@@ -222,9 +222,9 @@ function Store({ secret, onStored }: { secret: string | null; onStored: () => vo
 
 function revoke(partnerId: PartnerId, { id, hint, lastUsedAt }: ApiKey): void {
   const sinceUseDays = lastUsedAt === null ? undefined : (Date.now() - Date.parse(lastUsedAt)) / 86_400_000
-  const use = sinceUseDays !== undefined && sinceUseDays < 1 ? ' It was used in the last day.' : ''
+  const use = sinceUseDays !== undefined && sinceUseDays < 1 ? ' This key was used in the last 24 hours.' : ''
   actUnlessUndone(
-    `${hint} is revoked: requests with it are refused.${use}`,
+    `${hint} is revoked; requests that use it are rejected.${use}`,
     () => operators.revokeApiKey(partnerId, id),
     {
       changes: ['keys', 'operator-partner'],

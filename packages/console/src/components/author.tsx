@@ -11,7 +11,7 @@ const nameless: Record<string, string> = {
   worker: 'automatically',
 }
 
-/** Who did something, as the service names them to this reader. */
+/** The name of the person, key or command that did something, as far as this reader may see it. */
 export function authorName({ kind, name }: Author): string {
   return name ?? nameless[kind] ?? kind
 }
@@ -19,7 +19,7 @@ export function authorName({ kind, name }: Author): string {
 type Authored = Author & { resourceId: string; at: string }
 type Action = 'pay_cycle.settle' | 'withdrawal.cancel' | 'pay_run.revert'
 
-/** Who did something to which records, and when, by their ids. */
+/** Who made a change to each record and when, by record id. */
 export function useAuthors(action: Action, ids: string[]): ReadonlyMap<string, Authored> {
   const key = ids.length === 0 ? null : `authors ${action} ${ids.join()}`
   const { value } = useLoaded(key, async () => {

@@ -14,9 +14,9 @@ const formats = {
 }
 
 /**
- * A month with its pay cycles as bars over their days, and the days on which pay became available.
+ * Shows a month with its pay cycles as bars, and the days on which pay became available.
  * @param props.month such as '2026-03'
- * @param props.hrefOfMonth the address of the same page with another month
+ * @param props.hrefOfMonth the address of this page for another month
  */
 export function CycleCalendar({
   month,
@@ -105,7 +105,7 @@ export function CycleCalendar({
   )
 }
 
-/** The part of a cycle in one week. Only its first part takes the focus, so that Tab goes from cycle to cycle. */
+/** The part of a cycle that falls in one week. Only the first part takes the focus, so that Tab moves from cycle to cycle. */
 function Bar({ cycle, from, until, isFirst }: { cycle: PayCycle; from: string; until: string; isFirst: boolean }) {
   const { id, startDate, endDate, status } = cycle
   const ends = `${startDate < from ? ' calendar-continued' : ''}${endDate > until ? ' calendar-continues' : ''}`
@@ -141,7 +141,7 @@ function PayRunsOfDay({ day, payRuns }: { day: string; payRuns: PayRun[] }) {
   )
 }
 
-/** The cells of a week's row of bars: the cycles, and the days without one. */
+/** The cells of a week: the cycles, and the days without a cycle. */
 function barsOf(week: string[], cycles: PayCycle[]): { from: string; days: number; cycle: PayCycle | undefined }[] {
   const bars: { from: string; days: number; cycle: PayCycle | undefined }[] = []
   for (const day of week) {
@@ -158,7 +158,7 @@ function firstShown({ startDate }: PayCycle, weeks: string[][]): string {
   return startDate < first ? first : startDate
 }
 
-/** Goes from cycle to cycle, as in a list. */
+/** Moves from cycle to cycle, as in a list. */
 function moveByKey(event: KeyboardEvent): void {
   const to = { j: 1, ArrowRight: 1, ArrowDown: 1, k: -1, ArrowLeft: -1, ArrowUp: -1 }[event.key]
   if (to === undefined || !(event.currentTarget instanceof HTMLElement)) return
@@ -178,7 +178,7 @@ function weeksOf(month: string): string[][] {
   )
 }
 
-/** 0 for Sunday. Monday where the browser does not know how the reader's calendar begins. */
+/** 0 is Sunday. Defaults to Monday if the browser does not know the first day of the reader's week. */
 function firstWeekday(): number {
   type WithWeek = Intl.Locale & { getWeekInfo?: () => { firstDay: number } }
   const reader: WithWeek = new Intl.Locale(locale[0] ?? 'en-GB')

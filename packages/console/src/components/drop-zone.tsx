@@ -1,36 +1,36 @@
 import { useRef, useState } from 'preact/hooks'
-import { type Asked, useAsked } from './asked.ts'
 import { Icon } from './icon.tsx'
+import { type PageAction, usePageAction } from './page-action.ts'
 
-/** Takes a file by dropping it or from a dialog. */
+/** Accepts a file that is dropped or chosen in a dialog. */
 export function DropZone({
   label,
   onFile,
   kinds = '.csv,.xlsx,text/csv',
   hint,
   takesMany = false,
-  asked,
+  pageAction,
 }: {
   label: string
   onFile: (file: File) => void
-  /** Which files the dialog offers; null for any. */
+  /** The file types that the dialog offers; null for any. */
   kinds?: string | null
-  /** What the file must be, unless it is a table. */
+  /** Describes the file if it is not a table. */
   hint?: string
-  /** Whether several files can be given at once, each for itself. */
+  /** Whether several files can be given at once. Each is handled separately. */
   takesMany?: boolean
-  /** What the palette asks for to open the dialog. */
-  asked?: Asked
+  /** The palette's action that opens the dialog. */
+  pageAction?: PageAction
 }) {
   const input = useRef<HTMLInputElement>(null)
-  // The browser allows it within seconds of the key or click in the palette.
-  useAsked(asked, () => input.current?.click())
+  // The browser allows this for a few seconds after the key press or click in the palette.
+  usePageAction(pageAction, () => input.current?.click())
   const [isOver, setIsOver] = useState(false)
   const take = (files: FileList | null | undefined) => {
     for (const file of [...(files ?? [])].slice(0, takesMany ? undefined : 1)) onFile(file)
   }
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: dropping is a second way; the label takes keyboard and pointer.
+    // biome-ignore lint/a11y/noStaticElementInteractions: dropping is an alternative; the label handles keyboard and pointer.
     <div
       class={`drop-zone${isOver ? ' drop-zone-over' : ''}`}
       onDragOver={event => {
@@ -56,7 +56,7 @@ export function DropZone({
           multiple={takesMany}
           onChange={event => {
             take(event.currentTarget.files)
-            // The same file can be chosen again, once it is corrected.
+            // Lets the reader choose the same file again after correcting it.
             event.currentTarget.value = ''
           }}
         />

@@ -11,12 +11,12 @@ const Plot = lazy(() => import('./plot.tsx'))
 
 const colours: PlotColour[] = [1, 2, 3, 4]
 const hourMs = 3_600_000
-// As long as requests are kept.
+// The retention period of the request log.
 const keptMs = 7 * 24 * hourMs
 
 type Count = { from: string; errorCode: string; count: number }
 
-/** How often each code was answered in the days that are kept. Choosing a code shows its requests alone. */
+/** Counts the responses per error code over the retention period. Choosing a code shows only its requests. */
 export function ErrorPlot() {
   const filters = useFilters()
   const by = filters.get('by') === 'hour' ? 'hour' : 'day'
@@ -63,7 +63,7 @@ function byFrequency(counts: Count[]): { code: string; count: number }[] {
   return [...sums].map(([code, count]) => ({ code, count })).sort((one, other) => other.count - one.count)
 }
 
-/** Every period of the days that are kept, empty ones included. The most frequent codes have colours; the others share one. */
+/** Every period of the retention period, including empty ones. The most frequent codes have their own colours; the others share one. */
 function plotOf(
   counts: Count[],
   { by, codes, chosen }: { by: 'hour' | 'day'; codes: { code: string }[]; chosen: string },
@@ -92,7 +92,7 @@ function plotOf(
   }
 }
 
-/** Now, unless this browser’s clock is so wrong that the plot would be empty. */
+/** Returns the current time, unless this browser’s clock is so wrong that the plot would be empty. */
 function endOf(counts: Count[]): number {
   const newest = Math.max(...counts.map(({ from }) => Date.parse(from)))
   const now = Date.now()

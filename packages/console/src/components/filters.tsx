@@ -4,14 +4,14 @@ import { useLocation } from 'preact-iso'
 import { inWords } from '../format.ts'
 import { enterRows } from './table.tsx'
 
-/** The filters of a list. They are the query of the page's address, so that a link shows the same list. */
+/** The filters of a list, kept in the query of the page's address so that a link shows the same list. */
 export function useFilters() {
   const { url, path, route } = useLocation()
   const query = new URL(url, location.origin).searchParams
   return {
     get: (name: string) => query.get(name) ?? '',
     all: (name: string) => query.getAll(name),
-    /** The query as it stands in the address. */
+    /** The query as written in the address. */
     text: query.toString(),
     set(name: string, ...values: string[]) {
       const changed = new URLSearchParams(query)
@@ -28,13 +28,13 @@ export function FilterBar({ children }: { children: ComponentChildren }) {
 
 type ChoiceProps = {
   label: string
-  /** In the query of the address. */
+  /** The parameter in the address's query. */
   name: string
   values: readonly string[]
   labelOf?: (value: string) => string
 }
 
-/** Several of a few values. None chosen is all. */
+/** Filters by any of a few values. Choosing none shows all. */
 export function ManyFilter(props: ChoiceProps) {
   const chosen = useFilters().all(props.name)
   const toggle = (value: string) =>
@@ -42,12 +42,12 @@ export function ManyFilter(props: ChoiceProps) {
   return <Chips {...props} chosen={chosen} after={toggle} />
 }
 
-/** One of a few values. Choosing it again goes back to what is shown without a choice. */
+/** Filters by one of a few values. Choosing the same value again restores the default. */
 export function OneFilter({ shown, ...props }: ChoiceProps & { shown: string | undefined }) {
   return <Chips {...props} chosen={shown ? [shown] : []} after={value => (value === shown ? [] : [value])} />
 }
 
-/** @param props.after what is chosen after a press of this value */
+/** @param props.after returns the values chosen after this one is pressed */
 function Chips({
   label,
   name,
@@ -75,20 +75,20 @@ function Chips({
   )
 }
 
-/** A search by the beginning of a name needs more than one letter. */
+/** A prefix search needs more than one letter. */
 const searchLengthMin = 2
 
-/** Whether a text is long enough to search members by. A shorter text is not refused. */
+/** Whether a text is long enough to search members by. A shorter text is not an error. */
 export function isSearchable(text: string): boolean {
   return [...text].length >= searchLengthMin
 }
 
-// Long enough for the next letter.
+// Long enough to type the next letter.
 const pauseMs = 200
 
 /**
- * Filters while the reader types.
- * @param props.isSearch whether `/` goes to this field
+ * Filters as the reader types.
+ * @param props.isSearch whether `/` focuses this field
  */
 export function TextFilter({ label, name, isSearch = false }: { label: string; name: string; isSearch?: boolean }) {
   const filters = useFilters()
@@ -96,7 +96,7 @@ export function TextFilter({ label, name, isSearch = false }: { label: string; n
   useEffect(() => () => clearTimeout(timer.current), [])
   const value = filters.get(name)
   const input = useRef<HTMLInputElement>(null)
-  // Only when the filter changes: what is being typed must not go when the list arrives.
+  // Only when the filter changes: a list that arrives must not overwrite what the reader is typing.
   useLayoutEffect(() => {
     if (input.current !== null && input.current.value.trim() !== value) input.current.value = value
   }, [value])
@@ -119,7 +119,7 @@ export function TextFilter({ label, name, isSearch = false }: { label: string; n
             filters.set(name, event.currentTarget.value.trim())
           }
           if (event.key === 'ArrowDown') enterRows(event)
-          // Then the keys of the page work again.
+          // Makes the page's keyboard shortcuts work again.
           if (event.key === 'Escape') event.currentTarget.blur()
         }}
       />
@@ -127,7 +127,7 @@ export function TextFilter({ label, name, isSearch = false }: { label: string; n
   )
 }
 
-/** From one day, and before another one. */
+/** Filters from one day (inclusive) to another (exclusive). */
 export function SpanFilter() {
   return (
     <div class="filter-span">

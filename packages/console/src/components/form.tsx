@@ -9,9 +9,9 @@ import { session } from '../session.ts'
 type Fields = Record<string, string>
 
 /**
- * A form whose refusals stand at the fields that they name. An issue without a field stands above.
- * @param props.onSubmit gets the trimmed text of each field
- * @param props.children asks for the problem of each field that shows one, itself: a component that it draws would ask too late
+ * A form that shows each issue at the field it names. Issues without a field appear above the form.
+ * @param props.onSubmit receives the trimmed text of each field
+ * @param props.children must itself call `problemOf` for each field that shows problems: a nested component would call it too late
  */
 export function Form({
   submit,
@@ -20,12 +20,12 @@ export function Form({
   children,
 }: {
   submit: string
-  /** Whether what it does cannot be undone. */
+  /** Whether submitting cannot be undone. */
   isFinal?: boolean
   onSubmit: (fields: Fields) => PromiseLike<unknown>
   children: (problemOf: (name: string) => string | undefined) => ComponentChildren
 }) {
-  const form = useKept(submit)
+  const form = useSavedEntries(submit)
   const [problems, setProblems] = useState<Map<string, string>>(new Map())
   const [isBusy, setIsBusy] = useState(false)
   const shown = new Set<string>()
@@ -59,7 +59,7 @@ export function Form({
           type="submit"
           class={`button ${isFinal ? 'button-final' : 'button-main'}`}
           disabled={isBusy}
-          // The first click may have drawn another form in this place already.
+          // The first click may already have put another form in this place.
           onClick={event => event.detail > 1 && event.preventDefault()}
         >
           {submit}
@@ -73,24 +73,24 @@ function fieldsOf(form: HTMLFormElement): Fields {
   return Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]))
 }
 
-/** What the reader had entered when the session ended, by the form. */
-const kept = new Map<string, Fields>()
+/** The entries of forms that were open when the session ended, by reader, page and form. */
+const savedEntries = new Map<string, Fields>()
 
-/** Keeps what is entered over the end of a session, for the same reader to go on with. Passwords are not kept. */
-function useKept(submit: string) {
+/** Keeps a form's entries when the session ends, so that the same reader can continue after signing in. Passwords are not kept. */
+function useSavedEntries(submit: string) {
   const ref = useRef<HTMLFormElement>(null)
   useLayoutEffect(() => {
     const form = ref.current
     if (form === null) return
     const name = [session.peek()?.user.id, location.pathname, submit].join(' ')
-    const fields = kept.get(name)
-    kept.delete(name)
+    const fields = savedEntries.get(name)
+    savedEntries.delete(name)
     if (fields !== undefined) fillIn(form, fields)
     return () => {
       if (!sessionEnded.peek()) return
       const fields = fieldsOf(form)
       for (const { name } of form.querySelectorAll<HTMLInputElement>('[type=password]')) delete fields[name]
-      kept.set(name, fields)
+      savedEntries.set(name, fields)
     }
   }, [])
   return ref
@@ -105,7 +105,7 @@ function fillIn(form: HTMLFormElement, fields: Fields): void {
   }
 }
 
-/** What is wrong with entered texts, by the names of their fields. */
+/** Problems with the entries of a form, by field name. */
 export class FieldProblems extends Error {
   readonly problems: Map<string, string>
 
@@ -118,7 +118,7 @@ export class FieldProblems extends Error {
 type FieldReader = <Value>(name: string, parse: (text: string) => Value) => Value
 
 /**
- * Reads entered texts, so that every fault stands at its field.
+ * Parses the entries of a form and collects the problem of every field.
  * @throws FieldProblems
  */
 export function readFields<Result>(fields: Fields, read: (field: FieldReader) => Result): Result {
@@ -128,7 +128,7 @@ export function readFields<Result>(fields: Fields, read: (field: FieldReader) =>
       return parse(fields[name] ?? '')
     } catch (error) {
       problems.set(name, error instanceof Error ? error.message : String(error))
-      // Never used: the problem is thrown below.
+      // Never used: the problems are thrown below.
       return undefined as never
     }
   })
@@ -136,22 +136,22 @@ export function readFields<Result>(fields: Fields, read: (field: FieldReader) =>
   return result
 }
 
-/** Reads an amount in major units, for `readFields`. */
+/** Parses an amount in major units, for `readFields`. */
 export function amountIn(currency: Money['currency']): (text: string) => Money {
   return text => {
     const read = money(text, currency)
-    if (read.amount < 0) throw new RangeError('It must not be negative')
+    if (read.amount < 0) throw new RangeError('Must not be negative')
     return read
   }
 }
 
-/** Reads an empty field as null, for `readFields`. */
+/** Parses an empty field as null, for `readFields`. */
 export function orNull<Value>(parse: (text: string) => Value): (text: string) => Value | null {
   return text => (text === '' ? null : parse(text))
 }
 
 export function wholeNumber(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new TypeError('It must be a whole number')
+  if (!/^\d{1,15}$/.test(text)) throw new TypeError('Must be a whole number')
   return Number(text)
 }
 
@@ -191,7 +191,7 @@ export function Field({
     <label class="field">
       <span>{label}</span>
       <input
-        // The types of inputs want one literal; all of these take the same attributes.
+        // The JSX types expect one literal; all of these types take the same attributes.
         type={type as 'text'}
         name={name}
         defaultValue={value ?? ''}
@@ -246,7 +246,7 @@ export function Choice({
   )
 }
 
-/** A field that is on or off; `onSubmit` gets `on`, or nothing. */
+/** A checkbox; `onSubmit` receives `on`, or nothing. */
 export function Check({ label, name, isOn }: { label: string; name: string; isOn: boolean }) {
   return (
     <label class="check">

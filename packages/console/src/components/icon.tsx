@@ -1,4 +1,4 @@
-/** Strokes in a box of 16 by 16. */
+/** Strokes in a 16 by 16 box. */
 const paths = {
   overview: 'M2.5 13.5V8m3.7 5.5V2.5m3.6 11V6m3.7 7.5V9.5',
   withdrawals: 'M8 2.5v7.5m0 0L4.8 6.8M8 10l3.2-3.2M2.5 11.5v2h11v-2',

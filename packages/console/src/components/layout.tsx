@@ -5,7 +5,7 @@ import { Failure, Skeleton } from './states.tsx'
 import { drawersOpen, Toasts } from './toast.tsx'
 import { Time } from './values.tsx'
 
-/** A page: its title, what can be done, and the content. */
+/** A page with its title, actions and content. */
 export function Page({
   title,
   back,
@@ -13,7 +13,7 @@ export function Page({
   children,
 }: {
   title: string
-  /** The list that the record belongs to. */
+  /** The list that contains the record. */
   back?: { href: string; title: string }
   actions?: ComponentChildren
   children: ComponentChildren
@@ -39,7 +39,7 @@ export function Page({
   )
 }
 
-/** The page of a record that is not there yet, or could not be loaded. */
+/** The page of a record that is still loading or failed to load. */
 export function PendingPage({
   title,
   back,
@@ -65,7 +65,7 @@ export function Panel({
   isFlush = false,
   children,
 }: {
-  /** Where a link on the page leads to. */
+  /** The anchor for links on the page. */
   id?: string
   title?: string
   aside?: ComponentChildren
@@ -99,7 +99,7 @@ export function KeyValues({ entries }: { entries: [string, ComponentChildren][] 
   )
 }
 
-/** A figure with its name: what a person looks at first. */
+/** A prominent figure with its name. */
 export function Figure({
   title,
   children,
@@ -109,7 +109,7 @@ export function Figure({
   title: string
   children: ComponentChildren
   note?: ComponentChildren
-  /** The one that a person looks at before the others. */
+  /** The most important figure of its group. */
   isLeading?: boolean
 }) {
   return (
@@ -129,7 +129,7 @@ export type Step = {
   children?: ComponentChildren
 }
 
-/** What happened to one thing, in order, from top to bottom. */
+/** The history of one record, from top to bottom. */
 export function Timeline({ steps }: { steps: Step[] }) {
   return (
     <ol class="timeline">
@@ -151,14 +151,14 @@ export function Timeline({ steps }: { steps: Step[] }) {
   )
 }
 
-/** The browser would focus the button that closes the drawer. */
+/** Focuses a field. By default, the browser would focus the button that closes the drawer. */
 function focusField(dialog: HTMLDialogElement, name: string): void {
   const fields = [...dialog.querySelectorAll<HTMLElement>('.drawer-body :is(input, select, textarea)')]
   const field = fields.find(each => each.getAttribute('name') === name) ?? fields[0]
   field?.focus()
 }
 
-/** A panel at the side of the page, over it on a narrow screen. Escape closes it. */
+/** A panel at the side of the page. On a narrow screen, it covers the page. Escape closes it. */
 export function Drawer({
   title,
   isOpen,
@@ -168,7 +168,7 @@ export function Drawer({
 }: {
   title: string
   isOpen: boolean
-  /** The name of the field to begin with; without it, the first one. */
+  /** The name of the field to focus; defaults to the first. */
   focus?: string | undefined
   onClose: () => void
   children: ComponentChildren
@@ -194,7 +194,7 @@ export function Drawer({
       ref={ref}
       class="drawer"
       aria-label={title}
-      // It can be open again by the time that it is told.
+      // The drawer may be open again by the time the event arrives.
       onClose={() => {
         if (!ref.current?.open) onClose()
       }}

@@ -3,7 +3,7 @@ import { api } from '../api.ts'
 import { useLoaded } from '../query.ts'
 import { Choice, Field, Form } from './form.tsx'
 
-/** The fields of a member. The account of a known member is left empty, since it is shown masked. */
+/** The fields of a member. The account of an existing member is left empty, since only a masked account is known. */
 export function MemberForm({
   member,
   submit,
@@ -41,7 +41,9 @@ export function MemberForm({
             value={member?.email}
             problem={problemOf('email')}
             note={
-              member === undefined || member.status === 'invited' ? undefined : 'Only an invited member’s can change'
+              member === undefined || member.status === 'invited'
+                ? undefined
+                : 'Can be changed only while the member is invited'
             }
             isRequired
           />
@@ -54,7 +56,7 @@ export function MemberForm({
             label="Account holder"
             name="accountHolder"
             problem={problemOf('accountHolder')}
-            note={member === undefined ? undefined : 'Leave the account empty to keep it'}
+            note={member === undefined ? undefined : 'Leave the account fields empty to keep the current account'}
           />
           <div class="form-row">
             <Field label="Sort code" name="sortCode" problem={problemOf('sortCode') ?? problemOf('accountDetails')} />

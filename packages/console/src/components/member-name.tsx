@@ -11,24 +11,24 @@ type MemberId = Member['memberId']
 const names = signal<ReadonlyMap<string, string>>(new Map())
 const wanted = new Set<MemberId>()
 const asked = new Set<MemberId>()
-// As many ids as an address can hold.
+// As many ids as fit in an address.
 const idsMax = 100
 
-/** Asks for the names of all members on the page in one request. */
-function want(id: MemberId): void {
+/** Queues a member for the next request, which loads the names of all members on the page. */
+function requestName(id: MemberId): void {
   if (asked.has(id)) return
   asked.add(id)
-  if (wanted.size === 0) queueMicrotask(() => void askForNames())
+  if (wanted.size === 0) queueMicrotask(() => void loadNames())
   wanted.add(id)
 }
 
-async function askForNames(): Promise<void> {
+async function loadNames(): Promise<void> {
   const memberIds = [...wanted]
   wanted.clear()
   for (let start = 0; start < memberIds.length; start += idsMax) {
     const some = memberIds.slice(start, start + idsMax)
     const { members } = await api.members.list({ memberIds: some, take: idsMax }).catch(() => {
-      // The next page that shows them asks again.
+      // The next page that shows them requests them again.
       for (const id of some) asked.delete(id)
       return { members: [] }
     })
@@ -38,14 +38,14 @@ async function askForNames(): Promise<void> {
   }
 }
 
-/** A member by name where the reader may see names, otherwise by id. Links to the member's page. */
+/** Shows a member's name if the reader may see names, otherwise the id. Links to the member's page. */
 export function MemberName({ id }: { id: MemberId }) {
   const maySee = may('payroll', 'support', 'viewer')
-  // Before the list is painted: the names are on their way meanwhile.
+  // A layout effect sends the request before the list is painted.
   useLayoutEffect(() => {
-    if (maySee) want(id)
+    if (maySee) requestName(id)
   }, [id, maySee])
-  // Another reader of this tab may have been allowed to see it.
+  // A previous reader of this tab may have been allowed to see the name.
   const name = maySee ? names.value.get(id) : undefined
   if (name === undefined) return <Id id={id} isLink={maySee} />
   return (

@@ -1,7 +1,7 @@
 import type { Metadata } from '@midmonth/sdk'
 import { KeyValues, Panel } from './layout.tsx'
 
-/** What the partner's server has attached to an object; nothing if there is none. */
+/** Shows the metadata that the partner's server has attached to an object. Renders nothing if there is none. */
 export function MetadataPanel({ metadata }: { metadata: Metadata }) {
   const entries = Object.entries(metadata)
   if (entries.length === 0) return null

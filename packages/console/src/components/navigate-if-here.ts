@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 
-/** Navigates to another page once a change is answered, unless the reader has left this page meanwhile. */
+/** Navigates to another page after a change, unless the reader has already left this page. */
 export function useNavigateIfHere(): (href: string) => void {
   const { route } = useLocation()
   const isHere = useRef(true)

@@ -6,21 +6,21 @@ import { api, partnerId } from '../api.ts'
 import { operators } from '../operators.ts'
 import { at, groups, hrefOf, hrefOfId, idPattern, placesByKey } from '../places.ts'
 import { may, type Role, session } from '../session.ts'
-import { type Asked, ask } from './asked.ts'
 import { Icon, type IconName } from './icon.tsx'
 import { Drawer } from './layout.tsx'
+import { type PageAction, requestPageAction } from './page-action.ts'
 
-/** What opens the palette on this keyboard. */
+/** The keyboard shortcut that opens the palette on this platform. */
 export const searchKey = /mac|iphone|ipad/i.test(navigator.userAgent) ? '⌘K' : 'Ctrl K'
 
 export const paletteIsOpen = signal(false)
 export const helpIsOpen = signal(false)
 
 /** @property recordOf finds the record to open instead of the list at `href` */
-type Opening = { href: string; recordOf?: () => Promise<string | undefined>; asked?: Asked }
+type Opening = { href: string; recordOf?: () => Promise<string | undefined>; pageAction?: PageAction }
 type Entry = { key: string; title: string; note: string; icon: IconName } & Opening
 
-/** Goes to a page by its name, or to a record by its id or a member’s name. */
+/** Finds a page or action by name, or a record by its id or a member’s name, and opens it. */
 export function Palette() {
   const { route } = useLocation()
   const dialog = useRef<HTMLDialogElement>(null)
@@ -29,7 +29,7 @@ export function Palette() {
   const [chosen, setChosen] = useState(0)
   const records = useRecords(text)
   const isOpen = paletteIsOpen.value
-  // Before the next key arrives, which belongs into the field.
+  // A layout effect focuses the field before the next key arrives.
   useLayoutEffect(() => {
     if (isOpen && dialog.current?.open === false) {
       dialog.current.showModal()
@@ -45,11 +45,11 @@ export function Palette() {
   }, [chosen])
   const open = async (entry: Entry | undefined) => {
     if (entry === undefined) return
-    const { href, recordOf, asked } = entry
+    const { href, recordOf, pageAction } = entry
     paletteIsOpen.value = false
     const record = await recordOf?.().catch(() => undefined)
-    // A list has nothing to open until the reader has chosen a record.
-    ask(recordOf !== undefined && record === undefined ? undefined : asked)
+    // On a list, the reader chooses the record first.
+    requestPageAction(recordOf !== undefined && record === undefined ? undefined : pageAction)
     route(record ?? href)
   }
   return (
@@ -59,7 +59,7 @@ export function Palette() {
       class="palette"
       aria-label="Search"
       onClose={() => {
-        // It can be open again by the time that it is told.
+        // The dialog may be open again by the time the event arrives.
         if (!dialog.current?.open) paletteIsOpen.value = false
       }}
       onClick={event => {
@@ -83,7 +83,7 @@ export function Palette() {
               setChosen(0)
             }}
             onPaste={event => {
-              // A pasted id needs no second step.
+              // A pasted id opens its record at once.
               const pasted = event.clipboardData?.getData('text').trim() ?? ''
               const href = hrefOfId(pasted)
               if (href === undefined) return
@@ -92,7 +92,7 @@ export function Palette() {
               route(href)
             }}
             onKeyDown={event => {
-              // The dialog closes a moment later, when the next key may open it again.
+              // Set now: the dialog's close event arrives later, possibly after the next key has opened the palette again.
               if (event.key === 'Escape') paletteIsOpen.value = false
               const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
               if (step !== undefined) {
@@ -103,7 +103,7 @@ export function Palette() {
             }}
           />
         </label>
-        <div class="palette-list" id="palette-list" role="listbox" aria-label="Found">
+        <div class="palette-list" id="palette-list" role="listbox" aria-label="Results">
           {found.map((entry, index) => (
             // biome-ignore lint/a11y/useKeyWithClickEvents: Enter in the field opens the chosen entry.
             <div
@@ -124,7 +124,7 @@ export function Palette() {
         </div>
         {found.length === 0 && (
           <p class="palette-none quiet">
-            Nothing found. Records are found by their whole id, members by the beginning of their name.
+            Nothing found. Search for a record by its full id, or for a member by the beginning of the name.
           </p>
         )}
       </div>
@@ -132,7 +132,7 @@ export function Palette() {
   )
 }
 
-/** What begins with the text first. Without a text: what can be done, and every page. */
+/** Puts entries that begin with the text first. Without a text, lists every action and page. */
 function ranked(entries: Entry[], text: string): Entry[] {
   const wanted = text.trim().toLowerCase()
   const isFirst = ({ title, note }: Entry) =>
@@ -159,7 +159,7 @@ const actionNote = 'Action'
 
 type Action = { title: string; words: string; icon: IconName; isAllowed: boolean } & Opening
 
-/** What the reader may want to do rather than to see. Opens the drawer or the dialog itself. */
+/** Actions that open a drawer or dialog directly. */
 function actionsFor(text: string): Entry[] {
   const wanted = text.trim().toLowerCase()
   const isOperator = session.value?.isOperator === true
@@ -169,27 +169,27 @@ function actionsFor(text: string): Entry[] {
   const actions: Action[] = [
     {
       ...{ title: 'Invite a member', words: 'add new', icon: 'members', isAllowed: isPayroll },
-      ...{ href: at('members'), asked: 'invite-member' },
+      ...{ href: at('members'), pageAction: 'invite-member' },
     },
     {
       ...{ title: 'Import members', words: 'upload list csv excel', icon: 'lists', isAllowed: isPayroll },
-      ...{ href: at('lists'), asked: 'import-members' },
+      ...{ href: at('lists'), pageAction: 'import-members' },
     },
     {
       ...{ title: 'Add pay', words: 'upload pay run file', icon: 'payRuns', isAllowed: isPayroll },
-      ...{ href: at('pay-runs'), asked: 'add-pay' },
+      ...{ href: at('pay-runs'), pageAction: 'add-pay' },
     },
     {
       ...{ title: 'Settle a pay cycle', words: 'settlement deductions', icon: 'cycles', isAllowed: isPayroll },
-      ...{ href: at('cycles'), recordOf: cycleToSettle, asked: 'settle' },
+      ...{ href: at('cycles'), recordOf: cycleToSettle, pageAction: 'settle' },
     },
     {
       ...{ title: 'Create an API key', words: 'new secret', icon: 'keys', isAllowed: ofPartner('developer') },
-      ...{ href: at('keys'), asked: 'create-key' },
+      ...{ href: at('keys'), pageAction: 'create-key' },
     },
     {
       ...{ title: 'Invite a person', words: 'user colleague', icon: 'users', isAllowed: ofPartner('admin') },
-      ...{ href: at('users'), asked: 'invite-user' },
+      ...{ href: at('users'), pageAction: 'invite-user' },
     },
     {
       ...{ title: 'Approve payouts', words: 'batch', icon: 'payouts', isAllowed: isOperator },
@@ -197,7 +197,7 @@ function actionsFor(text: string): Entry[] {
     },
     {
       ...{ title: 'Fund float', words: 'deposit money', icon: 'partners', isAllowed: isOperator && hasPartner },
-      ...{ href: `/console/operator/partners/${partnerId.value}`, asked: 'fund-float' },
+      ...{ href: `/console/operator/partners/${partnerId.value}`, pageAction: 'fund-float' },
     },
     {
       ...{ title: 'Create a partner', words: 'new', icon: 'partners', isAllowed: isOperator },
@@ -205,7 +205,7 @@ function actionsFor(text: string): Entry[] {
     },
     {
       ...{ title: 'Invite an operator', words: 'user', icon: 'users', isAllowed: isOperator },
-      ...{ href: '/console/operator/operators', asked: 'invite-operator' },
+      ...{ href: '/console/operator/operators', pageAction: 'invite-operator' },
     },
   ]
   return actions
@@ -218,14 +218,14 @@ function actionsFor(text: string): Entry[] {
     }))
 }
 
-/** The batch that waits for the reader; undefined if there is none, or more than one to choose from. */
+/** Returns the batch that awaits approval; undefined if there is none or more than one. */
 async function batchToApprove(): Promise<string | undefined> {
   const { batches } = await operators.listPayoutBatches({ statuses: ['building'], take: 50 })
   const waiting = batches.filter(({ needsApproval, held }) => needsApproval && !held)
   return waiting.length === 1 ? hrefOfId(waiting[0]?.id ?? '') : undefined
 }
 
-/** The latest closed cycle that is not settled. */
+/** Returns the latest closed cycle without a settlement. */
 async function cycleToSettle(): Promise<string | undefined> {
   const { payCycles } = await api.payCycles.list({ statuses: ['Closed'], take: 12 })
   for (const { id } of payCycles) {
@@ -238,7 +238,7 @@ async function cycleToSettle(): Promise<string | undefined> {
   return undefined
 }
 
-/** Records by their whole id at once, and members also by name, e-mail address or worker id. */
+/** Finds records by their full id at once, and members by name, e-mail address or worker id after a request. */
 function useRecords(text: string): Entry[] {
   const wanted = text.trim()
   const isId = idPattern.test(wanted)
@@ -257,11 +257,11 @@ function useRecords(text: string): Entry[] {
     }
   }, [isId, wanted])
   if (isId) return entriesOfId(wanted)
-  // Enter must not open what was found for an earlier text.
+  // Enter must not open a result for an earlier text.
   return found.wanted === wanted ? found.entries : []
 }
 
-/** The page of a record, and where else it is mentioned. */
+/** The page of a record and the lists that mention it. */
 function entriesOfId(id: string): Entry[] {
   const prefix = idPattern.exec(id)?.[1] ?? ''
   const kind = kinds[prefix] ?? 'Record'
@@ -279,7 +279,7 @@ function entriesOfId(id: string): Entry[] {
   ]
 }
 
-/** A text with a figure and without spaces may be the id of a request, or an idempotency key. */
+/** A text with a digit and without spaces may be a request id or an idempotency key. */
 function entriesOfKey(text: string): Entry[] {
   if (!may('support', 'developer') || !/^(?=.*\d)\S{8,}$/.test(text)) return []
   const query = encodeURIComponent(text)
@@ -298,10 +298,18 @@ async function membersFor(search: string): Promise<Entry[]> {
 }
 
 const kinds: Record<string, string> = {
-  ...{ w: 'Withdrawal', wi: 'Intent', mem: 'Member', pr: 'Pay run', pc: 'Pay cycle', maj: 'List', we: 'Webhook' },
+  ...{
+    w: 'Withdrawal',
+    wi: 'Intent',
+    mem: 'Member',
+    pr: 'Pay run',
+    pc: 'Pay cycle',
+    maj: 'Member import',
+    we: 'Webhook',
+  },
   ...{ req: 'Request', par: 'Partner', bat: 'Batch', pex: 'Exception', key: 'API key', evt: 'Event', usr: 'User' },
-  ...{ opk: 'Operator key', lv: 'Verification', ses: 'Member session', tr: 'Transfer', fm: 'Movement of the float' },
-  ...{ aud: 'Audit entry', cm: 'Move of the clock', bf: 'Bank file', uss: 'Session', inv: 'Invitation' },
+  ...{ opk: 'Operator key', lv: 'Verification', ses: 'Member session', tr: 'Transfer', fm: 'Float movement' },
+  ...{ aud: 'Audit entry', cm: 'Clock move', bf: 'Bank file', uss: 'Session', inv: 'Invitation' },
 }
 
 /** The kinds of records that events are about. */
@@ -326,7 +334,7 @@ export function Help() {
       }}
     >
       <dl class="keys">
-        {[...keys, ...pages, ['Esc', 'Close what is open']].map(([key, what]) => (
+        {[...keys, ...pages, ['Esc', 'Close the drawer or dialog']].map(([key, what]) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>
@@ -336,8 +344,7 @@ export function Help() {
         ))}
       </dl>
       <p>
-        Everything here uses the API that your own server can use. It is described in{' '}
-        <a href="/docs">the documentation</a>.
+        The console uses the same API as your server. See <a href="/docs">the documentation</a>.
       </p>
     </Drawer>
   )

@@ -2,7 +2,7 @@ import type { Money, PayRun } from '@midmonth/sdk'
 import { send } from '../api.ts'
 import { useLoaded } from '../query.ts'
 
-/** What the service says of a pay run only to the console. */
+/** Figures of a pay run that only the console's API returns. */
 type PayRunSummary = {
   id: string
   createdAt: string
@@ -15,7 +15,7 @@ type PayRunSummary = {
 
 export type ShownPayRun = PayRun & { summary: PayRunSummary | undefined }
 
-/** Adds to pay runs what the list does not say of them. A service that cannot say it still shows the list. */
+/** Adds summaries to the pay runs of a list. Best effort: without them, the list is still shown. */
 export function useSummaries(rows: PayRun[] | undefined): ShownPayRun[] | undefined {
   const ids = rows?.map(({ id }) => id) ?? []
   const { value } = useLoaded(ids.length === 0 ? null : `pay-run-summaries ${ids.join()}`, async () => {
@@ -30,5 +30,5 @@ export function useSummaries(rows: PayRun[] | undefined): ShownPayRun[] | undefi
   return rows?.map(row => ({ ...row, summary: value?.get(row.id) }))
 }
 
-// As many as one request may name.
+// The API's limit per request.
 const idsAtOnce = 100

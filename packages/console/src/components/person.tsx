@@ -8,7 +8,7 @@ type User = { id: string; name: string }
 const names = signal<ReadonlyMap<string, string>>(new Map())
 let isAsked = false
 
-async function askForNames(): Promise<void> {
+async function loadNames(): Promise<void> {
   if (isAsked) return
   isAsked = true
   try {
@@ -16,16 +16,16 @@ async function askForNames(): Promise<void> {
     const { users } = await send<{ users: User[] }>('GET', path, { isOfInstallation: true })
     names.value = new Map(users.map(({ id, name }) => [id, name]))
   } catch {
-    // The next page asks again.
+    // The next page tries again.
     isAsked = false
   }
 }
 
-/** Who did something, on the pages of operators: a user by name, an operator key by id, a command by its login. */
+/** Shows who did something on the operators' pages: a user by name, an operator key by id, a command by its login. */
 export function Person({ who }: { who: string | null }) {
   const isUser = who?.startsWith('usr_') === true
   useEffect(() => {
-    if (isUser) void askForNames()
+    if (isUser) void loadNames()
   }, [isUser])
   if (who === null) return <span class="quiet">–</span>
   if (who === session.value?.user.id) return <span title={who}>you</span>

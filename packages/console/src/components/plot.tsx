@@ -3,19 +3,19 @@ import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { isDark } from '../theme.ts'
 
-/** What is counted in each period, drawn on top of the bars before it. Bars that need no name have an empty title. */
+/** One series of values per period, stacked on the series before it. An unnamed series has an empty title. */
 export type Bars = { title: string; colour: PlotColour; values: number[] }
 export type PlotColour = 1 | 2 | 3 | 4 | 5 | 6
 
-// Of a figure in the text of an axis, which is 12 pixels high.
+// The width of a digit on an axis, whose text is 12 pixels high.
 const characterWidth = 7
 
-/** Where a period is drawn, in pixels of the page. */
+/** The position of a period, in pixels of the page. */
 type Place = { index: number; left: number; width: number }
 
 /**
- * Figures over time, as bars. A period's figures are shown when it is pointed at, or reached with the arrow keys. A table has the same
- * figures for those who cannot see them.
+ * Figures over time, as bars. Pointing at a period, or reaching it with the arrow keys, shows its figures. A table has the same
+ * figures for screen readers.
  */
 export default function Plot({
   caption,
@@ -30,7 +30,7 @@ export default function Plot({
   periods: string[]
   bars: Bars[]
   format: (value: number) => string
-  /** For the figures at the left. */
+  /** Formats the figures on the left axis. */
   formatTick?: (value: number) => string
   height?: number
 }) {
@@ -49,10 +49,10 @@ export default function Plot({
     if (element === null) return
     const style = getComputedStyle(element)
     const colour = (name: string) => style.getPropertyValue(name)
-    // A canvas does not follow the size of the text by itself.
+    // A canvas does not follow the text size.
     const scale = Number(getComputedStyle(document.documentElement).fontSize.replace('px', '')) / 16
     const axis = { stroke: style.color, font: `${12 * scale}px ${style.fontFamily}`, ticks: { show: false } }
-    // The bar that ends highest is drawn first, and the ones below it over it.
+    // Drawn from the highest bar down, so that each lower bar covers part of the one above.
     const stacked = stack(bars).toReversed()
     const ticks = ticksUpTo(Math.max(...stacked.flatMap(({ values }) => values), 0))
     const widest = (words: string[]) => Math.max(...words.map(({ length }) => length), 0) * characterWidth * scale
@@ -71,7 +71,7 @@ export default function Plot({
             ...axis,
             size: 28 * scale,
             grid: { show: false },
-            // From the newest period back, as many as have room.
+            // Labels as many periods as there is room for, from the newest back.
             splits: ({ width }) => everyNth(Math.ceil((labelWidth * periods.length) / width), periods.length),
             values: (_, at) => at.map(index => periods[index] ?? ''),
           },
@@ -119,7 +119,7 @@ export default function Plot({
   }
   return (
     <div class="plot-frame">
-      {/* The arrow keys choose a period, and a screen reader says its figures. */}
+      {/* The arrow keys choose a period, and a screen reader reads out its figures. */}
       <div
         ref={box}
         class="plot"
@@ -136,7 +136,7 @@ export default function Plot({
       />
       {pointed && (
         <>
-          {/* Set by script, which the policy of the page allows. */}
+          {/* Styles set by script are allowed by the page's content security policy. */}
           <span class="plot-band" style={{ left: `${pointed.left}px`, width: `${pointed.width}px` }} />
           <p
             class={`plot-pointed${pointed.index > last / 2 ? ' plot-pointed-left' : ''}`}
@@ -184,7 +184,7 @@ function stack(bars: Bars[]): Bars[] {
   })
 }
 
-/** The bars of a period with something to show; the first one if there is nothing. */
+/** The non-zero values of a period; the first value if all are zero. */
 function shownAt(bars: Bars[], index: number): { title: string; value: number }[] {
   const all = bars.map(({ title, values }) => ({ title, value: values[index] ?? 0 }))
   const some = all.filter(({ value }) => value !== 0)
@@ -197,7 +197,7 @@ function describe(bars: Bars[], index: number, format: (value: number) => string
     .join(', ')
 }
 
-/** Round figures from 0 to the first one that is not below `highest`, in at most five steps. */
+/** Round figures from 0 to the first that reaches `highest`, in at most five steps. */
 function ticksUpTo(highest: number): number[] {
   const power = 10 ** Math.floor(Math.log10(Math.max(highest, 5) / 5))
   const step = [1, 2, 5].map(each => each * power).find(each => each * 5 >= highest) ?? 10 * power

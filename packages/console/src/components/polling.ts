@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks'
 
 const pollMs = 1_000
 
-/** Reloads every second while it is on. Waits for each answer: otherwise the next request would discard every slow one. */
+/** Reloads every second while `isOn`. Waits for each response: otherwise every slow response would be discarded by the next request. */
 export function usePolling(isOn: boolean, loaded: { value?: unknown; reload: () => void }): void {
   const latest = useRef(loaded)
   latest.current = loaded

@@ -5,18 +5,18 @@ import { Drawer } from './layout.tsx'
 
 type ReasonFormProps = {
   submit: string
-  /** Whether what is done cannot be undone. */
+  /** Whether the change cannot be undone. */
   isFinal?: boolean
-  /** Who reads the reason. */
+  /** Says who reads the reason. */
   note?: string
   onSubmit: (given: ReasonGiven) => PromiseLike<unknown>
 }
 
-/** Asks for the reason of a change, which may be left out. What the server refuses stands at the field. */
+/** Asks for an optional reason for a change. Errors appear at the field. */
 export function ReasonForm({
   submit,
   isFinal = false,
-  note = 'For the audit log; nothing personal',
+  note = 'For the audit log; no personal data',
   onSubmit,
 }: ReasonFormProps) {
   return (
@@ -33,7 +33,7 @@ type ReasonDrawerProps = ReasonFormProps & {
   children: ComponentChildren
 }
 
-/** Says what is about to be done, and asks why. Closes when it is done. */
+/** Describes a change and asks for the reason. Closes when the change is made. */
 export function ReasonDrawer({ title, isOpen, onClose, children, onSubmit, ...form }: ReasonDrawerProps) {
   return (
     <Drawer title={title} isOpen={isOpen} onClose={onClose}>

@@ -5,12 +5,12 @@ import { Form } from './form.tsx'
 type ProblemOf = (name: string) => string | undefined
 
 /**
- * A form in two steps: what is entered, then what would change, which is confirmed. Going back keeps what was entered.
- * @param props.plan reads the fields and finds out what they would change
- * @param props.confirm what the button of the second step says; null if there is nothing to confirm
+ * A form in two steps: the reader fills it in, then reviews and confirms the changes. Going back keeps the entries.
+ * @param props.plan parses the fields and works out what would change
+ * @param props.confirm the label of the second step's button; null if there is nothing to confirm
  */
 export function ReviewedForm<Plan>({
-  submit = 'Show what changes',
+  submit = 'Review changes',
   plan,
   children,
   review,
@@ -59,17 +59,17 @@ export function ReviewedForm<Plan>({
 
 export type Change = { name: string; before: ComponentChildren; after: ComponentChildren }
 
-/** What something is now, and what it would be. */
+/** Compares current and future values. */
 export function Changes({ label, changes }: { label: string; changes: Change[] }) {
   return (
     <table class="changes" aria-label={label}>
       <thead>
         <tr>
           <th scope="col">
-            <span class="hidden-label">What</span>
+            <span class="hidden-label">Field</span>
           </th>
           <th scope="col">Now</th>
-          <th scope="col">Then</th>
+          <th scope="col">After</th>
         </tr>
       </thead>
       <tbody>

@@ -8,12 +8,12 @@ import { Failure, Skeleton } from './states.tsx'
 type Sheet = { header: string[]; rows: Map<number, string[]> }
 type Problem = { row: number; messages: string[]; columns: Set<string> }
 
-/** As many rows at first as a person reads before the next correction, and as many more with each click. */
+/** As many rows as a person reads before the next correction. Each click shows as many again. */
 const rowsAtOnce = 100
-/** A refusal names this many rows. One more issue counts the others. */
+/** An error names this many rows. One more issue counts the rest. */
 const issuesMax = 1_000
 
-/** The errors of a file, marked in the rows of the sheet itself, which the service reads: CSV and Excel alike. */
+/** Marks the errors of a CSV or Excel file in its own rows, as read by the service. */
 export function SheetProblems({ file, error }: { file: File; error: unknown }) {
   const [sheet, setSheet] = useState<Sheet>()
   const [column, setColumn] = useState<string>()
@@ -47,7 +47,7 @@ export function SheetProblems({ file, error }: { file: File; error: unknown }) {
       <div class="sheet-tools">
         {counts.length > 1 && (
           <fieldset class="chips">
-            <legend class="hidden-label">Only the errors of a column</legend>
+            <legend class="hidden-label">Show only the errors of one column</legend>
             {counts.map(([name, count]) => (
               <button
                 key={name}
@@ -94,7 +94,7 @@ export function SheetProblems({ file, error }: { file: File; error: unknown }) {
 
 function SheetTable({ problems, sheet: { header, rows } }: { problems: Problem[]; sheet: Sheet }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard.
     <section class="sheet" tabIndex={0} aria-label="Rows with errors">
       <table>
         <thead>
@@ -126,7 +126,7 @@ function SheetTable({ problems, sheet: { header, rows } }: { problems: Problem[]
   )
 }
 
-/** The messages by the row that they are about, and those about no row. */
+/** Groups the messages by row. Messages about no row are separate. */
 function issuesOf(error: unknown): { messages: Map<number, string[]>; others: string[] } {
   const messages = new Map<number, string[]>()
   const others: string[] = []
@@ -134,7 +134,7 @@ function issuesOf(error: unknown): { messages: Map<number, string[]>; others: st
   for (const [index, issue] of issues.entries()) {
     const row = 'row' in issue ? Number(issue.row) : Number.NaN
     if (!Number.isInteger(row) || index >= issuesMax) others.push(issue.message)
-    // Settlements begin with the row, which has a column here.
+    // Messages about settlements begin with the row, which has its own column here.
     else messages.set(row, [...(messages.get(row) ?? []), issue.message.replace(/^Row \d+: /, '')])
   }
   return { messages, others }
@@ -149,12 +149,12 @@ async function readRows(file: File, numbers: number[]): Promise<Sheet> {
     const rows = read.rows.map(({ row, cells }): [number, string[]] => [row, cells])
     return { header: read.header, rows: new Map([[1, read.header], ...rows]) }
   } catch {
-    // The numbers of the rows and what is wrong with them help without the rows too.
+    // Row numbers and messages help even without the rows.
     return { header: [], rows: new Map() }
   }
 }
 
-/** The columns that messages name, as in the file or without spaces and underscores. */
+/** The columns that messages name, either as in the file or without spaces and underscores. */
 function columnsOf(messages: string[], header: string[]): Set<string> {
   const heads = messages.flatMap(each => each.split('; ')).map(each => plain(each.split(':', 1)[0] ?? ''))
   return new Set(header.filter(title => title !== '' && heads.some(head => head.includes(plain(title)))))
@@ -164,7 +164,7 @@ function plain(text: string): string {
   return text.toLowerCase().replaceAll(/[\s_-]/g, '')
 }
 
-/** How many rows have an error in each column, most first. */
+/** Counts the rows with an error per column, most errors first. */
 function countsOf(problems: Problem[]): [string, number][] {
   const counts = new Map<string, number>()
   for (const { columns } of problems) for (const name of columns) counts.set(name, (counts.get(name) ?? 0) + 1)

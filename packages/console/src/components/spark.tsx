@@ -1,11 +1,11 @@
-/** Some figures as small bars, the newest at the right. The figures themselves stand elsewhere on the page. */
+/** Shows figures as small bars, the newest on the right. The figures themselves appear elsewhere on the page. */
 export function Spark({ values }: { values: number[] }) {
   const highest = Math.max(...values, 1)
   const width = 100 / values.length
   return (
     <svg class="spark" viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
       {values.map((value, index) => {
-        // A period without anything keeps its place.
+        // An empty period keeps its place.
         const height = Math.max((value / highest) * 100, 3)
         return (
           <rect

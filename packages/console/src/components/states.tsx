@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { explain } from '../problems.ts'
 import { CopyButton } from './values.tsx'
 
-/** Grey bars in the shape of what is about to be shown. */
+/** Grey bars in the shape of the content to come. */
 export function Skeleton({ lines = 6 }: { lines?: number }) {
   return (
     <div class="skeleton" role="status" aria-label="Loading">
@@ -23,18 +23,18 @@ export function Empty({ title, children, curl }: { title: string; children?: Com
   )
 }
 
-/** A text to copy: a request, a key, a secret. */
+/** A text to copy, such as a request, a key or a secret. */
 export function Code({ text, label }: { text: string; label: string }) {
   return (
     <div class="code">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard. */}
       <pre tabIndex={0}>{text}</pre>
       <CopyButton text={text} label={label} />
     </div>
   )
 }
 
-/** What went wrong, what to do about it, and the id by which the log knows it. */
+/** Says what went wrong and what to do, with the request id. */
 export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const { title, advice, requestId } = explain(error)
   return (

@@ -6,13 +6,13 @@ import { Empty, Failure, Skeleton } from './states.tsx'
 export type Column<Row> = {
   title: string
   cell: (row: Row) => ComponentChildren
-  /** Amounts and counts stand at the right, with their figures in columns. */
+  /** Amounts and counts are right-aligned in tabular figures. */
   isFigure?: boolean
-  /** The figure that stands out on a phone, in place of the last one. */
+  /** On a phone, this figure is emphasised instead of the last one. */
   isLead?: boolean
-  /** The column holds buttons, which say what they do; only a screen reader is told its title. */
+  /** The column holds buttons with their own labels; only screen readers read its title. */
   isTitleHidden?: boolean
-  /** Left out of the rows on a narrow page. */
+  /** Hidden on a narrow page. */
   isMinor?: boolean
 }
 
@@ -25,7 +25,7 @@ type TableProps<Row> = {
   empty?: ComponentChildren
 }
 
-/** How far a list is loaded; what `useList` gives. Rows are undefined until they are there. */
+/** The loading state of a list, as returned by `useList`. Rows are undefined until they have loaded. */
 type ListState<Row> = {
   rows: Row[] | undefined
   error?: unknown
@@ -34,7 +34,7 @@ type ListState<Row> = {
   more?: () => void
 }
 
-/** Rows of a list. Enter opens a row; J and K, or the arrows, go from row to row. */
+/** The rows of a list. Enter opens a row; J and K, or the arrows, move from row to row. */
 export function Table<Row>(props: TableProps<Row>) {
   const { label, columns, keyOf, hrefOf, empty } = props
   const { error, reload, hasMore, more } = props.list
@@ -45,7 +45,7 @@ export function Table<Row>(props: TableProps<Row>) {
   if (rows === undefined) return <Skeleton lines={10} />
   if (rows.length === 0) return <>{empty ?? <Empty title="Nothing here" />}</>
   return (
-    // On a narrow page it scrolls sideways; rows that can be opened take the focus themselves.
+    // On a narrow page, the table scrolls sideways; rows that open a page take the focus themselves.
     <section
       class="table-frame"
       tabIndex={hrefOf === undefined ? 0 : undefined}
@@ -101,8 +101,8 @@ export function Table<Row>(props: TableProps<Row>) {
 }
 
 /**
- * Rows that stay where they are until others are there, and while the pointer is pressed: a click must meet the row that the reader has
- * aimed at, although an answer arrives between pressing and releasing.
+ * Keeps the rows in place until new ones have loaded, and while the pointer is pressed: a click must hit the row that the reader aimed
+ * at, even if a response arrives between press and release.
  */
 function useStillRows<Row>(rows: Row[] | undefined) {
   const shown = useRef<Row[]>(undefined)
@@ -110,7 +110,7 @@ function useStillRows<Row>(rows: Row[] | undefined) {
   if (rows !== undefined && !isPressed) shown.current = rows
   const onPointerDown = () => {
     setIsPressed(true)
-    // The click comes after the pointer is released.
+    // The click event follows the release of the pointer.
     const release = () => setTimeout(() => setIsPressed(false))
     addEventListener('pointerup', release, { once: true })
     addEventListener('pointercancel', release, { once: true })
@@ -118,7 +118,7 @@ function useStillRows<Row>(rows: Row[] | undefined) {
   return { rows: shown.current, isStale: rows === undefined, onPointerDown }
 }
 
-/** The classes of a column's cells. On a phone, one figure stands out. */
+/** The classes of a column's cells. On a phone, one figure is emphasised. */
 function classesOf<Row>(columns: Column<Row>[]): (column: Column<Row>) => string | undefined {
   const lead =
     columns.find(({ isLead }) => isLead) ??

@@ -1,10 +1,10 @@
 import { signal } from '@preact/signals'
 import { toasts } from '../toasts.ts'
 
-/** Drawers that are open. What lies beneath them can be neither clicked nor heard, so the topmost one shows the toasts. */
+/** The number of open drawers. A page beneath a drawer is inert and silent to screen readers, so the topmost drawer shows the toasts. */
 export const drawersOpen = signal(0)
 
-/** @param props.isInDrawer whether it is part of an open drawer, rather than of the page */
+/** @param props.isInDrawer whether the toasts are part of an open drawer rather than the page */
 export function Toasts({ isInDrawer = false }: { isInDrawer?: boolean }) {
   if (!isInDrawer && drawersOpen.value > 0) return null
   return (

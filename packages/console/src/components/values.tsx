@@ -8,7 +8,7 @@ import { Icon } from './icon.tsx'
 export function Amount({ money, signed = false }: { money: Money | null | undefined; signed?: boolean }) {
   if (money == null) return <span class="quiet">–</span>
   const text = formatMoney(money)
-  // The decimals and what follows them, such as a currency that is written behind.
+  // The decimals and anything after them, such as a trailing currency.
   const hasMinor = toDecimal(money).includes('.')
   const [minor = ''] = (hasMinor && /[.,]\d{2,4}(?!.*\d).*$/.exec(text)) || []
   return (
@@ -20,7 +20,7 @@ export function Amount({ money, signed = false }: { money: Money | null | undefi
   )
 }
 
-/** An instant in the reader's zone; the whole date with its zone on hover. */
+/** An instant in the reader's time zone; the full date with its zone on hover. */
 export function Time({ at }: { at: string | null | undefined }) {
   if (at == null) return <span class="quiet">–</span>
   return (
@@ -39,7 +39,7 @@ async function copy(text: string, what = 'Copied'): Promise<void> {
     await navigator.clipboard.writeText(text)
     toast(what)
   } catch {
-    toast('The browser does not allow copying here', { kind: 'bad' })
+    toast('The browser does not allow copying on this page', { kind: 'bad' })
   }
 }
 
@@ -60,7 +60,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
   )
 }
 
-/** An id: its prefix and its last characters, the whole on hover and in the clipboard. Links to its page if it has one. */
+/** An id, shortened to its prefix and last characters; the full id on hover and in the clipboard. Links to the record's page, if any. */
 export function Id({
   id,
   isLink = true,
@@ -70,7 +70,7 @@ export function Id({
   id: string
   isLink?: boolean
   isWhole?: boolean
-  /** Of a record of another partner than the one shown. */
+  /** The page of a record that belongs to another partner than the one shown. */
   href?: string | undefined
 }) {
   const [prefix = '', rest = ''] = id.split('_')
@@ -101,7 +101,7 @@ const tones: Record<string, Tone> = {
   ...{ failed: 'bad', returned: 'bad', Failed: 'bad', disabled: 'bad', over: 'bad', unknown: 'bad', rejected: 'bad' },
 }
 
-/** The state of something, in words and a colour that says the same. */
+/** A state in words and a matching colour. */
 export function State({ state, title, tone = tones[state] ?? 'calm' }: { state: string; title?: string; tone?: Tone }) {
   return (
     <span class={`state state-${tone}`} title={title}>
@@ -110,8 +110,8 @@ export function State({ state, title, tone = tones[state] ?? 'calm' }: { state: 
   )
 }
 
-/** The status of an HTTP answer. */
+/** The status of an HTTP response. */
 export function HttpStatus({ status }: { status: number | null }) {
   const tone = status === null || status >= 500 ? 'bad' : status >= 400 ? 'wait' : 'good'
-  return <span class={`state state-${tone}`}>{status ?? 'No answer'}</span>
+  return <span class={`state state-${tone}`}>{status ?? 'No response'}</span>
 }

@@ -22,7 +22,7 @@ type OwnSession = {
   isCurrent: boolean
 }
 
-/** What a reader decides about their own account: sessions, password, second factor. */
+/** The reader's own account: sessions, password and second factor. */
 export default function Account() {
   return (
     <Page title="Your account">
@@ -42,12 +42,12 @@ const columns: Column<OwnSession>[] = [
   { title: 'Last used', cell: ({ lastUsedAt }) => <Time at={lastUsedAt} />, isMinor: true },
   { title: 'Browser', cell: ({ userAgent }) => browserOf(userAgent) },
   { title: 'Address', cell: ({ address }) => address, isMinor: true },
-  { title: 'By', cell: ({ method }) => inWords(method), isMinor: true },
+  { title: 'Method', cell: ({ method }) => inWords(method), isMinor: true },
   {
     title: 'End',
     cell: ({ id, isCurrent }) =>
       isCurrent ? (
-        <span class="quiet">This one</span>
+        <span class="quiet">This session</span>
       ) : (
         <ActButton
           look="text-button"
@@ -76,9 +76,9 @@ function Sessions() {
   )
 }
 
-/** The browser's name, as far as it says so. */
+/** The browser's name, if the user agent contains a known one. */
 function browserOf(userAgent: string | null): string {
-  return /(Firefox|Edg|OPR|Chrome|Safari)\/\d+/.exec(userAgent ?? '')?.[0].replace('/', ' ') ?? 'Another program'
+  return /(Firefox|Edg|OPR|Chrome|Safari)\/\d+/.exec(userAgent ?? '')?.[0].replace('/', ' ') ?? 'Other'
 }
 
 function Password() {
@@ -123,8 +123,8 @@ function SecondFactor() {
       <Panel title="Second factor">
         <div class="stack-s">
           <p>
-            It is on. Store these recovery codes: each signs in once if you lose your device, and they are not shown
-            again.
+            The second factor is on. Store these recovery codes: each signs you in once if you lose your device, and
+            they are not shown again.
           </p>
           <Code text={recoveryCodes.join('\n')} label="Copy the codes" />
         </div>
@@ -138,7 +138,7 @@ function SecondFactor() {
           onSubmit={async ({ password }) => {
             await send('DELETE', '/console/v1/totp', { body: { password } })
             await refreshSession()
-            toast('The second factor is off')
+            toast('Second factor turned off')
           }}
         >
           {problemOf => (
@@ -158,7 +158,7 @@ function SecondFactor() {
               name="password"
               type="password"
               problem={problemOf('password')}
-              note="An authenticator app then gives a code for each sign-in"
+              note="You then enter a code from an authenticator app at each sign-in"
               isRequired
             />
           )}
@@ -168,7 +168,7 @@ function SecondFactor() {
           submit="Turn on"
           onSubmit={async ({ code = '' }) => {
             const on = await send<{ recoveryCodes: string[] }>('POST', '/console/v1/totp/confirm', {
-              // Apps show it in two groups.
+              // Apps show the code in two groups.
               body: { code: code.replaceAll(/\s/g, '') },
             })
             setRecoveryCodes(on.recoveryCodes)
@@ -177,7 +177,7 @@ function SecondFactor() {
         >
           {problemOf => (
             <>
-              <p>Enter this key in your authenticator app, then the code that it shows.</p>
+              <p>Enter this key in your authenticator app. Then enter the code that the app shows.</p>
               <Code text={secret.secret} label="Copy the key" />
               <Field label="Code" name="code" problem={problemOf('code')} isRequired />
             </>

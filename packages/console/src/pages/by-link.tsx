@@ -15,7 +15,7 @@ type Invitation = {
   hasUser: boolean
 }
 
-/** What a link opens whose token is in the fragment: an invitation, a new password, or the first operator of an installation. */
+/** Pages opened by a link with a token in the fragment: an invitation, a new password, or the set-up of the first operator. */
 export const linkPages = ['invitation', 'password', 'set-up'] as const
 export type LinkPage = (typeof linkPages)[number]
 
@@ -33,7 +33,7 @@ export function ByLink({ page }: { page: LinkPage }) {
     // A token must not stay in the address, where it would be bookmarked or shared.
     history.replaceState(null, '', location.pathname)
   }, [page])
-  const enter = (started: Session) => {
+  const signIn = (started: Session) => {
     begin(started)
     route('/console', true)
   }
@@ -45,14 +45,14 @@ export function ByLink({ page }: { page: LinkPage }) {
         </h1>
         {token === '' ? (
           <p class="problem" role="alert">
-            The address is incomplete. Open the whole link again.
+            The address is incomplete. Open the complete link again.
           </p>
         ) : page === 'invitation' ? (
-          <Accept token={token} onEnter={enter} />
+          <Accept token={token} onEnter={signIn} />
         ) : page === 'password' ? (
           <NewPassword token={token} />
         ) : (
-          <SetUp token={token} onEnter={enter} />
+          <SetUp token={token} onEnter={signIn} />
         )}
       </div>
     </main>

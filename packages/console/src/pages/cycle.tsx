@@ -66,7 +66,7 @@ export default function CyclePage() {
   )
 }
 
-/** That a cycle is settled, when and by whom. */
+/** Says when a cycle was settled and by whom. */
 function SettledBy({ id }: { id: PayCycleId }) {
   const settled = useAuthors('pay_cycle.settle', [id]).get(id)
   if (settled === undefined) return null
@@ -118,7 +118,7 @@ const lineColumns: Column<SettlementLine>[] = [
   { title: 'Written off', cell: ({ writtenOff }) => <Amount money={writtenOff} />, isFigure: true, isMinor: true },
 ]
 
-/** What payroll took, beside what it should have taken; or the place to say it. */
+/** Shows what payroll deducted next to what was due, or lets payroll report it. */
 function SettlementPanel({ id }: { id: PayCycleId }) {
   const listed = useList(
     `cycle-settlement ${id}`,
@@ -130,7 +130,7 @@ function SettlementPanel({ id }: { id: PayCycleId }) {
       <Settle id={id} />
     ) : (
       <Panel title="Settlement">
-        <p>Payroll has not reported yet what it deducted.</p>
+        <p>Payroll has not yet reported its deductions.</p>
       </Panel>
     )
   if (listed.error !== undefined) return <Failure error={listed.error} />
@@ -168,7 +168,7 @@ function SettlementPanel({ id }: { id: PayCycleId }) {
   )
 }
 
-/** What became available to members in the cycle, newest first. */
+/** The pay runs that became available to members in the cycle, newest first. */
 function PayRunsOfCycle({ id }: { id: PayCycleId }) {
   const listed = useList(
     `pay-runs-of-cycle ${id}`,
@@ -187,7 +187,7 @@ function PayRunsOfCycle({ id }: { id: PayCycleId }) {
         list={{ ...listed, rows: useSummaries(listed.rows) }}
         keyOf={payRun => payRun.id}
         hrefOf={payRun => hrefOfId(payRun.id)}
-        empty={<Empty title="No pay run in this cycle" />}
+        empty={<Empty title="No pay runs in this cycle" />}
       />
     </Panel>
   )
@@ -220,10 +220,10 @@ function Outcomes({ settlement }: { settlement: Settlement }) {
   )
 }
 
-// A person looks through some hundred differences; the rest is in the export.
+// A person reads at most a few hundred differences; the rest is in the export.
 const linesReadMax = 10_000
 
-/** The lines with a difference of a settled cycle. */
+/** The lines of a settled cycle that differ. */
 function SettledSides({ id, settlement }: { id: PayCycleId; settlement: Settlement }) {
   const differences = settlement.short + settlement.over + settlement.unknown
   const { value: lines } = useLoaded(differences === 0 ? null : `cycle-differences ${id}`, async () => {
@@ -254,18 +254,18 @@ const sides = [
   {
     outcome: 'over',
     title: 'Over',
-    meaning: 'Payroll took more. The excess is given back: it lowers the deduction in the open cycle.',
+    meaning: 'Payroll took more. The excess is returned to members: it lowers their deduction in the open cycle.',
     none: 'No over-deductions.',
   },
   {
     outcome: 'unknown',
     title: 'Unknown',
-    meaning: 'These members had no deduction. What was taken is given back in the open cycle.',
+    meaning: 'These members had no deduction. The amount taken is returned to them in the open cycle.',
     none: 'Every member in the file had a deduction.',
   },
 ] as const
 
-/** What differs, side by side, and what becomes of it. */
+/** The differences side by side, with how each is resolved. */
 function Sides({
   lines,
   outcomes,
@@ -296,20 +296,20 @@ function Sides({
   )
 }
 
-/** What becomes of what is short. It is one setting for all members; without it, the lines say what was done. */
+/** Explains how shortfalls are resolved, which is one setting for all members. Without the setting, each line says how its shortfall was resolved. */
 function Shortfall({ policy }: { policy: Preview['shortfallPolicy'] | undefined }) {
   if (policy === undefined) return null
   return (
     <>
       {policy === 'carry'
-        ? ' The rest is carried: it is deducted in the open cycle.'
-        : ' The rest is written off: it becomes a cost of the employer, and the member owes nothing.'}{' '}
-      This is a setting for all members, which the operator changes.
+        ? ' The shortfall is carried: it is deducted in the open cycle.'
+        : ' The shortfall is written off: it becomes a cost to the employer, and the member owes nothing.'}{' '}
+      The operator controls this setting, which applies to all members.
     </>
   )
 }
 
-/** Lines shown of each side; the others are in the table or the export. */
+/** Lines shown per side; the rest is in the table or the export. */
 const differencesMax = 50
 
 function Differences({ lines, count }: { lines: SettlementLine[]; count: number }) {
@@ -326,7 +326,7 @@ function Differences({ lines, count }: { lines: SettlementLine[]; count: number 
             <span class="quiet">
               took <Amount money={line.taken} /> of <Amount money={line.deducted} />
             </span>
-            <span class="quiet">{becomes(line)}</span>
+            <span class="quiet">{resolutionOf(line)}</span>
           </li>
         ))}
       </ul>
@@ -337,9 +337,9 @@ function Differences({ lines, count }: { lines: SettlementLine[]; count: number 
   )
 }
 
-function becomes({ carried, writtenOff }: SettlementLine): string {
+function resolutionOf({ carried, writtenOff }: SettlementLine): string {
   if (writtenOff.amount > 0) return 'written off'
-  return carried.amount > 0 ? 'carried' : 'given back'
+  return carried.amount > 0 ? 'carried' : 'returned'
 }
 
 type Preview = SettlementOutcomes & {
@@ -350,43 +350,48 @@ type Preview = SettlementOutcomes & {
 
 type Compared = { file: File; preview?: Preview; problem?: unknown }
 
-/** Compares a dropped file with the deductions, and settles the cycle with it when the reader says so. */
+/** Compares a dropped file with the deductions, and settles the cycle when the reader confirms. */
 function Settle({ id }: { id: PayCycleId }) {
   const [compared, setCompared] = useState<Compared>()
   const compare = async (file: File) => {
     setCompared({ file })
-    // The reader may have dropped another file before the answer arrives.
-    const answer = (answered: Compared) => setCompared(now => (now?.file === file ? answered : now))
+    // The reader may drop another file before the response arrives.
+    const showIfCurrent = (result: Compared) => setCompared(now => (now?.file === file ? result : now))
     try {
-      answer({ file, preview: await sendCsv<Preview>(`/console/v1/pay-cycles/${id}/settlement-files`, file) })
+      showIfCurrent({ file, preview: await sendCsv<Preview>(`/console/v1/pay-cycles/${id}/settlement-files`, file) })
     } catch (problem) {
-      answer({ file, problem })
+      showIfCurrent({ file, problem })
     }
   }
   return (
     <Panel title="Settlement">
       <div class="stack">
         <p>
-          Payroll has not reported yet what it deducted. Take the deductions as CSV, correct the column{' '}
-          <code>amount_decimal</code> where payroll took another amount, and drop the file here. Nothing is booked until
-          you settle.
+          Payroll has not yet reported its deductions. Download the deductions as CSV, correct the column{' '}
+          <code>amount_decimal</code> where payroll took a different amount, and drop the file here. Nothing is booked
+          until you settle.
         </p>
-        <DropZone label="Drop a file here" onFile={file => void compare(file)} kinds=".csv,text/csv" asked="settle" />
+        <DropZone
+          label="Drop a file here"
+          onFile={file => void compare(file)}
+          kinds=".csv,text/csv"
+          pageAction="settle"
+        />
         {compared?.problem !== undefined && <SheetProblems file={compared.file} error={compared.problem} />}
         {compared !== undefined && compared.problem === undefined && compared.preview === undefined && (
           <Skeleton lines={3} />
         )}
         {compared?.preview !== undefined && (
-          <section class="stack" aria-label="What the file would settle">
+          <section class="stack" aria-label="Preview of the settlement">
             <h2>{compared.file.name}</h2>
-            <WouldSettle preview={compared.preview} />
+            <SettlementPreview preview={compared.preview} />
             <Form
               submit="Settle cycle (final)"
               isFinal
               onSubmit={async fields => {
                 requireTotals(compared.preview?.totals ?? [], fields)
                 await api.payCycles.settle(id, compared.file)
-                toast('The cycle is settled')
+                toast('Cycle settled')
                 reload('cycle', 'pay-cycle', 'authors')
               }}
             >
@@ -406,16 +411,16 @@ function Settle({ id }: { id: PayCycleId }) {
 
 type Total = Preview['totals'][number]
 
-/** Whether so much more or less was taken than was to be deducted that the file may be of another cycle, or in another unit. */
+/** Whether the total taken differs so much from the deductions that the file may be for another cycle, or in another unit. */
 function isUnusual({ deducted, taken }: Total): boolean {
-  const [due, told] = [BigInt(deducted.amount), BigInt(taken.amount)]
-  const difference = told > due ? told - due : due - told
+  const [due, reported] = [BigInt(deducted.amount), BigInt(taken.amount)]
+  const difference = reported > due ? reported - due : due - reported
   return difference * 10n > (due < 0n ? -due : due)
 }
 
 const totalFieldOf = ({ taken }: Total) => `total-${taken.currency}`
 
-/** Fields for the totals that a reader has to type before a settlement far from the deductions. */
+/** Fields in which the reader types the totals to confirm an unusual settlement. */
 function unusualTotals(totals: Total[], problemOf: (name: string) => string | undefined) {
   return totals
     .filter(isUnusual)
@@ -425,27 +430,28 @@ function unusualTotals(totals: Total[], problemOf: (name: string) => string | un
         label={`Total taken, ${total.taken.currency}`}
         name={totalFieldOf(total)}
         problem={problemOf(totalFieldOf(total))}
-        note={`The file takes ${formatMoney(total.taken)} of ${formatMoney(total.deducted)}. A settlement is final: type the total to confirm it`}
+        note={`The file takes ${formatMoney(total.taken)} of ${formatMoney(total.deducted)}. Settling is final; type the total to confirm`}
         isRequired
       />
     ))
 }
 
-/** @throws FieldProblems unless the unusual totals were typed */
+/** @throws FieldProblems unless the reader has typed the unusual totals */
 function requireTotals(totals: Total[], fields: Record<string, string>): void {
   for (const total of totals.filter(isUnusual)) {
     const { taken } = total
     const name = totalFieldOf(total)
-    // As people write it, with thousands separators and the currency.
+    // Accepts thousands separators and a currency.
     const typed = (fields[name] ?? '').replace(/[^\d.-]/g, '')
     const isSame = readFields({ [name]: typed }, field =>
       field(name, text => money(text, taken.currency).amount === taken.amount),
     )
-    if (!isSame) throw new FieldProblems(new Map([[name, `It is not the total of the file, ${formatMoney(taken)}`]]))
+    if (!isSame)
+      throw new FieldProblems(new Map([[name, `Does not match the total of the file, ${formatMoney(taken)}`]]))
   }
 }
 
-function WouldSettle({ preview }: { preview: Preview }) {
+function SettlementPreview({ preview }: { preview: Preview }) {
   return (
     <>
       <div class="figures figures-alone">

@@ -18,9 +18,9 @@ import { may } from '../session.ts'
 
 // Four years of weekly cycles.
 const cyclesMax = 200
-// Some months of the days on which pay became available.
+// Several months of pay runs.
 const payRunsMax = 500
-/** Only these are asked whether they are settled: older ones hardly change. */
+/** Loads the settlement state of only this many cycles: older cycles rarely change. */
 const withSettlementMax = 12
 
 export default function Cycles() {
@@ -75,8 +75,8 @@ export default function Cycles() {
             keyOf={({ id }) => id}
             hrefOf={({ id }) => hrefOfId(id)}
             empty={
-              <Empty title="No pay cycle is open" curl={firstRequest()}>
-                The operator sets the schedule of the partner.
+              <Empty title="No pay cycles yet" curl={firstRequest()}>
+                The operator sets the partner’s pay schedule.
               </Empty>
             }
           />
@@ -128,7 +128,7 @@ function SettlementState({ cycle: { id } }: { cycle: PayCycle }) {
   )
 }
 
-/** The month in the address; otherwise today's if it is within the open cycle, or else the month in which that one ends. */
+/** The month in the address; by default today's month if today is in the open cycle, otherwise the month in which the open cycle ends. */
 function monthOf(asked: string, { cycles, today }: { cycles: PayCycle[]; today: string }): string {
   if (/^\d{4}-(0[1-9]|1[0-2])$/.test(asked)) return asked
   const open = cycles.find(({ status }) => status === 'Open')

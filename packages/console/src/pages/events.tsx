@@ -27,10 +27,10 @@ export default function Events() {
       }
     >
       <FilterBar>
-        <TextFilter label="Type of event" name="type" />
-        <TextFilter label="Id of a record" name="resource" isSearch />
+        <TextFilter label="Event type" name="type" />
+        <TextFilter label="Record id" name="resource" isSearch />
         <TextFilter label="After event" name="after" />
-        <span class="quiet">The last 30 days, oldest first, as your server reads them</span>
+        <span class="quiet">Last 30 days, oldest first, in the order your server reads them</span>
       </FilterBar>
       <Panel isFlush>
         <Table
@@ -40,7 +40,8 @@ export default function Events() {
           keyOf={({ id }) => id}
           empty={
             <Empty title="No events" curl={`curl ${location.origin}/v1/events -H "x-api-key: $MIDMONTH_API_KEY"`}>
-              Every change of state emits one event, which your server reads here or receives by webhook.
+              Every state change emits one event. Your server reads events with this request or receives them by
+              webhook.
             </Empty>
           }
         />

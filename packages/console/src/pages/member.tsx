@@ -45,12 +45,12 @@ export default function MemberPage() {
   const { id } = useRoute().params as { id: MemberId }
   const { value, error, reload: retry } = useLoaded(`member ${id}`, () => api.members.get(id))
   if (value === undefined) return <PendingPage title="Member" back={back()} error={error} onRetry={retry} />
-  return <Shown member={value} />
+  return <LoadedMember member={value} />
 }
 
-function Shown({ member }: { member: Member }) {
+function LoadedMember({ member }: { member: Member }) {
   const { memberId, firstName, lastName, status } = member
-  /** The field that the reader is about to change; empty for no field in particular. */
+  /** The field to focus in the form; empty for the first. */
   const [changing, setChanging] = useState<string>()
   const balance = useLoaded(`member-balance ${memberId}`, () => api.members.getBalance(memberId))
   const support = useLoaded(`member-support ${memberId}`, () =>
@@ -121,7 +121,7 @@ function Shown({ member }: { member: Member }) {
         </div>
       </div>
       <Drawer
-        title="Change the member"
+        title="Edit the member"
         isOpen={changing !== undefined}
         focus={changing}
         onClose={() => setChanging(undefined)}
@@ -143,13 +143,17 @@ function Shown({ member }: { member: Member }) {
 }
 
 function Actions({ member: { memberId, firstName, status }, onChange }: { member: Member; onChange: () => void }) {
-  const [isGoing, setIsGoing] = useState(false)
+  const [isOffboarding, setIsOffboarding] = useState(false)
   const offboard = () => {
-    setIsGoing(true)
-    actUnlessUndone(`${firstName} is offboarded and can no longer withdraw.`, () => api.members.offboard(memberId), {
-      changes: ['member'],
-      onEnd: () => setIsGoing(false),
-    })
+    setIsOffboarding(true)
+    actUnlessUndone(
+      `${firstName} has been offboarded and can no longer withdraw.`,
+      () => api.members.offboard(memberId),
+      {
+        changes: ['member'],
+        onEnd: () => setIsOffboarding(false),
+      },
+    )
   }
   if (!may('payroll')) return null
   return (
@@ -158,7 +162,7 @@ function Actions({ member: { memberId, firstName, status }, onChange }: { member
         Change
       </button>
       {status !== 'inactive' && (
-        <button type="button" class="button button-bad" disabled={isGoing} onClick={offboard}>
+        <button type="button" class="button button-bad" disabled={isOffboarding} onClick={offboard}>
           Offboard
         </button>
       )}
@@ -174,14 +178,14 @@ type Support = {
   events: Event[]
 }
 
-/** Where members are told less than those who can change it. */
+/** Causes that readers of the console see in more detail than members do. */
 const causesInWords: Partial<Record<RefusalCause, string>> = {
   funds: 'Less than the minimum withdrawal is available.',
   partner: 'The operator has paused withdrawals for all members.',
-  float: 'The free float is below its floor, so that no member can withdraw.',
+  float: 'The free float is below its floor, so no member can withdraw.',
 }
 
-/** Why the member cannot withdraw, and what changes that. */
+/** Says why the member cannot withdraw and offers the remedy. */
 function CannotWithdraw(props: RemedyProps) {
   const { message, cause } = props.refusal
   return (
@@ -275,7 +279,7 @@ function Remedy({
             reload('member')
           }}
         >
-          The bank returned a payment for a reason that needs a look. Release the member once it is settled with the
+          The bank returned a payment for a reason that needs review. Release the member once this is resolved with the
           bank; they can withdraw again at once.
         </ReasonDrawer>
       </>
@@ -295,8 +299,8 @@ const refusalsInWords: Record<string, string> = {
   MemberInsufficientFunds: 'More than the available balance',
   AmountBelowLowerLimit: 'Below the minimum withdrawal',
   AmountAboveUpperLimit: 'Above the maximum withdrawal',
-  MemberNotEligible: 'Not active, held for review, or the limit of the tier was reached',
-  BankAccountInvalid: 'No bank account, or it fails its check',
+  MemberNotEligible: 'Not active, held for review, or the tier’s limit is reached',
+  BankAccountInvalid: 'No bank account, or the account fails its check',
   UnprocessableEntity: 'On-demand pay was unavailable',
   Conflict: 'The quote had expired',
 }
@@ -313,7 +317,7 @@ const refusedColumns: Column<Support['refused'][number]>[] = [
 
 function RefusedAttempts({ refused }: { refused: Support['refused'] }) {
   return (
-    <Panel isFlush title="Refused attempts of the last 7 days">
+    <Panel isFlush title="Refused attempts in the last 7 days">
       <Table label="Refused attempts" columns={refusedColumns} list={{ rows: refused }} keyOf={({ id }) => id} />
     </Panel>
   )
@@ -321,7 +325,7 @@ function RefusedAttempts({ refused }: { refused: Support['refused'] }) {
 
 type AccountDetails = BankAccountUK | BankAccountEU
 
-/** Masked, until the reader gives a reason, which goes into the audit log. */
+/** Masks the account until the reader gives a reason for the audit log. */
 function Account({ memberId, account }: { memberId: MemberId; account: AccountDetails | null }) {
   const [revealed, setRevealed] = useState<AccountDetails>()
   const [isAsking, setIsAsking] = useState(false)
@@ -368,10 +372,10 @@ function Account({ memberId, account }: { memberId: MemberId; account: AccountDe
   )
 }
 
-/** Lines of one movement for one reason: a withdrawal is booked with its fee as a second line. */
+/** Combines the lines of one movement with the same reason: the fee of a withdrawal is a separate line. */
 type Entry = Pick<MemberStatementLine, 'id' | 'movementId' | 'reason' | 'createdAt' | 'change' | 'balanceAfter'>
 
-/** Newest first, as the lines are. */
+/** Newest first, like the lines. */
 function entriesOf(lines: MemberStatementLine[]): Entry[] {
   const entries: Entry[] = []
   for (const line of lines) {
@@ -436,13 +440,13 @@ function statementColumns(withdrawals: ReadonlyMap<string, WithdrawalWithStatus>
   ]
 }
 
-/** How the balance came about, line by line, as of any day. */
+/** Explains the balance line by line, as of any day. */
 function Statement({ memberId }: { memberId: MemberId }) {
   const filters = useFilters()
   const day = filters.get('asOf')
-  // The whole of the day, in the reader's zone.
+  // The end of the day in the reader's time zone.
   const end = new Date(`${day}T23:59:59.999`)
-  // The address may name no day, or one that no calendar has.
+  // The address may contain no day or an invalid one.
   const asOf = Number.isNaN(end.getTime()) ? {} : { asOf: end.toISOString() }
   const listed = useList(
     `member-statement ${memberId} ${day}`,
@@ -477,7 +481,7 @@ function Statement({ memberId }: { memberId: MemberId }) {
     >
       {listed.first !== undefined && listed.first.closing.owed.amount > 0 && (
         <p class="panel-note">
-          Owes <Amount money={listed.first.closing.owed} />, which the next pay run repays first.
+          Owes <Amount money={listed.first.closing.owed} />, to be repaid first from the next pay run.
         </p>
       )}
       <Table
@@ -528,16 +532,16 @@ const eventColumns: Column<Event>[] = [
   },
 ]
 
-/** What happened to the member and to their withdrawals. */
+/** The events of the member and of their withdrawals. */
 function Events({ events, error, reload }: { events: Event[] | undefined; error: unknown; reload: () => void }) {
   return (
-    <Panel isFlush title="Events of the last 30 days">
+    <Panel isFlush title="Events in the last 30 days">
       <Table
         label="Events"
         columns={eventColumns}
         list={{ rows: events, error, reload }}
         keyOf={({ id }) => id}
-        empty={<Empty title="Nothing changed in the last 30 days" />}
+        empty={<Empty title="No events in the last 30 days" />}
       />
     </Panel>
   )

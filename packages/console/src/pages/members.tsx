@@ -1,13 +1,13 @@
 import type { Member, MemberStatus } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { api } from '../api.ts'
-import { useAsked } from '../components/asked.ts'
 import { DownloadButton } from '../components/export.tsx'
 import { FilterBar, isSearchable, ManyFilter, TextFilter, useFilters } from '../components/filters.tsx'
 import { Icon } from '../components/icon.tsx'
 import { Drawer, Page, Panel } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
 import { useNavigateIfHere } from '../components/navigate-if-here.ts'
+import { usePageAction } from '../components/page-action.ts'
 import { Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { State } from '../components/values.tsx'
@@ -32,7 +32,7 @@ export default function Members() {
   const filters = useFilters()
   const navigateIfHere = useNavigateIfHere()
   const [isInviting, setIsInviting] = useState(false)
-  useAsked('invite-member', () => setIsInviting(true))
+  usePageAction('invite-member', () => setIsInviting(true))
   const chosen = filters.all('status') as MemberStatus[]
   const search = filters.get('search')
   const query = {
@@ -63,7 +63,7 @@ export default function Members() {
     >
       <FilterBar>
         <ManyFilter label="State" name="status" values={statuses} />
-        <TextFilter label="Start of name, whole e-mail or worker id" name="search" isSearch />
+        <TextFilter label="Beginning of name, or full e-mail or worker id" name="search" isSearch />
         {listed.first !== undefined && <span class="quiet">{foundOf(listed.first.total, search)}</span>}
       </FilterBar>
       <Panel isFlush>
@@ -76,11 +76,11 @@ export default function Members() {
           empty={
             filters.text === '' ? (
               <Empty title="No members yet" curl={firstRequest()}>
-                Invite the first one here, drop a list of all of them under Imports, or let your server do it.
+                Invite the first member here, import a file under Imports, or invite members from your server.
               </Empty>
             ) : (
-              <Empty title="No member matches">
-                A member is found by the beginning of the name, or by the whole e-mail address, worker id or id.
+              <Empty title="No members match">
+                Search by the beginning of the name, or by the full e-mail address, worker id or member id.
               </Empty>
             )
           }
@@ -91,7 +91,7 @@ export default function Members() {
           submit="Invite"
           onSubmit={async entered => {
             const { memberId, firstName } = await api.members.invite(memberOf(entered))
-            toast(`${firstName} is invited`)
+            toast(`${firstName} has been invited`)
             reloadKey('members')
             setIsInviting(false)
             navigateIfHere(at(`members/${memberId}`))
@@ -102,7 +102,7 @@ export default function Members() {
   )
 }
 
-/** A search by name ends at a thousand members. */
+/** A search by name counts at most a thousand members. */
 const foundMax = 1_000
 
 function foundOf(total: number, search: string): string {

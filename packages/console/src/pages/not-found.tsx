@@ -5,8 +5,8 @@ export function NotFound() {
   return (
     <Page title="Not found">
       <Panel isFlush>
-        <Empty title="There is no such page">
-          The address is incomplete, or what it names belongs to another partner.
+        <Empty title="This page does not exist">
+          The address is incomplete, or the record belongs to another partner.
         </Empty>
       </Panel>
     </Page>

@@ -59,7 +59,7 @@ function Programme({ overview }: { overview: Overview }) {
   return (
     <>
       <Decisions overview={overview} />
-      {!isComplete && <p class="notice">The figures are being brought up to date.</p>}
+      {!isComplete && <p class="notice">The figures are being updated.</p>}
       <div class="tiles">
         <div class="tile">
           <span class="figure-title">Withdrawn this cycle</span>
@@ -80,7 +80,7 @@ function Programme({ overview }: { overview: Overview }) {
               <span class="figure-note">until {formatDay(openCycle.endDate)}</span>
               <progress
                 class="gauge"
-                aria-label="Days of the cycle that are over"
+                aria-label="Elapsed days of the cycle"
                 max={daysBetween(openCycle.startDate, openCycle.endDate) + 1}
                 value={daysBetween(openCycle.startDate, today)}
               />
@@ -103,7 +103,7 @@ function Programme({ overview }: { overview: Overview }) {
         <Figure title="Active members" note={`${formatNumber(members.invited)} invited`}>
           <a href={`${at('members')}?status=active`}>{formatNumber(members.active)}</a>
         </Figure>
-        <Figure title="Payouts in flight" note="Held, or at the bank">
+        <Figure title="Payouts in flight" note="Held or at the bank">
           <a href={`${at('withdrawals')}?status=held&status=submitted`}>{formatNumber(withdrawals)}</a>
         </Figure>
       </div>
@@ -117,7 +117,7 @@ function useSeries(currency: Money['currency'] | undefined, by: 'day' | 'cycle')
   )
 }
 
-/** What was withdrawn in the open cycle beside what the one before came to. */
+/** Compares the amount withdrawn in the open cycle with the previous cycle. */
 function LastCycle({ points }: { points: OverviewSeries['points'] }) {
   const [last, open] = points.slice(-2)
   if (last === undefined || open === undefined) return null
@@ -152,7 +152,7 @@ function busiestFirst(currencies: Currencies): Currencies {
   return currencies.toSorted((one, other) => other.cycle.withdrawals - one.cycle.withdrawals)
 }
 
-/** One amount per currency; the first stands out. */
+/** One amount per currency; the first is emphasised. */
 function Amounts({ all }: { all: Money[] }) {
   return (
     <>
@@ -187,7 +187,7 @@ function Floors({ currencies }: { currencies: Currencies }) {
   )
 }
 
-/** What was withdrawn, by day of the last weeks or by cycle. The choice is part of the address. */
+/** The amounts withdrawn by day, over the last weeks, or by cycle. The choice is part of the address. */
 function OverTime({ overview: { currencies, openCycle } }: { overview: Overview }) {
   const filters = useFilters()
   const by = filters.get('by') === 'cycle' ? 'cycle' : 'day'
@@ -230,7 +230,7 @@ function OverTime({ overview: { currencies, openCycle } }: { overview: Overview 
   )
 }
 
-/** @param openFrom first day of the open cycle, which stands out from the days and cycles before it */
+/** @param openFrom first day of the open cycle, which has a different colour from earlier days and cycles */
 function Withdrawn({ series, openFrom }: { series: OverviewSeries; openFrom: string }) {
   const plot = useMemo(() => {
     const { points, currency } = series
@@ -249,7 +249,7 @@ function Withdrawn({ series, openFrom }: { series: OverviewSeries; openFrom: str
   return <Plot caption="Amounts over time" {...plot} />
 }
 
-/** What waits for a person. */
+/** Lists matters that need a person's decision. */
 function Decisions({ overview: { needsDecision } }: { overview: Overview }) {
   const { memberJobs, failingWebhooks, cyclesToSettle, lowFloats, payoutExceptions } = needsDecision
   const waiting: [number, string | undefined, string, string][] = [
@@ -260,8 +260,8 @@ function Decisions({ overview: { needsDecision } }: { overview: Overview }) {
     [
       payoutExceptions,
       session.value?.isOperator ? '/console/operator/exceptions?state=open' : undefined,
-      'answer of the bank needs a decision of the operator',
-      'answers of the bank need a decision of the operator',
+      'bank answer needs an operator’s decision',
+      'bank answers need an operator’s decision',
     ],
   ]
   const open = waiting.filter(([count]) => count > 0)

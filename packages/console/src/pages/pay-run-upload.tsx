@@ -1,6 +1,6 @@
 import type { Money, PayRunDetails } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
-import { api, ofPartner, partnerId, sendTable } from '../api.ts'
+import { api, partnerHeaders, partnerId, sendTable } from '../api.ts'
 import { DropZone } from '../components/drop-zone.tsx'
 import { Figure, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
@@ -20,7 +20,7 @@ type Part = {
   sent: { payRunId: PayRunId | null; at: string } | null
   payDetails: PayDetail[]
 }
-/** What the service has read in a file. Each part is the body of one pay run. */
+/** The contents of a file as read by the service. Each part is the body of one pay run. */
 type Checked = { lineCount: number; memberCount: number; totals: Money[]; parts: Part[] }
 
 type Upload =
@@ -31,30 +31,33 @@ type Upload =
   | { step: 'sending'; file: File; checked: Checked }
   | { step: 'sent'; file: File; payRunIds: PayRunId[] }
 
-// A whole pay run takes seconds on a busy service, and its body some more on a slow line.
+// A full pay run takes seconds on a busy service, and uploading its body takes longer on a slow connection.
 const uploadMsMax = 120_000
 /** Enough to see that the file was understood. */
 const linesShown = 20
 
-/** Takes a file of pay, shows what it says, and makes pay runs of it when the reader says so. */
+/** Reads a pay file, shows a preview, and creates pay runs when the reader confirms. */
 export function PayRunUpload() {
   const [state, setState] = useState<Upload>({ step: 'choosing' })
   const check = async (file: File) => {
     setState({ step: 'checking', file })
-    // The reader may have dropped another file before the answer arrives.
-    const answer = (answered: Upload) =>
-      setState(now => (now.step === 'checking' && now.file === file ? answered : now))
+    // The reader may drop another file before the response arrives.
+    const showIfCurrent = (result: Upload) =>
+      setState(now => (now.step === 'checking' && now.file === file ? result : now))
     try {
-      answer({ step: 'checked', file, checked: await sendTable<Checked>('/console/v1/pay-run-files', file) })
+      showIfCurrent({ step: 'checked', file, checked: await sendTable<Checked>('/console/v1/pay-run-files', file) })
     } catch (problem) {
-      answer({ step: 'refused', file, problem })
+      showIfCurrent({ step: 'refused', file, problem })
     }
   }
-  /** Sends the parts that were not sent yet. Their keys make each of them count once, however often it is sent. */
+  /** Sends the parts that have not been sent. Idempotent: each part has its own idempotency key. */
   const send = async (file: File, checked: Checked) => {
     const parts = [...checked.parts]
-    // The reader may move on to another partner before the last part.
-    const headers = { ...ofPartner(partnerId.peek()), 'midmonth-file-name': encodeURIComponent(file.name.slice(-200)) }
+    // The reader may switch to another partner before the last part.
+    const headers = {
+      ...partnerHeaders(partnerId.peek()),
+      'midmonth-file-name': encodeURIComponent(file.name.slice(-200)),
+    }
     for (const [index, part] of parts.entries()) {
       if (part.sent !== null) continue
       setState({ step: 'sending', file, checked: { ...checked, parts: [...parts] } })
@@ -73,13 +76,13 @@ export function PayRunUpload() {
     <Panel>
       <div class="stack">
         {state.step !== 'sending' && (
-          <DropZone label="Drop a file here" asked="add-pay" onFile={file => void check(file)} />
+          <DropZone label="Drop a file here" pageAction="add-pay" onFile={file => void check(file)} />
         )}
         {state.step === 'choosing' && <Columns />}
         {state.step === 'checking' && <Skeleton lines={3} />}
         {state.step === 'refused' && <SheetProblems file={state.file} error={state.problem} />}
         {(state.step === 'checked' || state.step === 'sending') && (
-          <section class="stack" aria-label="What the file would add">
+          <section class="stack" aria-label="Preview of the pay">
             <h2>{state.file.name}</h2>
             <Summary checked={state.checked} />
             {state.step === 'sending' ? (
@@ -110,8 +113,8 @@ function Columns() {
   return (
     <p class="quiet">
       One line per member: <code>member_id</code>, <code>worker_id</code> or <code>email</code>, and <code>amount</code>{' '}
-      such as 120.00 in the currency of the member. A negative amount corrects earlier pay. A pay run reports what
-      members have earned, so that they can withdraw it; nothing is added until you confirm.
+      such as 120.00 in the member’s currency. A negative amount corrects earlier pay. A pay run reports what members
+      have earned, so that they can withdraw it; nothing is added until you confirm.
     </p>
   )
 }
@@ -151,7 +154,7 @@ function Summary({ checked: { lineCount, memberCount, totals, parts } }: { check
   )
 }
 
-/** The newest pay run that stands, to compare with. */
+/** The newest pay run that has not been reverted, for comparison. */
 function useLastPayRun(): PayRunDetails | undefined {
   const { value } = useLoaded('pay-run-last', async () => {
     const { payRuns } = await api.payRuns.list({ statuses: ['Scheduled', 'Available'], take: 1 })
@@ -181,7 +184,7 @@ function Against({ total, last }: { total: Money; last: PayRunDetails | undefine
   )
 }
 
-/** Asks to send the file, unless it was sent already: then a repetition is a choice of its own. */
+/** Asks for confirmation. If the file has already been sent, sending it again is a separate choice. */
 function Confirm({
   checked,
   problem,
@@ -202,7 +205,10 @@ function Confirm({
       {problem !== undefined && <Failure error={problem} />}
       {sent.length > 0 && (
         <div class="notice">
-          {isSent ? 'These lines were sent before' : `${sent.length} of ${parts.length} parts were sent before`}:{' '}
+          {isSent
+            ? 'These lines have already been sent'
+            : `${sent.length} of ${parts.length} parts have already been sent`}
+          :{' '}
           {sent.map(({ payRunId, at }) => (
             <span key={at} class="notice-line">
               {payRunId !== null && <Id id={payRunId} />} <Time at={at} />
@@ -211,11 +217,13 @@ function Confirm({
           {isSent && ' Sending them again adds the pay a second time.'}
         </div>
       )}
-      {parts.length > 1 && <p>The file becomes {parts.length} pay runs, because one has at most 100,000 lines.</p>}
+      {parts.length > 1 && (
+        <p>The file becomes {parts.length} pay runs, because a pay run can have at most 100,000 lines.</p>
+      )}
       <div class="button-list">
         {isSent ? (
           <button type="button" class="button" onClick={() => onSend(onceMore(checked))}>
-            Add {added} of pay once more
+            Add {added} of pay again
           </button>
         ) : (
           <button type="button" class="button button-main" onClick={() => onSend(checked)}>
@@ -250,7 +258,7 @@ function Sending({ parts }: { parts: Part[] }) {
 
 function Sent({ payRunIds }: { payRunIds: PayRunId[] }) {
   return (
-    <section class="stack-s" aria-label="What was sent">
+    <section class="stack-s" aria-label="Uploaded pay runs">
       <div role="status">
         <h2>{payRunIds.length === 1 ? 'The pay run was uploaded' : `${payRunIds.length} pay runs were uploaded`}</h2>
       </div>

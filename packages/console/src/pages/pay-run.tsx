@@ -55,19 +55,19 @@ export default function PayRunPage() {
   )
 }
 
-/** Reverts a pay run once there was time to undo that. */
+/** Reverts a pay run after a delay in which the reader can undo this. */
 export function Revert({ payRun: { id, status } }: { payRun: Pick<PayRunDetails, 'id' | 'status'> }) {
-  const [isGoing, setIsGoing] = useState(false)
+  const [isReverting, setIsReverting] = useState(false)
   if (status === 'Reverted' || !may('payroll')) return null
   const revert = () => {
-    setIsGoing(true)
-    actUnlessUndone('Reverted: the pay run is booked in reverse.', () => api.payRuns.revert(id), {
+    setIsReverting(true)
+    actUnlessUndone('Pay run reverted. A reversal is booked.', () => api.payRuns.revert(id), {
       changes: ['pay-run', 'member'],
-      onEnd: () => setIsGoing(false),
+      onEnd: () => setIsReverting(false),
     })
   }
   return (
-    <button type="button" class="button button-bad" disabled={isGoing} onClick={revert}>
+    <button type="button" class="button button-bad" disabled={isReverting} onClick={revert}>
       Revert
     </button>
   )

@@ -95,10 +95,10 @@ export default function PayRuns() {
           empty={
             filters.text === '' ? (
               <Empty title="No pay runs yet" curl={firstRequest()}>
-                A pay run says what members have earned. It becomes available after the grace period.
+                A pay run reports what members have earned. The pay becomes available after the grace period.
               </Empty>
             ) : (
-              <Empty title="No pay run matches these filters" />
+              <Empty title="No pay runs match these filters" />
             )
           }
         />

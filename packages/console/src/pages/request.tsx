@@ -28,13 +28,15 @@ export default function RequestPage() {
         <div class="stack">
           {value.errorCodes.map(code => (
             <Panel key={code} title={code}>
-              <p>{codes.find(row => row.code === code)?.when ?? 'See the reference of errors.'}</p>
+              <p>{codes.find(row => row.code === code)?.when ?? 'See the error reference.'}</p>
             </Panel>
           ))}
           <Panel title="The same request as curl">
             <div class="stack-s">
               <Code text={curlOf(value)} label="Copy the request" />
-              <p class="quiet">Bodies and queries are not kept, because they can be personal: fill them in.</p>
+              <p class="quiet">
+                Bodies and queries are not stored because they may contain personal data. Fill them in yourself.
+              </p>
             </div>
           </Panel>
         </div>
@@ -43,7 +45,7 @@ export default function RequestPage() {
             entries={[
               ['Request', <Id key="id" id={value.id} isLink={false} />],
               [
-                'Request id in the answer',
+                'Request id in the response',
                 <Id key="request" id={value.requestId} isLink={false} isWhole={value.requestId.length < 40} />,
               ],
               [value.keyId.startsWith('usr_') ? 'User' : 'API key', <Id key="key" id={value.keyId} />],
@@ -66,7 +68,7 @@ export default function RequestPage() {
   )
 }
 
-/** The request as a command. The key comes from the environment, so that it is not pasted into a shell's history. */
+/** Formats the request as a command. Reads the key from the environment, to keep it out of the shell's history. */
 function curlOf({ method, path, idempotencyKey }: LoggedRequest): string {
   const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
   const lines = [

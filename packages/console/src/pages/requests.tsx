@@ -41,8 +41,8 @@ export default function Requests() {
         <TextFilter label="Status" name="status" />
         <TextFilter label="Error code" name="code" />
         <TextFilter label="Idempotency key" name="key" isSearch />
-        <TextFilter label="Id of a record" name="resource" />
-        <TextFilter label="Id of a request" name="request" />
+        <TextFilter label="Record id" name="resource" />
+        <TextFilter label="Request id" name="request" />
         <SpanFilter />
       </FilterBar>
       {filters.get('key') !== '' && <KeyInspector idempotencyKey={filters.get('key')} />}
@@ -60,10 +60,10 @@ export default function Requests() {
                 title="No requests yet"
                 curl={`curl ${location.origin}/v1/tiers -H "x-api-key: $MIDMONTH_API_KEY"`}
               >
-                Requests of the last seven days are listed here, without their bodies.
+                This page lists the requests of the last seven days, without their bodies.
               </Empty>
             ) : (
-              <Empty title="No request matches these filters" />
+              <Empty title="No requests match these filters" />
             )
           }
         />
@@ -103,7 +103,7 @@ const csvColumns: [string, (row: LoggedRequest) => string | number | boolean | n
   ['resource_id', row => row.resourceId],
 ]
 
-/** What became of an idempotency key: the operation, the answer, and how long a repeat is still replayed. */
+/** Shows the use of an idempotency key: the operation, the response, and how long repeats are replayed. */
 function KeyInspector({ idempotencyKey }: { idempotencyKey: string }) {
   const { value, error } = useLoaded(`idempotency-key ${idempotencyKey}`, () => api.idempotencyKeys.get(idempotencyKey))
   if (error !== undefined) return <Failure error={error} />
@@ -115,7 +115,7 @@ function KeyInspector({ idempotencyKey }: { idempotencyKey: string }) {
           entries={[
             ['Key', <Id key="key" id={value.key} isWhole isLink={false} />],
             ['Operation', <code key="operation">{value.operation}</code>],
-            ['Answer', <HttpStatus key="status" status={value.status} />],
+            ['Response', <HttpStatus key="status" status={value.status} />],
             ['Record', value.resourceId === null ? '–' : <Id key="resource" id={value.resourceId} />],
             ['First used', <Time key="created" at={value.createdAt} />],
             ['Replayed until', <Time key="expires" at={value.expiresAt} />],

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError } from '../../../sdk/src/index.ts'
 import { act, actUnlessUndone } from '../act.ts'
-import { ofPartner, partnerId, send } from '../api.ts'
+import { partnerHeaders, partnerId, send } from '../api.ts'
 import { DropZone } from '../components/drop-zone.tsx'
 import { Page, Panel } from '../components/layout.tsx'
 import { useLoaded } from '../query.ts'
@@ -10,7 +10,7 @@ import { session } from '../session.ts'
 const path = '/console/v1/logo'
 const key = 'logo'
 
-/** What the partner's admins decide about its members' pages. */
+/** Settings of the member page, for the partner's admins. */
 export default function Settings() {
   return (
     <Page title="Settings">
@@ -27,19 +27,19 @@ function Logo() {
   const upload = async (file: File) => {
     await act(
       async () => send('PUT', path, { body: { data: await inBase64(file) } }),
-      'The logo is shown to members',
+      'Logo saved; members can see it',
       key,
     )
   }
   const remove = () => {
-    actUnlessUndone('The logo is removed.', () => send('DELETE', path), { changes: [key] })
+    actUnlessUndone('Logo removed.', () => send('DELETE', path), { changes: [key] })
   }
   return (
     <Panel title="Logo">
       <div class="stack">
         <p class="quiet">
-          Members see it above their pay, on the page that a link from you opens. Without one, they see the first letter
-          of your name.
+          Members see the logo above their pay on the page that your link opens. Without a logo, they see the first
+          letter of your name.
         </p>
         <div class="logo-preview">
           {logo ? <Picture blob={logo} /> : <span class="logo-letter">{[...name][0]}</span>}
@@ -64,16 +64,16 @@ function Logo() {
 function Picture({ blob }: { blob: Blob }) {
   const [address, setAddress] = useState<string>()
   useEffect(() => {
-    const made = URL.createObjectURL(blob)
-    setAddress(made)
-    return () => URL.revokeObjectURL(made)
+    const objectUrl = URL.createObjectURL(blob)
+    setAddress(objectUrl)
+    return () => URL.revokeObjectURL(objectUrl)
   }, [blob])
   return address === undefined ? null : <img class="logo" src={address} alt="Logo" />
 }
 
-/** Null if the partner has none. A picture cannot be asked for by its address: the request names the partner in a header. */
+/** Returns null if the partner has no logo. An `img` address does not work, because the request names the partner in a header. */
 async function readLogo(): Promise<Blob | null> {
-  const response = await fetch(path, { credentials: 'same-origin', headers: ofPartner(partnerId.peek()) })
+  const response = await fetch(path, { credentials: 'same-origin', headers: partnerHeaders(partnerId.peek()) })
   if (response.status === 204) return null
   if (response.ok) return await response.blob()
   const { status, headers } = response

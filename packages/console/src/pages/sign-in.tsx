@@ -8,20 +8,20 @@ import { begin, type Session, session } from '../session.ts'
 import { Mark } from '../shell.tsx'
 import { signInFaults } from '../sign-in-faults.ts'
 
-/** Signs a reader in by password and, if set up, a second factor; or by a link whose token is in the fragment. */
+/** Signs the reader in with a password and, if set up, a second factor; or by a link with a token in the fragment. */
 export function SignIn() {
   const { path, url, query, route } = useLocation()
   const [problem, setProblem] = useState(signInFaults.get(query.fault) ?? '')
   const [needsTotp, setNeedsTotp] = useState(false)
   const [isBusy, setIsBusy] = useState(false)
 
-  const ways = useLoaded('ways-to-sign-in', () =>
+  const methods = useLoaded('sign-in-methods', () =>
     send<{ hasOidc: boolean; needsSetUp: boolean }>('GET', '/console/v1/sign-in'),
   ).value
 
   const enter = (started: Session) => {
     begin(started)
-    // A page that asked for a new session goes on where it was.
+    // After an expired session, the reader returns to the same page.
     route(path.startsWith('/console/sign-in') ? '/console' : url, true)
   }
 
@@ -37,7 +37,7 @@ export function SignIn() {
       .catch(error => {
         setIsBusy(false)
         const isRefused = error instanceof ApiError && error.status < 500
-        setProblem(isRefused ? 'This link was used already, or has expired. Ask for a new one.' : messageOf(error))
+        setProblem(isRefused ? 'This link has expired or has already been used. Ask for a new one.' : messageOf(error))
       })
   }, [])
 
@@ -57,7 +57,7 @@ export function SignIn() {
     setIsBusy(false)
   }
 
-  if (ways?.needsSetUp) return <NeedsSetUp />
+  if (methods?.needsSetUp) return <NeedsSetUp />
   return (
     <main class="sign-in">
       <form class="sign-in-box" onSubmit={submit}>
@@ -66,7 +66,7 @@ export function SignIn() {
         </h1>
         {problem === '' && sessionEnded.value && session.value != null && (
           <p class="notice" role="status">
-            Your session has ended. Sign in to go on where you were.
+            Your session has ended. Sign in to continue where you left off.
           </p>
         )}
         {problem !== '' && (
@@ -84,25 +84,25 @@ export function SignIn() {
         </label>
         {needsTotp && (
           <label class="field">
-            <span>Code of your authenticator</span>
+            <span>Code from your authenticator app</span>
             <input name="totp" autocomplete="one-time-code" maxLength={40} required />
           </label>
         )}
         <button type="submit" class="button button-main" disabled={isBusy}>
           Sign in
         </button>
-        {ways?.hasOidc && (
+        {methods?.hasOidc && (
           <a class="button" href="/console/v1/oidc/start" target="_top">
             Sign in with your organisation
           </a>
         )}
-        <p class="quiet">On a sandbox, the command that started it printed a link that signs you in.</p>
+        <p class="quiet">The command that started the sandbox printed a sign-in link.</p>
       </form>
     </main>
   )
 }
 
-/** Shown on a live installation without an operator, to a reader who has not followed the set-up link. */
+/** Shown on a live installation without an operator, if the reader has not opened the set-up link. */
 function NeedsSetUp() {
   return (
     <main class="sign-in">
@@ -111,7 +111,7 @@ function NeedsSetUp() {
           <Mark /> Set up Midmonth
         </h1>
         <p>This installation has no operator yet. Do one of these on its server:</p>
-        <ul class="ways">
+        <ul class="methods">
           <li>
             Open the set-up link in the log of the service, or in the file <code>console-set-up-link</code> of its data
             folder. It works once; the service writes a new one at each start.
@@ -132,7 +132,7 @@ function refusal(error: unknown, hadTotp: boolean): string {
     return `Too many attempts. Try again in ${seconds < 90 ? `${seconds} seconds` : `${Math.ceil(seconds / 60)} minutes`}.`
   }
   if (error.code === 'TotpRequired')
-    return hadTotp ? 'The code is wrong or was used already.' : 'Enter the code of your authenticator.'
+    return hadTotp ? 'The code is wrong or has already been used.' : 'Enter the code from your authenticator app.'
   if (error.status === 401) return 'The e-mail address or the password is wrong.'
   return error.issues.map(({ message }) => message).join('; ')
 }

@@ -2,10 +2,10 @@ import { useState } from 'preact/hooks'
 import { act, actUnlessUndone } from '../act.ts'
 import { send } from '../api.ts'
 import { ActButton } from '../components/act-button.tsx'
-import { useAsked } from '../components/asked.ts'
 import { Field, Form } from '../components/form.tsx'
 import { Icon } from '../components/icon.tsx'
 import { Drawer, Page, Panel } from '../components/layout.tsx'
+import { usePageAction } from '../components/page-action.ts'
 import { Code, Empty } from '../components/states.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { Time } from '../components/values.tsx'
@@ -28,14 +28,14 @@ export type User = {
 type Invitation = { id: string; email: string; roles: Role[]; expiresAt: string }
 
 const roles: [Role, string][] = [
-  ['admin', 'Everything for the partner, its users included'],
-  ['payroll', 'Members, lists, pay runs, settlements'],
-  ['support', 'Reads; cancels withdrawals; the request log'],
+  ['admin', 'Everything, including users'],
+  ['payroll', 'Members, imports, pay runs, settlements'],
+  ['support', 'Read access, cancelling withdrawals, the request log'],
   ['developer', 'API keys, webhooks, the request log, events'],
-  ['viewer', 'Reads members, pay and withdrawals'],
+  ['viewer', 'Read access to members, pay and withdrawals'],
 ]
 
-/** The address of a user, and whether anything has proved that it is the person's own. */
+/** The e-mail address of a user, marked if it has not been verified. */
 export function EmailOf({ user: { email, isEmailVerified } }: { user: User }) {
   return (
     <>
@@ -43,7 +43,7 @@ export function EmailOf({ user: { email, isEmailVerified } }: { user: User }) {
       {!isEmailVerified && (
         <>
           {' '}
-          <span class="quiet" title="Nothing has proved that the person receives mail at this address">
+          <span class="quiet" title="It is not confirmed that the person receives mail at this address">
             not verified
           </span>
         </>
@@ -52,10 +52,10 @@ export function EmailOf({ user: { email, isEmailVerified } }: { user: User }) {
   )
 }
 
-/** The people who may use the console for the partner shown. */
+/** Lists the users of the partner shown. */
 export default function Users() {
   const [isInviting, setIsInviting] = useState(false)
-  useAsked('invite-user', () => setIsInviting(true))
+  usePageAction('invite-user', () => setIsInviting(true))
   const [changing, setChanging] = useState<User>()
   const users = useLoaded('users', () => send<{ users: User[] }>('GET', '/console/v1/users?take=1000'))
   const columns: Column<User>[] = [
@@ -93,12 +93,12 @@ export default function Users() {
             columns={columns}
             list={{ rows: users.value?.users, error: users.error, reload: users.reload }}
             keyOf={({ id }) => id}
-            empty={<Empty title="No users yet">Invite a person, and send them the link yourself.</Empty>}
+            empty={<Empty title="No users yet">Invite a person and send them the link yourself.</Empty>}
           />
         </Panel>
         <Invitations />
       </div>
-      <Inviting isOpen={isInviting} onClose={() => setIsInviting(false)} />
+      <InviteDrawer isOpen={isInviting} onClose={() => setIsInviting(false)} />
       <Drawer title={changing?.name ?? ''} isOpen={changing !== undefined} onClose={() => setChanging(undefined)}>
         {changing && <Change user={changing} onDone={() => setChanging(undefined)} />}
       </Drawer>
@@ -106,8 +106,8 @@ export default function Users() {
   )
 }
 
-/** Makes a link that invites a person: to the partner shown with some roles, or as an operator of the installation. */
-export function Inviting({
+/** Creates an invitation link, either to the partner shown with chosen roles, or to become an operator of the installation. */
+export function InviteDrawer({
   isOpen,
   isOfInstallation = false,
   onClose,
@@ -140,7 +140,7 @@ export function Inviting({
             <>
               <Field label="E-mail address" name="email" type="email" problem={problemOf('email')} isRequired />
               {isOfInstallation ? (
-                <p class="quiet">An operator may do everything in this installation, for every partner.</p>
+                <p class="quiet">An operator has all permissions for every partner of this installation.</p>
               ) : (
                 <RoleFields held={['viewer']} />
               )}
@@ -149,7 +149,7 @@ export function Inviting({
         </Form>
       ) : (
         <>
-          <p>Send this link to the person. It works once, for seven days, and is not shown again.</p>
+          <p>Send this link to the person. The link works once, within seven days, and is not shown again.</p>
           <Code text={link} label="Copy the link" />
         </>
       )}
@@ -181,7 +181,7 @@ function Change({ user, onDone }: { user: User; onDone: () => void }) {
   const remove = () => {
     onDone()
     actUnlessUndone(
-      `${user.name} can no longer use these pages.`,
+      `${user.name} no longer has access to this partner.`,
       () => send('DELETE', `/console/v1/users/${user.id}`),
       { changes: ['users'] },
     )
@@ -189,7 +189,7 @@ function Change({ user, onDone }: { user: User; onDone: () => void }) {
   const unlink = async () => {
     const done = await act(
       () => send('DELETE', `/console/v1/users/${user.id}/identity`),
-      `${user.name} is unlinked, and signed out`,
+      `${user.name} has been unlinked and signed out`,
       'users',
     )
     if (done) onDone()
@@ -200,7 +200,7 @@ function Change({ user, onDone }: { user: User; onDone: () => void }) {
         submit="Save the roles"
         onSubmit={async chosen => {
           await send('PATCH', `/console/v1/users/${user.id}`, { body: { roles: Object.keys(chosen) } })
-          toast('Saved; they have to sign in again')
+          toast('Saved; the user must sign in again')
           reload('users')
           onDone()
         }}
@@ -215,9 +215,9 @@ function Change({ user, onDone }: { user: User; onDone: () => void }) {
       {user.hasIdentity && session.value?.isOperator && (
         <section class="stack">
           <p class="quiet">
-            Signs in through your organisation. Unlink when the organisation has replaced the person’s account, or has
-            given the address to another person. The next person who signs in there with {user.email} then gets this
-            user, with its roles.
+            Signs in through your organisation. Unlink the user if the organisation has replaced the person’s account or
+            given the address to another person. The next person who signs in there with {user.email} then becomes this
+            user, with the same roles.
           </p>
           <ActButton act={unlink}>Unlink from the organisation</ActButton>
         </section>
@@ -226,7 +226,7 @@ function Change({ user, onDone }: { user: User; onDone: () => void }) {
   )
 }
 
-/** The invitations that were not accepted yet. */
+/** Lists the open invitations. */
 export function Invitations({ isOfInstallation = false }: { isOfInstallation?: boolean }) {
   const key = invitationsKey(isOfInstallation)
   const { value } = useLoaded(key, () =>

@@ -58,7 +58,7 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
     <>
       <ActButton
         act={async () => {
-          await act(() => api.webhooks.test(id, { type: 'withdrawal.paid' }), 'A sample is on its way', 'webhook')
+          await act(() => api.webhooks.test(id, { type: 'withdrawal.paid' }), 'Sample event queued', 'webhook')
           reloadSoon()
         }}
       >
@@ -67,15 +67,15 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
       <ActButton
         act={async () => {
           await act(
-            // As far back as events are kept.
+            // The retention period of events.
             () => api.webhooks.replay(id, { failedSince: new Date(Date.now() - 29 * 86_400_000).toISOString() }),
-            ({ count }) => (count === 0 ? 'Nothing has failed' : `${plural(count, 'event')} replayed`),
+            ({ count }) => (count === 0 ? 'No failed deliveries' : `${plural(count, 'event')} replayed`),
             'webhook',
           )
           reloadSoon()
         }}
       >
-        Replay what failed
+        Replay failed deliveries
       </ActButton>
       <ActButton
         act={() =>
@@ -83,7 +83,7 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
             () => api.webhooks.rotateSecret(id, {}),
             ({ secret: shown }) => {
               setSecret(shown)
-              return 'The previous secret still signs for a day'
+              return 'Deliveries are also signed with the previous secret for a day'
             },
           )
         }
@@ -102,7 +102,7 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
         class="button button-bad"
         onClick={() => {
           const page = at(`webhooks/${id}`)
-          actUnlessUndone('The webhook is deleted.', () => api.webhooks.delete(id), {
+          actUnlessUndone('Webhook deleted.', () => api.webhooks.delete(id), {
             changes: ['webhooks'],
             onUndo: () => route(page),
           })
@@ -112,7 +112,7 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
         Delete
       </button>
       <Drawer title="The new secret" isOpen={secret !== undefined} onClose={() => setSecret(undefined)}>
-        <p>Store it now: it is not shown again.</p>
+        <p>Copy the secret now. It is not shown again.</p>
         <Code text={secret ?? ''} label="Copy the secret" />
       </Drawer>
     </>
@@ -132,7 +132,7 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
     { title: 'Event', cell: ({ type }) => <code>{type}</code> },
     { title: 'State', cell: ({ state }) => <State state={state} /> },
     {
-      title: 'Last answer',
+      title: 'Last response',
       cell: ({ attemptCount, lastStatus }) =>
         attemptCount === 0 ? <span class="quiet">–</span> : <HttpStatus status={lastStatus} />,
     },
@@ -177,7 +177,7 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
   )
 }
 
-/** Attempts take a moment, so that the list is asked for again until they have been made. */
+/** Attempts take a moment, so the list is reloaded several times. */
 const reloadAfterMs = [1_000, 3_000, 8_000]
 
 function reloadSoon(): void {
@@ -220,7 +220,7 @@ function Attempts({ webhookId, delivery }: { webhookId: WebhookId; delivery: Web
               </span>
             </p>
             {attempt.response !== null && attempt.response !== '' && (
-              <Code text={attempt.response.slice(0, 2_000)} label="Copy the answer" />
+              <Code text={attempt.response.slice(0, 2_000)} label="Copy the response" />
             )}
           </li>
         ))}

@@ -49,7 +49,7 @@ export default function Webhooks() {
           hrefOf={({ id }) => hrefOfId(id)}
           empty={
             <Empty title="No webhooks yet" curl={firstRequest()}>
-              A webhook delivers every event to your server within seconds, signed.
+              A webhook delivers signed events to your server within seconds.
             </Empty>
           }
         />
@@ -78,7 +78,7 @@ export default function Webhooks() {
                   name="types"
                   value="*"
                   problem={problemOf('types')}
-                  note="Types or groups with spaces between: withdrawal.* member.activated"
+                  note="Types or groups, separated by spaces: withdrawal.* member.activated"
                 />
                 <Field label="Description" name="description" problem={problemOf('description')} />
               </>
@@ -86,7 +86,7 @@ export default function Webhooks() {
           </Form>
         ) : (
           <>
-            <p>Store this secret now: it verifies the signatures, and is not shown again.</p>
+            <p>Copy this secret now. It verifies the signatures and is not shown again.</p>
             <Code text={created.secret} label="Copy the secret" />
             <div>
               <button type="button" class="button button-main" onClick={close}>

@@ -42,16 +42,16 @@ export default function Withdrawal() {
   const { id } = useRoute().params as { id: WithdrawalId }
   const { value, error, reload: retry } = useLoaded(`withdrawal ${id}`, () => api.withdrawals.get(id))
   if (value === undefined) return <PendingPage title="Withdrawal" back={back()} error={error} onRetry={retry} />
-  return <Shown withdrawal={value} />
+  return <LoadedWithdrawal withdrawal={value} />
 }
 
-/** For operators: the payment with its batch and the bank's answers. A withdrawal has one once it is submitted. */
+/** Loads the payout with its batch and the bank's answers, for operators. A withdrawal has a payout once it is submitted. */
 function usePayout({ id, status, paymentReference }: WithdrawalDetails): Payout | undefined {
   const isShown = session.value?.isOperator === true && paymentReference !== null
   return useLoaded(isShown ? `withdrawal-payout ${id} ${status}` : null, () => operators.getPayout(id)).value
 }
 
-function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
+function LoadedWithdrawal({ withdrawal }: { withdrawal: WithdrawalDetails }) {
   const { id, status, amount, netAmount, fee, memberId, payCycleId, bankAccount } = withdrawal
   const payout = usePayout(withdrawal)
   const isUndoable = cancelling.value.has(id)
@@ -103,7 +103,7 @@ function Shown({ withdrawal }: { withdrawal: WithdrawalDetails }) {
                     ? []
                     : ([
                         ['Rail', payout.rail],
-                        ['Batch', payout.batch === null ? 'In none' : <Id key="batch" id={payout.batch.id} />],
+                        ['Batch', payout.batch === null ? 'None' : <Id key="batch" id={payout.batch.id} />],
                       ] as [string, ComponentChildren][])),
                 ]}
               />
@@ -135,7 +135,7 @@ function Actions({
   }
   const cancel = () => {
     mark(true)
-    actUnlessUndone('Cancelled. The member gets the money back.', () => api.withdrawals.cancel(id), {
+    actUnlessUndone('Cancelled. The money is returned to the member.', () => api.withdrawals.cancel(id), {
       changes: ['withdrawal'],
       onEnd: () => mark(false),
     })
@@ -153,7 +153,7 @@ function Actions({
   )
 }
 
-/** Plays the bank of a sandbox. */
+/** Simulates the bank of a sandbox. */
 function BankButtons({ id, status }: { id: WithdrawalId; status: WithdrawalDetails['status'] }) {
   const answers = (
     [
@@ -165,7 +165,7 @@ function BankButtons({ id, status }: { id: WithdrawalId; status: WithdrawalDetai
   if (answers.length === 0) return null
   return (
     <fieldset class="button-group">
-      <legend class="hidden-label">As the bank of the sandbox</legend>
+      <legend class="hidden-label">Simulate the bank</legend>
       {answers.map(({ title, answer }) => (
         <ActButton key={title} act={() => act(answer, undefined, 'withdrawal', 'member')}>
           {title}
@@ -175,7 +175,7 @@ function BankButtons({ id, status }: { id: WithdrawalId; status: WithdrawalDetai
   )
 }
 
-/** Everything that is known about one withdrawal, from the first request to the last webhook, in one line of time. */
+/** The complete timeline of a withdrawal, from the first request to the last webhook. */
 function WholeTimeline({ withdrawal, payout }: { withdrawal: WithdrawalDetails; payout: Payout | undefined }) {
   const { id, withdrawalIntentId, status } = withdrawal
   const explanation = useLoaded(`withdrawal-explanation ${id}`, () => api.withdrawals.explainIntent(withdrawalIntentId))
@@ -211,7 +211,7 @@ function WholeTimeline({ withdrawal, payout }: { withdrawal: WithdrawalDetails; 
 async function bookingsOf({ id, memberId }: WithdrawalDetails): Promise<MemberStatementLine[]> {
   const found: MemberStatementLine[] = []
   let pages = 0
-  // The lines are the newest first; those of an old withdrawal may be some pages back.
+  // Lines are newest first; an old withdrawal may be several pages back.
   for await (const page of api.members.listStatementLines(memberId, { take: 200 }).pages()) {
     found.push(...page.lines.filter(({ movementId }) => movementId === id))
     pages++
@@ -255,12 +255,12 @@ const tones: Record<WithdrawalStatus, Step['tone']> = {
 }
 
 const meanings = {
-  held: 'Held: the money has left the member’s pay',
+  held: 'Held: deducted from the member’s available balance',
   submitted: 'Submitted to the bank',
-  paid: 'Paid: the bank confirmed it',
-  failed: 'Failed: the member has the money back',
-  returned: 'Returned by the receiving bank: the member has the money back',
-  cancelled: 'Cancelled: the member has the money back',
+  paid: 'Paid: confirmed by the bank',
+  failed: 'Failed: the money is returned to the member',
+  returned: 'Returned by the receiving bank: the money is returned to the member',
+  cancelled: 'Cancelled: the money is returned to the member',
 } as const
 
 function stepsOf(
@@ -334,7 +334,7 @@ function stepsOf(
         </p>
       ),
     })
-  // Equal instants stay in the order of cause and effect.
+  // The sort is stable: equal instants keep the order of cause and effect.
   return steps.sort((one, other) => (one.at ?? '').localeCompare(other.at ?? ''))
 }
 
@@ -366,7 +366,7 @@ function Decision({ explanation }: { explanation: WithdrawalIntentExplanation })
   )
 }
 
-/** The rules of a decision in their order, each with what it gave. */
+/** Lists the rules of a decision in order, each with its result. */
 export function Rules({ explanation }: { explanation: WithdrawalIntentExplanation }) {
   return (
     <ol class="rules">
@@ -388,13 +388,13 @@ function Bookings({
   lines: MemberStatementLine[]
   withdrawal: WithdrawalDetails
 }) {
-  const whatOf = ({ amount }: { amount: number }) =>
+  const titleOf = ({ amount }: { amount: number }) =>
     Math.abs(amount) === netAmount.amount ? 'Payout' : Math.abs(amount) === fee.amount ? 'Fee' : 'Available pay'
   return (
     <ul class="bookings">
       {lines.map(line => (
         <li key={line.id}>
-          <span>{whatOf(line.change.available)}</span>
+          <span>{titleOf(line.change.available)}</span>
           <Amount money={line.change.available} signed />
           <span class="quiet">
             leaves <Amount money={line.balanceAfter.available} />

@@ -22,7 +22,7 @@ export default function Withdrawals() {
   const filters = useFilters()
   const chosen = filters.all('status') as WithdrawalStatus[]
   const member = filters.get('member')
-  // A text that is not an id is a name to choose a member by.
+  // A text that is not an id is searched as a member's name.
   const memberId = member.startsWith('mem_') ? member : ''
   const isName = isSearchable(member) && memberId === '' && may('payroll', 'support', 'viewer')
   const query = {
@@ -49,7 +49,7 @@ export default function Withdrawals() {
     >
       <FilterBar>
         <ManyFilter label="State" name="status" values={withdrawalStatuses} />
-        <TextFilter label="Start of the member’s name" name="member" isSearch />
+        <TextFilter label="Beginning of the member’s name" name="member" isSearch />
         {memberId !== '' && <MemberName id={memberId as `mem_${string}`} />}
         <SpanFilter />
       </FilterBar>
@@ -66,11 +66,11 @@ export default function Withdrawals() {
             empty={
               filters.text === '' ? (
                 <Empty title="No withdrawals yet" curl={firstRequest()}>
-                  Your server asks for a quote on behalf of a member, then completes it. This is the first of the two
+                  Your server creates an intent for a member and then completes it. This is the first of the two
                   requests.
                 </Empty>
               ) : (
-                <Empty title="No withdrawal matches these filters" />
+                <Empty title="No withdrawals match these filters" />
               )
             }
           />
@@ -80,10 +80,10 @@ export default function Withdrawals() {
   )
 }
 
-/** As many as fit on a screen; a longer name narrows them down. */
+/** As many members as fit on a screen; a longer text narrows them down. */
 const choicesMax = 12
 
-/** The members whose withdrawals a name may be about. */
+/** Lists the members that match a name, to filter withdrawals by one of them. */
 function MemberChoices({ text, onChoose }: { text: string; onChoose: (memberId: string) => void }) {
   const { value, error, reload } = useLoaded(`member-choices ${text}`, () =>
     api.members.list({ search: text, take: choicesMax }),
@@ -93,13 +93,13 @@ function MemberChoices({ text, onChoose }: { text: string; onChoose: (memberId: 
   if (value.members.length === 0)
     return (
       <Panel>
-        <Empty title="No member matches">
-          A member is found by the beginning of the name, or by the whole e-mail address, worker id or id.
+        <Empty title="No members match">
+          Search by the beginning of the name, or by the full e-mail address, worker id or member id.
         </Empty>
       </Panel>
     )
   return (
-    <Panel title="Whose withdrawals?">
+    <Panel title="Choose a member">
       <div class="button-list">
         {value.members.map(({ memberId, firstName, lastName, email }) => (
           <button key={memberId} type="button" class="button" onClick={() => onChoose(memberId)}>

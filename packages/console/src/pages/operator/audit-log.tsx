@@ -43,7 +43,7 @@ export default function AuditLog() {
     operators.listAuditEntries({
       ...{ take: 50, actor: given('actor'), resourceId: given('resource') },
       ...{ fromDate: given('from'), toDate: given('to') },
-      // The service says what is wrong with them.
+      // The service rejects unknown actions with a message.
       partnerId: given('partner') as PartnerId | undefined,
       actions: filters.all('action') as AuditQuery['actions'],
     })
@@ -72,7 +72,7 @@ export default function AuditLog() {
       <FilterBar>
         <TextFilter label="Who" name="actor" isSearch />
         <TextFilter label="Action" name="action" />
-        <TextFilter label="Id of a record" name="resource" />
+        <TextFilter label="Record id" name="resource" />
         <TextFilter label="Partner" name="partner" />
         <SpanFilter />
       </FilterBar>
@@ -82,7 +82,7 @@ export default function AuditLog() {
           columns={columns}
           list={listed}
           keyOf={({ id }) => id}
-          empty={<Empty title="No entry matches" />}
+          empty={<Empty title="No entries match" />}
         />
       </Panel>
     </Page>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { act } from '../../act.ts'
-import { api, ofPartner } from '../../api.ts'
+import { api, partnerHeaders } from '../../api.ts'
 import { ActButton } from '../../components/act-button.tsx'
 import { Drawer } from '../../components/layout.tsx'
 import { plural } from '../../format.ts'
@@ -9,7 +9,7 @@ import { operators } from '../../operators.ts'
 
 type Answers = Parameters<typeof api.sandbox.bankFiles.answer>[1]
 
-/** The files with which the bank of a sandbox answers a batch: what they say, and the button's text. */
+/** The files with which a sandbox bank can answer a batch. The title is the button's label. */
 const answers: { title: string; meaning: string; file: Answers }[] = [
   {
     title: 'Pay all',
@@ -23,21 +23,22 @@ const answers: { title: string; meaning: string; file: Answers }[] = [
   },
   {
     title: 'Accept the batch',
-    meaning: 'The bank has taken a copy of the file (pain.002, ACSP).',
+    meaning: 'The bank has accepted the file (pain.002, ACSP).',
     file: { format: 'pain.002', batch: { outcome: 'accepted' } },
   },
   {
     title: 'Reject the batch',
-    meaning: 'The file is malformed (pain.002, FF01). The money is given back, unless the bank may have another copy.',
+    meaning:
+      'The file is malformed (pain.002, FF01). The money is returned to the members, unless the bank may have another copy.',
     file: { format: 'pain.002', batch: { outcome: 'rejected', reasonCode: 'FF01' } },
   },
   {
     title: 'Reject the batch as a duplicate',
-    meaning: 'The bank has the message id already (pain.002, DU01).',
+    meaning: 'The bank already has the message id (pain.002, DU01).',
     file: { format: 'pain.002', batch: { outcome: 'rejected', reasonCode: 'DU01' } },
   },
   {
-    title: 'Reject the batch in words',
+    title: 'Reject the batch with free text',
     meaning: '“DUPLICATE FILE: message id already processed” (pain.002, NARR).',
     file: {
       format: 'pain.002',
@@ -49,18 +50,18 @@ const answers: { title: string; meaning: string; file: Answers }[] = [
   },
   {
     title: 'Return all',
-    meaning: 'The money comes back after it was booked (camt.054, MD07).',
+    meaning: 'The money is returned after it was booked (camt.054, MD07).',
     file: { format: 'camt.054', outcomes: [{ outcome: 'returned', reasonCode: 'MD07' }] },
   },
 ]
 
-/** Plays the bank of a sandbox: writes its answer to a sent batch, and imports it as if it had been dropped. */
+/** Simulates the bank of a sandbox: generates its answer to a sent batch and imports the file as if an operator had dropped it. */
 export function BankAnswers({ batch: { id, rail } }: { batch: PayoutBatch }) {
   const [isOpen, setIsOpen] = useState(false)
   const answer = async ({ file }: (typeof answers)[number]) => {
-    // The bank of a sandbox answers to the partner whose payments they are.
+    // The simulated bank answers in the name of the partner that owns the payments.
     const { payments } = await operators.listBatchPayments(id, { take: 1 })
-    const headers = ofPartner(payments[0]?.partnerId)
+    const headers = partnerHeaders(payments[0]?.partnerId)
     const response = await api.sandbox.bankFiles.answer(id, file, { headers })
     const { records } = await operators.importBankFile(rail, await response.blob(), { name: `${id}.xml` })
     return records
@@ -68,10 +69,10 @@ export function BankAnswers({ batch: { id, rail } }: { batch: PayoutBatch }) {
   return (
     <>
       <button type="button" class="button" onClick={() => setIsOpen(true)}>
-        Play the bank
+        Simulate the bank
       </button>
-      <Drawer title="Play the bank" isOpen={isOpen} onClose={() => setIsOpen(false)}>
-        <p>On a sandbox, you decide what the bank answers. Its file is imported as if you had dropped it.</p>
+      <Drawer title="Simulate the bank" isOpen={isOpen} onClose={() => setIsOpen(false)}>
+        <p>In a sandbox, you choose the bank’s answer. The file is imported as if you had dropped it.</p>
         <ul class="choices">
           {answers.map(each => (
             <li key={each.title}>
@@ -80,7 +81,7 @@ export function BankAnswers({ batch: { id, rail } }: { batch: PayoutBatch }) {
                 act={async () => {
                   const records = await act(
                     () => answer(each),
-                    count => `${plural(count, 'record')} imported; the withdrawals follow within seconds`,
+                    count => `${plural(count, 'record')} imported; the withdrawals are updated within seconds`,
                     'operator-',
                   )
                   if (records !== undefined) setIsOpen(false)

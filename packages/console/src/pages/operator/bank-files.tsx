@@ -7,9 +7,15 @@ import { operators } from '../../operators.ts'
 import { messageOf } from '../../problems.ts'
 import { reload } from '../../query.ts'
 
-type Taken = { key: number; name: string; rail: string; state: 'sending' | 'good' | 'known' | 'bad'; message: string }
+type ImportResult = {
+  key: number
+  name: string
+  rail: string
+  state: 'sending' | 'good' | 'known' | 'bad'
+  message: string
+}
 
-/** A refused file changes nothing. The API names the line, if the file was read up to there. */
+/** A rejected file changes nothing. The API names the line if the file is readable. */
 function refusalOf(error: unknown): string {
   if (!(error instanceof ApiError) || error.status >= 500) return messageOf(error)
   return error.issues[0]?.message ?? messageOf(error)
@@ -18,23 +24,26 @@ function refusalOf(error: unknown): string {
 function skippedInWords(accounts: number): string {
   if (accounts === 0) return ''
   return accounts === 1
-    ? ' 1 account of the file is not of this rail; nothing about it was booked.'
-    : ` ${accounts} accounts of the file are not of this rail; nothing about them was booked.`
+    ? ' 1 account in the file does not belong to this rail; its records were skipped.'
+    : ` ${accounts} accounts in the file do not belong to this rail; their records were skipped.`
 }
 
-// Older results are in the bank's files and in the audit log.
-const takenMax = 20
+// Older results are in the list of bank files and in the audit log.
+const resultsMax = 20
 
-/** Takes files that the bank has given by hand: statements, reports, returns. Says of each what became of it. */
+/** Imports files that an operator has downloaded from the bank: statements, reports and returns. Shows the result of each. */
 export function BankFiles({ rails }: { rails: Rail[] }) {
-  const [taken, setTaken] = useState<Taken[]>([])
+  const [results, setResults] = useState<ImportResult[]>([])
   const byHand = rails.filter(({ isByHand }) => isByHand)
   if (byHand.length === 0 && rails.every(({ importing }) => importing.length === 0)) return null
   const upload = async (rail: string, file: File) => {
     const key = Date.now() + Math.random()
-    const show = (state: Taken['state'], message: string) =>
-      setTaken(before =>
-        [{ key, name: file.name, rail, state, message }, ...before.filter(each => each.key !== key)].slice(0, takenMax),
+    const show = (state: ImportResult['state'], message: string) =>
+      setResults(before =>
+        [{ key, name: file.name, rail, state, message }, ...before.filter(each => each.key !== key)].slice(
+          0,
+          resultsMax,
+        ),
       )
     show('sending', 'Reading…')
     try {
@@ -65,13 +74,13 @@ export function BankFiles({ rails }: { rails: Rail[] }) {
             <li key={fileId} class="file-result file-sending">
               <b>{name}</b> <span class="quiet">for {rail}</span>
               <span>
-                Importing: {formatNumber(applied)} of {plural(records, 'record')} so far. If it stops, the worker
-                continues it.
+                Importing: {formatNumber(applied)} of {plural(records, 'record')} so far. If the import stops, the
+                worker continues it.
               </span>
             </li>
           )),
         )}
-        {taken.map(({ key, name, rail, state, message }) => (
+        {results.map(({ key, name, rail, state, message }) => (
           <li key={key} class={`file-result file-${state}`}>
             <b>{name}</b> <span class="quiet">for {rail}</span>
             <span>{message}</span>

@@ -24,11 +24,11 @@ import { HeldBy, useRails } from './holds.tsx'
 import { RecordOutcome } from './payment-outcome.tsx'
 
 const back = { href: '/console/operator/batches', title: 'Payouts' }
-const changes = 'operator-batch'
+const reloadPrefix = 'operator-batch'
 
-const unsent = (status: PayoutBatch['status']) => status === 'building' || status === 'approved'
+const isUnsent = (status: PayoutBatch['status']) => status === 'building' || status === 'approved'
 const isOwn = ({ person }: { person: string }) => person === session.value?.user.id
-/** Nothing tells two approvals of one person from one, so the page counts the reader's own. */
+/** A repeated approval looks the same as the first, so the page checks for the reader's own approval. */
 const hasApproved = ({ approvals }: PayoutBatch) => approvals.some(isOwn)
 
 export default function BatchPage() {
@@ -49,7 +49,7 @@ export default function BatchPage() {
         </span>
       </div>
       <Notices batch={value} rail={rail} />
-      {unsent(value.status) && (
+      {isUnsent(value.status) && (
         <div class="figures">
           <Approvals batch={value} />
           <CutOff batch={value} />
@@ -93,7 +93,7 @@ function Approvals({ batch: { approvals, approvalsNeeded, approvedAutomatically 
   }
   const note =
     approvals.length === 0
-      ? 'Different people must approve it, unless it is within the limits'
+      ? 'By different people, unless the batch is within the limits'
       : approvals.map(({ person, at }, index) => (
           <span key={person}>
             {index > 0 && ', '}
@@ -107,13 +107,13 @@ function Approvals({ batch: { approvals, approvalsNeeded, approvedAutomatically 
   )
 }
 
-/** In the zone in which it is set; the reader's on hover. */
+/** In the time zone in which the cut-off is set; the reader's time on hover. */
 function CutOff({ batch: { cutOffAt, cutOffTimeZone, closedAt } }: { batch: PayoutBatch }) {
   const note = (
     <>
       {cutOffTimeZone && `${cutOffTimeZone}. `}
       {closedAt === null ? (
-        'Until then payments join the batch'
+        'Payments can join the batch until then'
       ) : (
         <>
           Closed <Time at={closedAt} />
@@ -140,15 +140,15 @@ function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
     <>
       {proposal !== null && (
         <p class="notice below-s">
-          <Person who={proposal.person} /> proposed on <Time at={proposal.proposedAt} /> to close the batch early:{' '}
-          {proposal.note}. {isOwn(proposal) ? 'Another person must close it, too.' : 'Close it early to confirm.'}{' '}
+          <Person who={proposal.person} /> proposed on <Time at={proposal.proposedAt} /> that the batch be closed early:{' '}
+          {proposal.note}. {isOwn(proposal) ? 'Another person must confirm.' : 'Close the batch early to confirm.'}{' '}
           <ActButton
             look="text-button"
             act={() =>
               act(
                 () => operators.withdrawPayoutBatchClosing(batch.id),
                 'The batch stays open until its cut-off',
-                changes,
+                reloadPrefix,
               )
             }
           >
@@ -161,7 +161,7 @@ function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
           Held <HeldBy hold={hold} />
         </p>
       )}
-      {unsent(status) && rail?.hold != null && (
+      {isUnsent(status) && rail?.hold != null && (
         <p class="notice below-s">
           The rail {rail.name} is held <HeldBy hold={rail.hold} />
         </p>
@@ -172,7 +172,7 @@ function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
         </p>
       )}
       {needsApproval && hasApproved(batch) && (
-        <p class="notice below-s">You have approved this batch. Another person must approve it, too.</p>
+        <p class="notice below-s">You have approved this batch. Another person must also approve it.</p>
       )}
     </>
   )
@@ -183,12 +183,12 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
   const [isClosing, setIsClosing] = useState(false)
   const { id, status, held, needsApproval, fileSha256, closedAt, proposal } = batch
   const approve = async () => {
-    // In another window the reader may have approved it already, which the server takes as a repeat.
+    // The reader may have approved it in another window. The server would accept the repeat.
     const latest = await operators.getPayoutBatch(id).catch(() => batch)
     if (hasApproved(latest)) {
-      toast('You approved this batch already. Another person must approve it, too.', { kind: 'bad' })
-      reload(changes)
-    } else await act(() => operators.approvePayoutBatch(id), approvalInWords, changes)
+      toast('You have already approved this batch. Another person must also approve it.', { kind: 'bad' })
+      reload(reloadPrefix)
+    } else await act(() => operators.approvePayoutBatch(id), approvalInWords, reloadPrefix)
   }
   const isByHand = rail?.isByHand === true
   return (
@@ -197,7 +197,7 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
       {isSandbox.value && isByHand && ['sent', 'acknowledged', 'rejected'].includes(status) && (
         <BankAnswers batch={batch} />
       )}
-      {unsent(status) && (
+      {isUnsent(status) && (
         <button type="button" class="button" onClick={() => setIsAsking(true)}>
           {held ? 'Release' : 'Hold'}
         </button>
@@ -218,8 +218,8 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
           act={() =>
             act(
               () => operators.exportPayoutBatch(id),
-              'The file is fixed. Download it, and take it to the bank once.',
-              changes,
+              'The file is final. Download it and submit it to the bank once.',
+              reloadPrefix,
             )
           }
         >
@@ -228,50 +228,50 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
       )}
       <Drawer title="Close the batch early" isOpen={isClosing} onClose={() => setIsClosing(false)}>
         <p>
-          No payment joins it any longer, and it can be approved and sent. It keeps its value date; payments that come
-          later are in another batch.{' '}
-          {proposal === null ? 'Another person must close it, too.' : 'You are the second person, so it is closed now.'}
+          No more payments can join the batch, and it can be approved and sent. The value date stays the same; later
+          payments go into another batch.{' '}
+          {proposal === null ? 'Another person must confirm.' : 'You are the second person, so the batch closes now.'}
         </p>
         <Form
-          submit={proposal === null ? 'Propose to close it' : 'Close the batch'}
+          submit={proposal === null ? 'Propose closing' : 'Close the batch'}
           onSubmit={async ({ note = '' }) => {
             const closed = await operators.closePayoutBatch(id, { note })
             setIsClosing(false)
-            toast(closed.closedAt === null ? 'Proposed: another person must close it, too' : 'Closed')
-            reload(changes)
+            toast(closed.closedAt === null ? 'Proposed; another person must confirm' : 'Closed')
+            reload(reloadPrefix)
           }}
         >
           {problemOf => (
-            <Field label="Why" name="note" problem={problemOf('note')} note="For operators and the audit log" />
+            <Field label="Reason" name="note" problem={problemOf('note')} note="For operators and the audit log" />
           )}
         </Form>
       </Drawer>
       <ReasonDrawer
         title={held ? 'Release the batch' : 'Hold the batch'}
         submit={held ? 'Release' : 'Hold'}
-        note="For operators and the audit log; nothing personal"
+        note="For operators and the audit log; no personal data"
         isOpen={isAsking}
         onClose={() => setIsAsking(false)}
         onSubmit={async given => {
           await (held ? operators.releasePayoutBatch(id, given) : operators.holdPayoutBatch(id, given))
           toast(held ? 'Released' : 'Held until it is released')
-          reload(changes)
+          reload(reloadPrefix)
         }}
       >
         {held
-          ? 'Once it is approved, it can be sent.'
-          : 'It is not sent until you release it. What has been sent cannot be stopped here; call the bank.'}
+          ? 'The batch can be sent once it is approved.'
+          : 'The batch is not sent until it is released. Payments that have been sent cannot be stopped here; call the bank.'}
       </ReasonDrawer>
     </>
   )
 }
 
-/** A file goes to the bank once, so the page asks before it is downloaded again. */
+/** A file must reach the bank only once, so the page asks for confirmation before another download. */
 function Download({ batch: { id, copies } }: { batch: PayoutBatch }) {
   const [isAsking, setIsAsking] = useState(false)
   const file = `/operator/v1/payout-batches/${id}/file`
-  // The download is recorded when it begins, which no event tells.
-  const reloadSoon = () => setTimeout(() => reload(changes), reloadMs)
+  // The server records the download when it begins, but the browser has no event for that.
+  const reloadSoon = () => setTimeout(() => reload(reloadPrefix), reloadMs)
   if (copies.length === 0) {
     return (
       <a class="button" href={file} download onClick={reloadSoon}>
@@ -288,7 +288,8 @@ function Download({ batch: { id, copies } }: { batch: PayoutBatch }) {
       </button>
       <Drawer title="Download the file again" isOpen={isAsking} onClose={() => setIsAsking(false)}>
         <p>
-          A bank that gets a file twice may pay all members twice. Download it again only if the bank does not have it.
+          A bank that receives a file twice may pay all members twice. Download it again only if the bank does not have
+          it.
         </p>
         <ul>
           {copies.map(({ kind, person, at }) => (
@@ -318,11 +319,11 @@ const copyVerbs = { delivery: 'Delivered', export: 'Exported', download: 'Downlo
 
 function approvalInWords({ status, approvals, approvalsNeeded }: PayoutBatch): string {
   return status === 'approved'
-    ? 'Approved: the batch can be sent'
-    : `${approvals.length} of ${approvalsNeeded} approvals; another person must approve it, too`
+    ? 'Approved; the batch can be sent'
+    : `${approvals.length} of ${approvalsNeeded} approvals; another person must also approve it`
 }
 
-/** What happened to a batch: its own times, and what operators did with it. */
+/** The history of a batch: its milestones and the operators' actions. */
 function History({ batch }: { batch: PayoutBatch }) {
   const { id, status, held, fileSha256, closedAt, proposal } = batch
   const key = `operator-batch-log ${id} ${status} ${held} ${fileSha256} ${closedAt} ${proposal?.proposedAt}`
@@ -332,7 +333,7 @@ function History({ batch }: { batch: PayoutBatch }) {
 
 const actionLabels: Record<string, { verb: string; tone: Step['tone'] }> = {
   'payout_batch.close': { verb: 'Closed early', tone: 'flow' },
-  'payout_batch.withdraw': { verb: 'Proposal to close it withdrawn', tone: 'calm' },
+  'payout_batch.withdraw': { verb: 'Proposal to close withdrawn', tone: 'calm' },
   'payout_batch.hold': { verb: 'Held', tone: 'wait' },
   'payout_batch.release': { verb: 'Released', tone: 'calm' },
   'payout_batch.export': { verb: 'File exported', tone: 'flow' },
@@ -343,10 +344,10 @@ function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
   const { approvals, approvedAutomatically, status } = batch
   const step = (key: string, at: string | null, tone: Step['tone'], title: string): Step[] =>
     at === null ? [] : [{ key, at, tone, title }]
-  // A change is recorded once for each partner with payments in the batch.
+  // A change is recorded once per partner with payments in the batch.
   const entriesOnce = new Map(entries.map(entry => [`${entry.at} ${entry.action} ${entry.actor}`, entry]))
   const steps = [
-    ...step('closed', batch.closedAt, 'calm', 'Closed: no payment joins it any longer'),
+    ...step('closed', batch.closedAt, 'calm', 'Closed to further payments'),
     ...approvals.map(
       ({ person, at }): Step => ({
         ...{ key: `by ${person}`, at, tone: 'flow' },
@@ -357,7 +358,12 @@ function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
         ),
       }),
     ),
-    ...step('approved', batch.approvedAt, 'flow', approvedAutomatically ? 'Approved: within the limits' : 'Approved'),
+    ...step(
+      'approved',
+      batch.approvedAt,
+      'flow',
+      approvedAutomatically ? 'Approved automatically: within the limits' : 'Approved',
+    ),
     ...[...entriesOnce].flatMap(([key, { action, at, actor, details }]): Step[] => {
       const label = actionLabels[action]
       if (label === undefined) return []
@@ -370,11 +376,11 @@ function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
       const why = reason ?? note
       return [{ key, at, tone: label.tone, title, children: typeof why === 'string' && <p>{why}</p> }]
     }),
-    ...step('sent', batch.sentAt, 'good', 'Counts as sent to the bank'),
-    ...step('acknowledged', batch.acknowledgedAt, 'good', 'The bank has the batch'),
+    ...step('sent', batch.sentAt, 'good', 'Sent to the bank'),
+    ...step('acknowledged', batch.acknowledgedAt, 'good', 'Accepted by the bank'),
     ...(status === 'settled' ? step('ended', batch.endedAt, 'good', 'Settled: every payment has an answer') : []),
     ...(status === 'rejected' ? step('ended', batch.endedAt, 'bad', 'Rejected by the bank') : []),
-    ...(status === 'cancelled' ? step('ended', batch.endedAt, 'calm', 'Cancelled: no payment was left in it') : []),
+    ...(status === 'cancelled' ? step('ended', batch.endedAt, 'calm', 'Cancelled: all payments were removed') : []),
   ]
   if (steps.length === 0) return [{ key: 'building', at: null, tone: 'wait', title: 'Payments are being added' }]
   return steps.sort((one, other) => (one.at ?? '').localeCompare(other.at ?? ''))
@@ -418,15 +424,15 @@ function Payments({ batch: { id, status, sentAt } }: { batch: PayoutBatch }) {
       title: 'Answer',
       cell: ({ outcome, removedAt, reason }) => (
         <>
-          <State state={removedAt === null ? (outcome ?? (unsent(status) ? 'not_sent' : 'pending')) : 'removed'} />{' '}
+          <State state={removedAt === null ? (outcome ?? (isUnsent(status) ? 'not_sent' : 'pending')) : 'removed'} />{' '}
           {reason !== null && <span class="quiet">{reason}</span>}
         </>
       ),
-      // Before the batch is sent there is none.
-      isMinor: unsent(status),
+      // Unsent batches have no answers.
+      isMinor: isUnsent(status),
     },
     { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true },
-    ...(unsent(status) || sentAt !== null
+    ...(isUnsent(status) || sentAt !== null
       ? [
           {
             title: 'Action',
@@ -486,17 +492,17 @@ function Payments({ batch: { id, status, sentAt } }: { batch: PayoutBatch }) {
         title={`Remove ${removing?.reference ?? ''} from the batch`}
         submit="Remove"
         isFinal
-        note="The partner and the member read it"
+        note="Shown to the partner and the member"
         isOpen={removing !== undefined}
         onClose={() => setRemoving(undefined)}
         onSubmit={async ({ reason = '' }) => {
           await operators.removePayment(removing?.reference ?? '', { reason })
-          toast('Removed. The withdrawal fails within a minute, and the member has the money back.')
-          reload(changes)
+          toast('Removed. The withdrawal fails within a minute, and the money is returned to the member.')
+          reload(reloadPrefix)
         }}
       >
-        The withdrawal of <Amount money={removing?.amount} /> fails, and the member has the money back. It cannot join a
-        batch again.
+        The withdrawal of <Amount money={removing?.amount} /> fails, and the money is returned to the member. The
+        payment cannot join another batch.
       </ReasonDrawer>
     </Panel>
   )

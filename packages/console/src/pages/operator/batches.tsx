@@ -74,7 +74,7 @@ export default function BatchesPage() {
           hrefOf={({ id }) => hrefOfId(id)}
           empty={
             <Empty title="No batches">
-              Banks that take files are paid in batches. The simulated bank of a sandbox is paid at once, without any.
+              Only banks that accept files use batches. The simulated bank of a sandbox pays at once.
             </Empty>
           }
         />

@@ -29,7 +29,7 @@ export default function ExceptionPage() {
     ['Exception', <Id key="id" id={id} isLink={false} />],
     ['Rail', value.rail],
     ['Since', <Time key="since" at={value.openedAt} />],
-    ['The bank says', value.outcome === null ? '–' : <State key="outcome" state={value.outcome} />],
+    ['Bank’s answer', value.outcome === null ? '–' : <State key="outcome" state={value.outcome} />],
     ['Reference', value.reference === null ? '–' : <Id key="reference" id={value.reference} isWhole isLink={false} />],
     ['The bank’s code', value.reasonCode ?? '–'],
     ['File', value.fileName === null ? '–' : `${value.fileName}${value.line === null ? '' : `, line ${value.line}`}`],
@@ -61,7 +61,7 @@ export default function ExceptionPage() {
             {value.bankText !== null && <blockquote class="bank-text">{value.bankText}</blockquote>}
             {value.proposals.length > 0 && (
               <p>
-                The words of the bank name{' '}
+                The bank’s text names{' '}
                 {value.proposals.map(({ reference, withdrawalId, partnerId: of, amount }) => (
                   <span key={reference}>
                     <Id id={reference} isWhole href={`/console/${of}/withdrawals/${withdrawalId}`} />{' '}
@@ -72,7 +72,7 @@ export default function ExceptionPage() {
             )}
             {value.isBookedElsewhere && (
               <p class="notice">
-                Another message has booked the same amount on the same day. It may be the same money.
+                Another bank message booked the same amount on the same day. It may be the same money.
               </p>
             )}
           </Panel>
@@ -88,33 +88,36 @@ export default function ExceptionPage() {
 }
 
 const titles: Record<string, string> = {
-  unmatched: 'An answer without a payment of ours',
-  amount: 'Another amount than ours',
-  paid_after_give_back: 'Paid after its money was given back',
-  contradiction: 'An answer that contradicts an earlier one',
-  duplicate: 'The bank took it for a duplicate',
-  refused: 'An answer that could not be recorded',
-  money_in: 'Money arrived that nothing explains',
-  money_out: 'Money left that nothing explains',
-  float: 'The paying account lacked money',
-  blocked: 'Something holds payments back',
-  unreadable: 'An answer that cannot be read',
-  statement_gap: 'A statement is missing',
-  opening_balance: 'A statement does not continue the one before',
-  bank_balance: 'The bank’s balance is not what the books explain',
+  unmatched: 'Answer without a matching payment',
+  amount: 'Amount differs from ours',
+  paid_after_give_back: 'Paid after the money was returned to the member',
+  contradiction: 'Answer contradicts an earlier one',
+  duplicate: 'Rejected by the bank as a duplicate',
+  refused: 'Answer could not be recorded',
+  money_in: 'Unexplained money in',
+  money_out: 'Unexplained money out',
+  float: 'Insufficient money in the paying account',
+  blocked: 'Payments are blocked',
+  unreadable: 'Unreadable answer',
+  statement_gap: 'Missing statement',
+  opening_balance: 'Opening balance differs from the previous closing balance',
+  bank_balance: 'Bank balance differs from the books',
 }
 
 const decisions = {
-  ignore: ['Ignore', 'Nothing follows from it.'],
-  attach: ['Attach', 'It is about the payment below: money that arrived returns it, money that left pays it.'],
-  give_back: ['Give back', 'It was not paid: the member has the money back, and can withdraw again.'],
-  recover: ['Recover', 'The bank has paid after all: the members repay, from what is available first.'],
-  write_off: ['Write off', 'The operator bears the money that left; the float lacks it until it is covered.'],
-  book: ['Book', 'It is a movement of a partner’s float, or pays a settlement.'],
+  ignore: ['Ignore', 'Nothing changes.'],
+  attach: [
+    'Attach',
+    'The answer belongs to the payment below: money in means that it was returned, money out that it was paid.',
+  ],
+  give_back: ['Give back', 'The payment was not made: the money is returned to the member, who can withdraw it again.'],
+  recover: ['Recover', 'The bank paid after all: the members repay, first from their available balance.'],
+  write_off: ['Write off', 'The operator bears the loss; the float is short until the operator covers it.'],
+  book: ['Book', 'The money moves a partner’s float or pays a settlement.'],
 } as const
 type Decision = keyof typeof decisions
 
-/** What the server would not refuse outright: money that the bank has booked for us is not ignored. */
+/** The decisions that the server accepts: money that the bank booked for us cannot be ignored. */
 function choicesFor(exception: PayoutException): Decision[] {
   const { kind, outcome, reference, bookedOn, amount } = exception
   if (kind === 'money_in') return ['book', 'attach', 'ignore']
@@ -132,7 +135,7 @@ function choicesFor(exception: PayoutException): Decision[] {
   ]
 }
 
-/** The bank debited a batch with another sum: what it did not make must be named. */
+/** Whether the bank debited a different sum for a batch. The operator must then name the payments that the bank did not make. */
 const isDebitOfBatch = ({ kind, amount, batchId, withdrawalId }: PayoutException) =>
   kind === 'amount' && amount !== null && batchId !== null && withdrawalId === null
 
@@ -141,14 +144,14 @@ const isOfBatch = ({ batchId, withdrawalId }: PayoutException) => batchId !== nu
 function bodyOf(given: Record<string, string>, { amount }: PayoutException): ExceptionClosing {
   const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
   const { decision = '', note = '', charge, borneBy, ...others } = fields
-  // Money in words can be that of several payments.
+  // The bank's text can name several payments.
   const isOfSeveral = decision === 'attach' && (others.reference ?? '').trim().split(/[\s,;]+/).length > 1
   const { reference, references = isOfSeveral ? reference : undefined, ...rest } = others
   const currency = amount?.currency
   return {
     ...rest,
     ...(reference === undefined || isOfSeveral ? {} : { reference }),
-    // The server says which field is missing or wrong.
+    // The server validates the fields.
     ...{ decision: decision as ExceptionClosing['decision'], note },
     ...(references === undefined ? {} : { references: references.split(/[\s,;]+/).filter(Boolean) }),
     ...(charge === undefined || currency === undefined
@@ -162,8 +165,8 @@ function bodyOf(given: Record<string, string>, { amount }: PayoutException): Exc
   }
 }
 
-/** The one payment that the words name, or those that add up to the money. */
-function proposed({ proposals, amount }: PayoutExceptionDetails): string {
+/** The only payment that the bank's text names, or several payments that add up to the money. */
+function suggestedReferences({ proposals, amount }: PayoutExceptionDetails): string {
   const sum = proposals.reduce((total, payment) => total + payment.amount.amount, 0)
   const isExact = amount !== null && sum === Math.abs(amount.amount)
   return proposals.length === 1 || isExact ? proposals.map(({ reference }) => reference).join(' ') : ''
@@ -179,14 +182,14 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
         isFinal
         onSubmit={async fields => {
           const { closedAt } = await operators.closePayoutException(id, bodyOf(fields, exception))
-          toast(closedAt === null ? 'Proposed: another person must make the same decision' : 'Closed')
+          toast(closedAt === null ? 'Proposed; another person must make the same decision' : 'Closed')
           reload('operator-exception', 'operator-proposals')
         }}
       >
         {problemOf => (
           <>
             <fieldset class="role-fields">
-              <legend>What follows</legend>
+              <legend>Decision</legend>
               {choicesFor(exception).map(choice => (
                 <label key={choice}>
                   <input type="radio" name="decision" value={choice} onChange={() => setDecision(choice)} />
@@ -198,26 +201,26 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
             </fieldset>
             {problemOf('decision') !== undefined && (
               <p class="field-problem" role="alert">
-                Choose what follows
+                Choose a decision
               </p>
             )}
             {decision === 'attach' && (
               <Field
-                label="Reference of the payment or batch"
+                label="Payment or batch reference"
                 name="reference"
                 problem={problemOf('reference') ?? problemOf('references')}
-                note="MM… or the withdrawal’s id; several payments, separated by spaces, if they add up to the money"
-                value={proposed(exception)}
+                note="MM… or the withdrawal id; separate several payments that add up to the money with spaces"
+                value={suggestedReferences(exception)}
                 isRequired
               />
             )}
             {(decision === 'attach' || decision === 'give_back') && exception.amount !== null && (
               <div class="form-row">
                 <Field
-                  label={`Charge of the bank, ${exception.amount.currency}`}
+                  label={`Bank charge, ${exception.amount.currency}`}
                   name="charge"
                   problem={problemOf('charge')}
-                  note="If the amount is not exactly the payment’s"
+                  note="If the amount differs from the payment’s"
                 />
                 <Choice
                   label="Borne by"
@@ -232,29 +235,29 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
             )}
             {decision === 'give_back' && isDebitOfBatch(exception) && (
               <Field
-                label="References of the payments that the bank did not make"
+                label="References of payments that the bank did not make"
                 name="references"
                 problem={problemOf('references')}
-                note="MM…, separated by spaces. They must add up to what the bank did not debit; the others are then paid"
+                note="MM…, separated by spaces. They must add up to the amount not debited; the other payments then count as paid"
                 isRequired
               />
             )}
             {decision === 'recover' && exception.kind === 'money_out' && (
               <Field
-                label="References of the payments that the bank made"
+                label="References of payments that the bank made"
                 name="references"
                 problem={problemOf('references')}
-                note="MM…, separated by spaces. Their money was given back, and they add up to the debit"
+                note="MM…, separated by spaces. Payments whose money was returned and that add up to the debit"
                 value={exception.proposals.map(({ reference }) => reference).join(' ')}
                 isRequired
               />
             )}
             {(decision === 'recover' || decision === 'write_off') && isOfBatch(exception) && (
               <Field
-                label="References of the payments that the bank made"
+                label="References of payments that the bank made"
                 name="references"
                 problem={problemOf('references')}
-                note="MM…, separated by spaces. Leave empty for all whose money was given back"
+                note="MM…, separated by spaces. Leave empty for all payments whose money was returned"
               />
             )}
             {decision === 'write_off' && exception.withdrawalId === null && (
@@ -262,10 +265,10 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
             )}
             {decision === 'book' && <BookFields partnerId={partnerId} problemOf={problemOf} />}
             <Field
-              label="Why"
+              label="Reason"
               name="note"
               problem={problemOf('note')}
-              note="For operators and the audit log; nothing personal"
+              note="For operators and the audit log; no personal data"
               isRequired
             />
           </>
@@ -282,7 +285,7 @@ function PartnerField({ partnerId, problemOf }: FieldsProps) {
   return (
     <>
       <Choice
-        label="Whose float"
+        label="Partner whose float it is"
         name="partnerId"
         value={partnerId ?? ''}
         choices={[['', 'Choose the partner'], ...partners.map(({ id, name }): [string, string] => [id, name])]}
@@ -305,13 +308,13 @@ function BookFields({ partnerId, problemOf }: FieldsProps) {
           label="Pay cycle"
           name="payCycleId"
           problem={problemOf('payCycleId')}
-          note="If it pays a settlement: pc_…"
+          note="If the money pays a settlement: pc_…"
         />
         <Field
-          label="Reference of the movement"
+          label="Movement reference"
           name="reference"
           problem={problemOf('reference')}
-          note="If it does not pay a settlement. By default, the bank’s"
+          note="If the money does not pay a settlement. Defaults to the bank’s reference"
         />
       </div>
     </>
@@ -325,7 +328,7 @@ function Decided({ exception: { decision, note, closedBy, closedAt } }: { except
       <KeyValues
         entries={[
           ['Decision', decision === null ? '–' : (meaning ?? inWords(decision))],
-          ['Why', note ?? '–'],
+          ['Reason', note ?? '–'],
           ['By', closedBy === 'system' ? 'Midmonth' : <Person key="by" who={closedBy} />],
           ['When', <Time key="closed" at={closedAt} />],
         ]}

@@ -77,7 +77,9 @@ export default function ExceptionsPage() {
             hrefOf={({ id }) => hrefOfId(id)}
             empty={
               state === 'open' ? (
-                <Empty title="Nothing to decide">Every answer of the banks fitted the books, or is decided.</Empty>
+                <Empty title="Nothing to decide">
+                  Every answer from the banks matches the books or has been decided.
+                </Empty>
               ) : (
                 <Empty title="No exceptions" />
               )

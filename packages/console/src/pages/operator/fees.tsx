@@ -19,7 +19,7 @@ import { reload, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 import { InvoiceTable } from './invoices.tsx'
 
-/** The fees of a partner: what is the operator's, the invoices, and the statement of a month. */
+/** The fees of a partner: revenue, invoices and monthly statements. */
 export default function Fees() {
   const { id } = useRoute().params as { id: PartnerId }
   const back = { href: `/console/operator/partners/${id}`, title: 'Partner' }
@@ -88,7 +88,7 @@ function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
           columns={columns}
           list={{ rows: value?.revenue, error }}
           keyOf={({ currency }) => currency}
-          empty={<Empty title="No fees yet">They come with the first tier in a currency.</Empty>}
+          empty={<Empty title="No fees yet">Fees appear with the first tier in a currency.</Empty>}
         />
       </Panel>
       <Drawer
@@ -116,7 +116,7 @@ function WithdrawRevenue({
       plan={async fields => {
         const amount = readFields(fields, field => field('amount', amountIn(currency)))
         const { reference = '' } = fields
-        // As it is now, since the page may have been open for hours.
+        // Read now: the page may have been open for hours.
         const { revenue } = await operators.getRevenue(partnerId)
         const before = revenue.find(each => each.currency === currency)?.inFloat ?? { amount: 0, currency }
         if (amount.amount > before.amount)
@@ -128,7 +128,7 @@ function WithdrawRevenue({
       review={({ amount, before }) => (
         <>
           <p>
-            <b>{formatMoney(amount)}</b> is recorded as withdrawn from the float.
+            <b>{formatMoney(amount)}</b> will be recorded as withdrawn from the float.
           </p>
           <Changes
             label="Revenue"
@@ -145,20 +145,20 @@ function WithdrawRevenue({
       confirm={({ amount }) => `Withdraw ${formatMoney(amount)}`}
       onConfirm={async ({ amount, reference }) => {
         await operators.withdrawRevenue(partnerId, { amount, reference })
-        toast(`${formatMoney(amount)} is withdrawn from the float`)
+        toast(`${formatMoney(amount)} recorded as withdrawn from the float`)
         reload('operator-revenue', 'operator-float')
         onDone()
       }}
     >
       {problemOf => (
         <>
-          <p>Record a transfer of collected fees from the float’s account to your own: at most what is free.</p>
+          <p>Record a transfer of collected fees from the float’s account to your own, up to the free amount.</p>
           <Field label={`Amount, ${currency}`} name="amount" problem={problemOf('amount')} isRequired />
           <Field
             label="Reference"
             name="reference"
             problem={problemOf('reference')}
-            note="For example the bank’s. A second movement with it does nothing"
+            note="For example, the bank’s reference. A second movement with the same reference has no effect"
             isRequired
           />
         </>
@@ -174,13 +174,13 @@ const feeColumns: Column<Fees>[] = [
   { title: 'Members pay', cell: ({ memberFees }) => <Amount money={memberFees} />, isFigure: true },
   { title: 'The employer pays', cell: ({ employerFees }) => <Amount money={employerFees} />, isFigure: true },
   {
-    title: 'Given back to members',
+    title: 'Refunded to members',
     cell: ({ memberFeesGivenBack }) => <Amount money={memberFeesGivenBack} />,
     isFigure: true,
     isMinor: true,
   },
   {
-    title: 'Given back to the employer',
+    title: 'Refunded to the employer',
     cell: ({ employerFeesGivenBack }) => <Amount money={employerFeesGivenBack} />,
     isFigure: true,
     isMinor: true,
@@ -205,7 +205,7 @@ function Statement({ partner: { id, settings } }: { partner: Partner }) {
   return (
     <Panel
       isFlush
-      title="Statement of a month"
+      title="Monthly statement"
       aside={
         <ExportButton
           name={`fees-${month}`}
@@ -233,7 +233,7 @@ function Statement({ partner: { id, settings } }: { partner: Partner }) {
         </label>
       </div>
       {value !== undefined && value.sums.length > 0 && (
-        <Table label="Sums" columns={sumColumns} list={{ rows: value.sums }} keyOf={({ currency }) => currency} />
+        <Table label="Totals" columns={sumColumns} list={{ rows: value.sums }} keyOf={({ currency }) => currency} />
       )}
       <Table
         label="Fees by day and tier"

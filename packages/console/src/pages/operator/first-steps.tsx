@@ -20,7 +20,7 @@ function Steps({ steps }: { steps: Step[] }) {
   )
 }
 
-/** Shown in place of the list while an installation has no partner. */
+/** Shown instead of the list while an installation has no partners. */
 export function FirstSteps({ isLive }: { isLive: boolean }) {
   const steps: Step[] = [
     ...(isLive
@@ -28,10 +28,10 @@ export function FirstSteps({ isLive }: { isLive: boolean }) {
           {
             title: (
               <>
-                See on <a href="/console/operator/health">Health</a> what the installation still needs
+                Check on <a href="/console/operator/health">Health</a> what the installation still needs
               </>
             ),
-            note: 'A connected bank, a worker, backups: each finding says what to do.',
+            note: 'A connected bank, a worker, backups. Each finding says what to do.',
             isDone: false,
           },
           {
@@ -50,9 +50,9 @@ export function FirstSteps({ isLive }: { isLive: boolean }) {
       note: 'An employer, a gig platform or a payroll bureau, with its time zone and pay cycles.',
       isDone: false,
     },
-    { title: 'Give it a tier', note: 'What its members may withdraw, and for which fee.', isDone: false },
-    { title: 'Fund its float', note: 'The money that its members’ withdrawals are paid from.', isDone: false },
-    { title: 'Make an API key', note: 'Its server sends it with every request.', isDone: false },
+    { title: 'Give it a tier', note: 'How much its members may withdraw, and for which fee.', isDone: false },
+    { title: 'Fund its float', note: 'The money that pays its members’ withdrawals.', isDone: false },
+    { title: 'Create an API key', note: 'The partner’s server sends the key with every request.', isDone: false },
   ]
   return (
     <div class="narrow">
@@ -63,33 +63,33 @@ export function FirstSteps({ isLive }: { isLive: boolean }) {
   )
 }
 
-/** What a partner still needs before its members can withdraw; nothing once it has all. */
+/** The steps that remain before the partner's members can withdraw. Renders nothing once all are done. */
 export function NextSteps({ partner: { id, floats, keys, members } }: { partner: Partner }) {
   const steps: Step[] = [
     {
       title: <a href="#tiers">Create a tier</a>,
-      note: 'What members may withdraw, and for which fee.',
-      // A float comes with the first tier in its currency.
+      note: 'How much members may withdraw, and for which fee.',
+      // The first tier in a currency creates the float.
       isDone: floats.length > 0,
     },
     {
       title: <a href="#float">Fund the float</a>,
-      note: 'Withdrawals are paid from it.',
+      note: 'The float pays withdrawals.',
       isDone: floats.some(({ float }) => float.amount > 0),
     },
     {
-      title: <a href="#keys">Make an API key</a>,
-      note: 'For the partner’s server. Its secret is shown once.',
+      title: <a href="#keys">Create an API key</a>,
+      note: 'For the partner’s server. The secret is shown once.',
       isDone: keys.valid > 0,
     },
     {
       title: (
         <>
-          Add members: <a href={`/console/${id}/lists`}>a list</a>, or <a href={`/console/${id}/users`}>invite</a> the
-          partner’s people to do it
+          Add members: <a href={`/console/${id}/lists`}>import</a> them, or <a href={`/console/${id}/users`}>invite</a>{' '}
+          the partner’s users to do so
         </>
       ),
-      note: 'Payroll, support and developers each see their own pages.',
+      note: 'Payroll, support and developers each see the pages for their role.',
       isDone: members.active + members.invited + members.inactive > 0,
     },
   ]

@@ -16,8 +16,8 @@ const columns: Column<AccountDay>[] = [
   { title: 'Rail', cell: ({ rail }) => rail, isMinor: true },
   { title: 'Account', cell: ({ account }) => <code>{account}</code>, isMinor: true },
   { title: 'Floats of', cell: ({ debtors }) => <Owners debtors={debtors} />, isMinor: true },
-  { title: 'The bank says', cell: ({ bank }) => <Amount money={bank} />, isFigure: true },
-  { title: 'The books say', cell: ({ book }) => <Amount money={book} />, isFigure: true, isMinor: true },
+  { title: 'Bank balance', cell: ({ bank }) => <Amount money={bank} />, isFigure: true },
+  { title: 'Book balance', cell: ({ book }) => <Amount money={book} />, isFigure: true, isMinor: true },
   {
     title: 'Difference',
     cell: ({ difference }) => (
@@ -43,7 +43,7 @@ function Owners({ debtors }: { debtors: string[] }) {
 
 const spans = ['31', '92', '366']
 
-/** What the bank's statements say at the end of each day, beside what the books say. */
+/** Compares the closing balance of each day's bank statement with the books. */
 export default function Float() {
   const filters = useFilters()
   const rails = useRails().filter(({ kind }) => kind === 'files')
@@ -73,18 +73,12 @@ export default function Float() {
       }
     >
       <FilterBar>
-        <OneFilter
-          label="Days of each account"
-          name="days"
-          values={spans}
-          labelOf={span => `${span} days`}
-          shown={days}
-        />
+        <OneFilter label="Period" name="days" values={spans} labelOf={span => `${span} days`} shown={days} />
         <RailFilter rails={rails} />
       </FilterBar>
       {value?.accountDays.some(({ difference }) => difference.amount !== 0) && (
         <p class="notice below-s">
-          A difference comes from payments that the bank has booked and not yet reported, or from{' '}
+          A difference is caused by payments that the bank has booked but not yet reported, or by{' '}
           <a class="link" href="/console/operator/exceptions">
             open exceptions
           </a>
@@ -99,7 +93,7 @@ export default function Float() {
           keyOf={({ rail, account, day }) => `${rail} ${account} ${day}`}
           empty={
             <Empty title="No statements yet">
-              Banks that give statements are compared with the books, day by day. The simulated bank gives none.
+              The daily statements of connected banks are compared with the books. The simulated bank has no statements.
             </Empty>
           }
         />

@@ -1,8 +1,8 @@
 import { type Money, money, toDecimal } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
-import { useAsked } from '../../components/asked.ts'
 import { amountIn, Field, FieldProblems, orNull, readFields } from '../../components/form.tsx'
 import { Drawer, Panel } from '../../components/layout.tsx'
+import { usePageAction } from '../../components/page-action.ts'
 import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
 import { Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
@@ -14,24 +14,24 @@ import { reload, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 
 type Currency = Money['currency']
-type Doing =
+type OpenDrawer =
   | { act: 'fund' | 'withdraw' | 'cover' | 'floor'; currency: Currency }
   | { act: 'receive'; currency: Currency; due: SettlementDue }
 
 const titles = {
   fund: 'Fund the float',
   withdraw: 'Withdraw from the float',
-  cover: 'Cover what the operator bears',
+  cover: 'Cover the operator’s losses',
   floor: 'Set the floor',
-  receive: 'Receive the money of a settlement',
+  receive: 'Receive settlement money',
 } as const
 
-/** The floats of a partner: what is there, and how it changes. */
+/** The balances of a partner's floats, and the actions that change them. */
 export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
-  const [doing, setDoing] = useState<Doing>()
+  const [doing, setDoing] = useState<OpenDrawer>()
   const { value, error } = useLoaded(`operator-float ${partnerId}`, () => operators.getFloat(partnerId))
   const currency = value?.floats[0]?.currency
-  useAsked('fund-float', currency && (() => setDoing({ act: 'fund', currency })))
+  usePageAction('fund-float', currency && (() => setDoing({ act: 'fund', currency })))
   const columns: Column<Float>[] = [
     { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
     { title: 'Float', cell: ({ float }) => <Amount money={float} />, isFigure: true },
@@ -61,7 +61,7 @@ export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
   const dueColumns: Column<SettlementDue>[] = [
     { title: 'Settled', cell: ({ settledAt }) => <Time at={settledAt} /> },
     { title: 'Reference', cell: ({ reference }) => <Id id={reference} isWhole isLink={false} />, isMinor: true },
-    { title: 'Has not arrived', cell: ({ due }) => <Amount money={due} />, isFigure: true },
+    { title: 'Outstanding', cell: ({ due }) => <Amount money={due} />, isFigure: true },
     {
       title: 'Change',
       isTitleHidden: true,
@@ -86,11 +86,11 @@ export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
           columns={columns}
           list={{ rows: value?.floats, error }}
           keyOf={({ currency }) => currency}
-          empty={<Empty title="No float yet">It comes with the first tier in its currency.</Empty>}
+          empty={<Empty title="No float yet">The first tier in a currency creates its float.</Empty>}
         />
       </Panel>
       {value !== undefined && value.settlements.length > 0 && (
-        <Panel isFlush title="Settlements whose money has not arrived">
+        <Panel isFlush title="Settlements awaiting payment">
           <Table
             label="Settlements due"
             columns={dueColumns}
@@ -116,7 +116,7 @@ export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
 
 type ActProps = { partnerId: PartnerId; onDone: () => void }
 
-/** As it is now, since the page may have been open for hours. */
+/** Reads the current balances: the page may have been open for hours. */
 async function readFloat(partnerId: PartnerId, currency: Currency): Promise<Float> {
   return floatIn(await operators.getFloat(partnerId), currency)
 }
@@ -127,43 +127,43 @@ function floatIn({ floats }: Floats, currency: Currency): Float {
   return found
 }
 
-// A slip of the finger adds a digit. From this many pounds, euros and so on, the amount is typed a second time.
+// Guards against an extra digit. From this amount in major units, the operator types the amount twice.
 const typedTwiceFrom = '10000'
 
 function isLarge({ amount, currency }: Money): boolean {
   return Math.abs(amount) >= money(typedTwiceFrom, currency).amount
 }
 
-function Again({ amount, problem }: { amount: Money; problem: string | undefined }) {
+function RepeatedAmount({ amount, problem }: { amount: Money; problem: string | undefined }) {
   if (!isLarge(amount)) return null
   return (
     <Field
-      label={`The amount again, ${amount.currency}`}
+      label={`Repeat the amount, ${amount.currency}`}
       name="again"
       problem={problem}
-      note="It is large, so it is typed twice"
+      note="A large amount must be entered twice"
       isRequired
     />
   )
 }
 
-/** @throws FieldProblems unless a large amount was typed a second time */
-function requireAgain(amount: Money, { again = '' }: Record<string, string>): void {
+/** @throws FieldProblems unless a large amount was typed twice */
+function requireRepeatedAmount(amount: Money, { again = '' }: Record<string, string>): void {
   if (!isLarge(amount)) return
   const isSame = readFields({ again }, field =>
     field('again', text => money(text, amount.currency).amount === amount.amount),
   )
-  if (!isSame) throw new FieldProblems(new Map([['again', `It is not ${formatMoney(amount)}, the amount above`]]))
+  if (!isSame) throw new FieldProblems(new Map([['again', `Does not match the amount above, ${formatMoney(amount)}`]]))
 }
 
-/** The float with `amount` minor units more, or fewer. */
+/** Compares the float before and after a movement of `amount` minor units, which may be negative. */
 function Balances({ before: { float, pending, free, floor }, amount }: { before: Float; amount: number }) {
   const plus = (value: Money) => ({ ...value, amount: value.amount + amount })
   const isLow = floor !== null && plus(free).amount < floor.amount
   return (
     <>
       <Changes
-        label="The float"
+        label="Float"
         changes={[
           { name: 'Float', before: <Amount money={float} />, after: <Amount money={plus(float)} /> },
           { name: 'Pending', before: <Amount money={pending} />, after: <Amount money={pending} /> },
@@ -171,7 +171,9 @@ function Balances({ before: { float, pending, free, floor }, amount }: { before:
         ]}
       />
       {isLow && (
-        <p class="notice">Less than the floor of {formatMoney(floor)} would be free: members could not withdraw.</p>
+        <p class="notice">
+          The free amount would fall below the floor of {formatMoney(floor)}: members could not withdraw.
+        </p>
       )}
     </>
   )
@@ -181,25 +183,25 @@ const moves = {
   fund: {
     verb: 'Fund',
     isIn: true,
-    said: 'is recorded as paid into the float.',
-    asked: 'Record money that has arrived on the account that pays members.',
-    most: undefined,
+    result: 'will be recorded as paid into the float.',
+    purpose: 'Record money that has arrived in the account that pays members.',
+    limit: undefined,
     move: operators.fundFloat,
   },
   withdraw: {
     verb: 'Withdraw',
     isIn: false,
-    said: 'is recorded as withdrawn from the float.',
-    asked: 'Record money that was taken from the account that pays members: at most what is free.',
-    most: ({ free }: Float) => ({ money: free, word: 'free' }),
+    result: 'will be recorded as withdrawn from the float.',
+    purpose: 'Record money that was taken out of the account that pays members, up to the free amount.',
+    limit: ({ free }: Float) => ({ money: free, word: 'free' }),
     move: operators.withdrawFloat,
   },
   cover: {
     verb: 'Cover',
     isIn: true,
-    said: 'is recorded as paid into the float by the operator.',
-    asked: 'Record your own money that has arrived on the account that pays members, for what you bear.',
-    most: ({ uncovered }: Float) => ({ money: uncovered, word: 'not covered' }),
+    result: 'will be recorded as paid into the float by the operator.',
+    purpose: 'Record your own money that has arrived in the account that pays members, to cover losses that you bear.',
+    limit: ({ uncovered }: Float) => ({ money: uncovered, word: 'not covered' }),
     move: operators.coverFloat,
   },
 } as const
@@ -210,14 +212,14 @@ function Move({
   currency,
   onDone,
 }: ActProps & { direction: keyof typeof moves; currency: Currency }) {
-  const { said, asked, verb, isIn, most } = moves[direction]
+  const { result, purpose, verb, isIn, limit } = moves[direction]
   return (
     <ReviewedForm
       plan={async fields => {
         const amount = readFields(fields, field => field('amount', amountIn(currency)))
         const { reference = '' } = fields
         const before = await readFloat(partnerId, currency)
-        const bound = most?.(before)
+        const bound = limit?.(before)
         if (bound !== undefined && amount.amount > bound.money.amount)
           throw new FieldProblems(new Map([['amount', `Only ${formatMoney(bound.money)} is ${bound.word}`]]))
         return { amount, reference, before }
@@ -225,22 +227,22 @@ function Move({
       review={({ amount, before }, problemOf) => (
         <>
           <p>
-            <b>{formatMoney(amount)}</b> {said}
+            <b>{formatMoney(amount)}</b> {result}
           </p>
           <Balances before={before} amount={isIn ? amount.amount : -amount.amount} />
-          <Again amount={amount} problem={problemOf('again')} />
+          <RepeatedAmount amount={amount} problem={problemOf('again')} />
         </>
       )}
       confirm={({ amount }) => `${verb} ${formatMoney(amount)}`}
       onConfirm={async ({ amount, reference, before }, fields) => {
-        requireAgain(amount, fields)
+        requireRepeatedAmount(amount, fields)
         const after = await moves[direction].move(partnerId, { amount, ...(reference === '' ? {} : { reference }) })
         const { float } = floatIn(after, currency)
         const hasMoved = float.amount !== before.float.amount
         toast(
           hasMoved
-            ? `The float is ${formatMoney(float)}`
-            : 'A movement with this reference was recorded before; nothing moved now',
+            ? `The float is now ${formatMoney(float)}`
+            : 'A movement with this reference already exists; nothing was recorded',
           hasMoved ? {} : { kind: 'bad' },
         )
         finish(onDone)
@@ -248,13 +250,13 @@ function Move({
     >
       {problemOf => (
         <>
-          <p>{asked}</p>
+          <p>{purpose}</p>
           <Field label={`Amount, ${currency}`} name="amount" problem={problemOf('amount')} isRequired />
           <Field
             label="Reference"
             name="reference"
             problem={problemOf('reference')}
-            note="For example the bank’s. A second movement with it does nothing"
+            note="For example, the bank’s reference. A second movement with the same reference has no effect"
           />
         </>
       )}
@@ -279,7 +281,7 @@ function Floor({ partnerId, currency, onDone }: ActProps & { currency: Currency 
       review={({ floor, before }) => (
         <>
           <Changes
-            label="The floor"
+            label="Floor"
             changes={[{ name: 'Floor', before: <Amount money={before.floor} />, after: <Amount money={floor} /> }]}
           />
           {floor !== null && before.free.amount < floor.amount && (
@@ -290,7 +292,7 @@ function Floor({ partnerId, currency, onDone }: ActProps & { currency: Currency 
       confirm={({ floor, before }) => (floor?.amount === before.floor?.amount ? null : 'Set the floor')}
       onConfirm={async ({ floor }) => {
         await operators.setFloatFloor(partnerId, { currency, floor })
-        toast(floor === null ? 'There is no floor' : `The floor is ${formatMoney(floor)}`)
+        toast(floor === null ? 'The float no longer has a floor' : `The floor is now ${formatMoney(floor)}`)
         finish(onDone)
       }}
     >
@@ -300,7 +302,7 @@ function Floor({ partnerId, currency, onDone }: ActProps & { currency: Currency 
           name="floor"
           value={floor === null ? '' : toDecimal(floor)}
           problem={problemOf('floor')}
-          note="Members cannot withdraw while less than this is free. Leave empty for no minimum"
+          note="Members cannot withdraw while the free amount is below the floor. Leave empty for no minimum"
         />
       )}
     </ReviewedForm>
@@ -319,21 +321,21 @@ function Receive({ partnerId, due: { payCycleId, reference, due }, onDone }: Act
         <>
           <Balances before={before} amount={amount.amount} />
           <Changes
-            label="The settlement"
+            label="Settlement"
             changes={[
               {
-                name: 'Has not arrived',
+                name: 'Outstanding',
                 before: <Amount money={due} />,
                 after: <Amount money={{ currency, amount: due.amount - amount.amount }} />,
               },
             ]}
           />
-          <Again amount={amount} problem={problemOf('again')} />
+          <RepeatedAmount amount={amount} problem={problemOf('again')} />
         </>
       )}
       confirm={({ amount }) => `Record ${formatMoney(amount)}`}
       onConfirm={async ({ amount }, fields) => {
-        requireAgain(amount, fields)
+        requireRepeatedAmount(amount, fields)
         await operators.receiveFloat(partnerId, { payCycleId, currency, amount })
         toast('Recorded')
         finish(onDone)
@@ -342,8 +344,8 @@ function Receive({ partnerId, due: { payCycleId, reference, due }, onDone }: Act
       {problemOf => (
         <>
           <p>
-            Record money that has arrived for <code>{reference}</code>, if no file of the bank tells of it.
-            {due.amount < 0 && ' The employer is owed money: a negative amount was paid to it.'}
+            Record money that has arrived for <code>{reference}</code> but is missing from the bank’s files.
+            {due.amount < 0 && ' The employer is owed money: enter a payment to the employer as a negative amount.'}
           </p>
           <Field
             label={`Amount, ${currency}`}

@@ -10,7 +10,7 @@ import type { LedgerVerification, Status } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
 import { useLoaded } from '../../query.ts'
 
-/** Whether the installation works: workers, queue, findings, and the books recomputed. */
+/** The state of the installation: workers, queue, findings and verifications of the books. */
 export default function Health() {
   const { value, error, reload } = useLoaded('operator-status', () => operators.getStatus())
   return (
@@ -22,13 +22,13 @@ export default function Health() {
           <Failure error={error} onRetry={reload} />
         )
       ) : (
-        <Shown status={value} />
+        <LoadedHealth status={value} />
       )}
     </Page>
   )
 }
 
-function Shown({ status }: { status: Status }) {
+function LoadedHealth({ status }: { status: Status }) {
   const { workers, queue, batchesToApprove, openExceptions, database } = status
   return (
     <div class="stack">
@@ -87,7 +87,7 @@ const columns: Column<LedgerVerification>[] = [
   },
 ]
 
-/** Recomputes the books and every rule between slices, in the background of the worker. */
+/** Starts a verification of the books, which the worker runs in the background. */
 function Books() {
   const loaded = useLoaded('operator-verifications', () => operators.listLedgerVerifications())
   const { value, error, reload } = loaded
@@ -100,7 +100,7 @@ function Books() {
       aside={
         <ActButton
           disabled={isRunning}
-          act={() => act(() => operators.verifyLedger(), 'The books are being recomputed', 'operator-verifications')}
+          act={() => act(() => operators.verifyLedger(), 'The books are being verified', 'operator-verifications')}
         >
           Verify now
         </ActButton>
@@ -111,19 +111,19 @@ function Books() {
         columns={columns}
         list={{ rows: value?.verifications, error, reload }}
         keyOf={({ id }) => id}
-        empty={<Empty title="Never verified here">It recomputes every balance from its entries.</Empty>}
+        empty={<Empty title="Not verified yet">A verification recomputes every balance from the ledger entries.</Empty>}
       />
       <Disagreements verification={value?.verifications.find(({ endedAt }) => endedAt !== null)} />
     </Panel>
   )
 }
 
-/** The rules that the latest finished verification found broken, each with its first row. */
+/** The rules that the latest finished verification found broken, each with its first violation. */
 function Disagreements({ verification }: { verification: LedgerVerification | undefined }) {
   const broken = verification?.checks?.filter(({ disagreement }) => disagreement !== null) ?? []
   if (broken.length === 0) return null
   return (
-    <ul class="broken-rules" aria-label="Rules that do not hold">
+    <ul class="broken-rules" aria-label="Broken rules">
       {broken.map(({ name, rule, disagreement }) => (
         <li key={name}>
           <p>
@@ -133,7 +133,7 @@ function Disagreements({ verification }: { verification: LedgerVerification | un
             <KeyValues
               entries={[
                 ['Partner', <Id id={disagreement.partnerId} />],
-                ['First row', disagreement.subject],
+                ['First violation', disagreement.subject],
                 ['Expected', disagreement.expected],
                 ['Found', disagreement.found],
               ]}
@@ -161,13 +161,13 @@ function Workers({ status: { workers, queue } }: { status: Status }) {
   return (
     <Panel isFlush title="Workers">
       <Table
-        label="Workers of the last seven days"
+        label="Workers in the last seven days"
         columns={workerColumns}
         list={{ rows: workers }}
         keyOf={({ id }) => id}
         empty={
           <Empty title="No worker has run for seven days" curl="midmonth start --worker">
-            Payouts, webhooks and imports wait for one.
+            Payouts, webhooks and imports need a worker.
           </Empty>
         }
       />
@@ -180,7 +180,7 @@ function Workers({ status: { workers, queue } }: { status: Status }) {
   )
 }
 
-/** What is fine is folded away. A sandbox needs none of it, so it only says what live mode would. */
+/** Passed checks are collapsed. A sandbox does not need them, so it only lists the requirements of live mode. */
 function Findings({ isSandbox }: { isSandbox: boolean }) {
   const { value, error, reload } = useLoaded('operator-findings', () => operators.getFindings())
   if (error !== undefined) return <Failure error={error} onRetry={reload} />
@@ -188,9 +188,7 @@ function Findings({ isSandbox }: { isSandbox: boolean }) {
   const open = value.findings.filter(({ level }) => level !== 'ok')
   const fine = value.findings.filter(({ level }) => level === 'ok')
   return (
-    <Panel
-      title={isSandbox ? 'Before live mode' : open.length === 0 ? 'Nothing found' : plural(open.length, 'finding')}
-    >
+    <Panel title={isSandbox ? 'Before live mode' : open.length === 0 ? 'No findings' : plural(open.length, 'finding')}>
       <ul class="stack">
         {open.map(({ check, level, sentence, command }) => (
           <li key={check + sentence} class="stack-s">
@@ -202,7 +200,7 @@ function Findings({ isSandbox }: { isSandbox: boolean }) {
         ))}
       </ul>
       <details class="fine-checks">
-        <summary>{fine.length === 1 ? '1 check is fine' : `${formatNumber(fine.length)} checks are fine`}</summary>
+        <summary>{fine.length === 1 ? '1 check passed' : `${formatNumber(fine.length)} checks passed`}</summary>
         <ul>
           {fine.map(({ check, sentence }) => (
             <li key={check + sentence}>{sentence}</li>

@@ -4,14 +4,14 @@ import type { Rail } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
 import { useLoaded } from '../../query.ts'
 
-/** The connected banks. A sandbox without any pays through the simulated bank. */
+/** The connected banks. A sandbox without a connected bank pays through the simulated bank. */
 export function useRails(): Rail[] {
   return useLoaded('operator-rails', () => operators.listRails()).value?.rails ?? []
 }
 
 type Hold = { since: string | null; by: string | null; reason: string | null }
 
-/** Since when, by whom and why something is held. */
+/** Says when a hold began, who set it and why. */
 export function HeldBy({ hold: { since, by, reason } }: { hold: Hold }) {
   return (
     <span>

@@ -17,24 +17,24 @@ const columns: Column<InvoiceLine>[] = [
   { title: 'Tier', cell: ({ tier }) => tier },
   { title: 'Withdrawals', cell: ({ withdrawals }) => formatNumber(withdrawals), isFigure: true, isMinor: true },
   { title: 'Fees', cell: ({ fees }) => <Amount money={fees} />, isFigure: true },
-  { title: 'Given back', cell: ({ feesGivenBack }) => <Amount money={feesGivenBack} />, isFigure: true },
+  { title: 'Refunded', cell: ({ feesGivenBack }) => <Amount money={feesGivenBack} />, isFigure: true },
 ]
 
-const acts = {
-  pay: { title: 'Mark as paid', done: 'The invoice is paid' },
-  reopen: { title: 'Open it again', done: 'The invoice is open again' },
-  void: { title: 'Make it void', done: 'The invoice is void' },
+const actions = {
+  pay: { title: 'Mark as paid', done: 'Invoice marked as paid' },
+  reopen: { title: 'Reopen', done: 'Invoice reopened' },
+  void: { title: 'Void', done: 'Invoice voided' },
 } as const
-type Act = keyof typeof acts
+type Action = keyof typeof actions
 
 export default function Invoice() {
   const { partner, id } = useRoute().params as { partner: PartnerId; id: InvoiceId }
   const { value, error, reload: retry } = useLoaded(`operator-invoice ${id}`, () => operators.getInvoice(partner, id))
-  const [doing, setDoing] = useState<Act>()
+  const [doing, setDoing] = useState<Action>()
   if (value === undefined) return <PendingPage title="Invoice" back={back} error={error} onRetry={retry} />
-  const possible: Act[] = value.status === 'open' ? ['pay', 'void'] : value.status === 'paid' ? ['reopen'] : []
-  const onDone = (act: Act) => {
-    toast(acts[act].done)
+  const possible: Action[] = value.status === 'open' ? ['pay', 'void'] : value.status === 'paid' ? ['reopen'] : []
+  const onDone = (act: Action) => {
+    toast(actions[act].done)
     reload('operator-invoice', 'operator-revenue')
     setDoing(undefined)
   }
@@ -49,7 +49,7 @@ export default function Invoice() {
           </button>
           {possible.map(act => (
             <button key={act} type="button" class="button" onClick={() => setDoing(act)}>
-              {acts[act].title}
+              {actions[act].title}
             </button>
           ))}
         </>
@@ -75,12 +75,14 @@ export default function Invoice() {
         </Panel>
       </div>
       <Drawer
-        title={doing === undefined ? '' : acts[doing].title}
+        title={doing === undefined ? '' : actions[doing].title}
         isOpen={doing !== undefined}
         onClose={() => setDoing(undefined)}
       >
         {doing === 'pay' && <Pay invoice={value} onDone={() => onDone('pay')} />}
-        {(doing === 'reopen' || doing === 'void') && <Undo invoice={value} act={doing} onDone={() => onDone(doing)} />}
+        {(doing === 'reopen' || doing === 'void') && (
+          <ReopenOrVoid invoice={value} act={doing} onDone={() => onDone(doing)} />
+        )}
       </Drawer>
     </Page>
   )
@@ -114,14 +116,14 @@ function Pay({ invoice: { partnerId, id }, onDone }: ActProps) {
     >
       {problemOf => (
         <>
-          <p>Its fees become revenue. The money is on your own account, not in the float.</p>
-          <Field label="Reference of the transfer" name="reference" problem={problemOf('reference')} isRequired />
+          <p>The invoiced fees become revenue. The money is in your own account, not in the float.</p>
+          <Field label="Transfer reference" name="reference" problem={problemOf('reference')} isRequired />
           <Field
-            label="Day on which it arrived"
+            label="Day of arrival"
             name="on"
             type="date"
             problem={problemOf('on')}
-            note="By the partner’s calendar"
+            note="In the partner’s time zone"
             isRequired
           />
         </>
@@ -130,10 +132,10 @@ function Pay({ invoice: { partnerId, id }, onDone }: ActProps) {
   )
 }
 
-function Undo({ invoice: { partnerId, id }, act, onDone }: ActProps & { act: 'reopen' | 'void' }) {
+function ReopenOrVoid({ invoice: { partnerId, id }, act, onDone }: ActProps & { act: 'reopen' | 'void' }) {
   return (
     <Form
-      submit={acts[act].title}
+      submit={actions[act].title}
       isFinal={act === 'void'}
       onSubmit={async ({ note = '' }) => {
         await (act === 'void' ? operators.voidInvoice : operators.reopenInvoice)(partnerId, id, { note })
@@ -142,12 +144,12 @@ function Undo({ invoice: { partnerId, id }, act, onDone }: ActProps & { act: 're
     >
       {problemOf => (
         <>
-          <p>{act === 'void' ? 'The next invoice bills its fees.' : 'Its fees are not revenue any longer.'}</p>
+          <p>{act === 'void' ? 'The next invoice includes these fees.' : 'These fees no longer count as revenue.'}</p>
           <Field
             label="Note"
             name="note"
             problem={problemOf('note')}
-            note="For the audit log; nothing personal"
+            note="For the audit log; no personal data"
             isRequired
           />
         </>

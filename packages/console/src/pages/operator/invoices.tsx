@@ -14,7 +14,7 @@ const columns: Column<InvoiceSummary>[] = [
   { title: 'State', cell: ({ status }) => <State state={status} /> },
   { title: 'Through', cell: ({ lastDay }) => <Day day={lastDay} />, isMinor: true },
   { title: 'Paid on', cell: ({ paid }) => (paid === null ? '–' : <Day day={paid.on} />), isMinor: true },
-  { title: 'Sum', cell: ({ sum }) => <Amount money={sum} />, isFigure: true },
+  { title: 'Total', cell: ({ sum }) => <Amount money={sum} />, isFigure: true },
 ]
 const partnerColumn: Column<InvoiceSummary> = {
   title: 'Partner',
@@ -22,7 +22,7 @@ const partnerColumn: Column<InvoiceSummary> = {
   isMinor: true,
 }
 
-/** The invoices of a partner, or of all. */
+/** The invoices of one partner or of all partners. */
 export function InvoiceTable({ partnerId, statuses }: { partnerId?: PartnerId; statuses?: InvoiceStatus[] }) {
   const listed = useList(
     `operator-invoices ${partnerId} ${statuses}`,
@@ -36,12 +36,16 @@ export function InvoiceTable({ partnerId, statuses }: { partnerId?: PartnerId; s
       list={listed}
       keyOf={({ id }) => id}
       hrefOf={({ id, partnerId: of }) => `/console/operator/invoices/${of}/${id}`}
-      empty={<Empty title="No invoices">They bill the fees that employers pay, on the page Fees of a partner.</Empty>}
+      empty={
+        <Empty title="No invoices">
+          Invoices bill the fees that employers pay. Issue them on a partner’s Fees page.
+        </Empty>
+      }
     />
   )
 }
 
-/** What accountants need of all partners: the invoices, and the journal. */
+/** The invoices and the journal of all partners, for accountants. */
 export default function Invoices() {
   const filters = useFilters()
   const statuses = filters.all('status') as InvoiceStatus[]
@@ -76,7 +80,7 @@ export default function Invoices() {
         </Panel>
         <Panel title="Journal">
           <p class="below-s">
-            Debits and credits of all partners by day and account, for an accounting program. Choose days that are over.
+            Debits and credits of all partners by day and account, for your accounting software. Choose past days.
           </p>
           <FilterBar>
             <DayFilter label="From" name="from" />

@@ -10,7 +10,7 @@ import { readSettings, settingFields } from './settings.tsx'
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
 
-/** Creates a partner. What it needs next is on its page. */
+/** Creates a partner. The partner's page lists the next steps. */
 export default function NewPartner() {
   const navigateIfHere = useNavigateIfHere()
   return (
@@ -21,16 +21,22 @@ export default function NewPartner() {
             submit="Create the partner"
             onSubmit={async ({ name = '', ...fields }) => {
               const { id } = await operators.createPartner({ name, settings: readSettings(fields) })
-              toast(`${name} is created`)
+              toast(`${name} created`)
               reload('operator-partners')
-              // The menu lists the partners of the session.
+              // The menu lists the session's partners.
               await refreshSession()
               navigateIfHere(`/console/operator/partners/${id}`)
             }}
           >
             {problemOf => (
               <>
-                <Field label="Name" name="name" problem={problemOf('name')} note="As its users see it" isRequired />
+                <Field
+                  label="Name"
+                  name="name"
+                  problem={problemOf('name')}
+                  note="Shown to the partner’s users"
+                  isRequired
+                />
                 {settingFields({ ...defaultSettings, timeZone: zone }, problemOf)}
               </>
             )}

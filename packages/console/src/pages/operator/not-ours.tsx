@@ -7,19 +7,20 @@ import { Person } from '../../components/person.tsx'
 import { ReviewedForm } from '../../components/reviewed-form.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Amount, State } from '../../components/values.tsx'
+import { plural } from '../../format.ts'
 import type { ExceptionsByText, PayoutRule } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
 import { reload, useList, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 
 const actions = {
-  close: 'Close what is open',
-  rule: 'Close what comes, by a rule of two people',
+  close: 'Close open exceptions',
+  rule: 'Close future exceptions by a rule, which takes two people',
 } as const
 
 type Planned = { rail: string; text: string; isRule: boolean; found: ExceptionsByText }
 
-/** Closes by a text what is not ours: the exceptions that are open, or new ones by a rule. */
+/** Closes exceptions that are unrelated to our payments, by their bank text: either open exceptions, or future ones by a rule. */
 export function CloseByText() {
   const rails = useLoaded('operator-rails', () => operators.listRails()).value?.rails.filter(
     ({ kind }) => kind === 'files',
@@ -35,14 +36,16 @@ export function CloseByText() {
           const found = await operators.previewPayoutExceptions({ rail, text })
           return { rail, text, isRule: action === 'rule', found }
         }}
-        confirm={({ isRule, found }) => (isRule ? 'Make the rule' : found.count === 0 ? null : 'Close them')}
+        confirm={({ isRule, found }) =>
+          isRule ? 'Create the rule' : found.count === 0 ? null : 'Close the exceptions'
+        }
         onConfirm={async ({ rail, text, isRule, found: { fingerprint } }, { note = '' }) => {
           if (isRule) {
             const { status } = await operators.createPayoutRule({ rail, text, note })
-            toast(status === 'active' ? 'The rule is active' : 'Proposed: another person must make the same rule')
+            toast(status === 'active' ? 'The rule is active' : 'Proposed; another person must create the same rule')
           } else {
             const closed = await operators.closePayoutExceptionsByText({ rail, text, note, fingerprint })
-            toast(`Closed ${closed.count}`)
+            toast(`${plural(closed.count, 'exception')} closed`)
           }
           setCount(count + 1)
           reload('operator-exceptions', 'operator-rules')
@@ -52,10 +55,10 @@ export function CloseByText() {
             <Found found={found} />
             {(isRule || found.count > 0) && (
               <Field
-                label="Why"
+                label="Reason"
                 name="note"
                 problem={problemOf('note')}
-                note="For operators and the audit log; nothing personal"
+                note="For operators and the audit log; no personal data"
                 isRequired
               />
             )}
@@ -66,13 +69,13 @@ export function CloseByText() {
           <div class="form-row">
             <Choice label="Rail" name="rail" choices={rails.map(({ name }) => name)} />
             <Field
-              label="Text of the bank"
+              label="Bank text"
               name="text"
               problem={problemOf('text')}
-              note="At least 5 characters, in any letter case"
+              note="At least 5 characters; case does not matter"
               isRequired
             />
-            <Choice label="What follows" name="action" choices={Object.entries(actions)} />
+            <Choice label="Action" name="action" choices={Object.entries(actions)} />
           </div>
         )}
       </ReviewedForm>
@@ -83,13 +86,13 @@ export function CloseByText() {
 function Found({ found: { sums, count, keptCount } }: { found: ExceptionsByText }) {
   return (
     <>
-      {count === 0 && <p>Nothing with this text is open and certainly not ours.</p>}
+      {count === 0 && <p>No open exceptions with this text are certain not to be ours.</p>}
       {sums.map(({ direction, count: of, sum }) => (
         <p key={`${sum.currency} ${direction}`}>
           {of} {direction === 'in' ? 'in' : 'out'}: <Amount money={sum} />
         </p>
       ))}
-      {keptCount > 0 && <p class="notice">{keptCount} more may be about something of ours and stay open.</p>}
+      {keptCount > 0 && <p class="notice">{keptCount} more may concern our payments and stay open.</p>}
     </>
   )
 }
@@ -98,13 +101,13 @@ const columns: Column<PayoutRule>[] = [
   { title: 'Text', cell: ({ text }) => text },
   { title: 'State', cell: ({ status }) => <State state={status} /> },
   { title: 'Rail', cell: ({ rail }) => rail, isMinor: true },
-  { title: 'Why', cell: ({ note }) => note, isMinor: true },
+  { title: 'Reason', cell: ({ note }) => note, isMinor: true },
   { title: 'Proposed by', cell: ({ proposedBy }) => <Person who={proposedBy} />, isMinor: true },
   { title: 'Closed', cell: ({ closedCount }) => closedCount, isFigure: true },
   { title: 'Change', cell: rule => <Changes rule={rule} />, isTitleHidden: true },
 ]
 
-/** The rules, once there are any. */
+/** Lists the rules. Renders nothing if there are none. */
 export function Rules() {
   const listed = useList(
     'operator-rules',
@@ -120,7 +123,7 @@ export function Rules() {
 }
 
 function Changes({ rule: { id, rail, text, note, status } }: { rule: PayoutRule }) {
-  const change = (doing: () => PromiseLike<unknown>, done: string) => () => act(doing, done, 'operator-rules')
+  const change = (call: () => PromiseLike<unknown>, done: string) => () => act(call, done, 'operator-rules')
   if (status === 'ended') return null
   const confirm = () =>
     act(

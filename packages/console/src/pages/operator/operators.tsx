@@ -2,25 +2,25 @@ import { useState } from 'preact/hooks'
 import { act, actUnlessUndone } from '../../act.ts'
 import { send } from '../../api.ts'
 import { ActButton } from '../../components/act-button.tsx'
-import { useAsked } from '../../components/asked.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Drawer, Page, Panel } from '../../components/layout.tsx'
+import { usePageAction } from '../../components/page-action.ts'
 import { Code } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Time } from '../../components/values.tsx'
 import { useLoaded } from '../../query.ts'
 import { session } from '../../session.ts'
-import { EmailOf, Invitations, Inviting, type User } from '../users.tsx'
+import { EmailOf, Invitations, InviteDrawer, type User } from '../users.tsx'
 
 type Operator = User & { isOperator: boolean }
 
 const key = 'operators'
 const isOfInstallation = true
 
-/** The people who may do everything in this installation. */
+/** Lists the operators, who have all permissions in this installation. */
 export default function Operators() {
   const [isInviting, setIsInviting] = useState(false)
-  useAsked('invite-operator', () => setIsInviting(true))
+  usePageAction('invite-operator', () => setIsInviting(true))
   const [passwordLink, setPasswordLink] = useState<string>()
   const { value, error, reload } = useLoaded(key, async () => {
     const { users } = await send<{ users: Operator[] }>('GET', '/console/v1/users?take=1000', { isOfInstallation })
@@ -88,15 +88,15 @@ export default function Operators() {
       }
     >
       <div class="stack">
-        {isAlone && <p class="notice">Approving a payout batch takes two operators. Invite a second one.</p>}
+        {isAlone && <p class="notice">Approving a payout batch takes two operators. Invite a second operator.</p>}
         <Panel isFlush>
           <Table label="Operators" columns={columns} list={{ rows: value, error, reload }} keyOf={({ id }) => id} />
         </Panel>
         <Invitations isOfInstallation />
       </div>
-      <Inviting isOpen={isInviting} isOfInstallation onClose={() => setIsInviting(false)} />
+      <InviteDrawer isOpen={isInviting} isOfInstallation onClose={() => setIsInviting(false)} />
       <Drawer title="New password" isOpen={passwordLink !== undefined} onClose={() => setPasswordLink(undefined)}>
-        <p>Send this link to the person. It works once, for a day, and is not shown again.</p>
+        <p>Send this link to the person. The link works once, within a day, and is not shown again.</p>
         <Code text={passwordLink ?? ''} label="Copy the link" />
       </Drawer>
     </Page>

@@ -77,11 +77,11 @@ export default function Partner() {
         <ChangeSettings partnerId={id} values={value.settings} onDone={onDone} />
       </Drawer>
       <Drawer title="Pause withdrawals" isOpen={doing === 'pause'} onClose={onDone}>
-        <p>Its members cannot withdraw until you resume. Pay runs and payouts continue.</p>
+        <p>Members cannot withdraw until you resume withdrawals. Pay runs and payouts continue.</p>
         <ReasonForm submit="Pause" onSubmit={given => stop(operators.pausePartner(id, given), 'Paused')} />
       </Drawer>
       <Drawer title="Suspend the partner" isOpen={doing === 'suspend'} onClose={onDone}>
-        <p>Its keys and its users are refused until you restore it.</p>
+        <p>The partner’s API keys and users have no access until you restore the partner.</p>
         <ReasonForm submit="Suspend" onSubmit={given => stop(operators.suspendPartner(id, given), 'Suspended')} />
       </Drawer>
     </Page>

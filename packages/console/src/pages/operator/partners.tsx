@@ -65,7 +65,7 @@ export default function Partners() {
             list={listed}
             keyOf={({ id }) => id}
             hrefOf={({ id }) => hrefOfId(id)}
-            empty={<Empty title="No partner matches" />}
+            empty={<Empty title="No partners match" />}
           />
         </Panel>
       </div>

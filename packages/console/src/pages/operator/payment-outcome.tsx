@@ -10,25 +10,25 @@ import { toast } from '../../toasts.ts'
 type Payment = Pick<Payout, 'reference' | 'amount' | 'outcome' | 'removedAt'>
 
 const outcomes = {
-  paid: ['Paid', 'The bank has paid it. The withdrawal is paid.'],
+  paid: ['Paid', 'The bank made the payment. The withdrawal becomes paid.'],
   failed: [
     'Failed',
-    'The bank has not paid it, and will not. The member has the money back. Refused while the bank may still pay, and while a debit that waits for a decision may be this payment.',
+    'The bank has not made the payment and will not. The money is returned to the member. Rejected while the bank may still pay, or while an undecided debit may be this payment.',
   ],
   returned: [
     'Returned',
-    'The bank has paid it, and the money came back. The member has the money back. Needs the day and amount of the credit.',
+    'The bank made the payment, but the money came back and is returned to the member. Requires the day and amount of the credit.',
   ],
 } as const
 type Outcome = keyof typeof outcomes
 
-/** The outcomes that can be recorded for a payment that was sent. */
+/** The outcomes that can be recorded for a sent payment. */
 function choicesFor({ outcome, removedAt }: Payment): Outcome[] {
   if (removedAt !== null || outcome === 'failed' || outcome === 'returned') return []
   return outcome === 'paid' ? ['returned'] : ['paid', 'failed', 'returned']
 }
 
-/** Records the outcome of a sent payment that no file of the bank answers. */
+/** Records the outcome of a sent payment when no bank file contains the answer. */
 export function RecordOutcome({ payment }: { payment: Payment }) {
   const [isOpen, setIsOpen] = useState(false)
   if (choicesFor(payment).length === 0) return null
@@ -55,16 +55,16 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
   return (
     <>
       <p>
-        For the payment of <Amount money={amount} /> that no file of the bank answers. A file that says the same later
-        changes nothing; a file that says something else opens an exception. If two people had to approve the batch, or
-        the operator bears a charge, another person must record the same outcome.
+        For a payment of <Amount money={amount} /> without an answer in the bank’s files. If a later file reports the
+        same outcome, nothing changes; a different outcome opens an exception. If two people had to approve the batch,
+        or if the operator bears a charge, another person must record the same outcome.
       </p>
       <Form
         submit="Record the outcome"
         isFinal
         onSubmit={async fields => {
           const { outcome: recorded } = await operators.decidePaymentOutcome(reference, bodyOf(fields, payment))
-          toast(recorded === fields.outcome ? 'Recorded' : 'Proposed: another person must record the same outcome')
+          toast(recorded === fields.outcome ? 'Recorded' : 'Proposed; another person must record the same outcome')
           reload('operator-batch', 'operator-proposals', 'withdrawal')
           onDone()
         }}
@@ -72,7 +72,7 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
         {problemOf => (
           <>
             <fieldset class="role-fields">
-              <legend>What became of it</legend>
+              <legend>Outcome</legend>
               {choicesFor(payment).map(choice => (
                 <label key={choice}>
                   <input type="radio" name="outcome" value={choice} onChange={() => setOutcome(choice)} />
@@ -84,7 +84,7 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
             </fieldset>
             {problemOf('outcome') !== undefined && (
               <p class="field-problem" role="alert">
-                Choose what became of it
+                Choose an outcome
               </p>
             )}
             {outcome === 'returned' && (
@@ -102,12 +102,12 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
                     label={`Amount that arrived, ${amount.currency}`}
                     name="amount"
                     problem={problemOf('amount')}
-                    note="If it is less than the payment, the bank kept the difference as a charge"
+                    note="If less than the payment, the bank kept the difference as a charge"
                     isRequired
                   />
                 </div>
                 <Choice
-                  label="A charge is borne by"
+                  label="Charge borne by"
                   name="borneBy"
                   value="operator"
                   choices={[
@@ -118,10 +118,10 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
               </>
             )}
             <Field
-              label="How you know"
+              label="Evidence"
               name="note"
               problem={problemOf('note')}
-              note="For operators and the audit log; nothing personal"
+              note="For operators and the audit log; no personal data"
               isRequired
             />
           </>
@@ -133,7 +133,7 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
 
 function bodyOf(fields: Record<string, string>, { amount: { currency } }: Payment): PaymentOutcome {
   const { note = '', borneBy } = fields
-  // The server says that the outcome is missing.
+  // The server rejects a missing outcome.
   const outcome = (fields.outcome ?? '') as Outcome
   if (outcome !== 'returned') return { outcome, note }
   const credit = readFields(fields, field => ({

@@ -6,7 +6,7 @@ import { hrefOfId } from '../../places.ts'
 
 const tones: Record<string, Step['tone']> = { paid: 'good', failed: 'bad', returned: 'bad' }
 
-/** The way of a payment through its batch and the files of the bank, as steps of the withdrawal's timeline. */
+/** Steps of the withdrawal's timeline: the payment's path through its batch and the bank's files. */
 export function payoutSteps({ rail, createdAt, removedAt, batch, answers, exceptions }: Payout): Step[] {
   const link = batch === null ? null : <Id id={batch.id} />
   const steps: (Step | undefined)[] = [
@@ -23,9 +23,9 @@ export function payoutSteps({ rail, createdAt, removedAt, batch, answers, except
       ? undefined
       : {
           ...{ key: 'payout approved', at: batch.approvedAt, tone: 'flow' },
-          title: batch.approvedAutomatically ? 'Batch approved: within the limits' : 'Batch approved',
+          title: batch.approvedAutomatically ? 'Batch approved automatically: within the limits' : 'Batch approved',
         },
-    // A payment that was taken out is in no file.
+    // A removed payment is not in the file.
     batch?.sentAt == null || removedAt !== null
       ? undefined
       : {
@@ -36,7 +36,7 @@ export function payoutSteps({ rail, createdAt, removedAt, batch, answers, except
     removedAt === null
       ? undefined
       : { key: 'payout removed', at: removedAt, tone: 'bad', title: 'Removed from the batch by an operator' },
-    // Taking it out has a step already.
+    // The removal already has a step.
     ...(removedAt === null ? answers : []).map(answerStep),
     ...exceptions.map(
       ({ id, kind, reason, openedAt, decision }): Step => ({
@@ -56,7 +56,11 @@ export function payoutSteps({ rail, createdAt, removedAt, batch, answers, except
   return steps.filter(step => step !== undefined)
 }
 
-const sources = { bank: 'Answer of the bank', operator: 'Decided by an operator', midmonth: 'Without an answer' }
+const sources = {
+  bank: 'Answer from the bank',
+  operator: 'Decided by an operator',
+  midmonth: 'Recorded without an answer',
+}
 
 function answerStep(answer: Payout['answers'][number], index: number): Step {
   const { at, by, isAboutBatch, outcome, reason, fileName, line, bookedOn } = answer

@@ -13,27 +13,27 @@ import { useList } from '../../query.ts'
 import { session } from '../../session.ts'
 
 type Proposed = Pick<PayoutProposal, 'subject' | 'decision' | 'note' | 'person' | 'proposedAt'>
-const changes = ['operator-exception', 'operator-proposals', 'operator-batch', 'withdrawal']
+const reloadPrefixes = ['operator-exception', 'operator-proposals', 'operator-batch', 'withdrawal']
 
-/** What is proposed, in words: the decision or the outcome, and its fields. */
+/** Formats a proposal: the decision or outcome, and its fields. */
 function decisionIn(decision: string): { name: string; others: string } {
   const { decision: chosen, outcome, ...others } = JSON.parse(decision) as Record<string, unknown>
   return { name: inWords(String(chosen ?? outcome)), others: JSON.stringify(others) }
 }
 
-/** Confirms or withdraws a proposal. Who has proposed it cannot confirm it. */
+/** Confirms or withdraws a proposal. The proposer cannot confirm it. */
 function Buttons({ proposal: { subject, person } }: { proposal: Proposed }) {
   return (
     <div class="button-group">
       {person !== session.value?.user.id && (
         <ActButton
           look="button button-main"
-          act={() => act(() => operators.confirmPayoutProposal(subject), 'Confirmed', ...changes)}
+          act={() => act(() => operators.confirmPayoutProposal(subject), 'Confirmed', ...reloadPrefixes)}
         >
           Confirm
         </ActButton>
       )}
-      <ActButton act={() => act(() => operators.withdrawPayoutProposal(subject), 'Withdrawn', ...changes)}>
+      <ActButton act={() => act(() => operators.withdrawPayoutProposal(subject), 'Withdrawn', ...reloadPrefixes)}>
         Withdraw
       </ActButton>
     </div>
@@ -51,13 +51,13 @@ const columns: Column<PayoutProposal>[] = [
       ),
   },
   { title: 'Decision', cell: ({ decision }) => decisionIn(decision).name },
-  { title: 'Why', cell: ({ note }) => note, isMinor: true },
+  { title: 'Reason', cell: ({ note }) => note, isMinor: true },
   { title: 'Proposed by', cell: ({ person }) => <Person who={person} /> },
   { title: 'When', cell: ({ proposedAt }) => <Time at={proposedAt} />, isMinor: true },
   { title: 'Action', cell: proposal => <Buttons proposal={proposal} />, isFigure: true },
 ]
 
-/** The decisions about exceptions and payments that one person has made and that take two. */
+/** Lists decisions about exceptions and payments that await a second person. */
 export function WaitingProposals() {
   const listed = useList(
     'operator-proposals',
@@ -72,26 +72,26 @@ export function WaitingProposals() {
         columns={columns}
         list={listed}
         keyOf={({ subject }) => subject}
-        empty={<Empty title="Nothing waits" />}
+        empty={<Empty title="No proposals" />}
       />
     </Panel>
   )
 }
 
-/** A decision about the subject of the page, which waits for a second person. */
+/** Shows a proposed decision about the page's subject that awaits a second person. */
 export function Proposed({ subject, proposal }: { subject: string; proposal: NonNullable<ProposedDecision> }) {
   const { name, others } = decisionIn(proposal.decision)
   const entries: [string, ComponentChildren][] = [
     ['Decision', name],
-    ['With', others === '{}' ? '–' : others],
-    ['Why', proposal.note],
+    ['Fields', others === '{}' ? '–' : others],
+    ['Reason', proposal.note],
     ['Proposed by', <Person key="by" who={proposal.person} />],
     ['When', <Time key="at" at={proposal.proposedAt} />],
   ]
   return (
     <Panel title="Waiting for a second person">
       <KeyValues entries={entries} />
-      <p>It takes two people. Another person confirms it here, or anyone withdraws it.</p>
+      <p>This decision takes two people. Another person can confirm it here. Anyone can withdraw it.</p>
       <Buttons proposal={{ subject, ...proposal }} />
     </Panel>
   )

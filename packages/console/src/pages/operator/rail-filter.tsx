@@ -1,7 +1,7 @@
 import { OneFilter, useFilters } from '../../components/filters.tsx'
 import type { Rail } from '../../generated/operator.ts'
 
-/** One of the rails, if there is a choice. */
+/** Filters by rail. Renders nothing if there is only one. */
 export function RailFilter({ rails }: { rails: Rail[] }) {
   const filters = useFilters()
   if (rails.length < 2) return null

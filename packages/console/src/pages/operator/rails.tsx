@@ -10,7 +10,7 @@ import { reload as reloadKey, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 import { HeldBy } from './holds.tsx'
 
-/** The connected banks. Holding one stops what has not been sent; answers of the bank are read all the same. */
+/** Lists the connected banks. Holding a rail stops unsent payments; the bank's answers are still read. */
 export default function Rails() {
   const { value, error, reload } = useLoaded('operator-rails', () => operators.listRails())
   const [asking, setAsking] = useState<Rail>()
@@ -22,7 +22,7 @@ export default function Rails() {
       cell: ({ hold }) => <State state={hold === null ? 'open' : 'held'} tone={hold === null ? 'good' : 'wait'} />,
     },
     { title: 'Currency', cell: ({ currency }) => currency ?? <span class="quiet">–</span>, isMinor: true },
-    { title: 'Payments go', cell: wayOf, isMinor: true },
+    { title: 'Payments go', cell: transportOf, isMinor: true },
     {
       title: 'Held',
       cell: ({ hold }) => (hold === null ? <span class="quiet">–</span> : <HeldBy hold={hold} />),
@@ -49,8 +49,8 @@ export default function Rails() {
           keyOf={({ name }) => name}
           empty={
             <Empty title="No bank is connected">
-              A sandbox pays through the simulated bank. A live installation pays nothing until a bank is connected in
-              its settings.
+              A sandbox pays through the simulated bank. A live installation makes no payouts until a bank is connected
+              in its settings.
             </Empty>
           }
         />
@@ -63,20 +63,20 @@ export default function Rails() {
         onSubmit={async given => {
           const name = asking?.name ?? ''
           await (isHeld ? operators.releaseRail(name, given) : operators.holdRail(name, given))
-          toast(`${name} is ${isHeld ? 'released' : 'held'}`)
+          toast(`${name} ${isHeld ? 'released' : 'held'}`)
           reloadKey('operator-rails')
         }}
       >
         {isHeld
-          ? 'What is approved can be sent through it again.'
-          : 'Nothing is sent through it until it is released. What has been sent cannot be stopped.'}
+          ? 'Approved payments can be sent through this rail again.'
+          : 'No payments are sent through this rail until it is released. Payments that have been sent cannot be stopped.'}
       </ReasonDrawer>
     </Page>
   )
 }
 
-function wayOf({ isConfigured, kind, isByHand }: Rail): string {
-  if (!isConfigured) return 'nowhere: it is no longer in the settings'
+function transportOf({ isConfigured, kind, isByHand }: Rail): string {
+  if (!isConfigured) return 'nowhere: the rail is no longer in the settings'
   if (kind === 'api') return 'by requests to the bank'
-  return isByHand ? 'in files, carried by hand' : 'in files'
+  return isByHand ? 'in files, transferred manually' : 'in files'
 }

@@ -28,47 +28,52 @@ const settings: { [N in Name]: Setting<N> } = {
   },
   country: {
     ...{ group: 'Place', kind: 'text', label: 'Country' },
-    note: 'Of phone numbers without a country code: two letters',
+    note: 'Two letters; used for phone numbers without a country code',
   },
   cycleSchedule: {
-    ...{ group: 'Pay cycles', kind: 'choice', label: 'Length of a cycle' },
+    ...{ group: 'Pay cycles', kind: 'choice', label: 'Cycle length' },
     choices: {
-      weekly: 'A week',
+      weekly: 'One week',
       two_weekly: 'Two weeks',
       four_weekly: 'Four weeks',
       semi_monthly: 'Half a month',
-      monthly: 'A month',
+      monthly: 'One month',
     },
   },
   cycleAnchor: {
     ...{ group: 'Pay cycles', kind: 'day', label: 'Cycle start date' },
-    note: 'Of a monthly cycle, from the 1st to the 28th',
+    note: 'For a monthly cycle, from the 1st to the 28th',
   },
   shortfallPolicy: {
-    ...{ group: 'Pay cycles', kind: 'choice', label: 'What payroll could not deduct' },
+    ...{ group: 'Pay cycles', kind: 'choice', label: 'Shortfalls in deductions' },
     choices: { carry: 'Shortfall: carry over', write_off: 'Shortfall: write off' },
   },
-  intentMinutes: { group: 'Withdrawals', kind: 'number', label: 'An intent is valid for', unit: 'minutes' },
-  holdSeconds: { group: 'Withdrawals', kind: 'number', label: 'A withdrawal can be cancelled for', unit: 'seconds' },
-  graceMinutes: { group: 'Withdrawals', kind: 'number', label: 'A pay run can be reverted for', unit: 'minutes' },
-  autoActivate: { group: 'Members', kind: 'switch', label: 'Members are active once invited' },
+  intentMinutes: { group: 'Withdrawals', kind: 'number', label: 'Intent validity', unit: 'minutes' },
+  holdSeconds: { group: 'Withdrawals', kind: 'number', label: 'Cancellation period of withdrawals', unit: 'seconds' },
+  graceMinutes: { group: 'Withdrawals', kind: 'number', label: 'Grace period of pay runs', unit: 'minutes' },
+  autoActivate: { group: 'Members', kind: 'switch', label: 'Activate members when invited' },
   offboardReviewPercent: {
-    ...{ group: 'Members', kind: 'number', label: 'A list may offboard', unit: '% of the members' },
-    note: 'One that would offboard more waits for approval',
+    ...{
+      group: 'Members',
+      kind: 'number',
+      label: 'Approval-free offboarding per import, up to',
+      unit: '% of the members',
+    },
+    note: 'An import that would offboard more needs approval',
   },
   remittanceText: {
     ...{ group: 'Withdrawals', kind: 'text', label: 'Text on bank statements', isOptional: true },
-    note: "Beside SEPA payments: letters without accents, digits, spaces and / - ? : ( ) . , ' +",
+    note: "On SEPA payments: letters without accents, digits, spaces and / - ? : ( ) . , ' +",
   },
-  reviewDays: { group: 'Members', kind: 'number', label: 'Reject lists awaiting approval after', unit: 'days' },
-  metadataInEvents: { group: 'Events', kind: 'switch', label: 'Events have the metadata of their objects' },
-  requestsPerSecond: { group: 'Requests', kind: 'number', label: 'Sustained', unit: 'requests a second' },
-  requestsBurst: { group: 'Requests', kind: 'number', label: 'In a burst', unit: 'requests' },
+  reviewDays: { group: 'Members', kind: 'number', label: 'Reject imports awaiting approval after', unit: 'days' },
+  metadataInEvents: { group: 'Events', kind: 'switch', label: 'Include metadata in events' },
+  requestsPerSecond: { group: 'Requests', kind: 'number', label: 'Sustained rate', unit: 'requests per second' },
+  requestsBurst: { group: 'Requests', kind: 'number', label: 'Burst', unit: 'requests' },
 }
 const all = Object.entries(settings).map(([name, setting]) => ({ name: name as Name, ...(setting as Setting) }))
 type Named = (typeof all)[number]
 
-/** The fields of all settings. Not a component: the form learns at once which problems stand at their fields. */
+/** The fields of all settings. Not a component: the form must know at once which problems have a field. */
 export function settingFields(values: PartnerSettings, problemOf: (name: string) => string | undefined) {
   return [...Map.groupBy(all, ({ group }) => group)].map(([group, members]) => (
     <fieldset key={group} class="setting-group">
@@ -78,7 +83,7 @@ export function settingFields(values: PartnerSettings, problemOf: (name: string)
           key={setting.name}
           setting={setting}
           value={values[setting.name]}
-          // The others have no text that could be wrong.
+          // Switches and choices cannot be invalid.
           problem={setting.kind === 'switch' || setting.kind === 'choice' ? undefined : problemOf(setting.name)}
         />
       ))}
@@ -117,7 +122,7 @@ export function readSettings(fields: Record<string, string>): PartnerSettings {
       if (kind === 'switch') return fields[name] === 'on'
       return kind === 'number' ? field(name, wholeNumber) : (fields[name] ?? '')
     }
-    // The service judges the values.
+    // The service validates the values.
     return Object.fromEntries(all.map(setting => [setting.name, read(setting)])) as PartnerSettings
   })
 }
@@ -132,7 +137,7 @@ export function SettingValues({ values }: { values: PartnerSettings }) {
   return <KeyValues entries={all.map(setting => [setting.label, inWords(setting, values[setting.name])])} />
 }
 
-/** Changes settings, after showing each with its value before and after. */
+/** Changes settings after showing the old and new value of each. */
 export function ChangeSettings({
   partnerId,
   values,
@@ -146,14 +151,14 @@ export function ChangeSettings({
     <ReviewedForm
       plan={async fields => {
         const wanted = readSettings(fields)
-        // As they are now: someone else may have changed some since the page was loaded.
+        // Read now: settings may have changed since the page was loaded.
         const { settings: before } = await operators.getPartner(partnerId)
         const changed = all.filter(({ name }) => wanted[name] !== values[name] && wanted[name] !== before[name])
         return { changed, wanted, before }
       }}
       review={({ changed, wanted, before }) =>
         changed.length === 0 ? (
-          <p class="notice">Nothing would change.</p>
+          <p class="notice">No changes.</p>
         ) : (
           <>
             <Changes
@@ -164,14 +169,14 @@ export function ChangeSettings({
                 after: inWords(setting, wanted[setting.name]),
               }))}
             />
-            <p>A change applies to what starts afterwards, for example to the next pay cycle.</p>
+            <p>Changes apply only to things that start afterwards, for example the next pay cycle.</p>
           </>
         )
       }
       confirm={({ changed }) => (changed.length === 0 ? null : 'Save')}
       onConfirm={async ({ changed, wanted }) => {
         await operators.updatePartner(partnerId, Object.fromEntries(changed.map(({ name }) => [name, wanted[name]])))
-        toast('The settings are changed')
+        toast('Settings changed')
         reload('operator-partner')
         onDone()
       }}

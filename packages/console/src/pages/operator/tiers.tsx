@@ -14,7 +14,7 @@ import { toast } from '../../toasts.ts'
 
 type Currency = Money['currency']
 
-/** The tiers of a partner. A change shows what it would do to the members before it is saved. */
+/** The tiers of a partner. A change shows its effect on members before it is saved. */
 export function Tiers({ partnerId }: { partnerId: PartnerId }) {
   const [changing, setChanging] = useState<OperatorTier | 'new'>()
   const { value, error } = useLoaded(`operator-tiers ${partnerId}`, () => operators.listTiers(partnerId))
@@ -62,7 +62,7 @@ export function Tiers({ partnerId }: { partnerId: PartnerId }) {
         columns={columns}
         list={{ rows: value?.tiers, error }}
         keyOf={({ name }) => name}
-        empty={<Empty title="No tiers yet">A tier says what its members may withdraw, and for which fee.</Empty>}
+        empty={<Empty title="No tiers yet">A tier defines how much its members may withdraw, and for which fee.</Empty>}
       />
       <Drawer
         title={changing === 'new' ? 'New tier' : `Change ${changing?.name ?? ''}`}
@@ -82,14 +82,14 @@ export function Tiers({ partnerId }: { partnerId: PartnerId }) {
 }
 
 const speeds: [string, string][] = [
-  ['', 'As the bank is set up'],
-  ['standard', 'In the bank’s next batch'],
+  ['', 'Default of the bank'],
+  ['standard', 'In the next batch'],
   ['instant', 'Instantly'],
 ]
 
 type Planned = { terms: NewTierTerms; preview: TierPreview }
 
-/** The terms of a tier, entered and then shown with their effect before they are saved. */
+/** A form for the terms of a tier, which shows their effect before they are saved. */
 function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: OperatorTier | null; onDone: () => void }) {
   const nameOf = (fields: Record<string, string>) => tier?.name ?? fields.name ?? ''
   return (
@@ -105,13 +105,13 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
         tier === null ? (
           <>
             <KeyValues entries={[['Tier', name], ['Currency', terms.currency], ...linesOf(terms)]} />
-            <p>It has no members yet. Imports and requests name the tier of a member.</p>
+            <p>The tier has no members yet. Imports and requests assign members to a tier by its name.</p>
           </>
         ) : preview.hasChanged ? (
           <>
             <Changes label="Terms" changes={changesOf(tier, terms)} />
             <Effect preview={preview} />
-            <p>Intents and withdrawals that exist keep their fees.</p>
+            <p>Existing intents and withdrawals keep their fees.</p>
           </>
         ) : (
           <p class="notice">These terms are already in force.</p>
@@ -122,7 +122,7 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
       }
       onConfirm={async ({ name, terms }) => {
         await operators.saveTier(partnerId, name, terms)
-        toast(tier === null ? `${name} is created` : `${name} has new terms`)
+        toast(tier === null ? `${name} created` : `Terms of ${name} changed`)
         reload('operator-tiers', 'operator-partner', 'operator-float')
         onDone()
       }}
@@ -132,7 +132,7 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
   )
 }
 
-/** Not a component: the form learns at once which problems stand at their fields. */
+/** Not a component: the form must know at once which problems have a field. */
 function termFields(tier: OperatorTier | null, problemOf: (name: string) => string | undefined) {
   const amount = tier === null ? '' : `, ${tier.currency}`
   const decimal = (value: Money | null | undefined) => (value == null ? '' : toDecimal(value))
@@ -140,13 +140,13 @@ function termFields(tier: OperatorTier | null, problemOf: (name: string) => stri
     <>
       {tier === null && (
         <div class="form-row">
-          <Field label="Name" name="name" problem={problemOf('name')} note="Imports of members name it" isRequired />
+          <Field label="Name" name="name" problem={problemOf('name')} note="Used in member imports" isRequired />
           <Field
             label="Currency"
             name="currency"
             value="GBP"
             problem={problemOf('currency')}
-            note="It cannot change later"
+            note="Cannot be changed later"
             isRequired
           />
         </div>
@@ -160,11 +160,11 @@ function termFields(tier: OperatorTier | null, problemOf: (name: string) => stri
           isRequired
         />
         <Field
-          label="and basis points"
+          label="Plus basis points"
           name="feeBps"
           value={String(tier?.feeBps ?? 0)}
           problem={problemOf('feeBps')}
-          note="Of the amount; 100 are 1 %"
+          note="Of the amount; 100 basis points are 1 %"
           isRequired
         />
       </div>
@@ -172,7 +172,7 @@ function termFields(tier: OperatorTier | null, problemOf: (name: string) => stri
         <Field label="Minimum fee" name="feeMin" value={decimal(tier?.feeMin)} problem={problemOf('feeMin')} />
         <Field label="Maximum fee" name="feeMax" value={decimal(tier?.feeMax)} problem={problemOf('feeMax')} />
       </div>
-      <Choice label="The fee is paid by" name="feePayer" value={tier?.feePayer ?? 'member'} choices={payers} />
+      <Choice label="Who pays the fee" name="feePayer" value={tier?.feePayer ?? 'member'} choices={payers} />
       <div class="form-row">
         <Field
           label="Minimum withdrawal"
@@ -191,21 +191,21 @@ function termFields(tier: OperatorTier | null, problemOf: (name: string) => stri
       </div>
       <div class="form-row">
         <Field
-          label="Withdrawals a day"
+          label="Withdrawals per day"
           name="withdrawalsPerDay"
           value={String(tier?.withdrawalsPerDay ?? '')}
           problem={problemOf('withdrawalsPerDay')}
-          note="Empty: any number"
+          note="Leave empty for no limit"
         />
         <Field
-          label="Withdrawals a cycle"
+          label="Withdrawals per cycle"
           name="withdrawalsPerCycle"
           value={String(tier?.withdrawalsPerCycle ?? '')}
           problem={problemOf('withdrawalsPerCycle')}
-          note="Empty: any number"
+          note="Leave empty for no limit"
         />
       </div>
-      <Choice label="Payouts are sent" name="payoutSpeed" value={tier?.payoutSpeed ?? ''} choices={speeds} />
+      <Choice label="Payout speed" name="payoutSpeed" value={tier?.payoutSpeed ?? ''} choices={speeds} />
     </>
   )
 }
@@ -218,7 +218,7 @@ const payers: [string, string][] = [
 /** @throws FieldProblems */
 function readTerms(tier: OperatorTier | null, fields: Record<string, string>): NewTierTerms {
   return readFields(fields, field => {
-    // The service knows the currencies.
+    // The service validates the currency.
     const currency = tier?.currency ?? field('currency', text => text.toUpperCase() as Currency)
     const optional = orNull(amountIn(currency))
     const count = orNull(wholeNumber)
@@ -241,24 +241,24 @@ function readTerms(tier: OperatorTier | null, fields: Record<string, string>): N
 
 type TermsOfTier = Omit<NewTierTerms, 'version'>
 
-/** Terms as a person reads them. */
+/** Formats the terms for people. */
 function linesOf(terms: TermsOfTier): [string, string][] {
   const orNone = (value: Money | null) => (value === null ? '–' : formatMoney(value))
   const titleOf = (choices: [string, string][], key: string) => choices.find(([each]) => each === key)?.[1] ?? key
   return [
     ['Fee', formatMoney(terms.feeFixed)],
-    ['Plus, of the amount', `${formatNumber(terms.feeBps / 100)} %`],
+    ['Plus a share of the amount', `${formatNumber(terms.feeBps / 100)} %`],
     ['Minimum fee', orNone(terms.feeMin)],
     ['Maximum fee', orNone(terms.feeMax)],
-    ['The fee is paid by', titleOf(payers, terms.feePayer)],
+    ['Who pays the fee', titleOf(payers, terms.feePayer)],
     ['Minimum withdrawal', formatMoney(terms.lowerLimit)],
     ['Maximum withdrawal', formatMoney(terms.upperLimit)],
-    ['Withdrawals a day', terms.withdrawalsPerDay === null ? 'Any number' : formatNumber(terms.withdrawalsPerDay)],
+    ['Withdrawals per day', terms.withdrawalsPerDay === null ? 'No limit' : formatNumber(terms.withdrawalsPerDay)],
     [
-      'Withdrawals a cycle',
-      terms.withdrawalsPerCycle === null ? 'Any number' : formatNumber(terms.withdrawalsPerCycle),
+      'Withdrawals per cycle',
+      terms.withdrawalsPerCycle === null ? 'No limit' : formatNumber(terms.withdrawalsPerCycle),
     ],
-    ['Payouts are sent', titleOf(speeds, terms.payoutSpeed ?? '')],
+    ['Payout speed', titleOf(speeds, terms.payoutSpeed ?? '')],
   ]
 }
 
@@ -269,7 +269,7 @@ function changesOf(before: TermsOfTier, after: TermsOfTier): Change[] {
   )
 }
 
-/** What members would receive for withdrawing as much as possible now, compared with the terms in force. */
+/** Compares the payout that members would receive if they withdrew the maximum now, under the new and the current terms. */
 function Effect({ preview: { openIntents, gain, lose, unchanged, most, isComplete } }: { preview: TierPreview }) {
   return (
     <>
@@ -281,7 +281,7 @@ function Effect({ preview: { openIntents, gain, lose, unchanged, most, isComplet
           ['Open intents, which keep their fees', formatNumber(openIntents)],
         ]}
       />
-      {!isComplete && <p class="notice">The tier is large: this is the effect on its oldest members.</p>}
+      {!isComplete && <p class="notice">The tier is large: the preview covers only its oldest members.</p>}
       {most.length > 0 && (
         <ul class="lines">
           {most.map(({ memberId, before, after }) => (

@@ -16,7 +16,7 @@ import { useList } from '../query.ts'
 import { may } from '../session.ts'
 import { toast } from '../toasts.ts'
 
-export default function Lists() {
+export default function MemberImports() {
   const listed = useList(
     'lists',
     () => api.memberJobs.list({ take: 50 }),
@@ -35,7 +35,7 @@ export default function Lists() {
             hrefOf={({ id }) => hrefOfId(id)}
             empty={
               <Empty title="No imports yet" curl={firstRequest()}>
-                A list names every member: anyone who is missing from it is offboarded.
+                An import must contain every member: members missing from the file are offboarded.
               </Empty>
             }
           />
@@ -48,26 +48,26 @@ export default function Lists() {
 const columns: Column<MemberJob>[] = [
   { title: 'Sent', cell: ({ createdAt }) => <Time at={createdAt} /> },
   { title: 'State', cell: ({ progress }) => <State state={progress.type} /> },
-  { title: 'List', cell: ({ id }) => <Id id={id} />, isMinor: true },
+  { title: 'Import', cell: ({ id }) => <Id id={id} />, isMinor: true },
   { title: 'Done', cell: ({ progress }) => formatNumber(progress.totalComplete), isFigure: true, isMinor: true },
   { title: 'Changes', cell: ({ progress }) => formatNumber(progress.totalActions), isFigure: true },
 ]
 
 type Checked = { file: File; preview?: MemberJobPreview; problem?: unknown }
 
-/** Checks a dropped list without changing anything, shows what it would do, and sends it when the reader says so. */
+/** Checks a dropped file in a dry run, shows the plan, and sends the file when the reader confirms. */
 function Upload() {
   const navigateIfHere = useNavigateIfHere()
   const [checked, setChecked] = useState<Checked>()
   const [isSending, setIsSending] = useState(false)
   const check = async (file: File) => {
     setChecked({ file })
-    // The reader may have dropped another file before the answer arrives.
-    const answer = (answered: Checked) => setChecked(now => (now?.file === file ? answered : now))
+    // The reader may drop another file before the response arrives.
+    const showIfCurrent = (result: Checked) => setChecked(now => (now?.file === file ? result : now))
     try {
-      answer({ file, preview: await api.memberJobs.createFromFileV2(file, { dryRun: true }) })
+      showIfCurrent({ file, preview: await api.memberJobs.createFromFileV2(file, { dryRun: true }) })
     } catch (problem) {
-      answer({ file, problem })
+      showIfCurrent({ file, problem })
     }
   }
   const send = async () => {
@@ -84,9 +84,9 @@ function Upload() {
   return (
     <Panel>
       <div class="stack">
-        <DropZone label="Drop a file here" asked="import-members" onFile={file => void check(file)} />
+        <DropZone label="Drop a file here" pageAction="import-members" onFile={file => void check(file)} />
         <p class="quiet">
-          The file is first checked: nothing changes until you apply it. Start from{' '}
+          The file is checked first. Nothing changes until you apply it. Start from{' '}
           <a href="/members-template.xlsx" download>
             the Excel template
           </a>{' '}
@@ -94,7 +94,7 @@ function Upload() {
         </p>
         {checked?.problem !== undefined && <SheetProblems file={checked.file} error={checked.problem} />}
         {checked !== undefined && checked.problem === undefined && (
-          <section class="stack" aria-label="What the list would do">
+          <section class="stack" aria-label="Plan of the import">
             <h2>{checked.file.name}</h2>
             {checked.preview === undefined ? (
               <Skeleton lines={2} />
@@ -108,7 +108,7 @@ function Upload() {
   )
 }
 
-/** Names that a person looks through before applying a list; the results of the list have all of them. */
+/** As many names as a person reads before applying an import. The results contain all of them. */
 const offboardShown = 200
 
 function Plan({ preview, onApply, isSending }: { preview: MemberJobPreview; onApply: () => void; isSending: boolean }) {
@@ -131,7 +131,7 @@ function Plan({ preview, onApply, isSending }: { preview: MemberJobPreview; onAp
         </details>
       )}
       {needsReview && (
-        <p class="notice">This offboards many members, so the list waits for approval after it is sent.</p>
+        <p class="notice">This offboards many members, so the import must be approved after it is sent.</p>
       )}
       <div>
         <button type="button" class="button button-main" disabled={isSending || changes === 0} onClick={onApply}>

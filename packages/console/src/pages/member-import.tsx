@@ -14,7 +14,7 @@ import { formatNumber, inWords } from '../format.ts'
 import { at } from '../places.ts'
 import { useList, useLoaded } from '../query.ts'
 import { may } from '../session.ts'
-import { PlanFigures } from './lists.tsx'
+import { PlanFigures } from './member-imports.tsx'
 
 type JobId = MemberJob['id']
 
@@ -22,7 +22,7 @@ const back = () => ({ href: at('lists'), title: 'Imports' })
 const actions = ['Invite', 'Update', 'Reinstate', 'Offboard', 'Unchanged'] as const
 const outcomes = ['Pending', 'Done', 'Failed', 'NotDone'] as const
 
-export default function ListPage() {
+export default function MemberImportPage() {
   const { id } = useRoute().params as { id: JobId }
   const filters = useFilters()
   const filter = filterOf(filters)
@@ -31,11 +31,11 @@ export default function ListPage() {
   const isMoving = type === 'Processing' || type === 'NotReady'
   usePolling(isMoving, job)
   if (job.value === undefined)
-    return <PendingPage title="List of members" back={back()} error={job.error} onRetry={job.reload} />
+    return <PendingPage title="Member import" back={back()} error={job.error} onRetry={job.reload} />
   const { progress, createdAt } = job.value
   return (
     <Page
-      title="List of members"
+      title="Member import"
       back={back()}
       actions={
         <>
@@ -44,7 +44,7 @@ export default function ListPage() {
           </DownloadButton>
           {type === 'AwaitingReview' && may('payroll') && (
             <>
-              <ActButton act={() => act(() => api.memberJobs.reject(id), 'Rejected: nothing changes', 'list')}>
+              <ActButton act={() => act(() => api.memberJobs.reject(id), 'Rejected; nothing was changed', 'list')}>
                 Reject
               </ActButton>
               <ActButton
@@ -71,7 +71,7 @@ export default function ListPage() {
           {formatNumber(progress.totalComplete)} of {formatNumber(progress.totalActions)}
         </p>
       )}
-      {/* The results of a job change as it goes on. */}
+      {/* The results change while the import is processed. */}
       <Results id={id} filters={filters} filter={filter} version={`${type} ${progress.totalComplete}`} />
     </Page>
   )

@@ -5,14 +5,14 @@ import { expect } from 'vitest'
 
 const known = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 
-/** Undefined if this machine has no Chromium; then the browser tests say how to get one. */
+/** The installed Chromium. If there is none, the browser tests are skipped with a hint on how to install it. */
 export const executablePath = known.find(file => existsSync(file))
 if (executablePath === undefined)
   console.warn('The browser tests need Chromium: apt-get install -y --no-install-recommends chromium')
 
-// Chromium takes the last list only, so Playwright's own is repeated, as far as it concerns pages on this machine.
+// Chromium uses only the last list, so this repeats the relevant part of Playwright's own list.
 const unwanted = [
-  // Two pages behind the address bar of each new window, which nothing shows: most of the CPU time that a window takes.
+  // Two hidden pages behind the address bar of each new window, which use most of the window's CPU time.
   ...['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup'],
   ...['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades', 'MediaRouter'],
   ...['HttpsFirstBalancedModeAutoEnable', 'PaintHolding', 'ThirdPartyStoragePartitioning', 'OptimizationHints'],
@@ -20,14 +20,14 @@ const unwanted = [
 ]
 
 export async function launch(): Promise<Browser> {
-  if (executablePath === undefined) throw new Error('There is no Chromium')
-  // As root Chromium refuses to start with its sandbox. It opens pages of these tests only.
+  if (executablePath === undefined) throw new Error('Chromium is not installed')
+  // As root, Chromium refuses to start with its sandbox. It opens only the pages of these tests.
   return await chromium.launch({ executablePath, args: ['--no-sandbox', `--disable-features=${unwanted.join()}`] })
 }
 
-/** Checks that axe finds nothing to improve on the page, shadow roots included. */
+/** Expects axe to find no violations on the page, including its shadow roots. */
 export async function expectAccessible(page: Page): Promise<void> {
-  // As the developer tools do, past the content security policy of the page; once for each document.
+  // Injected once per document, bypassing the page's content security policy as developer tools do.
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source)
   const violations = await page.evaluate<string[]>(`axe.run().then(({ violations }) =>
     violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html, failureSummary }) => html + ' ' + failureSummary)))`)

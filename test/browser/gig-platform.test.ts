@@ -25,14 +25,14 @@ describe.skipIf(executablePath === undefined)('the example of a gig platform', (
       ...baseEnvironment,
       ...{ MIDMONTH_URL: service.address, MIDMONTH_API_KEY: service.key, PORT: String(port) },
     }
-    // In a separate group, so that npm and its child end together.
+    // In a separate process group, so that npm and its child end together.
     example = spawn('npm', ['run', 'example'], {
       cwd: checkout,
       env,
       detached: true,
       stdio: ['ignore', 'pipe', 'inherit'],
     })
-    await said(example, 'Press Ctrl-C to stop.')
+    await waitForOutput(example, 'Press Ctrl-C to stop.')
     url = `http://127.0.0.1:${port}/`
     browser = await launch()
   })
@@ -46,7 +46,7 @@ describe.skipIf(executablePath === undefined)('the example of a gig platform', (
     await tidyUp()
   })
 
-  test('shows a refusal in words, and completes no quote of another rider', async () => {
+  test('explains a rejected withdrawal, and does not complete another rider’s quote', async () => {
     const page = await browser.newPage()
     await page.goto(url)
     await page.getByLabel('How much do you need?').fill('1000000')
@@ -64,7 +64,7 @@ describe.skipIf(executablePath === undefined)('the example of a gig platform', (
     })
   })
 
-  test('lets a rider withdraw by the component on its second page', async () => {
+  test('lets a rider withdraw with the component on its second page', async () => {
     const page = await browser.newPage({ viewport: { width: 360, height: 740 }, locale: 'en-GB' })
     await page.goto(`${url}embedded`)
     await page.getByRole('textbox', { name: 'Amount' }).fill('30.00')
@@ -72,7 +72,7 @@ describe.skipIf(executablePath === undefined)('the example of a gig platform', (
     await page.getByRole('heading', { name: 'Check your withdrawal' }).waitFor()
     if (screenshots)
       await page.locator('midmonth-withdraw').screenshot({ path: `${screenshots}/gig-platform-embedded.png` })
-    // The rule above the total is straight.
+    // The line above the total is straight.
     const total = page.locator('midmonth-withdraw dl .total')
     const tops = await total.evaluateAll(parts => parts.map(part => part.getBoundingClientRect().top))
     expect(tops).toHaveLength(2)
@@ -86,7 +86,7 @@ describe.skipIf(executablePath === undefined)('the example of a gig platform', (
     await page.close()
   })
 
-  test('lets a rider see the balance, ask for a quote and withdraw, and shows what a webhook reports', async () => {
+  test('lets a rider see the balance, request a quote and withdraw, and shows updates from webhooks', async () => {
     const page = await browser.newPage({ viewport: { width: 360, height: 740 }, locale: 'en-GB' })
     await page.goto(url)
     const available = page.getByLabel('Available')
@@ -107,14 +107,14 @@ describe.skipIf(executablePath === undefined)('the example of a gig platform', (
     expect(await page.getByText('£20.00 · held').count()).toBe(1)
     expect(await available.textContent()).not.toBe(before)
 
-    // Nothing on the page asks again: the webhooks of the service do it.
+    // The page does not poll: the service's webhooks update it.
     await api('POST', `/v1/sandbox/withdrawals/${await newestWithdrawal()}/return`, { reason: 'AC04' })
     await expect.poll(() => newest.textContent(), { timeout: 10_000 }).toMatch('£20.00 · returned')
     await expect.poll(() => available.textContent()).toBe(before)
     if (screenshots) await page.screenshot({ path: `${screenshots}/gig-platform.png` })
   })
 
-  test('refuses a webhook that is not signed', async () => {
+  test('rejects an unsigned webhook', async () => {
     const response = await fetch(`${url}webhooks/midmonth`, { method: 'POST', body: '{}' })
     expect(response.status).toBe(401)
   })
@@ -134,8 +134,8 @@ async function newestWithdrawal(): Promise<string | undefined> {
   return (await api('GET', '/v1/pay/withdrawals?take=1')).withdrawals[0]?.id
 }
 
-/** Waits for a text on the standard output of a process. */
-async function said(child: ChildProcess, text: string): Promise<void> {
+/** Waits for a text on a process's standard output. */
+async function waitForOutput(child: ChildProcess, text: string): Promise<void> {
   let output = ''
   for await (const chunk of child.stdout ?? []) {
     output += chunk

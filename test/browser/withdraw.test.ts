@@ -15,7 +15,7 @@ let browser: Browser
 let partner: Server
 let apiUrl: string
 let partnerUrl: string
-/** What the partner's server answers when its page asks for a token. */
+/** The partner's server returns this token to its page. */
 let newToken: () => Promise<string>
 
 describe.skipIf(executablePath === undefined)('in Chromium', () => {
@@ -36,7 +36,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await harness?.stop()
   })
 
-  // What a partner writes: the script, the element, and where tokens come from.
+  // The partner's page: the script, the element and the source of tokens.
   const partnersPage = () => `<!doctype html><html lang="en-GB"><meta charset="utf-8"><title>Shifts</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <main><h1>Shifts</h1><midmonth-withdraw></midmonth-withdraw></main>
@@ -62,7 +62,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     const page = await context.newPage()
     page.on('pageerror', error => problems.push(String(error)))
     page.on('console', message => {
-      // Chromium reports refusals by the server too.
+      // Chromium also reports error responses of the server.
       if (message.type() === 'error' && !/status of 4/.test(message.text())) problems.push(message.text())
     })
     await page.goto(url)
@@ -128,7 +128,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     },
   )
 
-  test('a worker withdraws on the hosted page, whose address soon has no token', async () => {
+  test('a worker withdraws on the hosted page, which removes the token from its address', async () => {
     const memberId = await harness.addMember({ available: 20_000 })
     const { token } = await sessionOf(memberId)
     const seen: string[] = []
@@ -155,7 +155,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await close(page)
   })
 
-  test('the hosted page shows an expired link in plain words, and takes a new one in the same tab', async () => {
+  test('the hosted page explains that a link has expired, and accepts a new link in the same tab', async () => {
     const memberId = await harness.addMember({ available: 20_000 })
     const first = await sessionOf(memberId, { expiresInSeconds: 1 })
     harness.clock.advance({ seconds: 2 })
@@ -169,7 +169,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await close(page)
   })
 
-  test('a session that ends in the middle is renewed by the partner’s page, and the withdrawal goes on', async () => {
+  test('the partner’s page renews a session that ends during a withdrawal, and the withdrawal continues', async () => {
     const memberId = await harness.addMember({ available: 20_000 })
     const page = await openPartnersPage(memberId)
     await page.getByRole('textbox', { name: 'Amount' }).fill('20')
@@ -183,7 +183,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await close(page)
   })
 
-  test('the keyboard alone is enough, and the focus follows the view', async () => {
+  test('the component works with only the keyboard, and the focus follows the view', async () => {
     const page = await openPartnersPage(await harness.addMember({ available: 20_000 }))
     await page.getByRole('textbox', { name: 'Amount' }).waitFor()
     const focused = () =>
@@ -214,7 +214,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     ['pl-PL', 'Dostępne teraz', '123,45 GBP'],
     ['ro-RO', 'Disponibil acum', '123,45 GBP'],
     ['sv-SE', 'Available now', '123,45 GBP'],
-  ])('a reader of %s reads %j and %j', async (locale, label, amount) => {
+  ])('in the locale %s, the page shows %j and %j', async (locale, label, amount) => {
     const { token } = await sessionOf(await harness.addMember({ available: 12_345 }))
     const page = await open(`${apiUrl}/m#${token}`, { locale })
     await page.getByText(label).first().waitFor()
@@ -225,7 +225,7 @@ describe.skipIf(executablePath === undefined)('in Chromium', () => {
     await close(page)
   })
 
-  test('another page cannot use the token, and no page can send an API key', async () => {
+  test('a page of another origin cannot use the token, and no page can send an API key', async () => {
     const memberId = await harness.addMember({ available: 20_000 })
     const { token } = await sessionOf(memberId, { origin: 'https://app.partner.example' })
     newToken = async () => ''

@@ -268,7 +268,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     ).toEqual([first?.reference, second?.reference].sort())
     await other.reload()
     await says(other, /^File downloaded by you$/)
-    await says(other, 'Sent to the bank')
+    await says(other, 'Marked as sent to the bank')
     expect(await other.getByRole('button', { name: 'Hold' }).count()).toBe(0)
     expect(await other.getByRole('button', { name: /^Remove MM/ }).count()).toBe(0)
     await close(other)
@@ -369,7 +369,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     ])
     await page.goto(`${origin}/console/operator/batches/${id}`)
     await says(page, 'Settled: every payment has an answer')
-    await says(page, 'Accepted by the bank')
+    await says(page, 'Acknowledged by the bank')
     await page.getByRole('cell', { name: /^Failed AC04 The account is closed$/ }).waitFor()
 
     await page.goto(`${origin}/console/${harness.partner.id}/withdrawals/${first?.withdrawalId}`)

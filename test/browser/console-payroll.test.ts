@@ -345,7 +345,7 @@ describe.skipIf(executablePath === undefined)('a payroll clerk at the console', 
     await harness.call('POST', `/v1/members/${memberId}/activate`)
     await harness.db.updateTable('members').set({ reviewReason: 'MD07' }).where('id', '=', memberId).execute()
     await page.reload()
-    await reason.getByText('Ask the operator').waitFor()
+    await reason.getByText('Ask the operator', { exact: true }).waitFor()
     await close(page)
 
     const operator = await open(`members/${memberId}`, { isOperator: true })

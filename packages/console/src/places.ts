@@ -21,7 +21,7 @@ const pagesByPrefix: Record<string, string> = {
 
 export const idPattern = /^([a-z]+)_[0-9a-z]{6,}$/
 
-/** The list that shows a record without a page of its own, by the prefix of its id. */
+/** The list that shows a record that has no separate page, by the prefix of its id. */
 const listsByPrefix: Record<string, (id: string) => string> = {
   key: id => `keys?id=${id}`,
   evt: id => `events?after=${id}`,

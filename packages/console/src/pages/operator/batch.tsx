@@ -376,8 +376,8 @@ function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
       const why = reason ?? note
       return [{ key, at, tone: label.tone, title, children: typeof why === 'string' && <p>{why}</p> }]
     }),
-    ...step('sent', batch.sentAt, 'good', 'Sent to the bank'),
-    ...step('acknowledged', batch.acknowledgedAt, 'good', 'Accepted by the bank'),
+    ...step('sent', batch.sentAt, 'good', 'Marked as sent to the bank'),
+    ...step('acknowledged', batch.acknowledgedAt, 'good', 'Acknowledged by the bank'),
     ...(status === 'settled' ? step('ended', batch.endedAt, 'good', 'Settled: every payment has an answer') : []),
     ...(status === 'rejected' ? step('ended', batch.endedAt, 'bad', 'Rejected by the bank') : []),
     ...(status === 'cancelled' ? step('ended', batch.endedAt, 'calm', 'Cancelled: all payments were removed') : []),

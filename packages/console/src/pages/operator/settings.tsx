@@ -56,7 +56,7 @@ const settings: { [N in Name]: Setting<N> } = {
     ...{
       group: 'Members',
       kind: 'number',
-      label: 'Approval-free offboarding per import, up to',
+      label: 'Offboarding per import without approval',
       unit: '% of the members',
     },
     note: 'An import that would offboard more needs approval',

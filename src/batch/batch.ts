@@ -233,7 +233,12 @@ function isContention(error: unknown): boolean {
 }
 
 function tooBusy(): Problem {
-  return problem('ServiceUnavailable', 'The service is busy; nothing was done, try again', {}, { 'retry-after': '1' })
+  return problem(
+    'ServiceUnavailable',
+    'The service is busy, so nothing was done; try again',
+    {},
+    { 'retry-after': '1' },
+  )
 }
 
 /** Limits how many pieces of work run at once; the others wait in order. */

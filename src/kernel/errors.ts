@@ -313,7 +313,7 @@ export const problems = {
     status: 503,
     retry: 'yes',
     extra: [],
-    message: 'The service is busy or restarting; nothing was done, try again',
+    message: 'The service is busy or restarting, so nothing was done; try again',
     when: 'The service is temporarily unavailable and did nothing; retry after `retry-after`.',
   },
   OutcomeUnknown: {

@@ -184,7 +184,7 @@ function hasBody({ headers }: FastifyRequest): boolean {
 }
 
 function full(): Problem {
-  const message = 'Too many request bodies are in flight; nothing was done, try again in a moment'
+  const message = 'Too many request bodies are in flight, so nothing was done; try again in a moment'
   return problem('ServiceUnavailable', message, {}, { 'retry-after': '2' })
 }
 

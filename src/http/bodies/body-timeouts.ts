@@ -47,7 +47,7 @@ export class BodyTimeouts {
   private refusal(dueMs: number): Problem {
     if (dueMs !== this.closingDueMs) return problem('RequestTimeout', problems.RequestTimeout.message)
     const headers = { 'retry-after': '1' }
-    return problem('ServiceUnavailable', 'The service is stopping; nothing was done, try again', {}, headers)
+    return problem('ServiceUnavailable', 'The service is stopping, so nothing was done; try again', {}, headers)
   }
 }
 

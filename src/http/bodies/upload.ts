@@ -160,7 +160,7 @@ class IncomingFile extends Transform {
 }
 
 function tooMany(): Problem {
-  const message = 'Too many files are being uploaded; nothing was done, try again in a moment'
+  const message = 'Too many files are being uploaded, so nothing was done; try again in a moment'
   return problem('ServiceUnavailable', message, {}, { 'retry-after': '5' })
 }
 

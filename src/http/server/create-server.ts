@@ -311,7 +311,7 @@ export function createServer(
 
 function tooManyConnections(): Problem {
   const headers = { 'retry-after': '1', connection: 'close' }
-  return problem('ServiceUnavailable', 'Too many connections are open; nothing was done, try again', {}, headers)
+  return problem('ServiceUnavailable', 'Too many connections are open, so nothing was done; try again', {}, headers)
 }
 
 async function readJson(request: FastifyRequest, payload: Readable): Promise<unknown> {

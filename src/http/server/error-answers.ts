@@ -45,7 +45,7 @@ function problemOf(error: unknown, request: FastifyRequest): Problem {
     return problem('Conflict', 'The member’s balance would exceed the largest amount that an answer can hold')
   }
   if (/^(ENOSPC|EDQUOT|EFBIG|EROFS|EMFILE|ENFILE)$/.test(code ?? '')) {
-    const message = 'The service has no room for the request at the moment; nothing was done, try again in a minute'
+    const message = 'The service has no room for the request at the moment, so nothing was done; try again in a minute'
     return problem('ServiceUnavailable', message, {}, { 'retry-after': '60' })
   }
   const outcome = outageOutcome(error)

@@ -115,7 +115,7 @@ test('a worker does not start if its configured health port is in use', async ()
     now: harness.clock.now,
   })
   await expect(starting).rejects.toThrow(
-    `The port ${port} of 127.0.0.1 is in use: set MIDMONTH_HEALTH_PORT to another one`,
+    `The port ${port} of 127.0.0.1 is in use: set MIDMONTH_HEALTH_PORT to another port`,
   )
 })
 

@@ -50,7 +50,7 @@ async function someObjects() {
   }
 }
 
-test('a member, an intent, a pay run and a webhook endpoint keep what they are given, until it is replaced as a whole', async () => {
+test('a member, an intent, a pay run and a webhook endpoint keep their metadata until it is replaced as a whole', async () => {
   for (const path of Object.values(await someObjects())) {
     expect((await get(`${path}/metadata`)).body).toEqual({ metadata: {} })
     const given = await set(path, { site: 'Leeds', 'cost centre': '4711' })
@@ -64,7 +64,7 @@ test('a member, an intent, a pay run and a webhook endpoint keep what they are g
   }
 })
 
-test('the published shapes stay closed, and the fuller ones have it', async () => {
+test('the published shapes stay closed, and the fuller ones have metadata', async () => {
   const path = `/v1/members/${memberId}`
   await set(path, { site: 'York' })
   const published = await get(path)
@@ -84,7 +84,7 @@ test('the published shapes stay closed, and the fuller ones have it', async () =
   expect(issuesOf(refused)).toEqual([400, 'BodyValidation metadata'])
 })
 
-test('a withdrawal has the metadata of its intent, in its lists too, and a member’s page never sees it', async () => {
+test('a withdrawal has the metadata of its intent, also in lists, and a member’s page never sees it', async () => {
   const intentId = await createIntent()
   await set(`/v1/pay/withdrawals/intent/${intentId}`, { reason: 'rent' })
   const completed = await withdraw(intentId, prefer)
@@ -109,7 +109,7 @@ test('a withdrawal has the metadata of its intent, in its lists too, and a membe
 describe('limits', () => {
   const path = () => `/v1/members/${memberId}`
 
-  test('20 keys of 40 characters with values of 500 are the most, counted in characters', async () => {
+  test('the limit is 20 keys of 40 characters with values of 500, counted in characters', async () => {
     const most = Object.fromEntries(
       Array.from({ length: 20 }, (_, index) => [`${'😀'.repeat(38)}${10 + index}`, '😀'.repeat(500)]),
     )
@@ -146,7 +146,7 @@ describe('limits', () => {
     expect((await get(`${path()}/metadata`)).body.metadata).toEqual({ kept: 'yes' })
   })
 
-  test('keys that are names of prototypes are keys like others', async () => {
+  test('names of prototype properties are ordinary keys', async () => {
     const raw = '{"metadata":{"__proto__":"a","constructor":"b","toString":"c","hasOwnProperty":"d"}}'
     const headers = { 'content-type': 'application/json' }
     const answer = await harness.call('PUT', `${path()}/metadata`, { raw, headers })
@@ -158,7 +158,7 @@ describe('limits', () => {
     expect(Object.getPrototypeOf({})).toBe(Object.prototype)
   })
 
-  test.each(['"\\u0000"', '"\\ud800"'])('the text %s is refused as key, as value and as filter', async text => {
+  test.each(['"\\u0000"', '"\\ud800"'])('the text %s is refused as a key, as a value and as a filter', async text => {
     for (const raw of [`{"metadata":{${text}:"x"}}`, `{"metadata":{"x":${text}}}`]) {
       const answer = await harness.call('PUT', `${path()}/metadata`, {
         raw,
@@ -184,7 +184,7 @@ describe('limits', () => {
     }
   })
 
-  test('the database refuses what is beyond them, and metadata of what does not exist', async () => {
+  test('the database refuses metadata beyond the limits, and metadata of unknown objects', async () => {
     const insert = async ({ kind = 'member', id = memberId, key = 'a', value = 'b', position = 1 }) =>
       await sql`
         insert into metadata (partner_id, kind, resource_id, key, value, position)
@@ -203,7 +203,7 @@ describe('limits', () => {
   })
 })
 
-test('another partner’s object is answered exactly as an unknown one', async () => {
+test('the response for another partner’s object is the same as for an unknown one', async () => {
   const objects = Object.values(await someObjects())
   for (const path of objects) {
     const unknown = path.replace(/_[0-9a-z]+$/, '_123')
@@ -219,7 +219,7 @@ test('another partner’s object is answered exactly as an unknown one', async (
   expect((await get('/v1/members?metadata[ours]=yes', { key: harness.other.key })).body.total).toBe(0)
 })
 
-test('a key needs the scope of the object, and a repeated idempotency key replays the answer', async () => {
+test('an API key needs the scope of the object, and a repeated idempotency key replays the response', async () => {
   const { secret: reading } = await harness.addKey(['members:read', 'pay:read'])
   for (const path of Object.values(await someObjects())) {
     expect((await set(path, { a: 'b' }, { key: reading })).status).toBe(403)
@@ -285,7 +285,7 @@ test('each list is filtered by exact pairs, all of which must match, in pages an
   expect([hooks.total, hooks.webhooks.map(({ id }: { id: string }) => id)]).toEqual([1, [webhookId]])
 })
 
-test('a change is in the audit log with its keys, without its values; the same again is not', async () => {
+test('the audit log has a change with its keys but without its values; repeating the change adds no entry', async () => {
   const webhookId = await createWebhook()
   for (const metadata of [{ a: 'secret' }, { a: 'secret' }, { b: 'secret' }])
     await set(`/v1/webhooks/${webhookId}`, metadata)
@@ -299,7 +299,7 @@ test('a change is in the audit log with its keys, without its values; the same a
   ])
 })
 
-test('events have it only while the partner wants that, as it was when the event entered the feed', async () => {
+test('events have the metadata only if the partner enables it, as of the time when the event entered the feed', async () => {
   const { partner, other, db } = harness
   const id = await harness.addMember({ available: 10_000 })
   const path = `/v1/members/${id}`
@@ -334,7 +334,7 @@ test('events have it only while the partner wants that, as it was when the event
   expect((await get('/v1/events', { key: other.key })).status).toBe(200)
 })
 
-test('a reset of the sandbox deletes it with its objects, and keeps that of webhook endpoints', async () => {
+test('a reset of the sandbox deletes metadata with its objects, but keeps the metadata of webhook endpoints', async () => {
   const { partner, key } = await startedPartner()
   const webhookId = (await harness.call('POST', '/v1/webhooks', { key, body: { url: 'https://example.com' } })).body.id
   const id = await harness.addMember({ key })

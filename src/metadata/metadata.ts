@@ -7,12 +7,12 @@ import { onOnePartner } from '../database/one-partner.ts'
 import { problem } from '../kernel/errors.ts'
 import type { Metadata } from './schema.ts'
 
-/** The objects that have metadata. A withdrawal has that of its intent. */
+/** The objects that have metadata. A withdrawal has the metadata of its intent. */
 export type Kind = 'member' | 'withdrawal_intent' | 'pay_run' | 'webhook'
 
 export type { Metadata }
 
-/** The metadata of some objects by their ids, with an empty one for an object that has none. */
+/** The metadata of some objects by id; empty for an object that has none. */
 export async function findAll(
   db: Reader,
   asked: { partnerId: string; resourceId: string }[],
@@ -32,7 +32,7 @@ export async function find(db: Reader, asked: { partnerId: string; resourceId: s
   return (await findAll(db, [asked])).get(asked.resourceId) ?? {}
 }
 
-/** SQL of the metadata of an object, for the statement that reads it. Both are SQL of ids. */
+/** SQL of the metadata of an object, for the statement that reads the object. Both arguments are SQL of ids. */
 export function metadataOf({
   partnerId,
   resourceId,
@@ -47,7 +47,7 @@ export function metadataOf({
 
 /**
  * Replaces the metadata of an object as a whole. Of two concurrent replacements, the later one wins as a whole.
- * @returns the metadata before
+ * @returns the metadata before the change
  * @throws Problem `Conflict` if the object was deleted by a reset of the sandbox
  */
 export async function replace(
@@ -72,7 +72,7 @@ export async function replace(
 
 /**
  * SQL condition: the object has each of these keys with this value.
- * @param resourceId SQL of its id
+ * @param resourceId SQL of the object's id
  */
 export function hasMetadata(
   metadata: Metadata,

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 
-/** What a partner attaches to an object. The check constraints on `metadata` have the same limits. */
+/** Keys and values that a partner attaches to an object. The check constraints on `metadata` have the same limits. */
 export const Metadata = Type.Unsafe<Metadata>({
   title: 'Metadata',
   type: 'object',
@@ -19,7 +19,7 @@ export const metadataQuery = {
   metadata: Type.Optional(
     Type.Unsafe<Metadata>({
       ...Metadata,
-      description: 'Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`.',
+      description: 'Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`.',
     }),
   ),
 }

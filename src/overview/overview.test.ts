@@ -44,7 +44,7 @@ test('a sum beyond what a JSON number holds exactly is shown as the largest such
   expect((await overview(mine)).available).toEqual(gbp(available))
 })
 
-test('the overview shows a withdrawal at once: available, withdrawn, fees, in flight and float', async () => {
+test('the overview shows a withdrawal immediately: available, withdrawn, fees, in flight and float', async () => {
   const mine = await harness.addPartner('Overview')
   const { key, partner } = mine
   const fund = {
@@ -84,10 +84,10 @@ test('the overview shows a withdrawal at once: available, withdrawn, fees, in fl
   expect(await overview(mine)).toEqual(found)
 })
 
-test('a series by day has every day of the range, with what is given back on its day', async () => {
+test('a series by day has every day of the range, with returned money on the day of its return', async () => {
   const mine = await harness.addPartner('By day', { timeZone: 'America/New_York' })
   const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
-  // Still the 9th in New York.
+  // In New York it is still the 9th.
   harness.clock.set(new Date('2026-03-10T03:00:00.000Z'))
   const id = await withdraw(mine, memberId, 5_000)
   harness.clock.set(new Date('2026-03-12T03:00:00.000Z'))
@@ -112,7 +112,7 @@ test('a series by day has every day of the range, with what is given back on its
   expect([last.length, last.at(-1).from]).toEqual([30, '2026-03-11'])
 })
 
-test('a series by cycle has the last cycles, each with what its withdrawals were', async () => {
+test('a series by cycle has the last cycles, each with the totals of its withdrawals', async () => {
   const mine = await harness.addPartner('By cycle')
   const memberId = await harness.addMember({ key: mine.key, available: 9_000 })
   await withdraw(mine, memberId, 5_000)
@@ -134,7 +134,7 @@ test('a series by cycle has the last cycles, each with what its withdrawals were
   expect((await overview(mine)).needsDecision).toMatchObject({ cyclesToSettle: 1 })
 })
 
-test('the worker and any number of requests add each event up once', async () => {
+test('the worker and concurrent requests add up each event once', async () => {
   const mine = await harness.addPartner('Once')
   const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
   for (let count = 0; count < 3; count += 1) await withdraw(mine, memberId, 1_000)
@@ -156,7 +156,7 @@ test('a reset empties the totals', async () => {
   expect((await overview(mine)).today).toMatchObject({ withdrawals: 1, amount: gbp(2_000) })
 })
 
-test('what needs a decision is counted', async () => {
+test('pending decisions are counted', async () => {
   const mine = await harness.addPartner('Decisions', { offboardReviewPercent: 0 })
   const { key, partner } = mine
   await harness.addMember({ key })
@@ -171,7 +171,7 @@ test('what needs a decision is counted', async () => {
   })
 })
 
-test('another partner’s withdrawals are not counted, and a range that is not possible is refused', async () => {
+test('another partner’s withdrawals are not counted, and an impossible range is refused', async () => {
   const mine = await harness.addPartner('Mine')
   const other = await harness.addPartner('Theirs')
   await withdraw(other, await harness.addMember({ key: other.key, available: 20_000 }), 1_000)

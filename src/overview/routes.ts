@@ -33,7 +33,7 @@ export function overviewRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Get an overview',
         description:
-          'What members can withdraw and have withdrawn, payouts in flight, the float, and what needs a decision. Days are those of your time zone. A sum beyond 9007199254740991 is that number.',
+          'Available and withdrawn money, payouts in flight, the float, and pending decisions. Days are days in your time zone. A sum beyond 9007199254740991 is shown as that number.',
         success: { status: 200, description: 'The overview.', schema: OverviewAnswer },
       }),
     },
@@ -55,21 +55,24 @@ export function overviewRoutes(app: App, { db }: ApiContext): void {
         id: 'getOverviewSeries',
         tag,
         summary: 'Get withdrawals over time',
-        description: `By day, of up to ${limits.daysMax} days (by default the last ${limits.daysDefault}), or by pay cycle, of the last cycles.`,
+        description: `By day, for up to ${limits.daysMax} days (by default the last ${limits.daysDefault}), or by pay cycle, for the last cycles.`,
         query: Type.Object(
           {
             currency: Type.Optional(
-              Type.Unsafe<Currency>({ ...CurrencyCode, description: 'By default the first of your tiers.' }),
+              Type.Unsafe<Currency>({
+                ...CurrencyCode,
+                description: 'The default is the currency of your first tier.',
+              }),
             ),
             by: Type.Optional(Type.Enum(['day', 'cycle'], { type: 'string', default: 'day' })),
-            from: Type.Optional(Type.Unsafe<string>({ ...GivenDay, description: 'First day. Only by day.' })),
-            to: Type.Optional(Type.Unsafe<string>({ ...GivenDay, description: 'Last day. Only by day.' })),
+            from: Type.Optional(Type.Unsafe<string>({ ...GivenDay, description: 'First day. Only with `by=day`.' })),
+            to: Type.Optional(Type.Unsafe<string>({ ...GivenDay, description: 'Last day. Only with `by=day`.' })),
             cycles: Type.Optional(
               Type.Integer({
                 minimum: 1,
                 maximum: limits.cyclesMax,
                 default: limits.cyclesDefault,
-                description: 'How many pay cycles, with the open one. Only by cycle.',
+                description: 'How many pay cycles, including the open one. Only with `by=cycle`.',
               }),
             ),
           },
@@ -83,7 +86,7 @@ export function overviewRoutes(app: App, { db }: ApiContext): void {
       const { by = 'day', cycles } = query
       const days = by === 'day' ? daysOf(query, dayIn(partner.timeZone, now)) : undefined
       if (days !== undefined && cycles !== undefined)
-        throw problem('QueryValidation', 'cycles is for by=cycle; leave it out', { path: 'cycles' })
+        throw problem('QueryValidation', 'cycles requires by=cycle; omit cycles', { path: 'cycles' })
       const isComplete = await addUpLatest(db, partner.id)
       return await read(db, request, reply, async reader => {
         const currency = query.currency ?? (await firstCurrency(reader, partner.id))

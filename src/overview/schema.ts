@@ -21,7 +21,7 @@ const WithdrawalTotals = Type.Object(
   {
     title: 'WithdrawalTotals',
     description:
-      'Withdrawals and their gross amount, the fees in it that members pay, the fees that the employer pays, and what was given back: cancelled, failed and returned withdrawals, on the day when they were given back, and in the pay cycle of the withdrawal.',
+      'Withdrawals and their gross amount, the part of it that is fees paid by members, the fees paid by the employer, and cancelled, failed and returned withdrawals. These count on the day on which the money was given back, and in the pay cycle of the withdrawal.',
     ...strict,
   },
 )
@@ -38,7 +38,7 @@ export const OverviewAnswer = Type.Object(
           id: Id('payCycle'),
           startDate: Day,
           endDate: Day,
-          daysLeft: Type.Integer({ minimum: 0, description: 'With today.' }),
+          daysLeft: Type.Integer({ minimum: 0, description: 'Including today.' }),
         },
         { title: 'OverviewPayCycle', ...strict },
       ),
@@ -48,7 +48,7 @@ export const OverviewAnswer = Type.Object(
       Type.Object(
         {
           currency: CurrencyCode,
-          available: Type.Unsafe<object>({ ...WireMoney, description: 'What all members can withdraw together.' }),
+          available: Type.Unsafe<object>({ ...WireMoney, description: 'The sum that all members can withdraw.' }),
           today: WithdrawalTotals,
           cycle: WithdrawalTotals,
           inFlight: Type.Object(

@@ -5,20 +5,20 @@ import type { Currency } from '../kernel/money.ts'
 import type { Day } from '../kernel/time.ts'
 
 const limits = {
-  // Some tens of milliseconds of a request. The worker does the rest within a minute.
+  // Takes a few tens of milliseconds of a request. The worker does the rest within a minute.
   eventsOfRequestMax: 1_000,
-  // Some hundred milliseconds.
+  // Takes a few hundred milliseconds.
   eventsAtOnceMax: 5_000,
 }
 
-/** What was withdrawn in a period, in minor units. */
+/** The withdrawals of a period, in minor units. */
 export type Totals = {
   withdrawals: number
   grossAmount: bigint
-  /** What members paid, as part of the gross amount. */
+  /** The fees that members paid, as part of the gross amount. */
   fees: bigint
   employerFees: bigint
-  /** Withdrawals that were cancelled, failed or were returned, and their gross amount. */
+  /** Cancelled, failed and returned withdrawals, and their gross amount. */
   givenBack: number
   givenBackGrossAmount: bigint
 }
@@ -33,10 +33,10 @@ export const noTotals: Totals = {
 }
 
 /**
- * Adds the next events of a partner's feed to its totals. A withdrawal counts on its day; what is given back counts on the day
- * when it is given back. Both count in the pay cycle of the withdrawal.
+ * Adds the next events of a partner's feed to its totals. A withdrawal counts on its day; a cancelled, failed or returned one
+ * counts again on the day on which the money was given back. Both count in the pay cycle of the withdrawal.
  *
- * Safe to run twice: how far the feed has been added up is recorded in the same transaction, under a lock.
+ * Safe to run twice: the position up to which the feed is added up is recorded in the same transaction, under a lock.
  * @param waits whether to wait for another transaction that adds up the same feed
  * @returns how many events were read
  */
@@ -87,7 +87,7 @@ async function addUp(
   return rows[0]?.count ?? 0
 }
 
-/** The partners whose feeds are numbered further than they are added up. */
+/** The partners with numbered events that are not added up yet. */
 async function partnersToAddUp(db: Reader): Promise<string[]> {
   const { rows } = await sql<{ partnerId: string }>`
     select n.partner_id from event_feeds n left join withdrawal_total_feeds f on f.partner_id = n.partner_id
@@ -95,7 +95,7 @@ async function partnersToAddUp(db: Reader): Promise<string[]> {
   return rows.map(({ partnerId }) => partnerId)
 }
 
-/** Adds up what is in the feeds of all partners. */
+/** Adds up the feeds of all partners. */
 export async function addUpAll(db: Db): Promise<void> {
   const countMax = limits.eventsAtOnceMax
   for (const partnerId of await partnersToAddUp(db)) {
@@ -105,7 +105,7 @@ export async function addUpAll(db: Db): Promise<void> {
 }
 
 /**
- * Adds up what has happened since the worker did, up to a thousand events, so that a partner sees its last withdrawal.
+ * Adds up the events since the worker's last run, up to a thousand, so that a partner sees its last withdrawal.
  * @returns whether the totals are complete
  */
 export async function addUpLatest(db: Db, partnerId: string): Promise<boolean> {
@@ -114,12 +114,12 @@ export async function addUpLatest(db: Db, partnerId: string): Promise<boolean> {
   if (!isBehind) return true
   try {
     return await db.transaction().execute(async tx => {
-      // Numbered first, so that an event of this moment is in the feed.
+      // Number the feed first, so that it has the latest events.
       const numbered = await events.numberFeed(tx, { partnerId, countMax, waits: true })
       return (await addUp(tx, { partnerId, countMax, waits: true })) < countMax && numbered < countMax
     })
   } catch (error) {
-    // A read-only database still answers with what was added up.
+    // A read-only database still has the totals of earlier runs.
     if (isReadOnly(error)) return false
     throw error
   }
@@ -151,7 +151,7 @@ export async function ofPeriods(
   )
 }
 
-/** The totals of the days of a range with a withdrawal, first and last included. */
+/** The totals of the days in a range that have withdrawals, first and last day included. */
 export async function ofDays(
   db: Reader,
   { partnerId, currency, from, to }: { partnerId: string; currency: Currency; from: Day; to: Day },

@@ -7,7 +7,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-test('errors are counted by code and hour or day, of the partner alone, and not longer than the log keeps them', async () => {
+test('the partner’s own errors are counted by code and hour or day, for as long as the log keeps them', async () => {
   const refuse = (path: string, key = harness.key) => harness.call('GET', path, { key })
   await refuse('/v1/members/mem_123')
   await refuse('/v1/members?take=0')

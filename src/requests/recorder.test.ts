@@ -41,7 +41,7 @@ async function count(): Promise<number> {
 
 const dropped = () => logged.filter(({ msg }) => msg === 'request log entries dropped')
 
-test('entries are written about every second, without being asked to', async () => {
+test('entries are written about every second, without a flush', async () => {
   for (let entry = 0; entry < 3_000; entry += 1) requestLog.record(recordOf())
   await vi.waitFor(async () => expect(await count()).toBe(3_000), { timeout: 30_000, interval: 50 })
 })
@@ -52,7 +52,7 @@ test('closing writes the rest', async () => {
   expect(await count()).toBe(1)
 })
 
-test('any idempotency key that a request can have is written as it is', async () => {
+test('every idempotency key that a request can have is written unchanged', async () => {
   const keys = ['\\N', '\\.', '\\', 'a\tb', '{"a"}', 'é\u00ff', "'", 'x'.repeat(1_024)]
   for (const idempotencyKey of keys) requestLog.record(recordOf({ idempotencyKey }))
   await requestLog.flush()
@@ -63,7 +63,7 @@ test('any idempotency key that a request can have is written as it is', async ()
   expect(rows.map(({ key }) => key)).toEqual(keys)
 })
 
-test('of requests beyond a partner’s rate limit only the first hundred a second are logged, and others in full', async () => {
+test('only the first hundred requests a second beyond a partner’s rate limit are logged; all other requests are', async () => {
   for (let entry = 0; entry < 1_000; entry += 1) {
     requestLog.record(recordOf({ status: 429, errorCodes: ['RateLimitExceeded'] }))
     requestLog.record(recordOf())
@@ -89,7 +89,7 @@ test('a table that cannot be written delays no request; entries beyond the buffe
     for (let entry = 0; entry < 30_000; entry += 1) requestLog.record(recordOf())
     const { status } = await harness.call('GET', '/v1/tiers')
     expect({ status, isWaiting }).toEqual({ status: 200, isWaiting: true })
-    // The lock time-out ends it, and with it the one entry.
+    // The lock timeout ends the flush, and its one entry is lost.
     await flushing
     expect(await count()).toBe(0)
   } finally {
@@ -103,7 +103,7 @@ test('a table that cannot be written delays no request; entries beyond the buffe
   expect(dropped().length).toBeLessThanOrEqual(2)
 })
 
-test('a database that refuses the log, as with a full disk, answers requests all the same', async () => {
+test('requests still succeed while the database refuses the log, as with a full disk', async () => {
   const constrain = (change: string) => sql.raw(`alter table request_log ${change}`).execute(harness.ownerDb)
   await constrain('add constraint full_disk check (duration_ms < 0) not valid')
   try {

@@ -13,7 +13,7 @@ const limits = {
   waitingMax: 20_000,
   // Some 200 entries.
   chunkBytes: 65_536,
-  // A partner far beyond its rate limit must not fill the disk. As many as it may send by default.
+  // A partner far beyond its rate limit must not fill the disk. The default rate limit.
   rateLimitedPerFlushMax: 100,
   // A database that is slower than this is overloaded, and requests come first.
   flushMsMax: 5_000,
@@ -51,9 +51,9 @@ export class RequestLog {
     else this.#lines.add(lineOf(record))
   }
 
-  /** Writes what was recorded so far. Never throws. */
+  /** Writes the entries recorded so far. Never throws. */
   async flush(): Promise<void> {
-    // One at a time: a slow database must not be sent more.
+    // One flush at a time: a slow database must not get more work.
     while (this.#flushing !== undefined) await this.#flushing
     this.#rateLimited.clear()
     const lines = this.#lines
@@ -72,7 +72,7 @@ export class RequestLog {
     this.#warn()
   }
 
-  /** Writes the rest, unless the database is too slow. */
+  /** Writes the remaining entries, unless the database is too slow. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     const { promise: tooLate, resolve } = Promise.withResolvers<void>()
@@ -145,7 +145,7 @@ const copyStatement = `copy request_log (partner_id, id, request_id, created_at,
 function lineOf(record: RequestRecord): string {
   const { partnerId, requestId, isOwnRequestId, receivedAt, method, route, path, status, durationMs, keyId } = record
   const { idempotencyKey, isReplayed, errorCodes, resourceId } = record
-  // A caller may send the same request id with every request, also one that looks like ours.
+  // A caller may send the same request id with every request, even one that looks like ours.
   const id = isOwnRequestId ? newId('request', receivedAt) : requestId
   const ownId = isOwnRequestId ? requestId : nothing
   const key = idempotencyKey === null ? nothing : escaped(idempotencyKey)
@@ -156,7 +156,7 @@ function lineOf(record: RequestRecord): string {
 
 const nothing = '\\N'
 
-// The only cell that a caller chooses: any Latin-1 text without line breaks.
+// The only cell chosen by the caller: any Latin-1 text without line breaks.
 function escaped(text: string): string {
   return /[\\\t]/.test(text) ? text.replaceAll('\\', '\\\\').replaceAll('\t', '\\t') : text
 }

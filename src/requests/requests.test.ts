@@ -27,7 +27,7 @@ async function log(query = '', as = key) {
 
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 
-test('what a user of the console looks at is not among the requests of the partner’s servers, what the user changes is', async () => {
+test('reads by a user of the console are not among the partner’s requests, but changes are', async () => {
   const user = await signIn(harness, { roles: ['developer'], partnerId: partner.partner.id })
   expect((await user.call('GET', '/v1/webhooks')).status).toBe(200)
   expect((await user.call('POST', '/v1/webhooks', { body: { url: 'https://example.com' } })).status).toBe(201)
@@ -35,7 +35,7 @@ test('what a user of the console looks at is not among the requests of the partn
 })
 
 describe('a logged request', () => {
-  test('says what was asked, how it was answered and what it created', async () => {
+  test('names the operation, the response and the created resource', async () => {
     const memberId = await harness.addMember({ available: 10_000, key })
     const headers = { 'x-idempotency-key': 'one \\ two\tthree é', 'x-request-id': 'mine-1' }
     const body = { memberId, amount: gbp(5_000) }
@@ -61,7 +61,7 @@ describe('a logged request', () => {
     expect(replay.id).not.toBe(first.id)
   })
 
-  test('has the codes of its refusal, each once, and the resource in its path', async () => {
+  test('has each error code of its refusal once, and the resource in its path', async () => {
     const memberId = await harness.addMember({ key })
     await call('GET', `/v1/members/${memberId}`, { headers: { 'x-request-id': 'not fit' } })
     await call('POST', '/v1/members', { body: { email: 1, firstName: 2 } })
@@ -75,14 +75,14 @@ describe('a logged request', () => {
     expect(refused).toMatchObject({ status: 422, errorCodes: ['MemberInsufficientFunds'], resourceId: memberId })
   })
 
-  test('can be read by the x-request-id of its answer', async () => {
+  test('can be read by the x-request-id of its response', async () => {
     const answer = await call('GET', '/v1/tiers')
     await harness.flushRequestLog()
     const { status, body } = await call('GET', `/v1/requests/${answer.headers['x-request-id']}`)
     expect([status, body.route, body.id]).toEqual([200, '/v1/tiers', answer.headers['x-request-id']])
   })
 
-  test('is also one that was refused before its operation: no scope, suspended, 404, 405, a malformed URL or body', async () => {
+  test('may have been refused before its operation: no scope, suspended, 404, 405, a malformed URL or body', async () => {
     const { secret } = await harness.addKey(['members:read'], { partnerId: partner.partner.id })
     await call('GET', '/v1/pay/runs', { key: secret })
     await call('GET', '/v1/nothing')
@@ -103,7 +103,7 @@ describe('a logged request', () => {
     ])
   })
 
-  test('holds nothing personal and nothing secret, wherever the caller puts it', async () => {
+  test('holds no personal data and no secret, wherever the caller puts them', async () => {
     const secret = 'sam.okafor@example.com'
     const paths = [
       `/v1/members?emails=${secret}`,
@@ -138,7 +138,7 @@ describe('a logged request', () => {
     const found = await log(`requestId=${headers['x-request-id']}`)
     expect(found.map((each: { route: string }) => each.route)).toEqual(['/v1/members', '/v1/tiers'])
     expect(new Set(found.map((each: { id: string }) => each.id)).size).toBe(2)
-    // It is not the id of an entry, so that it cannot stand in for one.
+    // The caller's request id is not the id of an entry, so it cannot be used as one.
     expect((await call('GET', `/v1/requests/${headers['x-request-id']}`)).status).toBe(404)
   })
 })
@@ -196,14 +196,14 @@ describe('the list', () => {
     expect([status, body.issues[0].code, body.issues[0].path]).toEqual([400, 'QueryValidation', query.split('=')[0]])
   })
 
-  test.each(['route', 'idempotencyKey', 'resourceId'])('takes any text as %s, and finds nothing', async filter => {
+  test.each(['route', 'idempotencyKey', 'resourceId'])('accepts any text as %s, and finds nothing', async filter => {
     for (const text of ['é', '\u{1f600}', "';--", '\\', 'x'.repeat(255)])
       expect(await log(`${filter}=${encodeURIComponent(text)}`)).toEqual([])
     const { status } = await call('GET', `/v1/requests?${filter}=%00`)
     expect(status).toBe(400)
   })
 
-  test('by cursor has each entry once while more are added', async () => {
+  test('has each entry once when read by cursor, even while more are added', async () => {
     for (let count = 0; count < 7; count += 1) await call('GET', '/v1/tiers')
     const all = (await log('route=/v1/tiers')).map((each: { id: string }) => each.id)
     expect(all).toHaveLength(7)
@@ -221,7 +221,7 @@ describe('the list', () => {
     expect([newer.requests.length, newer.hasMore]).toEqual([4, false])
   })
 
-  test('has no request of another partner, whatever it asks for, and answers the same as for none', async () => {
+  test('never has another partner’s requests, and responds as if they did not exist', async () => {
     const memberId = await harness.addMember({ key })
     const headers = { 'x-idempotency-key': 'mine', 'x-request-id': 'mine' }
     await call('GET', `/v1/members/${memberId}`, { headers })
@@ -255,7 +255,7 @@ describe('the list', () => {
   })
 })
 
-test('a request is kept for 7 days, and then deleted by the worker in chunks, of every partner', async () => {
+test('the worker deletes requests of every partner after 7 days, in chunks', async () => {
   const asked = await call('GET', '/v1/tiers')
   await harness.call('GET', '/v1/tiers', { key: harness.other.key })
   await harness.flushRequestLog()
@@ -279,6 +279,6 @@ test('a request is kept for 7 days, and then deleted by the worker in chunks, of
   await harness.flushRequestLog()
   harness.clock.advance({ minutes: 2 })
   await forget()
-  // Left are the two reads of this week.
+  // The two reads of this week are left.
   expect(await count()).toBe(2)
 })

@@ -7,7 +7,7 @@ import { firstId } from '../kernel/ids.ts'
 /** As long as an idempotency key is valid. */
 const keptMs = 7 * 86_400_000
 
-/** One request of a partner, as the log has it. `requestId` is the caller's own; null if it sent none. */
+/** One logged request of a partner. `requestId` is the caller's own; null if the caller sent none. */
 export type LoggedRequest = Omit<DB['requestLog'], 'partnerId'>
 
 const columns = [
@@ -47,7 +47,7 @@ export async function list(
   const { status, requestId, errorCode, from, to, ...equal } = filter
   const conditions = [
     ...Object.entries(equal).map(([column, value]) => sql<boolean>`${sql.ref(column)} = ${value}`),
-    // The condition of the index that has errors only.
+    // The condition of the index on errors.
     ...(errorCode !== undefined || (status?.from ?? 0) >= 400 ? [sql<boolean>`status >= 400`] : []),
     ...(errorCode === undefined ? [] : [sql<boolean>`error_codes @> array[${errorCode}]`]),
     ...(status === undefined ? [] : [sql<boolean>`status between ${sql.lit(status.from)} and ${sql.lit(status.to)}`]),
@@ -64,7 +64,7 @@ export async function list(
   return newestFirst(rows, cursor)
 }
 
-// Read in some tenths of a second. More errors than this in 7 days are counted from the newest.
+// Read in a few tenths of a second. If there are more errors than this in 7 days, only the newest are counted.
 const countedMax = 100_000
 
 /** How often requests were refused with a code in a period. */
@@ -102,8 +102,8 @@ export async function find(
 }
 
 /**
- * Deletes requests that are older than 7 days, at most `countMax` of them.
- * @returns how many there were
+ * Deletes requests that are older than 7 days, at most `countMax`.
+ * @returns how many requests were deleted
  */
 export async function forgetOld(db: Db, { now, countMax }: { now: Date; countMax: number }): Promise<number> {
   const { rows } = await sql`
@@ -119,7 +119,7 @@ export async function forgetOld(db: Db, { now, countMax }: { now: Date; countMax
   return rows.length
 }
 
-// Ids sort by time, but one that was drawn just before its request was received is some milliseconds off.
+// Ids sort by time, but an id that was generated just before its request was received is a few milliseconds off.
 const clockDriftMs = 60_000
 
 const boundAt = (instant: Date, shiftMs: number) => firstId('request', new Date(instant.getTime() + shiftMs))

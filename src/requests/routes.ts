@@ -20,7 +20,7 @@ export function requestRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'List your requests',
         description:
-          'Your requests of the last 7 days and how each was answered, newest first, without bodies and queries. All of them are logged, except that of those refused with 429 only the first 100 a second are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the answer is `NotFound`.',
+          'Your requests of the last 7 days and their outcomes, newest first, without bodies and queries. All requests are logged, except that only the first 100 requests a second that are refused with 429 are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the response is `NotFound`.',
         query: RequestQuery,
         success: { status: 200, description: 'One page of requests.', schema: LoggedRequests },
         problems: ['NotFound'],
@@ -34,7 +34,7 @@ export function requestRoutes(app: App, { db }: ApiContext): void {
         const found = await requests.list(reader, {
           partnerId: partner.id,
           filter: filterOf(query),
-          // One more than asked for, to tell whether there is more.
+          // One more than requested, to know whether there are more.
           take: take + 1,
           cursor,
           now: receivedAt,
@@ -52,7 +52,7 @@ export function requestRoutes(app: App, { db }: ApiContext): void {
         id: 'getRequestErrors',
         tag,
         summary: 'Count the errors of your requests',
-        description: 'By code and hour or day (UTC), oldest first, of at most 7 days.',
+        description: 'Counts by code and hour or day (UTC), oldest first, for at most 7 days.',
         query: Type.Object(
           {
             by: Type.Optional(Type.Enum(['hour', 'day'], { type: 'string', default: 'hour' })),
@@ -83,7 +83,7 @@ export function requestRoutes(app: App, { db }: ApiContext): void {
         tag,
         summary: 'Get a request',
         description:
-          'One of your requests of the last 7 days, by the `id` that Midmonth gave it. By an `x-request-id` of your own, use the filter `requestId` of the list.',
+          'One of your requests of the last 7 days, by the `id` that Midmonth assigned. To find a request by your own `x-request-id`, use the filter `requestId` of the list.',
         params: Type.Object({ requestId: Id('request') }),
         success: { status: 200, description: 'The request.', schema: LoggedRequest },
         problems: ['NotFound'],

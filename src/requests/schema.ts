@@ -13,7 +13,7 @@ export const LoggedRequest = Type.Object(
   {
     id: Id('request'),
     requestId: Type.String({
-      description: 'The `x-request-id` of the answer: yours if you sent one, otherwise the same as `id`.',
+      description: 'The `x-request-id` of the response: yours if you sent one, otherwise the same as `id`.',
       examples: ['req_01kah4pzc5e4r8v2m6t0x9y3bd'],
     }),
     createdAt: Type.Unsafe<string>({ ...Instant, description: 'When the request arrived, by the real clock.' }),
@@ -27,17 +27,19 @@ export const LoggedRequest = Type.Object(
     status: Type.Integer({ examples: [201] }),
     durationMs: Type.Integer({
       minimum: 0,
-      description: 'From the arrival of the request to the end of its answer, in milliseconds.',
+      description: 'From the arrival of the request to the end of its response, in milliseconds.',
     }),
     keyId: CallerId('The API key that the request was made with, or the user of the console.'),
     idempotencyKey: orNull('The `x-idempotency-key` of the request.', ['3f0c1f6e-8f5d-4c1e-9a53-0a8f0f0a7f11']),
-    replayed: Type.Boolean({ description: 'The answer was the stored one of an earlier request with the same key.' }),
+    replayed: Type.Boolean({
+      description: 'Whether the response was the stored response of an earlier request with the same key.',
+    }),
     errorCodes: Type.Array(Type.String(), {
-      description: 'The codes of the issues that it was answered with, each once.',
+      description: 'The codes of the issues in the response, each once.',
       examples: [['MemberInsufficientFunds']],
     }),
     resourceId: orNull(
-      'What the request created or changed, or else the resource in its path, or else the member that the error or the request names.',
+      'The resource that the request created or changed, or else the resource in its path, or else the member named in the error or the request.',
       ['w_01kah4pzc5e4r8v2m6t0x9y3bd'],
     ),
   },
@@ -47,7 +49,7 @@ export const LoggedRequest = Type.Object(
 export const LoggedRequests = Type.Object(
   {
     requests: Type.Array(LoggedRequest),
-    hasMore: Type.Boolean({ description: 'Whether there are more in the direction of the cursor.' }),
+    hasMore: Type.Boolean({ description: 'Whether there are more entries in the direction of the cursor.' }),
     take: pageFields.take,
   },
   { title: 'LoggedRequests', ...strict },
@@ -73,7 +75,7 @@ export const RequestQuery = Type.Object(
     status: Type.Optional(
       Type.String({
         pattern: '^[1-5]([0-9]{2}|xx)$',
-        description: 'Only answers with this status, or of this class: `4xx`.',
+        description: 'Only requests with this status, or this class of status: `4xx`.',
         examples: ['4xx', '409'],
       }),
     ),
@@ -96,7 +98,7 @@ export const RequestQuery = Type.Object(
     requestId: Type.Optional(
       Type.String({
         pattern: '^[A-Za-z0-9._:-]{1,128}$',
-        description: 'Only requests whose answer had this `x-request-id`.',
+        description: 'Only requests with this `x-request-id` in their response.',
         examples: ['req_01kah4pzc5e4r8v2m6t0x9y3bd'],
       }),
     ),
@@ -107,7 +109,7 @@ export const RequestQuery = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 255,
-        description: 'Only requests about this resource; see `resourceId` in the answer.',
+        description: 'Only requests about this resource; see `resourceId` in the response.',
         examples: ['w_01kah4pzc5e4r8v2m6t0x9y3bd'],
       }),
     ),

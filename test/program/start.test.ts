@@ -157,7 +157,7 @@ test('a start that fails says why in one sentence', async () => {
   ])
   other.close()
   expect(refusals.map(({ code, stderr }) => [code, stderr.trim()])).toEqual([
-    [1, `midmonth: The port ${port} of 127.0.0.1 is in use: set PORT to another one, or to 0 for any that is free`],
+    [1, `midmonth: The port ${port} of 127.0.0.1 is in use: set PORT to another port, or to 0 for any free port`],
     [
       1,
       expect.stringMatching(

@@ -34,7 +34,7 @@ export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock })
   return { admit, forgetKeys: forget }
 }
 
-/** From here on the partner's clock counts for the request. Rate limits keep real time. */
+/** Applies the partner's clock to the rest of the request. Rate limits use real time. */
 export function followClock(request: FastifyRequest, clockOffsetMs: number): void {
   if (clockOffsetMs === 0) return
   request.clockOffsetMs = clockOffsetMs
@@ -48,7 +48,7 @@ function requirePermission({ partner, scopes }: KeyHolder, scope: Scope | 'any' 
     throw problem('Forbidden', `The API key lacks the scope ${scope}`)
 }
 
-/** Whether the request needs a key: its route does, or it is a 404 below a version, which must not reveal what exists. */
+/** Whether the request needs a key: its route needs one, or it is a 404 below a version, which must not reveal the routes. */
 export function needsKey(request: FastifyRequest, scope: Scope | 'any' | undefined): boolean {
   return scope !== undefined || (request.is404 && isVersioned(request.url))
 }

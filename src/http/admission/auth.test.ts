@@ -32,7 +32,7 @@ afterAll(async () => {
 const ask = (key: string, { app = open, from = '192.0.2.1', headers = {} } = {}) =>
   app.inject({ method: 'GET', url: '/v1/things', remoteAddress: from, headers: { 'x-api-key': key, ...headers } })
 
-/** The answers to a client that guesses this many keys. */
+/** The statuses that a client gets for guessing this many keys. */
 async function forge(count: number, options: Parameters<typeof ask>[1]): Promise<number[]> {
   const statuses: number[] = []
   for (let index = 0; index < count; index++) statuses.push((await ask(newSecret('sandbox'), options)).statusCode)
@@ -50,7 +50,7 @@ test('an address that guesses keys is refused with 429 and a retry-after', async
   expect(await forge(1, { from })).toEqual([401])
 })
 
-test('guessed keys block neither a key in use at that address nor the keys of other addresses', async () => {
+test('guessed keys block neither a key in use at the same address nor keys at other addresses', async () => {
   const from = '192.0.2.20'
   expect((await ask(harness.key, { from })).statusCode).toBe(200)
   await forge(21, { from })
@@ -63,7 +63,7 @@ test('guessed keys block neither a key in use at that address nor the keys of ot
   expect((await ask(secret, { from: '192.0.2.21' })).statusCode).toBe(200)
 })
 
-test('guessing keys over many connections at once is not faster than over one', async () => {
+test('guessing keys over many concurrent connections is not faster than over one', async () => {
   const from = '192.0.2.25'
   const statuses = await Promise.all(
     Array.from({ length: 100 }, async () => (await ask(newSecret('sandbox'), { from })).statusCode),
@@ -80,7 +80,7 @@ test('any number of valid keys from one address, first used at the same time, ar
   expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(100).fill(200))
 })
 
-test('a client that repeats one unknown key always gets 401, however often', async () => {
+test('a client that repeats one unknown key always gets 401', async () => {
   const from = '192.0.2.30'
   const key = newSecret('sandbox')
   for (let index = 0; index < 60; index++) {
@@ -109,7 +109,7 @@ test('all addresses of an IPv6 /64 share one limit', async () => {
   expect(await forge(1, { from: '2001:db8:1:3::1' })).toEqual([401])
 })
 
-test('the log has the address of callers with a refused key only', async () => {
+test('the log has the address of a caller only if its key was refused', async () => {
   logged.length = 0
   await ask(newSecret('sandbox'), { from: '192.0.2.40' })
   await ask('hello', { from: '192.0.2.41' })

@@ -6,7 +6,7 @@ import { readOffsetMs } from '../../partners/clocks.ts'
 import type { Mode } from '../../partners/partners.ts'
 import { networkOf, RateLimiter, requireAllowed } from '../server/rate-limit.ts'
 
-/** For how long a process may use what it has read with a key. */
+/** How long a process may use a cached key lookup. */
 export const keyCacheMs = 500
 
 const limits = {
@@ -14,26 +14,26 @@ const limits = {
   cacheMs: keyCacheMs,
   // Keys in use at once; beyond this the cache is emptied instead of growing.
   cachedMax: 10_000,
-  // Unknown keys that are refused again without a lookup. A flood of them must not evict the keys in use.
+  // Unknown keys that are refused without another lookup. A flood of unknown keys must not evict the keys in use.
   refusedMax: 1_000,
   // Lookups of unknown keys from one address. A client with a wrong key repeats that key, which is looked up twice a second;
   // only a client that guesses keys reaches this limit. The remaining burst also limits the concurrent lookups of uncached keys
-  // from one address. Further ones wait, so that many connections cannot guess faster than one.
+  // from one address. Further lookups wait, so that many connections cannot guess faster than one.
   unknownKeys: { perSecond: 5, burst: 20 },
 }
 
 type Entry = { holder: Promise<KeyHolder | undefined>; partnerId?: string; readAtMs: number }
 
-/** The running lookups of one address, of keys that are not cached; `ended` resolves when the next one ends. */
+/** The running lookups of uncached keys from one address; `ended` resolves when the next lookup ends. */
 type Running = { count: number; ended: PromiseWithResolvers<void> }
 
 /**
  * Identifies the partner by the `x-api-key` header, with a short-lived cache. An address that sends too many unknown keys is
  * refused without a query.
  *
- * The offset of a partner's clock is not cached once it has moved: every process sees the next move at the next request. Until
- * its first move a partner costs no query; the operation that moves it waits until all caches are out of date.
- * @param mode of this server; keys of the other mode are refused
+ * The offset of a partner's clock is not cached once the clock has moved: every process sees the next move at the next request.
+ * Until the first move, a partner costs no query; the operation that moves the clock waits until all caches have expired.
+ * @param mode the mode of this server; keys of the other mode are refused
  */
 export function authenticator(
   db: Db,
@@ -75,7 +75,7 @@ export function authenticator(
     if (cached !== undefined && isRecent(cached.readAtMs)) return await cached.holder
     const refusedBefore = refusedAtMs.get(secret)
     if (refusedBefore !== undefined && isRecent(refusedBefore)) return undefined
-    // A key in use is accepted whatever else its address sends: the address may be that of a proxy.
+    // A key in use is accepted even if its address guesses keys: the address may be a proxy's.
     if (cached !== undefined) return await lookUp(secret, { readAtMs, cached, addressOf })
     const network = networkOf(addressOf())
     const left = unknownKeysLeft(network)

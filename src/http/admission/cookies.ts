@@ -1,23 +1,23 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /**
- * The names of a cookie: over https with the prefix that browsers accept only if no other host or path could have set the cookie, and
- * over plain http, on this machine alone, where browsers refuse the prefix.
+ * The names of a cookie. Over https, the name has the prefix that browsers accept only if no other host or path could have set the
+ * cookie. Over plain http, which is allowed only on this machine, browsers refuse the prefix.
  */
 type CookieName = { secure: string; loopback: string }
 
 /** Holds the token of a user's session. */
 export const sessionCookie: CookieName = { secure: '__Host-midmonth', loopback: 'midmonth-console' }
 
-/** Holds the token of a browser in which a user has signed in before. */
+/** Holds the token of a browser that a user has signed in with before. */
 export const browserCookie: CookieName = { secure: '__Host-midmonth-browser', loopback: 'midmonth-browser' }
 
-/** Whether the browser reached this server over https, as far as it knows. */
+/** Whether the browser reached this server over https, as far as the server can tell. */
 export function isSecure(request: FastifyRequest, publicUrl: string | undefined): boolean {
   return publicUrl === undefined ? request.protocol === 'https' : publicUrl.startsWith('https:')
 }
 
-/** The value of a cookie. Over https only the prefixed name counts, since another host could have set any other one. */
+/** The value of a cookie. Over https only the prefixed name counts, because another host could have set any other cookie. */
 export function readCookie(
   request: FastifyRequest,
   { secure, loopback }: CookieName,
@@ -32,7 +32,7 @@ export function readCookie(
   return undefined
 }
 
-/** @param options.seconds until the browser drops it; by default when it closes */
+/** @param options.seconds when the browser drops the cookie; by default, when the browser closes */
 export function setCookie(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -21,14 +21,14 @@ test('a key of a partner is refused by the operators’ API, and an operator key
   expect((await operator.call('GET', '/partners')).status).toBe(200)
 })
 
-test('a missing, mistyped or unknown operator key is refused, also where no operation exists', async () => {
+test('a missing, mistyped or unknown operator key is refused, even for unknown paths', async () => {
   for (const key of [null, 'mmoperator_x', `${operator.secret.slice(0, -1)}x`, generateSecret('mmoperator_')])
     for (const path of ['/partners', '/nothing', '/partners/%zz'])
       expect(problemOf(await operator.call('GET', path, { key }))).toEqual(refused)
   expect(problemOf(await operator.call('GET', '/nothing'))[0]).toBe(404)
 })
 
-test('a revoked or expired operator key is refused from the next request', async () => {
+test('a revoked or expired operator key is refused from the next request on', async () => {
   const now = harness.clock.now()
   const expiresAt = new Date(now.getTime() + 60_000)
   const create = (expiry: Date | null) =>
@@ -50,7 +50,7 @@ test('a revoked or expired operator key is refused from the next request', async
   expect(found).toMatchObject({ revokedBy: 'test@host', lastUsedAt: now })
 })
 
-test('an operator key never regains power, and its secret is not stored', async () => {
+test('a revoked operator key stays revoked, and its secret is not stored', async () => {
   const { key } = await harness.db
     .transaction()
     .execute(tx =>
@@ -69,7 +69,7 @@ test('an operator key never regains power, and its secret is not stored', async 
   expect(JSON.stringify(rows)).not.toContain(operator.secret.slice(12))
 })
 
-test('unknown operator keys from one address are soon refused without a lookup, and known ones are not', async () => {
+test('repeated unknown operator keys from one address are refused without a lookup, and known keys are not', async () => {
   const guess = () => operator.call('GET', '/partners', { key: generateSecret('mmoperator_') })
   let answer = await guess()
   for (let count = 1; count < 20 && answer.status === 401; count += 1) answer = await guess()
@@ -78,7 +78,7 @@ test('unknown operator keys from one address are soon refused without a lookup, 
   expect((await operator.call('GET', '/partners')).status).toBe(200)
 })
 
-test('a repeated idempotency key of an operator replays the answer, and belongs to that operator alone', async () => {
+test('a repeated idempotency key replays the response to the same operator, and to no other', async () => {
   const headers = { 'x-idempotency-key': 'create-1' }
   const create = (call = operator.call, name = 'Repeated') => call('POST', '/partners', { headers, body: { name } })
   const first = await create()

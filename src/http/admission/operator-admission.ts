@@ -15,8 +15,8 @@ const limits = {
 export type AdmitOperator = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
 /**
- * Admits a request of an operator, by an operator key in `x-api-key`. The key is looked up for each request, so a revoked one is
- * refused at once.
+ * Admits a request of an operator, by an operator key in `x-api-key`. The key is looked up for each request, so a revoked key is
+ * refused immediately.
  * @throws Problem `ApiKeyRefused`, `RateLimitExceeded`
  */
 export function operatorAdmission({ db, now }: { db: Db; now: Clock }): AdmitOperator {
@@ -34,7 +34,7 @@ export function operatorAdmission({ db, now }: { db: Db; now: Clock }): AdmitOpe
     const secret = request.headers['x-api-key']
     if (typeof secret !== 'string' || secret === '') throw refused('The x-api-key header is missing')
     if (!isOperatorKey(secret)) throw refused('The x-api-key header holds no operator key (mmoperator_…)')
-    // Concurrent lookups can exceed this by the number of connections.
+    // Concurrent lookups can exceed the limit by the number of connections.
     const network = `unknown operator keys of ${networkOf(request.ip)}`
     requireAllowed(rateLimiter.peek(network, limits.unknownKeys, now()))
     const key = await findOperatorKey(db, { secret, now: request.receivedAt })

@@ -10,12 +10,12 @@ import type { App } from '../server/server.ts'
 import { followClock } from './admission.ts'
 
 const limits = {
-  // A person who withdraws and then watches the timeline sends one request in some seconds.
+  // A member who withdraws and then watches the timeline sends one request every few seconds.
   perSession: { perSecond: 2, burst: 30 },
   // Lookups of unknown tokens from one address. The pages of a whole office may share it, but their tokens are known: an
   // expired one is kept for an hour.
   unknownTokens: { perSecond: 5, burst: 20 },
-  // How long a browser may remember the answer to a preflight.
+  // How long a browser may remember the response to a preflight.
   preflightSeconds: 600,
 }
 
@@ -24,8 +24,8 @@ const tooMany = 'Too many requests with session tokens; slow down'
 type AdmitSession = (request: FastifyRequest, reply: FastifyReply, scope: SessionScope) => Promise<void>
 
 /**
- * Admits a request of a member session: identifies the session by the token in `authorization`, compares its origin with that
- * of the page, then checks the rate limit and the scope. Only the page to which the session is bound can read the answer.
+ * Admits a request of a member session: identifies the session by the token in `authorization`, compares its origin with the
+ * page's, then checks the rate limit and the scope. Only the page to which the session is bound can read the response.
  * @throws Problem `SessionRefused`, `RateLimitExceeded`, `Forbidden`
  */
 export function sessionAdmission({
@@ -44,10 +44,10 @@ export function sessionAdmission({
     reply.header('vary', 'Origin')
     const { origin } = request.headers
     const token = tokenOf(request)
-    // Before the lookup: a page that goes on with a token that has expired, or is of another page, costs no query either.
+    // Before the lookup, so that a page that keeps sending an expired token, or another page's, costs no query.
     const ofSession = rateLimiter.take(hashOf(token).toString('hex'), limits.perSession, request.receivedAt)
     reply.headers(rateLimitHeaders(limits.perSession, ofSession.remaining, 'session'))
-    // Any page may read this refusal, which says nothing of the session: whose it is has not been looked up.
+    // Any page may read this refusal, which reveals nothing about the session: it has not been looked up.
     if (!ofSession.allowed && origin !== undefined) reply.headers(readableBy(origin))
     requireAllowed(ofSession, tooMany)
     const holder = await find(request, token)
@@ -60,7 +60,7 @@ export function sessionAdmission({
     request.partner = partner
     request.keyId = holder.keyId
     request.memberSession = session
-    // All sessions together get as much as the partner's servers, without using up the quota of these.
+    // All sessions together get as much as the partner's servers, without using up the servers' quota.
     const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
     requireAllowed(rateLimiter.take(`sessions of ${partner.id}`, shared, request.receivedAt), tooMany)
     if (partner.suspendedAt !== null) throw problem('Forbidden', 'The partner is suspended')
@@ -70,7 +70,7 @@ export function sessionAdmission({
   }
 
   async function find(request: FastifyRequest, token: string) {
-    // Concurrent lookups can exceed this by the number of connections.
+    // Concurrent lookups can exceed the limit by the number of connections.
     const network = `unknown tokens of ${networkOf(request.ip)}`
     requireAllowed(rateLimiter.peek(network, limits.unknownTokens, now()), tooMany)
     const holder = await findSession(db, { token, mode, now: request.receivedAt })
@@ -83,13 +83,13 @@ export function sessionAdmission({
 /** @throws Problem `SessionRefused` */
 function tokenOf(request: FastifyRequest): string {
   const [, token] = /^bearer (\S+)$/i.exec(request.headers.authorization ?? '') ?? []
-  if (token === undefined) throw refused('The authorization header must be Bearer and the token of a member session')
+  if (token === undefined) throw refused('The authorization header must be "Bearer" and the token of a member session')
   return token
 }
 
 /**
  * Whether the request is from the page that the session is bound to. Browsers send no `origin` with a GET to the page's own
- * server, and no page can send a request of another page without it.
+ * server, but always send it with a request to another server.
  */
 function isBoundTo({ origin: bound }: MemberSession, request: FastifyRequest, publicUrl: string | undefined): boolean {
   const { origin } = request.headers
@@ -97,7 +97,7 @@ function isBoundTo({ origin: bound }: MemberSession, request: FastifyRequest, pu
   return origin === undefined || origin === ownOrigin(request, publicUrl)
 }
 
-/** Where browsers reach this server, without a slash at the end. */
+/** The address at which browsers reach this server, without a trailing slash. */
 export function ownOrigin(request: FastifyRequest, publicUrl: string | undefined): string {
   const address = publicUrl ?? `${request.protocol}://${request.host}`
   return URL.canParse(address) ? new URL(address).origin : ''
@@ -111,9 +111,8 @@ function readableBy(origin: string): Record<string, string> {
 }
 
 /**
- * Adds the answer to the preflight of a route for member sessions. It does not contain the token, so any page may ask; what matters is
- * that the answer to the request itself can be read by the session's page only. `x-api-key` is not among the headers that a
- * page may send.
+ * Registers the response to the preflight of a route for member sessions. A preflight has no token, so any page may send one: only
+ * the session's page can read the response to the request itself. `x-api-key` is not among the headers that a page may send.
  */
 export function answerPreflight(app: App, url: string, method: string): void {
   app.options(url, async (request, reply) => {

@@ -15,7 +15,7 @@ afterAll(() => harness.stop())
 
 const session = '/console/v1/session'
 
-test('a flood of unknown tokens from a network is refused without a lookup, and locks out none who are signed in there', async () => {
+test('a flood of unknown tokens from a network is refused without a lookup, and locks out no signed-in user there', async () => {
   const inOffice = new Browser(harness, { address: '127.5.0.1' })
   inOffice.cookies.set('midmonth-console', admin.token)
   expect((await inOffice.call('GET', session)).status).toBe(200)
@@ -27,7 +27,7 @@ test('a flood of unknown tokens from a network is refused without a lookup, and 
   let status = await guess()
   for (let guesses = 1; guesses < 100 && status === 401; guesses++) status = await guess()
   expect(status).toBe(429)
-  // A page sends its requests at once.
+  // A page sends its requests concurrently.
   const page = await Promise.all(Array.from({ length: 12 }, () => inOffice.call('GET', session)))
   expect(page.map(({ status }) => status)).toEqual(Array(12).fill(200))
   // A session that has ended is like any other unknown token.
@@ -37,7 +37,7 @@ test('a flood of unknown tokens from a network is refused without a lookup, and 
   admin = await signIn(harness, { roles: ['admin'] })
 })
 
-test('users of a suspended partner manage neither its keys nor its users, and read no audit log; operators do', async () => {
+test('users of a suspended partner cannot manage keys or users, or read the audit log; operators can', async () => {
   const { partner } = await harness.addPartner('Suspended')
   const { id } = partner
   const user = await signIn(harness, { roles: ['admin'], partnerId: id })
@@ -85,49 +85,46 @@ const writing = [
   ['DELETE', '/v1/members/mem_123'],
 ] as const
 
-test.each(writing)(
-  '%s %s is refused to every page but those of this server, whatever it sends',
-  async (method, url) => {
-    const cookie = `midmonth-console=${operator.token}`
-    const own = { host: 'localhost', cookie, 'midmonth-partner': harness.partner.id }
-    const attempts: Record<string, string>[] = [
-      // A form, or a script without CORS, of another site, port, scheme or subdomain; and one that hides where it is from.
-      { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
-      { origin: 'http://localhost:9999', 'sec-fetch-site': 'same-site' },
-      { origin: 'https://localhost', 'sec-fetch-site': 'same-site' },
-      { origin: 'http://console.localhost', 'sec-fetch-site': 'same-site' },
-      { origin: 'http://localhost.evil.example', 'sec-fetch-site': 'cross-site' },
-      { origin: 'null', 'sec-fetch-site': 'cross-site', 'content-type': 'application/x-www-form-urlencoded' },
-      { origin: ownOrigin, 'sec-fetch-site': 'cross-site' },
-      { origin: ownOrigin, 'sec-fetch-site': 'none' },
-      { 'sec-fetch-site': 'same-origin' },
-      { 'content-type': 'text/plain' },
-      {},
-    ]
-    for (const headers of attempts) {
-      const type = headers['content-type'] ?? 'application/json'
-      const { statusCode } = await harness.app.inject({
-        ...{ method, url, payload: '{}' },
-        headers: { ...own, 'content-type': type, ...headers },
-      })
-      expect(statusCode, JSON.stringify(headers)).toBe(403)
-    }
-    // From a page of this server, only JSON.
+test.each(writing)('%s %s is refused for pages of other servers, whatever they send', async (method, url) => {
+  const cookie = `midmonth-console=${operator.token}`
+  const own = { host: 'localhost', cookie, 'midmonth-partner': harness.partner.id }
+  const attempts: Record<string, string>[] = [
+    // A form, or a script without CORS, from another site, port, scheme or subdomain, or from a hidden origin.
+    { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
+    { origin: 'http://localhost:9999', 'sec-fetch-site': 'same-site' },
+    { origin: 'https://localhost', 'sec-fetch-site': 'same-site' },
+    { origin: 'http://console.localhost', 'sec-fetch-site': 'same-site' },
+    { origin: 'http://localhost.evil.example', 'sec-fetch-site': 'cross-site' },
+    { origin: 'null', 'sec-fetch-site': 'cross-site', 'content-type': 'application/x-www-form-urlencoded' },
+    { origin: ownOrigin, 'sec-fetch-site': 'cross-site' },
+    { origin: ownOrigin, 'sec-fetch-site': 'none' },
+    { 'sec-fetch-site': 'same-origin' },
+    { 'content-type': 'text/plain' },
+    {},
+  ]
+  for (const headers of attempts) {
+    const type = headers['content-type'] ?? 'application/json'
     const { statusCode } = await harness.app.inject({
-      ...{ method, url, payload: 'a=b' },
-      headers: { ...pageHeaders(operator.token), ...own, 'content-type': 'application/x-www-form-urlencoded' },
+      ...{ method, url, payload: '{}' },
+      headers: { ...own, 'content-type': type, ...headers },
     })
-    expect(statusCode).toBe(415)
-  },
-)
+    expect(statusCode, JSON.stringify(headers)).toBe(403)
+  }
+  // A page of this server may send only JSON.
+  const { statusCode } = await harness.app.inject({
+    ...{ method, url, payload: 'a=b' },
+    headers: { ...pageHeaders(operator.token), ...own, 'content-type': 'application/x-www-form-urlencoded' },
+  })
+  expect(statusCode).toBe(415)
+})
 
-test('of several cookies the first counts, and none of another name; a cookie opens neither a member page’s nor a webhook’s route', async () => {
+test('the first of several cookies counts, and none with another name; a cookie opens no member page’s and no webhook’s route', async () => {
   const call = async (cookie: string, url = session, more: Record<string, string> = {}) =>
     (await harness.app.inject({ url, headers: { ...pageHeaders(), cookie, ...more } })).statusCode
   const { token } = admin
   expect(await call(`a=b; midmonth-console=${token}; midmonth-console=mmc_test_other`)).toBe(200)
   expect(await call(`midmonth-console=mmc_test_other; midmonth-console=${token}`)).toBe(401)
-  // Over plain http nothing but this server sets the prefixed name, and it does not.
+  // Over plain http this server does not set the prefixed name.
   expect(await call(`__Host-midmonth=${token}`)).toBe(401)
   expect(await call(`Midmonth-Console=${token}`)).toBe(401)
   expect(await call(`midmonth-console="${token}"`)).toBe(401)
@@ -149,7 +146,7 @@ test('the header of the partner names exactly one', async () => {
     expect((await operator.call('GET', '/v1/tiers', { partner })).status, partner).toBe(400)
 })
 
-test('a clock of a sandbox neither prolongs nor ends a session', async () => {
+test('moving a sandbox clock neither prolongs nor ends a session', async () => {
   const { partner } = await harness.addPartner('Ahead')
   const user = await signIn(harness, { roles: ['developer'], partnerId: partner.id })
   const moved = await user.call('POST', '/v1/sandbox/clock', { body: { by: 'P2D' } })
@@ -163,7 +160,7 @@ test('a clock of a sandbox neither prolongs nor ends a session', async () => {
   operator = await signIn(harness, { isOperator: true })
 })
 
-test('a body that is too large, nested too deep or no JSON is refused before it costs a hash of a password', async () => {
+test('a body that is too large, too deeply nested or not JSON is refused before it costs a password hash', async () => {
   const send = async (payload: string, type = 'application/json') =>
     (
       await harness.app.inject({

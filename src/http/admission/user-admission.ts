@@ -16,15 +16,15 @@ import { browserCookie, readCookie, sessionCookie } from './cookies.ts'
 import { ownOrigin } from './session-admission.ts'
 
 const limits = {
-  // A page of the console sends a dozen requests when it opens, and a person opens a few in a second.
+  // A page of the console sends a dozen requests when it opens, and a user opens a few pages a second.
   perSession: { perSecond: 20, burst: 200 },
   // Lookups of unknown tokens from one network. A whole office may share it, and each of its expired sessions asks once or twice.
   unknownTokens: { perSecond: 5, burst: 50 },
   // Requests without a session from one network: an office whose people all sign in at nine.
   strangers: { perSecond: 5, burst: 100 },
-  // The same from one browser in which a user has signed in before. A sign-in through a provider takes two.
+  // The same from one browser that a user has signed in with before. A sign-in through a provider takes two.
   perKnownBrowser: { perSecond: 1, burst: 30 },
-  // Sessions that were in use lately, of all users.
+  // Recently used sessions of all users.
   knownMax: 10_000,
 }
 
@@ -41,15 +41,15 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
    */
   admitUserTo(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined): Promise<void>
   /**
-   * Admits the request of a user who is an operator to the operators' API, or of one whose role for the partner in the path the
-   * route allows.
+   * Admits a user's request to the operators' API, if the user is an operator or has a role that the route allows for the partner
+   * in the path.
    * @throws like `admitUser`, and Problem `NotFound` if the user has no role with that partner
    */
   admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void>
   /**
-   * Admits a request to sign in, or with a one-time link. A `visitor` navigates here from another site, so that the route checks itself
-   * that the browser has asked for it. The limit is that of the network, but a known browser has its own first: others in its network
-   * must not lock it out.
+   * Admits a request to sign in, or with a one-time link. A `visitor` navigates here from another site, so the route itself checks
+   * that the browser started the sign-in. The limit is per network, but a known browser first uses its own limit, so that others in
+   * its network cannot lock it out.
    * @throws Problem `Forbidden`, `RateLimitExceeded`, `ServiceUnavailable`
    */
   admitStranger(request: FastifyRequest, who: 'stranger' | 'founder' | 'visitor'): Promise<void>
@@ -57,7 +57,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   hasUserSession(request: FastifyRequest): boolean
 } {
   const rateLimiter = new RateLimiter()
-  // Hashes of tokens, in the order of their use. They admit no request: they only spare a signed-in user the limit that others in
+  // Hashes of tokens, least recently used first. They admit no request: they only exempt signed-in users from a limit that others in
   // their network, or behind the same proxy, have used up.
   const known = new Set<string>()
   let isClaimed = false
@@ -119,8 +119,8 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   }
 
   /**
-   * Whether the request is from a known browser that is within its own limit. A forged token costs no lookup, and a genuine one at most
-   * as many as the limit allows, known or not. The limit is per network too, so that a thief elsewhere does not use the owner's up.
+   * Whether the request is from a known browser within its own limit. A forged token costs no lookup, and a genuine token at most as
+   * many as the limit allows, known or not. The limit is also per network, so that a thief elsewhere cannot use up the owner's.
    */
   async function isAdmittedAsBrowser(request: FastifyRequest): Promise<boolean> {
     const token = readCookie(request, browserCookie, publicUrl)
@@ -152,21 +152,21 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     const partnerId = partnerIdOf(request)
     const [standing, clockOffsetMs] = await Promise.all([standingOf(db, user, partnerId), readOffsetMs(db, partnerId)])
     const { partner, isOperator } = standing
-    // All users of a partner together get as much as its servers, without using up the quota of these.
+    // All users of a partner together get as much as its servers, without using up the servers' quota.
     const shared = { perSecond: partner.requestsPerSecond, burst: partner.requestsBurst }
     requireAllowed(rateLimiter.take(`users of ${partner.id}`, shared, request.receivedAt))
     request.partner = partner
     if (!isOperator) requireServed(partner)
     followClock(request, clockOffsetMs)
-    // An unknown path has no scope, and is answered as such.
+    // An unknown path has no scope, and gets its 404.
     const { operationId } = (request.routeOptions.schema ?? {}) as { operationId?: string }
     if (scope !== undefined && !mayCall(operationId, standing, mode)) throw notAllowed()
   }
 }
 
 /**
- * Refuses requests that another site caused. A browser sends the cookie with them neither way, because it is `SameSite=Strict`;
- * this holds for another port of this machine too, which counts as the same site.
+ * Refuses requests that another site caused. Browsers do not send a `SameSite=Strict` cookie with those anyway, but this also refuses
+ * another port of this machine, which counts as the same site.
  * Sources: W3C Fetch Metadata; OWASP "Cross-Site Request Forgery Prevention", "Verifying Origin With Standard Headers"
  * @throws Problem `Forbidden`
  */
@@ -183,7 +183,7 @@ function requireOwnPage(request: FastifyRequest, publicUrl: string | undefined):
 
 /**
  * The partner of a request to one of the console's own operations.
- * @throws Problem `NotFound` if the user has no role with the partner; `Forbidden` if it has none of these
+ * @throws Problem `NotFound` if the user has no role with the partner; `Forbidden` if the user has none of the allowed roles
  */
 export async function requireRole(db: Db, request: FastifyRequest, allowed: readonly Role[]): Promise<string> {
   const { user } = request
@@ -203,7 +203,7 @@ async function standingOf(
   partnerId: string,
 ): Promise<Rights & { partner: Partner }> {
   const [partner, roles] = await Promise.all([findPartner(db, partnerId), rolesWith(db, { userId, partnerId })])
-  // The same for a partner that does not exist, and for one with which the user has no role.
+  // The same refusal for an unknown partner and for one with which the user has no role.
   if (partner === undefined || (!isOperator && roles.length === 0))
     throw problem('NotFound', 'There is no such partner, or you have no role with it')
   return { partner, isOperator, roles }
@@ -225,7 +225,7 @@ function partnerIdOf({ headers }: FastifyRequest): string {
   })
 }
 
-/** The user whose session the request was made with; undefined if there is none. */
+/** The user whose session the request was made with; undefined without a session. */
 export async function findUserOfRequest(
   db: Db,
   request: FastifyRequest,

@@ -8,13 +8,13 @@ const mebibyte = 1024 * 1024
 export const limits = {
   /** Parsing and validating a body of this size takes at most 20 ms; larger bodies go to a thread. */
   smallBytesMax: 64 * 1024,
-  /** Small bodies in flight, over all partners: 512 of the largest, or a hundred thousand ordinary ones. */
+  /** Small bodies in flight, of all partners: 512 of the largest, or a hundred thousand ordinary ones. */
   allSmallBytesMax: 32 * mebibyte,
-  /** Large bodies in flight: three of the largest. Parsed, they take several times as much memory. */
+  /** Large bodies in flight: three of the largest. Parsed bodies take several times as much memory. */
   allLargeBytesMax: 96 * mebibyte,
   /** One partner's maximum share of either budget, so that the others always have room. */
   partnerShare: 0.5,
-  /** How long to drain a refused body: a caller that is still sending does not read the answer. */
+  /** How long to drain a refused body: a caller that is still sending does not read the response. */
   drainMsMax: 1_000,
 }
 
@@ -46,7 +46,7 @@ class Budget {
 
 const budgets = { small: new Budget(limits.allSmallBytesMax), large: new Budget(limits.allLargeBytesMax) }
 
-/** The bytes that one request has reserved, from its first byte until its answer is sent. */
+/** The bytes that one request has reserved, from its first byte until its response is sent. */
 class Reservation {
   private readonly partnerId: string
   private bytes = 0
@@ -97,7 +97,7 @@ export async function readBody(request: FastifyRequest, payload: Readable): Prom
   const length = declared === undefined ? undefined : Number(declared)
   const reservation = new Reservation(request.partner?.id ?? '')
   replies.get(request)?.raw.once('close', () => reservation.release())
-  // The caller has disconnected or is too slow: there is no rest to drain.
+  // The caller has disconnected or is too slow: there is nothing left to drain.
   let isAborted = false
   const abort = () => {
     isAborted = true
@@ -147,7 +147,7 @@ async function readChunks(payload: Readable, onBytes: (bytes: number) => void): 
   return body
 }
 
-// Not an async iterator: leaving one early destroys the request, and then it cannot be answered.
+// Not an async iterator: leaving one early destroys the request, so no response could be sent.
 function eachChunk(payload: Readable, onChunk: (chunk: Buffer) => void): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const onData = (chunk: Buffer) => {
@@ -165,12 +165,12 @@ function eachChunk(payload: Readable, onChunk: (chunk: Buffer) => void): Promise
 export async function drain(payload: Readable): Promise<void> {
   if (payload.readableEnded || payload.destroyed) return
   payload.resume()
-  // Best effort: it may end, fail or time out.
+  // Best effort: the body may end, fail or time out.
   await finished(payload, { signal: AbortSignal.timeout(limits.drainMsMax), cleanup: true }).catch(() => {})
 }
 
 /**
- * Drains a body that is refused before it is read, if the connection closes after the answer: a client that sends all of the
+ * Drains a body that is refused before it is read, if the connection closes after the response: a client that sends the whole
  * body first would find the connection reset. On a connection that stays open, Node discards the rest.
  */
 export async function drainUnread(request: FastifyRequest, reply: FastifyReply): Promise<void> {

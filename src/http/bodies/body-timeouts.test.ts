@@ -44,7 +44,7 @@ function begin(
 ) {
   const framing = length === 'chunked' ? 'Transfer-Encoding: chunked\r\n\r\n' : `Content-Length: ${length}\r\n\r\n{`
   const socket = net.connect({ host: '127.0.0.1', port: to })
-  // The connection may be reset; only that it closes matters.
+  // The connection may also be reset; the test only needs it to close.
   socket.on('error', () => {})
   socket.setEncoding('utf8')
   let text = ''
@@ -60,7 +60,7 @@ function begin(
 test.each([
   ['a body', '/v1/things', 'application/json'],
   ['a file that is slower than its route allows', '/v1/hurried', 'text/csv'],
-])('%s that does not arrive in time is answered with 408, and the connection is closed', async (_, path, type) => {
+])('%s that does not arrive in time gets a 408, and the connection is closed', async (_, path, type) => {
   const answer = await begin(path, { type }).answered
   expect(answer).toMatch(/^HTTP\/1\.1 408 /)
   expect(answer.toLowerCase()).toContain('content-type: application/json; charset=utf-8\r\n')
@@ -71,7 +71,7 @@ test.each([
 
 test('a file may take longer than an ordinary body', async () => {
   const upload = begin('/v1/lists', { type: 'text/csv', length: '4' })
-  // Until an ordinary body that began later has timed out.
+  // Wait until an ordinary body that began later has timed out.
   await begin('/v1/things').answered
   upload.socket.write('a\r\n')
   expect(await upload.answered).toMatch(/^HTTP\/1\.1 200 [\s\S]*{"bytes":4}$/)
@@ -86,7 +86,7 @@ test.each([
   expect(await answered).toMatch(/^(HTTP\/1\.1 400 [\s\S]*ended early.*)?$/)
 })
 
-test('a body with malformed chunks is answered at once', async () => {
+test('a body with malformed chunks is refused immediately', async () => {
   const { socket, answered } = begin('/v1/things', { length: 'chunked' })
   socket.write('1\r\n{\r\nthis is not a length\r\n')
   expect(await answered).toMatch(/^HTTP\/1\.1 400 /)
@@ -136,6 +136,6 @@ test('when the service stops, endless bodies are cut off', async () => {
     expect(await answered).toMatch(/^HTTP\/1\.1 503 [\s\S]*The service is stopping/)
 })
 
-test('none of this logs a warning or an error', () => {
+test('no late body logs a warning or an error', () => {
   expect(logged).toEqual([])
 })

@@ -3,8 +3,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Problem, problem, problems } from '../../kernel/errors.ts'
 
 /**
- * Enforces how long each body may take to arrive. Node has one limit for all requests, but a large file may take longer than
- * a small body should. A timer per request would cost more than most requests do, so a periodic sweep checks them all.
+ * Enforces how long each body may take to arrive. Node has one limit for all requests, but a large file may take longer than a
+ * small body. A timer per request would cost more than most requests, so a periodic sweep checks all bodies.
  */
 export class BodyTimeouts {
   private readonly arriving = new Map<IncomingMessage, { reply: FastifyReply; dueMs: number }>()
@@ -28,7 +28,7 @@ export class BodyTimeouts {
     this.arriving.delete(raw)
   }
 
-  /** Called when the service is stopping: refuses the bodies that do not arrive in time, such as endless ones. */
+  /** Called when the service is stopping. Refuses bodies that do not arrive in time, such as endless ones. */
   closeWithin(msMax: number): void {
     this.closingDueMs = performance.now() + msMax
     for (const each of this.arriving.values()) each.dueMs = Math.min(each.dueMs, this.closingDueMs)
@@ -51,7 +51,7 @@ export class BodyTimeouts {
   }
 }
 
-/** Aborts when the caller has disconnected or has been answered. */
+/** Aborts when the caller has disconnected or the response has been sent. */
 export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
   const disconnected = new AbortController()
   raw.once('close', () => disconnected.abort())
@@ -62,13 +62,13 @@ export function disconnectSignal({ raw }: FastifyReply): AbortSignal {
 /** @returns false if the request cannot be cut off yet */
 function cutOff(raw: IncomingMessage, reply: FastifyReply, refusal: Problem): boolean {
   if (!reply.raw.writableFinished) return refuseBody(raw, refusal)
-  // Already answered: the rest of the body is discarded.
+  // The response has been sent: the rest of the body is discarded.
   raw.destroy()
   return true
 }
 
 /**
- * Fails the reading of the body with this refusal, which becomes the answer.
+ * Fails the reading of the body with this refusal, which becomes the response.
  * @returns false if the body has no reader; an error without a listener would end the process
  */
 export function refuseBody(raw: IncomingMessage, refusal: Problem): boolean {

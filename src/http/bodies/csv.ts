@@ -26,8 +26,8 @@ export function prefersCsv(accept: string | undefined): boolean {
 }
 
 /**
- * Streams a CSV file. The answer is not stored for its idempotency key: it may be a hundred megabytes, and reading again does
- * no harm. An error in the middle is logged, because the status has already been sent.
+ * Streams a CSV file. The response is not stored for its idempotency key: it may be a hundred megabytes, and reading again does no
+ * harm. An error during the stream is logged, because the status has already been sent.
  * @param name as in `csvHeaders`
  */
 export function sendCsv(
@@ -38,20 +38,18 @@ export function sendCsv(
   return sendParts(request, reply, { headers: csvHeaders(name), parts })
 }
 
-/** Streams a file, as `sendCsv` does. */
+/** Streams a file, like `sendCsv`. */
 export function sendParts(
   request: FastifyRequest,
   reply: FastifyReply,
   { headers, parts }: { headers: Record<string, string>; parts: AsyncIterable<string> },
 ): FastifyReply {
   const file = Readable.from(inTime(parts))
-  file.on('error', error =>
-    request.log.error({ err: error, requestId: request.id }, 'the answer with a file was aborted'),
-  )
+  file.on('error', error => request.log.error({ err: error, requestId: request.id }, 'a file download was aborted'))
   return reply.headers(headers).send(file)
 }
 
-// The caller's reading speed decides how long the whole takes, so each part has its own deadline.
+// The caller's reading speed decides how long the whole file takes, so each part has its own deadline.
 async function* inTime(parts: AsyncIterable<string>): AsyncGenerator<string> {
   const iterator = parts[Symbol.asyncIterator]()
   try {

@@ -3,7 +3,7 @@ import { mediaTypes } from '../../contract/media-types.ts'
 import { type Problem, problem } from '../../kernel/errors.ts'
 import type { TableKind } from '../../tabular/tabular.ts'
 
-/** `bytes` is any other file, whose reader finds out what it is. */
+/** `bytes` is any other file, whose format its reader detects. */
 export type FileKind = TableKind | 'bytes'
 
 /** The kind of a file in a form: by its media type, or else by the extension of its name. Undefined if it is not accepted. */
@@ -20,8 +20,8 @@ export function fileKindOf(mediaType: string, name: string): TableKind | undefin
 
 const macroWorkbook = 'application/vnd.ms-excel.sheet.macroenabled.12'
 const unsupportedKinds: Record<string, string> = {
-  [macroWorkbook]: 'Workbooks with macros are not accepted; save it as .xlsx or "CSV UTF-8"',
-  'application/vnd.ms-excel': 'Old Excel workbooks (.xls) are not accepted; save it as .xlsx or "CSV UTF-8"',
+  [macroWorkbook]: 'Workbooks with macros are not accepted; save the file as .xlsx or "CSV UTF-8"',
+  'application/vnd.ms-excel': 'Old Excel workbooks (.xls) are not accepted; save the file as .xlsx or "CSV UTF-8"',
 }
 
 /** Media types that are refused with advice on how to save the file instead. */

@@ -21,7 +21,7 @@ const content = fc
   .map(pieces => pieces.join(''))
   .filter(text => !`\r\n${text}`.includes(`\r\n--${boundary}`))
 
-test('a file is extracted from its form unchanged, however the body is split into chunks', async () => {
+test('a file is extracted from its form unchanged, regardless of the chunks of the body', async () => {
   await fc.assert(
     fc.asyncProperty(content, fc.array(fc.nat(200), { maxLength: 6 }), async (text, cuts) => {
       const body = Buffer.from(`--${boundary}\r\n${head}\r\n\r\n${text}\r\n--${boundary}--\r\n`)

@@ -8,8 +8,8 @@ export const formBytesMax = 16 * 1024
 export type FilePart = { mediaType: string; name: string }
 
 /**
- * Extracts the file from a `multipart/form-data` body that consists of one file. It only searches for the boundary that ends
- * the file, and refuses a second part where it begins, so that the cost is linear in the bytes of the body.
+ * Extracts the file from a `multipart/form-data` body that consists of one file. Only searches for the boundary that ends the
+ * file, and refuses a second part at its start, so that the cost is linear in the bytes of the body.
  * Source: RFC 7578; RFC 2046, section 5.1.1
  */
 export class FormFile extends Transform {

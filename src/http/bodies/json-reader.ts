@@ -13,7 +13,7 @@ const batchEntriesMax = 500
 
 serveReads<JsonTask, JsonBatch, JsonRead>(read, { batchesAhead: 2 })
 
-// By schema text. Bounded by the number of operations that accept large bodies.
+// The key is the schema text. Bounded by the number of operations that accept large bodies.
 const compiled = new Map<string, ReturnType<typeof compileFaults>>()
 
 async function read(

@@ -115,7 +115,7 @@ describe('a hostile body', () => {
 
   test.each(hostile)('(%s) is refused with few issues, while others are served', async (_, path, body) => {
     const raw = body()
-    // Earlier, because making the body takes time too.
+    // Called before the measurement, because creating the body also takes time.
     await harness.call('GET', '/v1/tiers')
     const delay = monitorEventLoopDelay({ resolution: 2 })
     delay.enable()
@@ -154,7 +154,7 @@ describe('a hostile body', () => {
 })
 
 describe('bodies that do not arrive', () => {
-  /** Sends the head of a request and part of its body; `status` is that of the answer. */
+  /** Sends the head of a request and part of its body; `status` is the response's. */
   function begin({
     key = harness.key,
     length = 15 * megabyte,
@@ -177,7 +177,7 @@ describe('bodies that do not arrive', () => {
   async function end(begun: { socket: net.Socket }[]): Promise<void> {
     await Promise.all(
       begun.map(async ({ socket }) => {
-        // The service has closed a refused one.
+        // The service has closed a refused connection.
         if (socket.closed) return
         const closed = once(socket, 'close')
         socket.destroy()
@@ -205,7 +205,7 @@ describe('bodies that do not arrive', () => {
     await end([again])
   })
 
-  test('count as they arrive if their length is not declared', async () => {
+  test('count as they arrive if they declare no length', async () => {
     const chunk = Buffer.alloc(15 * megabyte, ' ')
     const begun = Array.from({ length: 5 }, () => begin({ chunk }))
     expect(await Promise.race(begun.map(({ answer }) => answer))).toMatch(/^HTTP\/1\.1 503 /)

@@ -21,7 +21,7 @@ export type JsonRead = {
   fingerprint: Uint8Array | undefined
 }
 
-// The largest body takes two seconds. If both threads are busy, the next body waits, for less than the deadline of its request.
+// The largest body takes two seconds. If both threads are busy, the next body waits, but for less than its request's deadline.
 const threads = new ReaderThreads<JsonTask, JsonBatch, JsonRead>(new URL('./json-reader.ts', import.meta.url), {
   threadsMax: 2,
   waitMsMax: 10_000,
@@ -47,7 +47,7 @@ export class LargeJson extends UnparsedJson {
 
   /**
    * May be called only once, because the bytes are transferred to the thread.
-   * @throws Problem `BadRequest` if it is not JSON, `ServiceUnavailable` if too many bodies are being read
+   * @throws Problem `BadRequest` if the body is not JSON, `ServiceUnavailable` if too many bodies are being read
    */
   override async read(
     schema: object,

@@ -16,7 +16,7 @@ test('serialised JSON is parsed as by JSON.parse, without faults', () => {
   )
 })
 
-test('duplicate keys are found at any depth, however they are escaped', () => {
+test('duplicate keys are found at any depth and in any escaping', () => {
   expect(faultsOf('{"a":1,"a":1}')).toEqual(['a'])
   expect(faultsOf('{"a":1,"\\u0061":2}')).toEqual(['a'])
   expect(faultsOf('{"x":[{"y":1},{"a":{"b":1,"b":2}}]}')).toEqual(['x.1.a.b'])
@@ -70,7 +70,7 @@ test('excessive nesting is refused, and a hostile body yields a bounded number o
   expect(parse(`[${Array(50_000).fill('1.0').join()}]`).faults).toHaveLength(101)
 })
 
-test('malformed JSON is a SyntaxError, wherever the error is', () => {
+test('malformed JSON is a SyntaxError, regardless of the place of the error', () => {
   const written = fc.tuple(fc.json(), fc.nat(), fc.constantFrom('', '"', '\\', ',', '{', ']', '\\u00', '0', '\n'))
   fc.assert(
     fc.property(written, ([text, place, inserted]) => {

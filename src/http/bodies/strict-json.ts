@@ -1,10 +1,10 @@
 import { type Fault, faultsMax, textFault } from '../../contract/faults.ts'
 
-// No operation takes a body deeper than 5 levels, so parsing a deeper one is wasted time.
+// No operation accepts a body with more than 5 levels, so parsing deeper levels is wasted time.
 const depthMax = 64
 // The largest settlement has 250,000 lines of five values. In memory, a value takes ten times its bytes.
 const valuesMax = 1_500_000
-// Fields of one object. The largest object that an operation takes has fifteen; checking a million for duplicates takes seconds.
+// Fields of one object. The largest object of an operation has fifteen; checking a million for duplicates takes seconds.
 const keysMax = 10_000
 // Keeps a hostile key of a megabyte from being repeated in a hundred issues.
 const stepLengthMax = 100
@@ -18,11 +18,11 @@ export class TooComplex extends Error {
 }
 
 /**
- * Parses JSON strictly. The grammar is that of `JSON.parse`, which ignores the faults that this reports: duplicate keys in one
- * object, NUL and lone surrogates in strings (the database refuses the former and alters the latter), and integers written
- * as floats (`1.0`, `1e2`, `1.00000000000000001`), which a double may have rounded.
+ * Parses JSON strictly. Has the grammar of `JSON.parse`, which ignores the faults reported here: duplicate keys in one object, NUL
+ * and lone surrogates in strings (the database refuses NUL and alters surrogates), and integers written as floats (`1.0`, `1e2`,
+ * `1.00000000000000001`), which a double may have rounded.
  * @returns at most `faultsMax` faults
- * @throws SyntaxError if it is not JSON, TypeError if it is not UTF-8, TooComplex
+ * @throws SyntaxError if the bytes are not JSON, TypeError if they are not UTF-8, TooComplex
  */
 export function parseStrictJson(bytes: Uint8Array): { value: unknown; faults: Fault[] } {
   const text = utf8.decode(bytes)
@@ -31,7 +31,7 @@ export function parseStrictJson(bytes: Uint8Array): { value: unknown; faults: Fa
   return { value: JSON.parse(text), faults }
 }
 
-// Looks at strings, numbers and brackets only; `JSON.parse` checks the grammar afterwards.
+// Checks only strings, numbers and brackets; `JSON.parse` checks the grammar afterwards.
 function faultsIn(text: string): Fault[] {
   const faults: Fault[] = []
   const keys: (Set<string> | undefined)[] = []
@@ -106,7 +106,7 @@ function endOfString(text: string, start: number, nextBackslash: number): number
   for (let backslash = nextBackslash; backslash < end; ) {
     // The character after a backslash never ends the string.
     const from = backslash + 2
-    // Searched again only if the quote was escaped: a search from every backslash would take quadratic time.
+    // Search again only if the quote was escaped: a search from every backslash would take quadratic time.
     if (end < from) end = indexOr(text, '"', from)
     backslash = indexOr(text, '\\', from)
   }

@@ -24,7 +24,7 @@ const fileBytesMax = extent({ short: 16, long: 100 }) * megabyte
 let harness: Harness
 let app: App
 let url: string
-// The content of the last file, and how it was stored.
+// The content of the last file, and the way it was stored.
 let onRead: (() => Promise<void>) | undefined
 let seen: { text: string; mode: number; names: number; idleMsMax: number | undefined } | undefined
 
@@ -47,11 +47,11 @@ beforeAll(async () => {
       tag: 'Service',
       summary: 'Upload a list',
       fileBody: { name: 'ListFile', description: 'A list.', example: 'email\r\nsam.okafor@example.com\r\n' },
-      success: { status: 200, description: 'What came.', schema: Type.Object({}) },
+      success: { status: 200, description: 'The received file.', schema: Type.Object({}) },
     })
     scope.put('/v1/lists', { config: { scope: 'members:write' }, schema }, async (request, reply) => {
       const file = request.body
-      if (!(file instanceof UploadedFile)) throw new Error('validation let something else through')
+      if (!(file instanceof UploadedFile)) throw new Error('validation let another body through')
       const start = Buffer.alloc(100)
       await file.lend(async fd => {
         await onRead?.()
@@ -142,7 +142,7 @@ describe('a file', () => {
     }
   })
 
-  test('sent twice with one key is one request, in a form or not; another file is another request', async () => {
+  test('sent twice with one key is one request, with or without a form; another file is another request', async () => {
     const key = { 'x-idempotency-key': 'the-march-list' }
     expect((await put(csv, { ...key, 'content-type': 'text/csv' })).headers.get('idempotency-replayed')).toBe(null)
     for (const [body, headers] of [
@@ -163,7 +163,7 @@ describe('a file', () => {
       `PUT /v1/lists HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\nContent-Type: text/csv\r\nContent-Length: 1000\r\n\r\nemail`,
     )
     await expect.poll(uploads).toHaveLength(1)
-    // What SIGKILL would leave behind.
+    // The files that SIGKILL would leave behind.
     expect(await readdir(tmpdir())).toEqual([])
     socket.destroy()
     await expect.poll(uploads).toEqual([])
@@ -184,7 +184,7 @@ describe('a file', () => {
     const closed = once(socket, 'close')
     socket.destroy()
     await closed
-    // Another request has been answered since, so the server has noticed the disconnect.
+    // The server has handled another request since, so it has noticed the disconnect.
     await fetch(`${url}/v1/things`, { method: 'POST', headers: { 'x-api-key': harness.key } })
     expect(uploads()).toHaveLength(1)
     seen = undefined
@@ -193,7 +193,7 @@ describe('a file', () => {
     expect(seen).toMatchObject({ text: csv })
   })
 
-  test('left by an earlier process is removed at startup, whatever its age', async () => {
+  test('left by an earlier process is removed at startup, regardless of its age', async () => {
     await mkdir(path.join(tmpdir(), 'midmonth-upload-old'))
     await writeFile(path.join(tmpdir(), 'midmonth-upload-old', 'body'), csv)
     await writeFile(path.join(tmpdir(), 'midmonth-upload-new'), csv)
@@ -300,7 +300,7 @@ describe('a body that is not an acceptable file', () => {
 
   test('a body that never ends is cut off', async () => {
     const answer = put(megabytes(Number.POSITIVE_INFINITY), { 'content-type': 'text/csv' })
-    // The answer, or the end of the connection: a caller that never stops writing may miss the answer.
+    // The response, or the end of the connection: a caller that never stops writing may miss the response.
     expect(await answer.then(({ status }) => status).catch(() => 'ended')).toBeOneOf([413, 'ended'])
   })
 })
@@ -344,7 +344,7 @@ function uploads(): string[] {
       try {
         return readlinkSync(`/proc/self/fd/${fd}`)
       } catch {
-        // Closed meanwhile.
+        // Closed in the meantime.
         return ''
       }
     })

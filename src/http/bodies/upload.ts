@@ -13,15 +13,15 @@ import { FormFile, formBytesMax, notOneFile } from './form.ts'
 import { openNameless, UploadedFile } from './uploaded-file.ts'
 
 const limits = {
-  /** A million members with a bank account each, and as much again. */
+  /** Twice the size of a million members with a bank account each. */
   fileBytesMax: 100 * 1024 * 1024,
   /** 100 MiB at 1.5 Mbit/s. */
   arrivalMsMax: 10 * 60_000,
-  /** A million rows are read and compared within a minute; on a slow and busy machine within several. */
+  /** A million rows are read and compared within a minute, or within several on a slow and busy machine. */
   answerMsMax: 10 * 60_000,
-  /** Files in arrival at once, of all partners: each may fill its share of the disk. */
+  /** Files arriving concurrently, of all partners: each may fill its share of the disk. */
   arrivingMax: 64,
-  /** Files in arrival at once, of one partner, whose jobs run one after the other anyway. */
+  /** Files arriving concurrently, of one partner, whose jobs run one after the other anyway. */
   arrivingOfOneMax: 3,
 }
 
@@ -29,13 +29,13 @@ type Accepted = { kinds: readonly FileKind[]; fileBytesMax: number }
 export const anyFile: Accepted = { kinds: ['csv', 'xlsx'], fileBytesMax: limits.fileBytesMax }
 
 /**
- * Lets the routes of this scope take a file as their body: CSV or XLSX as is, or as the only part of a form. It is streamed
- * to disk, never whole in memory, and `request.body` is an `UploadedFile`.
+ * Lets the routes of this scope take a file as their body: CSV or XLSX on its own, or as the only part of a form. The file is
+ * streamed to disk, never held whole in memory, and `request.body` is an `UploadedFile`.
  *
- * `bytes` is any file, as is.
+ * `bytes` is any file, without a form.
  *
- * Answers 413 beyond `fileBytesMax`, 415 to another kind of file, and 400 to an empty file or a form that is not one file.
- * @param kinds those that are accepted; with both of them, a form too
+ * Responds with 413 beyond `fileBytesMax`, 415 to another kind of file, and 400 to an empty file or a form that is not one file.
+ * @param kinds the accepted kinds; if both CSV and XLSX are accepted, so is a form
  */
 export function acceptUploads(scope: App, { kinds, fileBytesMax }: Accepted = anyFile): void {
   scope.addHook('onRoute', route => {
@@ -80,7 +80,7 @@ async function receive(
   begin: (incoming: IncomingFile) => void,
 ): Promise<UploadedFile> {
   const incoming = new IncomingFile(fileBytesMax)
-  // The caller has disconnected or is too slow: there is no rest to drain.
+  // The caller has disconnected or is too slow: there is nothing left to drain.
   let isAborted = false
   const abort = (error: Error) => {
     isAborted = true
@@ -96,7 +96,7 @@ async function receive(
     if (payload.destroyed) throw problem('BadRequest', 'The body ended early')
     if (Number(request.headers['content-length']) > fileBytesMax + formBytesMax) throw tooLarge(fileBytesMax)
     handle = await openNameless()
-    // The caller may have disconnected meanwhile.
+    // The caller may have disconnected in the meantime.
     if (incoming.errored) throw incoming.errored
     begin(incoming)
     await handle.writeFile(incoming)
@@ -109,7 +109,7 @@ async function receive(
     await handle?.close()
     payload.unpipe()
     if (!isAborted) await drain(payload)
-    // Not what `incoming` ended with: a write that fails ends it too, with an error that no longer says why.
+    // Not the error of `incoming`: a failed write also ends `incoming`, with an error that hides the reason.
     throw error
   } finally {
     arriving.splice(arriving.indexOf(partnerId), 1)
@@ -139,7 +139,7 @@ class IncomingFile extends Transform {
   constructor(bytesMax: number) {
     super()
     this.bytesMax = bytesMax
-    // `writeFile` throws what goes wrong. Before it listens, an error without a listener would end the process.
+    // `writeFile` throws the error. Until it listens, an error without a listener would end the process.
     this.on('error', () => {})
   }
 

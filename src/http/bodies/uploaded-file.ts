@@ -10,7 +10,7 @@ import { problem } from '../../kernel/errors.ts'
 import type { TableKind } from '../../tabular/tabular.ts'
 import type { FileKind } from './file-kinds.ts'
 
-/** A request body that arrived as a file. It is on disk, without a name, until the request is answered. */
+/** A request body that arrived as a file. The file is on disk, without a name, until the response is sent. */
 export class UploadedFile extends FileBody {
   override readonly kind: FileKind
   readonly bytes: number
@@ -35,8 +35,8 @@ export class UploadedFile extends FileBody {
   }
 
   /**
-   * Lends the descriptor of the open file. It stays open until `work` has ended, even if the caller disconnects first: a
-   * closed descriptor's number is reused by the next file that is opened.
+   * Lends the descriptor of the open file. The file stays open until `work` has ended, even if the caller disconnects first: the
+   * number of a closed descriptor is reused by the next file that is opened.
    */
   async lend<T>(work: (fd: number) => Promise<T>): Promise<T> {
     if (this.isAnswered) throw problem('BadRequest', 'The caller has disconnected')
@@ -49,7 +49,7 @@ export class UploadedFile extends FileBody {
     }
   }
 
-  /** Call it when the request is answered, or its caller has disconnected. */
+  /** Call this when the response is sent, or the caller has disconnected. */
   async answered(): Promise<void> {
     this.isAnswered = true
     await this.closeUnused()
@@ -70,8 +70,8 @@ const readAt = promisify(read)
 const chunkBytes = 65_536
 
 /**
- * Reads an open file from its beginning, in chunks. A stream would close the descriptor when its reader stops early, also with
- * `autoClose: false`, and what closes it a second time may close another file or connection.
+ * Reads an open file from its beginning, in chunks. A stream would close the descriptor when its reader stops early, even with
+ * `autoClose: false`, and closing the descriptor a second time may close another file or connection.
  */
 export async function* chunksOf(fd: number): AsyncGenerator<Uint8Array> {
   for (let position = 0; ; ) {
@@ -83,8 +83,8 @@ export async function* chunksOf(fd: number): AsyncGenerator<Uint8Array> {
 }
 
 /**
- * Opens a file and unlinks it at once. It holds bank details, and this way the operating system frees it however this
- * process ends, SIGKILL included.
+ * Opens a file and unlinks it immediately. The file holds bank details: this way the operating system frees it however this
+ * process ends, even by SIGKILL.
  */
 export async function openNameless(): Promise<FileHandle> {
   const file = path.join(tmpdir(), `${filePrefix}${randomUUID()}`)
@@ -99,12 +99,12 @@ export async function openNameless(): Promise<FileHandle> {
 }
 
 /**
- * Removes files that earlier processes left in the temporary folder, whatever their age. Safe while other processes
- * run: they have opened their files and never look for them by name.
+ * Removes files of any age that earlier processes left in the temporary folder. Safe while other processes run: they have opened
+ * their files and never look them up by name.
  */
 export async function removeLeftBehind(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
-    // Best effort: it may belong to another user, or be gone already.
+    // Best effort: the file may belong to another user, or already be gone.
     if (name.startsWith(filePrefix)) await rm(path.join(tmpdir(), name), { recursive: true }).catch(() => undefined)
   }
 }

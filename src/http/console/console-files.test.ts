@@ -17,7 +17,7 @@ const get = async (url: string, headers: Record<string, string> = {}) =>
 
 const assets = new URL('../../../packages/console/dist/assets/', import.meta.url)
 
-test('every address of the console is answered with its page, under a policy without inline script, style or eval', async () => {
+test('every address of the console serves its page, under a policy without inline scripts, inline styles or eval', async () => {
   for (const url of ['/console', '/console/sign-in', '/console/par_1/withdrawals/w_1?status=paid']) {
     const { statusCode, headers, body } = await get(url)
     expect(statusCode, url).toBe(200)
@@ -45,7 +45,7 @@ test('assets have a hash in their names and never change; the page is revalidate
   expect((await get('/console', { 'if-none-match': String(headers.etag) })).statusCode).toBe(304)
 })
 
-test('an unknown asset, and an unknown operation of the console, is an error in the shape of the API', async () => {
+test('an unknown asset or console operation is an error in the shape of the API', async () => {
   for (const url of ['/console/assets/none.js', '/console/assets/..%2Findex.html', '/console/v1/nothing']) {
     const answer = await get(url)
     expect(answer.statusCode, url).toBe(404)
@@ -53,7 +53,7 @@ test('an unknown asset, and an unknown operation of the console, is an error in 
   }
 })
 
-test('an error of a page is in the log once a user reports it; a longer report, or one of a stranger, is refused', async () => {
+test('a page’s error report by a user is logged; a longer report, or a stranger’s, is refused', async () => {
   const { call } = await signIn(harness, { roles: ['viewer'] })
   const body = { message: 'undefined is not a function', stack: 'at index.js:1', page: '/console/par_1/members' }
   expect((await call('POST', '/console/v1/errors', { body })).status).toBe(200)
@@ -65,12 +65,12 @@ test('an error of a page is in the log once a user reports it; a longer report, 
   expect(logged.filter(line => line.includes(body.message))).toHaveLength(1)
 })
 
-test('of a storm of reports, a session gets the first thirty into the log, and one a minute later on', async () => {
+test('of a storm of reports from one session, the first thirty are logged, and then one a minute', async () => {
   const { call } = await signIn(harness, { roles: ['viewer'] })
   const body = (count: number) => ({ message: `storm ${count}`, stack: '', page: '/console' })
   const statuses = new Map<number, number>()
   for (let count = 0; count < 1_000; count++) {
-    // Slowly enough for the limit of requests, which is another one.
+    // Slowly enough for the rate limit of requests, which is separate.
     if (count % 100 === 0) harness.clock.advance({ seconds: 5 })
     const { status } = await call('POST', '/console/v1/errors', { body: body(count) })
     statuses.set(status, (statuses.get(status) ?? 0) + 1)

@@ -18,7 +18,7 @@ async function readRows(rows: string, raw: string | Buffer, headers: Record<stri
   return await clerk.call('POST', `/console/v1/sheet-rows?rows=${rows}`, { raw, headers })
 }
 
-test('rows of a CSV file are read as the service reads them, by the numbers that errors name', async () => {
+test('rows of a CSV file are read as the service reads them, by the row numbers in errors', async () => {
   const text = 'email;phone\na@example.com;1\n\n"c@example.com";007\n'
   expect((await readRows('4,99', text)).body).toEqual(sheet)
 })
@@ -35,14 +35,14 @@ test('rows of a workbook are read the same, and keep their leading zeros', async
   expect((await readRows('4', file, xlsx)).body).toEqual(sheet)
 })
 
-test('what can be read of a broken file is shown, with long cells cut short', async () => {
+test('the readable part of a broken file is shown, with long cells cut short', async () => {
   const long = 'x'.repeat(300)
   const { body } = await readRows('2', `email,phone\n${long},1\n"never closed,1\n`)
   expect(body.header).toEqual(['email', 'phone'])
   expect(body.rows[0]?.cells[0] ?? '').toMatch(/^x{99}…$/)
 })
 
-test('only numbers of rows are taken, and only from those who may upload files', async () => {
+test('only row numbers are accepted, and only from users who may upload files', async () => {
   for (const rows of ['', '0', '2,', '1-3', '1'.repeat(9)])
     expect((await readRows(rows, 'email\na\n')).body.issues[0].code, rows).toBe('QueryValidation')
   const viewer = await signIn(harness, { roles: ['viewer'] })

@@ -10,7 +10,7 @@ import { hiddenOperation } from '../users/hidden-operation.ts'
 const limits = {
   // A list of 100,000 members. The errors of larger files are shown without their rows.
   fileBytesMax: 32 * 1024 * 1024,
-  // As many as a refusal names. Their numbers must fit into an address.
+  // As many rows as a refusal names. Their numbers must fit into an address.
   rowsMax: 1_001,
   // More than a screen shows.
   columnsMax: 50,
@@ -20,8 +20,8 @@ const limits = {
 const RowNumbers = Type.String({ pattern: `^[1-9]\\d{0,6}(,[1-9]\\d{0,6}){0,${limits.rowsMax - 1}}$` })
 
 /**
- * Reads some rows of a file, so that the console can show the errors of a list, pay run or settlement in the sheet itself,
- * whatever its format. Nothing is kept.
+ * Reads some rows of a file, so that the console can show the errors of a list, pay run or settlement in the sheet itself, in any
+ * format. The file is not kept.
  */
 export function sheetRoutes(app: App): void {
   // In its own scope, because only this operation accepts a file.
@@ -52,7 +52,7 @@ export function sheetRoutes(app: App): void {
         await uploaded.lend(async fd => {
           await readSheet({ fd, kind: uploaded.tableKind }, { signal: disconnectSignal(reply), onBatch }).catch(
             error => {
-              // What could be read before it is shown.
+              // The rows before the fault are shown.
               if (!(error instanceof FileFault)) throw error
             },
           )

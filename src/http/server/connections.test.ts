@@ -25,7 +25,7 @@ afterEach(async () => {
   await app.close()
 })
 
-/** Serves an answer too large for the kernel's buffer, and a stream of many chunks. */
+/** Serves a response too large for the kernel's buffer, and a stream of many chunks. */
 async function listen(overrides: Partial<typeof limits> = {}): Promise<{ port: number; accepted: net.Socket[] }> {
   const log = pino({ level: 'silent' })
   app = createServer(
@@ -50,7 +50,7 @@ function connect(port: number): net.Socket {
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
 
-/** Reads until the end of the answer or of the connection. */
+/** Reads until the end of the response or of the connection. */
 async function answerOf(socket: net.Socket): Promise<string> {
   let text = ''
   socket.setEncoding('latin1').on('data', chunk => {
@@ -61,7 +61,7 @@ async function answerOf(socket: net.Socket): Promise<string> {
   return text
 }
 
-test('a client that does not read its answers is cut off, and the memory held for it is bounded', async () => {
+test('a client that does not read its responses is cut off, and its memory is bounded', async () => {
   const { port, accepted } = await listen()
   const socket = connect(port)
   socket.pause()
@@ -69,11 +69,11 @@ test('a client that does not read its answers is cut off, and the memory held fo
   await until(() => accepted[0] !== undefined && accepted[0].writableLength > 0)
   const [served] = accepted
   await once(served as net.Socket, 'close')
-  // Only one of the hundred answers was begun.
+  // Only one of the hundred responses was begun.
   expect(served?.bytesWritten).toBeLessThan(2 * large)
 })
 
-test('a client that reads a little now and then is cut off too', async () => {
+test('a client that reads a little now and then is also cut off', async () => {
   const { port, accepted } = await listen()
   const socket = connect(port)
   socket.pause()
@@ -85,7 +85,7 @@ test('a client that reads a little now and then is cut off too', async () => {
   expect(socket.bytesRead).toBeLessThan(large)
 })
 
-test('a client that reads gets its whole answer', async () => {
+test('a client that reads gets its whole response', async () => {
   const { port } = await listen()
   const body = await (await fetch(`http://127.0.0.1:${port}/file`)).arrayBuffer()
   expect(body.byteLength).toBe(large)
@@ -112,7 +112,7 @@ test('connections beyond the limit are refused in the contract’s shape, and ac
   expect(await answerOf(next)).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-test('connections beyond the limit of refused ones are closed at once', async () => {
+test('connections beyond the limit of refused ones are closed immediately', async () => {
   const { port, accepted } = await listen()
   for (let count = 0; count < 5; count++) connect(port)
   await until(() => accepted.length === 5)
@@ -123,10 +123,10 @@ test('connections beyond the limit of refused ones are closed at once', async ()
 
 test.each([
   ['a file', get('/file')],
-  ['an answer', get('/livez')],
+  ['a response', get('/livez')],
   ['a refusal', get('/nothing')],
   ['a refusal of a malformed URL', get('/%zz')],
-  ['a refusal of what is not HTTP', 'nonsense\r\n\r\n'],
+  ['a refusal of bytes that are not HTTP', 'nonsense\r\n\r\n'],
 ])('%s forbids sniffing its media type', async (_, text) => {
   const { port } = await listen()
   const socket = connect(port)

@@ -3,11 +3,11 @@ import { Socket } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 
 type Limits = {
-  /** Connections that are served at the same time. */
+  /** Connections that are served concurrently. */
   connectionsMax: number
-  /** Connections beyond that, each of which gets one refusal. Further ones are closed at once. */
+  /** Connections beyond the limit, each of which gets one refusal. Further connections are closed immediately. */
   refusedConnectionsMax: number
-  /** Milliseconds that a client may leave an answer unread. */
+  /** Milliseconds that a client may leave a response unread. */
   unsentMsMax: number
 }
 
@@ -20,7 +20,7 @@ type Connection = {
 }
 
 /**
- * Bounds the memory and sockets that all clients together can use. An answer stays in memory until its client has read it, and
+ * Bounds the memory and sockets that all clients together can use. A response stays in memory until its client has read it, and
  * Node waits for a client that reads a byte now and then.
  */
 export class Connections {
@@ -47,15 +47,15 @@ export class Connections {
     return this.#open.get(socket)?.isRefused ?? false
   }
 
-  /** The response to the connection's latest request, while it is not fully written. Earlier ones are written before it. */
+  /** The response to the connection's latest request, until it is fully written. Earlier responses are written first. */
   unfinishedResponseOf(socket: Socket): ServerResponse | undefined {
     const response = this.#open.get(socket)?.response
     return response?.writableFinished ? undefined : response
   }
 
   /**
-   * Closes the connections whose clients leave an answer unread.
-   * @returns how many
+   * Closes the connections whose clients leave a response unread.
+   * @returns how many connections were closed
    */
   sweep(): number {
     const nowMs = performance.now()
@@ -64,7 +64,7 @@ export class Connections {
       // An idle connection must not keep its last request and response in memory.
       if (connection.response?.writableFinished) connection.response = undefined
       const { bytesWritten } = socket
-      // A streamed answer writes more whenever the client has read; a whole one has to be read within the limit.
+      // A streamed response writes more whenever the client has read; a whole response must be read within the limit.
       if (socket.writableLength === 0 || bytesWritten !== connection.bytesWritten) {
         connection.bytesWritten = bytesWritten
         connection.stalledSinceMs = undefined
@@ -94,7 +94,7 @@ export class Connections {
   }
 }
 
-/** Nothing crosses the connection while a long request is answered; without this it would be closed as idle. */
+/** Keeps a connection open during a long request: no bytes cross it, so it would be closed as idle. */
 export function keepOpenFor({ raw: { socket } }: FastifyRequest, ms: number): void {
   // An injected request has another kind of socket.
   if (socket instanceof Socket) socket.setTimeout(ms)

@@ -184,7 +184,7 @@ describe('strict reading of requests', () => {
     expect(body.issues[0]).toMatchObject({ code: 'BodyValidation', path: 'body' })
   })
 
-  test('at most a hundred unknown fields are listed, and the answer says if there are more', async () => {
+  test('at most a hundred unknown fields are listed, and the response says if there are more', async () => {
     const raw = JSON.stringify(Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`f${index}`, 1])))
     const { status, body } = await harness.call('POST', path, { raw })
     expect(status).toBe(400)
@@ -236,7 +236,7 @@ test.each(['ENOSPC', 'EDQUOT', 'EROFS', 'EMFILE'])(
   },
 )
 
-describe('every answer', () => {
+describe('every response', () => {
   test('has a request id, the caller’s own if that is valid', async () => {
     expect(
       (await harness.call('GET', '/v1/tiers', { headers: { 'x-request-id': 'my-id_1.2' } })).headers['x-request-id'],
@@ -256,7 +256,7 @@ describe('every answer', () => {
     )
   })
 
-  test('the liveness probe answers', async () => {
+  test('the liveness probe responds', async () => {
     const { status, body } = await harness.call('GET', '/livez', { key: null })
     expect([status, body]).toEqual([200, { status: 'ok' }])
   })
@@ -275,7 +275,7 @@ describe('on the wire', () => {
       socket.on('close', () => resolve(answer))
       socket.on('error', reject)
       socket.write(text)
-      // Once another connection has been answered, this request is being handled.
+      // Once another connection has its response, this request is being handled.
       if (later !== '') void harness.call('GET', '/livez', { key: null }).then(() => socket.write(later))
     })
   const parsed = (answer: string) => {
@@ -312,7 +312,7 @@ describe('on the wire', () => {
       400,
     ],
     ['an unknown expectation', 'GET /v1/tiers HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n', 401],
-  ])('%s is answered in the contract’s shape', async (_, text, status) => {
+  ])('%s gets a response in the contract’s shape', async (_, text, status) => {
     const answer = parsed(await send(text))
     expect(answer.status).toBe(status)
     expect(answer.issues[0]?.code).toMatch(/^(BadRequest|HeaderValidation)$/)
@@ -327,36 +327,39 @@ describe('on the wire', () => {
     }
   })
 
-  // Those that wait for a connection to be closed wait together.
+  // Tests that wait for a connection to close wait concurrently.
   test.concurrent.each([
     ['a length that is not a number', 'zz\r\n', 400],
     ['a length that overflows', `${'f'.repeat(20)}\r\n`, 400],
     ['no line end after a chunk', '2\r\n{}XX0\r\n\r\n', 400],
     ['endless extensions', `2;${'x'.repeat(20_000)}\r\n{}\r\n0\r\n\r\n`, 400],
     ['an endless trailer', `2\r\n{}\r\n0\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
-  ])('a chunked body with %s is answered, whether it comes with its headers or later', async (_, chunks, status) => {
-    const common = `Host: x\r\nx-api-key: ${harness.key}\r\nTransfer-Encoding: chunked\r\nContent-Type:`
-    for (const head of [
-      `POST ${path} HTTP/1.1\r\n${common} application/json\r\n\r\n`,
-      `PUT /v1/members/jobs/csv HTTP/1.1\r\n${common} text/csv\r\n\r\n`,
-    ]) {
-      const answer = parsed(await send(head + chunks))
-      expect([answer.status, answer.issues[0]?.code, answer.head.split('\r\n')[0]]).toEqual([
-        status,
-        'BadRequest',
-        expect.stringContaining(String(status)),
-      ])
-    }
-    const afterwards = await send(`POST ${path} HTTP/1.1\r\n${common} application/json\r\n\r\n`, chunks)
-    expect(parsed(afterwards).status).toBe(status)
-  })
+  ])(
+    'a chunked body with %s gets a response, whether it arrives with its headers or later',
+    async (_, chunks, status) => {
+      const common = `Host: x\r\nx-api-key: ${harness.key}\r\nTransfer-Encoding: chunked\r\nContent-Type:`
+      for (const head of [
+        `POST ${path} HTTP/1.1\r\n${common} application/json\r\n\r\n`,
+        `PUT /v1/members/jobs/csv HTTP/1.1\r\n${common} text/csv\r\n\r\n`,
+      ]) {
+        const answer = parsed(await send(head + chunks))
+        expect([answer.status, answer.issues[0]?.code, answer.head.split('\r\n')[0]]).toEqual([
+          status,
+          'BadRequest',
+          expect.stringContaining(String(status)),
+        ])
+      }
+      const afterwards = await send(`POST ${path} HTTP/1.1\r\n${common} application/json\r\n\r\n`, chunks)
+      expect(parsed(afterwards).status).toBe(status)
+    },
+  )
 
   test.concurrent('authentication comes before a malformed body', async () => {
     const answer = parsed(await send(`POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`))
     expect(answer.status).toBe(401)
   })
 
-  test.concurrent('a request that never ends is cut off with an answer', { timeout: 40_000 }, async () => {
+  test.concurrent('a request that never ends is cut off with a response', { timeout: 40_000 }, async () => {
     const answer = parsed(await send('POST /v1/pay/withdrawals/intent HTTP/1.1\r\nHost: x\r\nContent-Le'))
     expect(answer.status).toBe(408)
     expect(answer.head).toContain('x-should-retry: true')
@@ -382,13 +385,13 @@ describe('on the wire', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  test('unreadable bytes after a valid request do not prevent its answer', async () => {
+  test('unreadable bytes after a valid request do not prevent its response', async () => {
     const answer = await send(`GET /v1/tiers HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\n\r\nrubbish\r\n\r\n`)
     expect(answer).toMatch(/^HTTP\/1\.1 200 /)
     expect(answer).toContain('"Silver"')
   })
 
-  test('every request that was pipelined before unreadable bytes is answered', async () => {
+  test('every request that was pipelined before unreadable bytes gets its response', async () => {
     const request = `GET /v1/tiers HTTP/1.1\r\nHost: x\r\nx-api-key: ${harness.key}\r\n\r\n`
     const answer = await send(`${request}${request}rubbish\r\n\r\n`)
     expect(answer.match(/HTTP\/1\.1 200 /g)).toHaveLength(2)
@@ -408,16 +411,19 @@ describe('on the wire', () => {
 test.each([
   ['of another type', { 'content-type': 'text/xml' }, 415],
   ['with a wrong key', { 'x-api-key': 'wrong' }, 401],
-])('a large body %s is refused with an answer that a client finds after sending all of it', async (_, more, status) => {
-  const body = Buffer.alloc(8 * 1024 * 1024, ' ')
-  const headers = { host: 'x', 'x-api-key': harness.key, connection: 'close', 'content-length': body.length, ...more }
-  const socket = net.connect({ host: '127.0.0.1', port }).setEncoding('utf8')
-  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.write(`POST ${path} HTTP/1.1\r\n${head.join('')}\r\n`)
-  const { promise: sent, resolve, reject } = Promise.withResolvers<void>()
-  socket.once('error', reject).write(body, error => (error ? reject(error) : resolve()))
-  await sent
-  let answer = ''
-  for await (const text of socket) answer += text
-  expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
-})
+])(
+  'a large body %s is refused with a response that the client can read after sending the whole body',
+  async (_, more, status) => {
+    const body = Buffer.alloc(8 * 1024 * 1024, ' ')
+    const headers = { host: 'x', 'x-api-key': harness.key, connection: 'close', 'content-length': body.length, ...more }
+    const socket = net.connect({ host: '127.0.0.1', port }).setEncoding('utf8')
+    const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    socket.write(`POST ${path} HTTP/1.1\r\n${head.join('')}\r\n`)
+    const { promise: sent, resolve, reject } = Promise.withResolvers<void>()
+    socket.once('error', reject).write(body, error => (error ? reject(error) : resolve()))
+    await sent
+    let answer = ''
+    for await (const text of socket) answer += text
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+  },
+)

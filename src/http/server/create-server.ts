@@ -39,22 +39,22 @@ const limits = {
   // A member with every field set is a few kilobytes. Operations that take lists set their own limits.
   bodyBytesMax: bodyLimits.smallBytesMax,
   headerBytesMax: 16 * 1024,
-  // 2 MB arrive in this time even at 1 Mbit/s.
+  // Enough for 2 MB at 1 Mbit/s.
   arrivalMsMax: 15_000,
-  // Nearly all answers take a hundredth of it. Clients retry after that, so waiting longer would only build up a backlog.
+  // Nearly all responses take a hundredth of this. Clients retry after it, so waiting longer would only build up a backlog.
   answerMsMax: 5_000,
-  // More than any route allows its body: applies only to what never becomes a request.
+  // More than any route allows for its body: applies only to bytes that never become a request.
   requestMsMax: 11 * 60_000,
   headersMsMax: 10_000,
-  // A stop may take nine seconds; the rest is for the requests whose bodies have arrived.
+  // A stop may take nine seconds; the rest of that time is for requests whose bodies have arrived.
   closingArrivalMsMax: 4_000,
-  // How often slow bodies and connections are looked for.
+  // How often slow bodies and connections are checked.
   checkEveryMs: 1_000,
   idleConnectionMsMax: 60_000,
   keepAliveMsMax: 72_000,
-  // Each is a file descriptor, some 20 KB, and up to one unread answer.
+  // Each connection takes a file descriptor, about 20 KB, and up to one unread response.
   connectionsMax: 4_096,
-  // Enough to answer the excess clients of one second with the reason and a retry-after.
+  // Enough to send the excess clients of one second the reason and a retry-after.
   refusedConnectionsMax: 512,
   // A large list is 0.5 MB, which arrives in this time at 17 KB/s.
   unsentMsMax: 30_000,
@@ -68,8 +68,8 @@ type Overrides = Partial<
 >
 
 /**
- * Assembles the HTTP server without its operations: authentication, rate limit, strict reading and validation of requests,
- * and one shape for all errors.
+ * Builds the HTTP server without its operations: authentication, rate limit, strict reading and validation of requests, and one
+ * shape for all errors.
  */
 export function createServer(
   {
@@ -92,9 +92,9 @@ export function createServer(
     loggerInstance: log,
     // `onResponse` below writes one line per request, without the query.
     logController: new LogController({ disableRequestLogging: true }),
-    // Our lines name their request themselves; a child logger per request would cost as much as its line.
+    // Our log lines already name their request; a child logger per request would cost as much as its line.
     childLoggerFactory: logger => logger,
-    // While the server closes, requests on open connections are still answered; Fastify's 503 does not have the contract's shape.
+    // While the server closes, it still serves requests on open connections; Fastify's 503 does not have the contract's shape.
     return503OnClosing: false,
     bodyLimit: limits.bodyBytesMax,
     requestTimeout: limits.requestMsMax,
@@ -113,7 +113,7 @@ export function createServer(
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.headersMsMax,
       connectionsCheckingInterval: checkEveryMs,
-      // Node would answer a missing Host with an empty body; `requireHost` answers in our shape.
+      // Node would respond to a missing Host with an empty body; `requireHost` responds in our shape.
       requireHostHeader: false,
     },
   }).withTypeProvider<TypeBoxTypeProvider>()
@@ -130,14 +130,14 @@ export function createServer(
   const methodTable = new MethodTable()
   const requestRecords = new RequestRecords()
 
-  // Fastify would stop at the first of path, query and body; `validate` reports all issues. Answers are plain JSON.
+  // Fastify would stop at the first of path, query and body; `validate` reports all issues. Responses are plain JSON.
   app.setValidatorCompiler(() => () => true)
   app.setSerializerCompiler(() => JSON.stringify)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', readJson)
 
   app.server.on('connect', (_request, socket) => rawReplies.refuseConnect(socket as Socket))
-  // Node would answer an unknown `Expect` with an empty 417. Like any other unknown header, it is ignored.
+  // Node would respond to an unknown `Expect` with an empty 417. Like any other unknown header, it is ignored.
   app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     app.server.emit('request', request, response)
   })
@@ -163,7 +163,7 @@ export function createServer(
   const sweeping = setInterval(() => {
     bodyTimeouts.sweep()
     const count = connections.sweep()
-    if (count > 0) log.info({ count }, 'connections closed: their clients did not read the answer')
+    if (count > 0) log.info({ count }, 'connections closed: their clients did not read the response')
   }, checkEveryMs).unref()
   app.addHook('preClose', async () => bodyTimeouts.closeWithin(closingArrivalMsMax))
   app.addHook('onClose', () => {
@@ -208,13 +208,13 @@ export function createServer(
       else await admit(request, reply, scope)
     }
     requireHost(request)
-    // Before the body is read, which would be wasted.
+    // Refused before the body is read: reading it would be wasted work.
     if (request.is404) throw methodTable.refusalOf(request)
     requirePlainEncoding(request)
   })
 
-  // The deadline pauses while the body arrives: that time is the caller's. The body's events come from the socket, outside
-  // the deadline's async context, so that it is entered again below.
+  // The deadline pauses while the body arrives, because the caller controls that time. The body's events come from the socket,
+  // outside the deadline's async context, which is therefore entered again below.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     request.deadline.pause()
     done(rawReplies.bodyRefusalOf(request.raw))
@@ -248,7 +248,7 @@ export function createServer(
     return isMasked && isJson && typeof payload === 'string' ? maskAccountsIn(payload) : payload
   })
 
-  // Never reached, since `onRequest` refuses first; without it Fastify would register its own handler.
+  // Never reached, because `onRequest` refuses first; without this handler Fastify would register its own.
   app.setNotFoundHandler(async request => {
     throw methodTable.refusalOf(request)
   })
@@ -282,7 +282,7 @@ export function createServer(
 
   return app
 
-  // The router refuses a malformed URL before any hook has run. The API key is checked first even so.
+  // The router refuses a malformed URL before any hook has run. The API key is still checked first.
   async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.receivedAt = now()
     request.now = request.receivedAt
@@ -297,7 +297,7 @@ export function createServer(
         refusal = refused
       }
     }
-    // Fastify runs no hooks for it.
+    // Fastify runs no hooks for a malformed URL.
     reply.raw.once('finish', () => recordAnswered(request, reply))
     answerError(refusal, request, reply, unavailabilityLog)
   }
@@ -317,7 +317,7 @@ function tooManyConnections(): Problem {
 async function readJson(request: FastifyRequest, payload: Readable): Promise<unknown> {
   requireUtf8(request)
   const bytes = await readBody(request, payload)
-  // A request without a body may still name its media type. Whether a body is required is for the schema.
+  // A request without a body may still name its media type. The schema decides whether a body is required.
   if (bytes.length === 0) return undefined
   if (bytes.length > bodyLimits.smallBytesMax) return new LargeJson(bytes)
   try {

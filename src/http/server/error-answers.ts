@@ -4,7 +4,7 @@ import { issue, Problem, type ProblemName, problem, problems, shouldRetry } from
 import { commonHeaders } from './request-headers.ts'
 import type { UnavailabilityLog } from './unavailability-log.ts'
 
-/** Answers with an error, in the one shape that every refusal has, and logs it if the request did not cause it. */
+/** Responds with an error, in the shape of every refusal, and logs the error if the request did not cause it. */
 export function answerError(
   error: unknown,
   request: FastifyRequest,
@@ -25,7 +25,7 @@ export function answerError(
     .send(JSON.stringify({ issues: refusal.issues }))
 }
 
-// A read has no effect, and neither has a request whose caller was not yet identified.
+// A read has no effect, and neither has a request whose caller was not identified yet.
 function isHarmless({ method, partner, operator }: FastifyRequest): boolean {
   return method === 'GET' || (partner ?? operator) === undefined
 }
@@ -38,11 +38,11 @@ function problemOf(error: unknown, request: FastifyRequest): Problem {
   const { code, statusCode } = error as { code?: string; statusCode?: number }
   const known = code === undefined ? undefined : frameworkProblems[code]
   if (known !== undefined) return new Problem(known.name, [issue(known.name, known.message(request))])
-  // The caller has disconnected in the middle of the body, so that this only reaches the log.
+  // The caller has disconnected in the middle of the body, so this only reaches the log.
   if (code === 'ECONNRESET' && (error as Error).message === 'aborted')
     return problem('BadRequest', 'The body ended early')
   if (brokenConstraint(error) === 'balance_fits_the_wire') {
-    return problem('Conflict', 'The member’s balance would exceed the largest amount that an answer can hold')
+    return problem('Conflict', 'The member’s balance would exceed the largest amount that a response can hold')
   }
   if (/^(ENOSPC|EDQUOT|EFBIG|EROFS|EMFILE|ENFILE)$/.test(code ?? '')) {
     const message = 'The service has no room for the request at the moment, so nothing was done; try again in a minute'

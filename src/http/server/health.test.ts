@@ -29,7 +29,7 @@ test('readiness warns while no worker is alive, and stays 200', async () => {
   expect(answer.body.checks.worker.message).toContain('midmonth start --worker')
 })
 
-test('a worker that shuts down cleanly is forgotten, one that goes silent is kept for a week', async () => {
+test('a worker that shuts down cleanly is forgotten, and a worker that goes silent is kept for a week', async () => {
   await beat(harness.db, worker)
   await beat(harness.db, { ...worker, workerId: 'worker-2' })
   await signOff(harness.db, worker)
@@ -62,7 +62,7 @@ test('readiness fails when a migration is missing, and names it', async () => {
   expect((await ready()).status).toBe(200)
 })
 
-test('a draining process fails readiness, still answers, and closes each connection', async () => {
+test('a draining process fails readiness, still serves requests, and closes each connection', async () => {
   const { app } = harness
   app.isDraining = true
   const { status, body } = await ready()

@@ -13,7 +13,7 @@ const Status = Type.Object({ status: Type.Literal('ok') }, { title: 'ServiceStat
 
 const check = <T extends TSchema>(status: T) =>
   Type.Object(
-    { status, message: Type.Optional(Type.String({ description: 'What is wrong, and what to do.' })) },
+    { status, message: Type.Optional(Type.String({ description: 'The problem, and what to do about it.' })) },
     strict,
   )
 const Ok = Type.Literal('ok')
@@ -34,14 +34,14 @@ const Readiness = Type.Object(
 type Check = { status: 'ok' | 'warning'; message?: string }
 
 const limits = {
-  // Load balancers give a probe a few seconds; a database that takes longer than this is not fit to serve.
+  // Load balancers give a probe a few seconds; a database that takes longer than this cannot serve requests.
   answerMsMax: 2_000,
 }
 
 /**
  * Registers the two health probes.
- * @param isWorking whether the worker of this process is running; null in a process without one, which then checks whether
- *   any worker is alive
+ * @param isWorking whether the worker of this process is running; null in a process without a worker, which checks whether any
+ *   worker is alive
  */
 export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (() => boolean) | null }): void {
   app.get(
@@ -58,20 +58,20 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
     async () => ({ status: 'ok' as const }),
   )
 
-  // Probes need no key, so any number of concurrent ones share one query.
+  // Probes need no key, so all concurrent probes share one query.
   let looking: Promise<Check> | undefined
 
   app.get(
     '/readyz',
     {
-      // A probe is asked again within seconds, and gives up sooner than a client.
+      // A probe is repeated within seconds, and gives up sooner than a client.
       config: { answerMsMax: limits.answerMsMax, isNeverShed: true },
       schema: operation({
         id: 'getReadiness',
         tag,
         summary: 'Can the process serve requests?',
         description:
-          'Checks the database and its migrations. If the answer is 503, send requests elsewhere and try again later. If no worker has been alive for a minute, the answer is 200 with a warning, because the API can still serve requests.',
+          'Checks the database and its migrations. If the response is 503, send requests elsewhere and try again later. If no worker has been alive for a minute, the response is 200 with a warning, because the API can still serve requests.',
         public: true,
         success: { status: 200, description: 'The process can serve requests.', schema: Readiness },
         problems: ['ServiceUnavailable'],
@@ -84,7 +84,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
       })
       const worker = await looking.catch(error => {
         request.log.warn({ err: error, requestId: request.id }, 'not ready')
-        throw notReady(error instanceof Unready ? error.message : 'database: no answer')
+        throw notReady(error instanceof Unready ? error.message : 'database: no reply')
       })
       const fine = { status: 'ok' as const }
       return { status: worker.status, checks: { database: fine, migrations: fine, worker } }
@@ -93,7 +93,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
 
   async function look(): Promise<Check> {
     const { promise: tooLate, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(new Unready('database: no answer in time')), limits.answerMsMax)
+    const timer = setTimeout(() => reject(new Unready('database: no reply in time')), limits.answerMsMax)
     try {
       return await Promise.race([lookAtDatabase(), tooLate])
     } finally {
@@ -108,7 +108,7 @@ export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (
     const tooNew = await describeNewerSchema(state)
     if (tooNew !== undefined) throw new Unready(`migrations: ${tooNew}`)
     if (isWorking !== null) {
-      if (!isWorking()) throw new Unready('worker: it has lost its queue and is being restarted')
+      if (!isWorking()) throw new Unready('worker: lost its queue and is being restarted')
       return { status: 'ok' }
     }
     const workers = await listWorkers(db)

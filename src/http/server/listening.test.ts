@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-// localhost has two addresses on most machines, here as 127.0.0.1 and ::1. Linux has all of 127.0.0.0/8.
+// On most machines localhost is 127.0.0.1 and ::1. Linux has all of 127.0.0.0/8, so the tests use two of those.
 const [first, second] = ['127.0.0.1', '127.0.0.2']
 
 async function listen(limits: { connectionsMax?: number; refusedConnectionsMax?: number } = {}) {
@@ -50,7 +50,7 @@ function connect(host: string, port: number): net.Socket {
   return socket
 }
 
-/** Sends one raw request. @returns the answer, once the server has closed the connection */
+/** Sends one raw request. @returns the response, once the server has closed the connection */
 async function send(socket: net.Socket, text: string): Promise<string> {
   let answer = ''
   socket.setEncoding('latin1').on('data', chunk => {
@@ -93,7 +93,7 @@ test('all addresses share one limit of connections', async () => {
   expect(await send(refused, request)).toMatch(/^HTTP\/1\.1 503 /)
 })
 
-test('a stop lets the running requests of every address end, and accepts no further connection', async () => {
+test('a stop lets running requests on every address finish, and accepts no new connections', async () => {
   const { app, port, release, close } = await listen()
   let requests = 0
   app.server.on('request', () => requests++)
@@ -111,7 +111,7 @@ test('a stop lets the running requests of every address end, and accepts no furt
   await closed
 })
 
-test('a port that is in use on one of the addresses is an error, and the others are released', async () => {
+test('a port that is in use on one of the addresses is an error, and the other addresses are released', async () => {
   const taken = net.createServer().listen({ host: second, port: 0 })
   await once(taken, 'listening')
   onTestFinished(() => void taken.close())

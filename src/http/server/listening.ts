@@ -16,7 +16,7 @@ export type Listening = {
   close(options: { drainMs: number }): Promise<void>
 }
 
-/** Names the setting that is wrong, and what to set it to. */
+/** The message names the wrong setting, and a value that would work. */
 export class ListenProblem extends Error {
   readonly code: string
 
@@ -26,13 +26,13 @@ export class ListenProblem extends Error {
   }
 }
 
-// The kernel's queue of connections that are not accepted yet. When it is full the kernel drops packets, and a client waits
-// seconds for what would be refused at once; with Node's 511 a thousand clients that reconnect together fill it.
+// The kernel's queue of connections that are not accepted yet. When it is full, the kernel drops packets, and a client waits
+// seconds for a refusal that could be immediate. With Node's 511, a thousand clients that reconnect together fill the queue.
 const backlogMax = 4_096
 
 /**
  * Listens on an address, or on every address of `localhost`.
- * @param setting where the operator sets the port
+ * @param setting the name of the setting for the port
  * @throws ListenProblem, with a sentence for the operator
  */
 export async function listen(
@@ -44,9 +44,9 @@ export async function listen(
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException
     const reasons: Record<string, string> = {
-      EADDRINUSE: `The port ${port} of ${host} is in use: set ${setting} to another one, or to 0 for any that is free`,
-      EACCES: `This user may not listen on the port ${port}: set ${setting} to one above 1023`,
-      EADDRNOTAVAIL: `${host} is not an address of this machine: set HOST to one that is, or to 0.0.0.0 for all`,
+      EADDRINUSE: `The port ${port} of ${host} is in use: set ${setting} to another port, or to 0 for any free port`,
+      EACCES: `This user may not listen on the port ${port}: set ${setting} to a port above 1023`,
+      EADDRNOTAVAIL: `${host} is not an address of this machine: set HOST to one of its addresses, or to 0.0.0.0 for all`,
       ENOTFOUND: `There is no address for ${host}: set HOST to an address of this machine, or to 0.0.0.0 for all`,
     }
     const message = reasons[code]
@@ -62,8 +62,8 @@ async function addressesOf(host: string): Promise<string[]> {
 }
 
 /**
- * Listens on several addresses with one HTTP server. Fastify would open a second server for the second address of localhost,
- * which has none of the limits and handlers that are set up on the first.
+ * Listens on several addresses with one HTTP server. For the second address of localhost, Fastify would open a second server
+ * without the limits and handlers of the first.
  */
 export async function listenOn(
   app: App,
@@ -89,7 +89,7 @@ export async function listenOn(
 
 /** @returns undefined if the machine lacks the address: a container without IPv6 still has ::1 in its hosts file */
 async function passConnections(app: App, { host, port }: { host: string; port: number }) {
-  // As Node's HTTP server sets up its own listener.
+  // The options that Node's HTTP server sets on its own listener.
   const listener = net.createServer({ allowHalfOpen: true, noDelay: true })
   listener.on('connection', socket => app.server.emit('connection', socket))
   listener.listen({ host, port, backlog: backlogMax })
@@ -107,8 +107,8 @@ async function passConnections(app: App, { host, port }: { host: string; port: n
 async function closeInOrder(app: App, listeners: net.Server[], { drainMs }: { drainMs: number }): Promise<void> {
   app.isDraining = true
   if (drainMs > 0) await pause(drainMs)
-  // Fastify closes the connections that are idle when it starts to close. A connection that its client keeps open after its
-  // last answer would delay the end for more than a minute.
+  // Fastify closes only the connections that are idle when closing starts. A connection that its client keeps open after the
+  // last response would delay the end for more than a minute.
   const sweep = setInterval(() => app.server.closeIdleConnections(), 50)
   try {
     await Promise.all([app.close(), ...listeners.map(closeListener)])
@@ -117,7 +117,7 @@ async function closeInOrder(app: App, listeners: net.Server[], { drainMs }: { dr
   }
 }
 
-/** Ends with the last of its connections; at once if it is closed already. */
+/** Resolves when the last connection has ended; immediately if the listener is already closed. */
 async function closeListener(listener: net.Server): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   listener.close(() => resolve())

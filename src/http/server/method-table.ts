@@ -1,6 +1,6 @@
 import { type Problem, problem } from '../../kernel/errors.ts'
 
-/** The methods that each path knows, so that a wrong method is answered with 405 instead of 404. */
+/** The methods that each path supports, so that a wrong method gets 405 instead of 404. */
 export class MethodTable {
   readonly #routes: { method: string; pattern: RegExp }[] = []
 
@@ -10,7 +10,7 @@ export class MethodTable {
     for (const each of [method].flat()) this.#routes.push({ method: each, pattern })
   }
 
-  /** The refusal of a request that matched no route: 405 if the path knows other methods, else 404. */
+  /** The refusal of a request that matched no route: 405 if the path supports other methods, else 404. */
   refusalOf({ method, url }: { method: string; url: string }): Problem {
     const path = url.split('?', 1)[0] ?? ''
     const allowed = this.#routes.filter(route => route.pattern.test(path)).map(route => route.method)

@@ -43,13 +43,13 @@ test('over any period, no more requests are allowed than the burst and the rate 
   )
 })
 
-test('a clock that is set back takes no tokens away', () => {
+test('setting a clock back takes no tokens away', () => {
   const limiter = new RateLimiter()
   limiter.take('par_a', limit, at(10_000))
   expect(limiter.take('par_a', limit, at(0)).remaining).toBe(198)
 })
 
-test('the headers say what is left and when the quota is full again', () => {
+test('the headers say how much of the quota is left and when it is full again', () => {
   expect(rateLimitHeaders(limit, 150)).toEqual({
     'ratelimit-policy': '"partner";q=200;w=2',
     ratelimit: '"partner";r=150;t=1',

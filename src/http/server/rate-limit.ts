@@ -6,7 +6,7 @@ export type RateLimit = { perSecond: number; burst: number }
 
 type Bucket = { tokens: number; at: number }
 
-/** @param retryAfterSeconds whole seconds until the next request is allowed; 0 if this one was */
+/** @param retryAfterSeconds whole seconds until the next request is allowed; 0 if this request was allowed */
 type RateDecision = { allowed: boolean; remaining: number; retryAfterSeconds: number }
 
 // Partners and addresses together. Beyond this, the least recently used bucket is dropped.
@@ -14,7 +14,7 @@ const bucketsMax = 10_000
 
 /**
  * A token bucket per partner, or per address, in this process: n processes together allow up to n times as much. The limit
- * protects the service from a runaway loop. No promise about money depends on it, so it need not be exact across processes.
+ * protects the service from runaway loops. No promise about money depends on the limit, so it need not be exact across processes.
  */
 export class RateLimiter {
   readonly #buckets = new Map<string, Bucket>()
@@ -50,7 +50,7 @@ export class RateLimiter {
 
   #tokensOf(name: string, limit: RateLimit, now: Date): number {
     const bucket = this.#buckets.get(name) ?? { tokens: limit.burst, at: now.getTime() }
-    // A clock that was set back must not take tokens away.
+    // Setting the clock back must not take tokens away.
     const elapsedSeconds = Math.max(0, now.getTime() - bucket.at) / 1000
     return Math.min(limit.burst, bucket.tokens + elapsedSeconds * limit.perSecond)
   }
@@ -89,7 +89,7 @@ export function networkOf(address: string): string {
 }
 
 /**
- * The two headers of every answer: the quota, and what is left of it.
+ * The two headers of every response: the quota, and the rest of it.
  * Source: draft-ietf-httpapi-ratelimit-headers, "RateLimit-Policy" and "RateLimit"; a burst of b refilled at r a second is
  * a quota of b in a window of b/r seconds.
  */

@@ -8,8 +8,8 @@ import type { Connections } from './connections.ts'
 import { commonHeaders } from './request-headers.ts'
 
 /**
- * Answers what never becomes a request for Fastify: bytes that are not HTTP, headers that are too large, CONNECT. The answer
- * is written to the socket directly, in the shape of every other refusal.
+ * Responds to bytes that never become a request for Fastify: no valid HTTP, headers that are too large, CONNECT. The response is
+ * written to the socket directly, in the shape of every other refusal.
  */
 export class RawReplies {
   readonly #connections: Connections
@@ -24,7 +24,7 @@ export class RawReplies {
     this.#now = now
   }
 
-  /** The refusal that the reader of this body must answer with instead of reading it. */
+  /** The refusal that the reader of this body must respond with instead of reading. */
   bodyRefusalOf(request: IncomingMessage): Problem | undefined {
     return this.#unreadableBodies.get(request)
   }
@@ -34,7 +34,7 @@ export class RawReplies {
     this.refuse(socket, problem('MethodNotAllowed', 'CONNECT is not supported; this is not a proxy', {}, { allow }))
   }
 
-  /** Refuses what Node could not read, and closes the connection. */
+  /** Refuses bytes that Node could not read, and closes the connection. */
   refuse(socket: Socket, error: NodeJS.ErrnoException): void {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
@@ -46,11 +46,11 @@ export class RawReplies {
       this.#write(socket, refusal)
       return
     }
-    // The requests before the unreadable bytes are answered first; the connection ends with the last answer.
+    // The requests before the unreadable bytes get their responses first; the connection ends with the last response.
     if (!response.headersSent) response.setHeader('connection', 'close')
     response.once('finish', () => socket.destroySoon())
     const { req: request } = response
-    // If the bytes belong to the body of that request, its reader gets the refusal: now, or as soon as there is one.
+    // If the bytes belong to the body of that request, the body's reader gets the refusal: now, or as soon as there is a reader.
     if (!request.complete && !refuseBody(request, refusal)) this.#unreadableBodies.set(request, refusal)
   }
 

@@ -5,7 +5,7 @@ import { rateLimitHeaders } from './rate-limit.ts'
 
 const defaultRateLimit = { perSecond: 100, burst: 200 }
 
-/** The headers that every answer has, refusals included. Admission overwrites the quota with the partner's own. */
+/** The headers of every response, including refusals. Admission overwrites the quota with the partner's own. */
 export function commonHeaders(requestId: string): Record<string, string> {
   return {
     'x-request-id': requestId,
@@ -64,7 +64,7 @@ const idempotencyKeyForm = new RegExp(idempotencyKeyPattern)
 export function readIdempotencyKey(request: FastifyRequest): string | undefined {
   const name = 'x-idempotency-key'
   const key = request.headers[name]
-  // Node joins repeated headers, which would make a third key of two.
+  // Node joins repeated headers, which would turn two keys into a third.
   if (isRepeated(request, name)) throw problem('HeaderValidation', `${name} must be sent once`, { path: name })
   if (key === undefined) return undefined
   if (typeof key !== 'string' || !idempotencyKeyForm.test(key)) {

@@ -23,39 +23,39 @@ import type { ConsoleSettings } from '../../users/settings.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The OpenAPI documents: of partners, of partners in the fuller shapes, and of operators. */
+    /** The OpenAPI documents: for partners, for partners in the fuller shapes, and for operators. */
     documents: { partners(): object; representation(): object; operators(): object }
-    /** The process is about to stop: /readyz answers 503, and every answer closes its connection. */
+    /** The process is about to stop: /readyz responds with 503, and every response closes its connection. */
     isDraining: boolean
-    /** Seals the answers that are replayed. */
+    /** Seals the responses that are stored for replay. */
     sealer: Sealer
-    /** Looks the partner's keys up again, because its clock has just started to move. */
+    /** Drops the partner's cached keys, because its clock has just started to move. */
     forgetKeys(partnerId: string): void
   }
   interface FastifyRequest {
-    /** The instant of the request. Everything it decides is decided as of this instant. */
+    /** The instant of the request. Every decision of the request is made as of this instant. */
     now: Date
-    /** How far `now` is ahead of real time: on a sandbox, each partner's clock can be moved. */
+    /** How far `now` is ahead of real time: in a sandbox, each partner's clock can be moved. */
     clockOffsetMs: number
     /** The real instant of the request, for logs. */
     receivedAt: Date
     deadline: Deadline
     partner: Partner
-    /** The API key that the request was made with, or that created its member session. Not set for a user of the console. */
+    /** The API key of the request, or the key that created its member session. Not set for a user of the console. */
     keyId: string
     /** The user of the console whose session the request was made with. */
     user: SignedIn | undefined
-    /** Only on routes for operators, which have no partner and no key of one. */
+    /** Set only on routes for operators, which have no partner and no partner key. */
     operator: Operator | undefined
-    /** Only on routes for member sessions. */
+    /** Set only on routes for member sessions. */
     memberSession: MemberSession | undefined
     idempotencyKey: string | undefined
     bodyFaults: Fault[]
-    /** Only for a body that was read in a thread; see `withIdempotency`. */
+    /** Set only for a body that was read in a thread; see `withIdempotency`. */
     fingerprint: Buffer | undefined
     /** The resource that the request created or changed. */
     resourceId: string | null
-    /** The error that the request was answered with. */
+    /** The error in the response. */
     refusal: Problem | undefined
   }
   interface FastifySchema {
@@ -70,22 +70,22 @@ declare module 'fastify' {
     /** The scope that the API key must have, or `any`. Routes without a scope need no key. */
     scope?: Scope | 'any'
     /**
-     * The route is for pages of the console: for users by their session, for operators only, or for those who sign in; `founder`
-     * is for what may lead to the first operator of an installation, and `visitor` for a page that another site leads to.
+     * The route is for pages of the console: `user` needs a session, `operator` an operator's session, and `stranger` none, for signing
+     * in. `founder` is for routes that may create the first operator of an installation, `visitor` for pages opened from another site.
      */
     console?: 'user' | 'operator' | 'stranger' | 'founder' | 'visitor'
-    /** Users of the console see bank accounts unmasked: those of the answer belong to no member. */
+    /** Users of the console see bank accounts unmasked, because the accounts in the response belong to no member. */
     showsAccounts?: true
-    /** The route is for member sessions instead of API keys, and this is the scope that it needs. */
+    /** The route is for member sessions instead of API keys, and needs this scope. */
     session?: SessionScope
     /** The route is for operators instead of partners. */
     isForOperators?: true
-    /** Days of the announcement and of the removal, and the path that replaces this one. */
+    /** The days of the announcement and of the removal, and the path that replaces this one. */
     deprecated?: { since: string; sunset: string; successor: string }
     validate?: (parts: Parts) => Promise<Validated>
     /** How long the body may take to arrive, in milliseconds. Set where bodies are large. */
     arrivalMsMax?: number
-    /** How long the answer may take once the body has arrived, in milliseconds. Set where it takes long. */
+    /** How long the response may take once the body has arrived, in milliseconds. Set for slow operations. */
     answerMsMax?: number
     /** The request queues under overload instead of being refused: a probe must not report a busy process as broken. */
     isNeverShed?: boolean
@@ -94,14 +94,14 @@ declare module 'fastify' {
 
 export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, Logger, TypeBoxTypeProvider>
 
-/** What the API runs on. */
+/** The dependencies of the API. */
 export type ApiContext = {
   db: Db
   batchDb: BatchDb
   /** See `Batches`. */
   lanes?: Lanes
   withCopying: WithCopying
-  /** Seals what the database must not show. */
+  /** Seals values that must not be readable in the database. */
   sealer: Sealer
   log: Logger
   now: Clock
@@ -110,7 +110,7 @@ export type ApiContext = {
   bankOf: (currency: Currency) => 'simulated' | 'connected' | null
   /** Addresses whose `x-forwarded-for` is trusted. */
   trustedProxies?: string
-  /** Where browsers reach the API; by default where the request was sent to. */
+  /** The address at which browsers reach the API; by default, the address that the request was sent to. */
   publicUrl?: string | undefined
   /** How users sign in to the console; by default with a password. */
   console?: ConsoleSettings | undefined

@@ -9,13 +9,13 @@ const gzip = promisify(zlib.gzip)
 const encodings = ['br', 'gzip', 'identity'] as const
 type Encoding = (typeof encodings)[number]
 
-/** A file in memory, in every encoding that it is served in. All readers share these buffers. */
+/** A file in memory, in every encoding in which it is served. All readers share these buffers. */
 export type StaticFile = { type: string; hash: string; bytes: Record<Encoding, Buffer> }
 
 /** Compresses a file once, off the main thread. */
 export async function staticFile(type: string, content: string | Buffer): Promise<StaticFile> {
   const identity = Buffer.from(content)
-  // 9 of 11: the last two levels take ten times as long for a few per cent.
+  // 9 of 11: the last two levels take ten times as long and save a few per cent.
   const params = { [zlib.constants.BROTLI_PARAM_QUALITY]: 9 }
   const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 16)
   return { type, hash, bytes: { br: await brotli(identity, { params }), gzip: await gzip(identity), identity } }
@@ -23,9 +23,9 @@ export async function staticFile(type: string, content: string | Buffer): Promis
 
 /** The address contains a hash of the content, so the content never changes. */
 export const immutable = 'public, max-age=31536000, immutable'
-/** Revalidated after a minute; 304 if unchanged. */
+/** Revalidated after a minute, with 304 if unchanged. */
 export const briefly = 'public, max-age=60'
-/** Revalidated on every request; 304 if unchanged. */
+/** Revalidated on every request, with 304 if unchanged. */
 export const revalidated = 'no-cache'
 
 export function sendStaticFile(
@@ -41,7 +41,7 @@ export function sendStaticFile(
   return reply.type(file.type).send(file.bytes[encoding])
 }
 
-/** The smallest encoding that the client accepts; weights are not compared, only `q=0` refuses. */
+/** The smallest encoding that the client accepts. Weights are not compared, but `q=0` refuses an encoding. */
 export function acceptedEncoding(header: unknown): Encoding {
   if (typeof header !== 'string') return 'identity'
   const accepted = header

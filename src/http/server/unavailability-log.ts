@@ -4,8 +4,8 @@ import type { Logger } from 'pino'
 const summaryEveryMs = 1_000
 
 /**
- * Logs what the service was unavailable for: the first refusal with its error and request, then one line a second with counts
- * by kind for as long as refusals go on.
+ * Logs why the service was unavailable: the first refusal with its error and request, then one line a second with counts by kind
+ * until the refusals stop.
  */
 export class UnavailabilityLog {
   readonly #log: Logger

@@ -41,7 +41,7 @@ export function accountRoutes(app: App, { db, publicUrl, sealer }: ApiContext): 
     },
   )
 
-  // For a lost password: the link proves who the user is, and the second factor is asked for at the next sign-in.
+  // For a lost password: the link identifies the user, and the next sign-in asks for the second factor.
   app.post(
     '/console/v1/password/reset',
     {
@@ -59,7 +59,7 @@ export function accountRoutes(app: App, { db, publicUrl, sealer }: ApiContext): 
       await db.transaction().execute(async tx => {
         const link = await useLink(tx, { token: body.token, purpose: 'password', now })
         if (link?.userId == null) throw linkRefused()
-        // A refused password rolls the use of the link back.
+        // A refused password rolls back the use of the link.
         requireGoodPassword(body.newPassword, await requireUser(tx, link.userId))
         const actor = actorOfUser(link.userId, originOf(request, publicUrl))
         await setPassword(tx, { userId: link.userId, passwordHash, actor, now })
@@ -87,7 +87,7 @@ export function accountRoutes(app: App, { db, publicUrl, sealer }: ApiContext): 
       const { body, receivedAt: now } = request
       return await db.transaction().execute(async tx => {
         const recoveryCodes = await totp.confirm(tx, { userId: user.id, code: body.code, sealer, now })
-        // Sessions that were opened without it end.
+        // Ends the sessions that were opened without the second factor.
         await endSessions(tx, { userId: user.id, exceptSessionId: session.id })
         const change = { action: 'user.add_totp', resourceId: user.id, details: {} } as const
         await auditLog.record(tx, { partnerId: null, actor: actorOf(request), change, now })

@@ -5,7 +5,7 @@ import { hiddenOperation } from './hidden-operation.ts'
 
 const actions = ['pay_cycle.settle', 'withdrawal.cancel', 'pay_run.revert'] as const
 
-/** Who settled pay cycles, cancelled withdrawals or reverted pay runs, and when. */
+/** The authors of settlements, cancelled withdrawals and reverted pay runs, with the time of each change. */
 export function authorRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/console/v1/authors',

@@ -6,7 +6,7 @@ import type { NewSession, Origin } from '../../users/sign-in.ts'
 import { browserCookie, isSecure, readCookie, sessionCookie, setCookie } from '../admission/cookies.ts'
 import { networkOf } from '../server/rate-limit.ts'
 
-/** Where a request of the console comes from. */
+/** The origin of a console request, for sessions and the audit log. */
 export function originOf(request: FastifyRequest, publicUrl: string | undefined): Origin {
   return {
     address: request.ip,
@@ -18,7 +18,7 @@ export function originOf(request: FastifyRequest, publicUrl: string | undefined)
   }
 }
 
-/** Signs the browser in. It drops the session's cookie when it closes; the server ends the session when it expires. */
+/** Signs the browser in. The browser drops the session's cookie when it closes; the server ends the session at its expiry. */
 export function setSessionCookie(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -29,7 +29,7 @@ export function setSessionCookie(
     name: browserCookie,
     value: browserToken,
     seconds: browserLifeMs / 1_000,
-    // Sent with the navigation back from an OpenID provider, which would otherwise be limited like a stranger's. It opens nothing.
+    // Also sent with the navigation back from an OpenID provider, which would otherwise have a stranger's limit. Grants no access.
     sameSite: 'Lax',
     publicUrl,
   })
@@ -52,7 +52,7 @@ export function requirePrivateConnection(request: FastifyRequest, publicUrl: str
   )
 }
 
-/** Whether an address, or the host of a URL, is this machine. */
+/** Whether an address, or the host of a URL, means this machine. */
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^::ffff:/, '')
   return host === 'localhost' || host === '::1' || (isIP(bare) === 4 && bare.startsWith('127.'))

@@ -7,7 +7,7 @@ const tag = 'Console'
 
 type Given<K extends string, S> = S extends TSchema ? { [key in K]: S } : unknown
 
-/** Declares an operation of the console: validated like any other, and kept out of the OpenAPI document of the partner API. `takesFile`: see `acceptUploads`. */
+/** Declares an operation of the console: validated like any other, but not in the OpenAPI document of the partner API. `takesFile`: see `acceptUploads`. */
 export function hiddenOperation<
   P extends TSchema | undefined = undefined,
   Q extends TSchema | undefined = undefined,

@@ -20,7 +20,7 @@ import { managedPartner } from './managed-partner.ts'
 import { Email, Password, PersonName, Roles, strict, Token } from './schema.ts'
 import { describeSession, linkRefused } from './session-routes.ts'
 
-/** Invitations to a partner, by its admins and by operators; without the header `midmonth-partner`, those of operators. */
+/** Invitations to a partner, by its admins and by operators; without the header `midmonth-partner`, invitations of operators. */
 export function invitationRoutes(app: App, context: ApiContext): void {
   managedInvitationRoutes(app, context)
   openInvitationRoutes(app, context)
@@ -106,8 +106,8 @@ function openInvitationRoutes(app: App, { db, mode, publicUrl }: ApiContext): vo
     },
   )
 
-  // A person without a user here chooses a name and a password. A person who has one signs in first, so that the link alone
-  // takes over no account.
+  // A new user chooses a name and a password. An existing user signs in first, so that the link is not enough to take over an
+  // account.
   app.post(
     '/console/v1/invitations/accept',
     {
@@ -127,7 +127,7 @@ function openInvitationRoutes(app: App, { db, mode, publicUrl }: ApiContext): vo
       const current = await findUserOfRequest(db, request, { mode, publicUrl })
       const known = await findByEmail(db, email)
       if (known !== undefined && known.id !== current?.user.id)
-        throw problem('Conflict', `${email} has a user here: sign in as that user, then open the link again`)
+        throw problem('Conflict', `${email} already has a user here; sign in as that user, then open the link again`)
       const { name = '', password = '' } = body
       if (known === undefined) requireNameAndPassword({ email, name, password })
       const passwordHash = known === undefined ? await hashPassword(password) : null
@@ -158,7 +158,7 @@ async function createInvited(
 ): Promise<string> {
   const { id } = await createUser(tx, { ...person, isOperator: false, now }).catch(error => {
     throw brokenConstraint(error) === 'one_user_per_email'
-      ? problem('Conflict', `${person.email} has a user here that is disabled; ask an operator`)
+      ? problem('Conflict', `${person.email} already has a user here, which is disabled; ask an operator`)
       : error
   })
   const change = { action: 'user.create', resourceId: id, details: { by: 'invitation' } } as const

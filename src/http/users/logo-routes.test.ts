@@ -15,7 +15,7 @@ const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
   'base64',
 )
-/** A JPEG picture up to its size, behind a segment to skip. */
+/** A JPEG picture up to its dimensions, which follow a segment to skip. */
 const jpegOf = (width: number, height: number) => {
   const frame = Buffer.from('ffc0000b080000000001', 'hex')
   frame.writeUInt16BE(height, 5)
@@ -37,7 +37,7 @@ const pageOf = async (of: Pick<Harness, 'call' | 'addMember'>) => {
   return await harness.app.inject({ url: '/m/logo', headers: { authorization: `Bearer ${token}` } })
 }
 
-test('a logo that an admin sets is what the members of the partner see, and is gone once it is removed', async () => {
+test('members of the partner see the logo that an admin sets, until it is removed', async () => {
   expect((await pageOf(harness)).statusCode).toBe(204)
   for (const [bytes, type] of [
     [jpeg, 'image/jpeg'],
@@ -61,7 +61,7 @@ test('a logo that an admin sets is what the members of the partner see, and is g
   expect((await pageOf(harness)).statusCode).toBe(204)
 })
 
-test('what is not a small PNG, JPEG or WebP picture is refused by its bytes, and changes nothing', async () => {
+test('a file that is not a small PNG, JPEG or WebP picture is refused by its bytes, and changes nothing', async () => {
   expect((await set(png)).status).toBe(200)
   const svg = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
   for (const bytes of [svg, '<html><script>alert(1)</script></html>', 'GIF89a', `\n${svg}`, 'RIFF1234WAVE']) {
@@ -81,7 +81,7 @@ test('what is not a small PNG, JPEG or WebP picture is refused by its bytes, and
   expect((await pageOf(harness)).rawPayload.equals(png)).toBe(true)
 })
 
-test('a picture of more than 2,000 pixels either way is refused by the size that its bytes name', async () => {
+test('a picture with a side of more than 2,000 pixels is refused by the dimensions in its bytes', async () => {
   const pngOf = (width: number, height: number) => {
     const bytes = Buffer.from(png)
     bytes.writeUInt32BE(width, 16)
@@ -110,7 +110,7 @@ test('a picture of more than 2,000 pixels either way is refused by the size that
     expect((await set(bytes)).body.issues[0].message).toBe('The file must be a PNG, JPEG or WebP picture')
 })
 
-test('only admins of the partner reach its logo, and its members only that of their employer', async () => {
+test('only admins of the partner can set its logo, and members see only their employer’s logo', async () => {
   expect((await set(png)).status).toBe(200)
   const payroll = await signIn(harness, { roles: ['payroll'] })
   expect((await set(jpeg, payroll)).status).toBe(403)

@@ -7,7 +7,7 @@ import { requireRole } from '../admission/user-admission.ts'
 import type { ApiContext, App } from '../server/server.ts'
 import { hiddenOperation } from './hidden-operation.ts'
 
-// Up to twice the limit is refused by its size, with a sentence that names it.
+// A logo up to twice the limit gets a refusal that names the limit.
 const dataLengthMax = Math.ceil((2 * logoBytesMax) / 3) * 4
 
 const data = Type.String({
@@ -25,7 +25,7 @@ export function logoRoutes(app: App, { db }: ApiContext): void {
     return await send(reply, await findLogo(db, partnerId))
   })
 
-  // Idempotent, so it takes no idempotency key.
+  // Idempotent, so the operation needs no idempotency key.
   app.put(
     '/console/v1/logo',
     {
@@ -56,13 +56,13 @@ export function logoRoutes(app: App, { db }: ApiContext): void {
     })
   })
 
-  // The session names the partner, so that no address leads to the logo of another one.
+  // The session names the partner, so no address leads to another partner's logo.
   app.get('/m/logo', { config: { session: 'read' }, schema: { hide: true } }, async (request, reply) =>
     send(reply, await findLogo(db, request.partner.id)),
   )
 }
 
-/** As a picture only, also if a browser is led to its address. */
+/** Sends the logo so that a browser treats it as a picture, even if opened directly. */
 async function send(reply: FastifyReply, logo: Logo | null): Promise<FastifyReply> {
   reply.headers({
     'content-security-policy': "default-src 'none'; sandbox",

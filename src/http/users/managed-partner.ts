@@ -5,7 +5,7 @@ import { requireRole } from '../admission/user-admission.ts'
 import { userOf } from './hidden-operation.ts'
 
 /**
- * The partner whose users the request is about; null for those of the installation.
+ * The partner whose users the request is about; null for the users of the installation.
  * @throws Problem `NotFound` if the user has no role with the partner, `Forbidden` if the user is not an admin of it
  */
 export async function managedPartner(db: Db, request: FastifyRequest): Promise<string | null> {

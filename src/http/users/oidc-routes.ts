@@ -9,22 +9,22 @@ import type { ApiContext, App } from '../server/server.ts'
 import { originOf, requirePrivateConnection, setSessionCookie } from './browser.ts'
 import { hiddenOperation } from './hidden-operation.ts'
 
-// `Lax`, because the provider sends the browser back from its own site. It is of use only together with the provider's answer.
+// `Lax`, because the provider sends the browser back from its own site. Useless without the provider's response.
 const flowCookie = { secure: '__Host-midmonth-oidc', loopback: 'midmonth-oidc' }
-// Long enough for a person to find the second factor of the provider.
+// Long enough to find the second factor for the provider.
 const flowSeconds = 600
 
 /**
- * Signing in through the OpenID provider. The browser navigates to these two, from the console and from the provider, so that they
- * answer with redirects, and do not require a page of this server as the origin: the state in the cookie takes its place.
+ * Signing in through the OpenID provider. The browser navigates to these two routes from the console and from the provider, so they
+ * respond with redirects and do not require a page of this server as the origin: the state in the cookie replaces that check.
  */
 export function oidcRoutes(app: App, { db, mode, publicUrl, log, console: settings }: ApiContext): void {
   const provider = settings?.oidc == null ? undefined : new OidcProvider(settings.oidc)
   const { hide } = hiddenOperation({ id: 'oidc' })
-  // Each asks the provider, so that one network could use up what the provider allows this service.
+  // Each request calls the provider, so a single network could use up the provider's limit for this service.
   const config = { console: 'visitor' } as const
 
-  // A live installation is claimed once, and stays so: its last operator cannot be disabled.
+  // A claimed live installation stays claimed: its last operator cannot be disabled.
   let isClaimed = mode === 'sandbox'
   app.get('/console/v1/sign-in', { schema: { hide } }, async () => {
     isClaimed ||= await hasOperator(db)
@@ -73,7 +73,7 @@ export function oidcRoutes(app: App, { db, mode, publicUrl, log, console: settin
     return `${ownOrigin(request, publicUrl)}/console/v1/oidc/callback`
   }
 
-  /** A person sees this answer, so that it is the page to sign in, which explains the fault. */
+  /** The user sees this response, so it redirects to the sign-in page, which explains the fault. */
   function backToSignIn(reply: FastifyReply, error: unknown): FastifyReply {
     if (!(error instanceof OidcProblem)) throw error
     log.warn({ err: error, requestId: reply.request.id }, 'sign-in through the OpenID provider failed')
@@ -81,7 +81,7 @@ export function oidcRoutes(app: App, { db, mode, publicUrl, log, console: settin
   }
 }
 
-/** Undefined unless the cookie is one that `start` has set. */
+/** Returns undefined unless the cookie is one that `start` has set. */
 function readFlow(cookie: string | undefined): OidcFlow | undefined {
   if (cookie === undefined || cookie.length > 1_000) return undefined
   try {

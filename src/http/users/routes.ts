@@ -8,8 +8,8 @@ import { sessionRoutes } from './session-routes.ts'
 import { userManagementRoutes } from './user-routes.ts'
 
 /**
- * Signing in to the console, and the users. These routes are not part of the partner API, nor in its OpenAPI document: they are
- * for a browser, which proves with a cookie who uses it.
+ * Signing in to the console, and managing users. These routes are not part of the partner API and not in its OpenAPI document:
+ * they are for a browser, whose cookie identifies the user.
  */
 export function userRoutes(app: App, context: ApiContext): void {
   sessionRoutes(app, context)

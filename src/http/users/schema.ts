@@ -8,14 +8,14 @@ export const strict = { additionalProperties: false }
 /** The secret part of a one-time link. */
 export const Token = Type.String({ minLength: 1, maxLength: 200 })
 export const Email = Type.String({ pattern: emailPattern, minLength: 3, maxLength: emailLengthMax })
-/** Without control characters and those that reverse the reading order. */
+/** Has neither control characters nor characters that reverse the reading order. */
 export const PersonName = Type.String({
   pattern: '^(?=.*\\S)[^\\p{Cc}\\u2028-\\u202e\\u2066-\\u2069]*$',
   maxLength: 200,
 })
-/** Any password is taken where one is checked. */
+/** Where a password is checked, any text is accepted. */
 export const Password = Type.String({ minLength: 1, maxLength: 4 * passwordLimits.lengthMax })
-/** Of the authenticator app, or a recovery code. */
+/** A code of the authenticator app, or a recovery code. */
 export const Code = Type.String({ minLength: 1, maxLength: 40 })
 
 const Role = Type.Enum([...roles], { type: 'string' })

@@ -60,7 +60,7 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, sealer }: ApiCont
     },
     async (request, reply) => {
       requirePrivateConnection(request, publicUrl)
-      // The terminal or the log of a sandbox may be seen from elsewhere.
+      // The terminal or the log of a sandbox may be visible elsewhere.
       if (mode === 'live' || !isLoopback(request.ip)) throw linkRefused()
       const { body, receivedAt: now } = request
       const from = originOf(request, publicUrl)
@@ -94,12 +94,12 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, sealer }: ApiCont
         await lockByName(tx, 'user', 'set-up')
         if ((await useLink(tx, { token: body.token, purpose: 'set_up', now })) === undefined) throw linkRefused()
         await deleteLinks(tx, 'set_up')
-        if (await hasOperator(tx)) throw problem('Conflict', 'The console has an operator already; sign in')
+        if (await hasOperator(tx)) throw problem('Conflict', 'The console already has an operator; sign in')
         const { email, name } = body
         const created = { email, name, isOperator: true, passwordHash, now }
         const user = await createUser(tx, created).catch(error => {
           throw brokenConstraint(error) === 'one_user_per_email'
-            ? problem('Conflict', `${email} has a user here; set the console up with another address`)
+            ? problem('Conflict', `${email} already has a user here; set the console up with another address`)
             : error
         })
         const actor = actorOfUser(user.id, from)
@@ -161,10 +161,10 @@ export function sessionRoutes(app: App, { db, mode, publicUrl, sealer }: ApiCont
   )
 }
 
-// What a menu can show. Operators find the others by searching.
+// The maximum for a menu. Operators find other partners by searching.
 const partnersMax = 1_000
 
-/** What a page of the console needs to know of its user. */
+/** Returns the facts about its user that a page of the console needs. */
 export async function describeSession(
   db: Db,
   { signedIn: { user, session }, mode }: { signedIn: SignedIn; mode: Mode },
@@ -185,5 +185,7 @@ export async function describeSession(
 }
 
 export function linkRefused(): Problem {
-  return problem('SessionRefused', 'The link is unknown, was used or has expired; ask for a new one', { path: 'token' })
+  return problem('SessionRefused', 'The link is unknown, was already used or has expired; ask for a new one', {
+    path: 'token',
+  })
 }

@@ -59,11 +59,11 @@ export function userManagementRoutes(app: App, { db, publicUrl }: ApiContext): v
       if ((partnerId === null) === (roles !== undefined))
         throw problem(
           'BodyValidation',
-          'Roles need the header midmonth-partner, and go without isOperator and isDisabled, which need its absence',
+          'Send roles with the header midmonth-partner, and isOperator and isDisabled without it',
           { path: 'roles' },
         )
       if (partnerId !== null && Object.keys(rights).length > 0)
-        throw problem('BodyValidation', 'Only operators change this, without the header midmonth-partner', {
+        throw problem('BodyValidation', 'Only operators may change this; send no midmonth-partner header', {
           path: Object.keys(rights)[0],
         })
       const by = { userId, actor: actorOf(request), now: request.receivedAt }
@@ -137,8 +137,8 @@ export function userManagementRoutes(app: App, { db, publicUrl }: ApiContext): v
 
 /**
  * Requires that the request is about another user: changing one's own password or second factor takes the current password, and
- * unlinking oneself another operator.
- * @param instead what the user can do about their own
+ * unlinking oneself takes another operator.
+ * @param instead what the user can do instead for their own account
  * @throws Problem `Forbidden`
  */
 function requireOther(request: FastifyRequest, userId: string, instead = 'Change your own in your account'): void {

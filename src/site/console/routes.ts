@@ -9,13 +9,13 @@ import { immutable, revalidated, type StaticFile, sendStaticFile, staticFile } f
 import { userOf } from '../../http/users/hidden-operation.ts'
 import { problem } from '../../kernel/errors.ts'
 
-/** Made by `npm install`. */
+/** Built by `npm install`. */
 const built = new URL('../../../packages/console/dist/', import.meta.url)
 
-// A page sends ten at most. A few broken pages of one reader are heard; a page that loads itself again and again is not.
+// A page sends at most ten reports. Enough for a few broken pages of one user, but not for a page that keeps reloading.
 const errorsPerSession = { perSecond: 1 / 60, burst: 30 }
 
-// As much as tells one error from another.
+// Enough to tell errors apart.
 const ConsoleError = Type.Object(
   {
     message: Type.String({ maxLength: 2_000 }),
@@ -38,7 +38,7 @@ export function consoleFiles(app: App, { log }: ApiContext): void {
     reading ??= readConsole()
     const found = await reading
     if (found !== undefined) return found
-    // It may be built while the service runs.
+    // The console may be built while the service runs.
     reading = undefined
     throw problem(
       'UnknownPath',
@@ -60,7 +60,7 @@ export function consoleFiles(app: App, { log }: ApiContext): void {
         ...operation({
           id: 'reportConsoleError',
           tag: 'Console',
-          summary: 'Report an error of a page',
+          summary: 'Report a page error',
           body: ConsoleError,
           success: { status: 200, description: 'Logged.', schema: Type.Object({ message: Type.Literal('OK') }) },
         }),
@@ -71,7 +71,7 @@ export function consoleFiles(app: App, { log }: ApiContext): void {
       const { message, stack, page } = request.body
       const { session } = userOf(request)
       if (!errorLimiter.take(session.id, errorsPerSession, request.receivedAt).allowed)
-        throw problem('RateLimitExceeded', 'Too many errors of pages; the first of them are in the log')
+        throw problem('RateLimitExceeded', 'Too many page errors; the first ones are in the log')
       log.warn({ message, stack, page, requestId: request.id }, 'a page of the console failed')
       return { message: 'OK' }
     },
@@ -106,7 +106,7 @@ const types: Record<string, string> = {
 }
 
 const pageHeaders = {
-  // The script asks for it first, and need not be there for that.
+  // The script's first request, which can start before the script has loaded.
   link: '</console/v1/session>; rel=preload; as=fetch; crossorigin',
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",

@@ -73,7 +73,7 @@ describe('the pages', () => {
     for (const { page, id } of fragments) expect(idsOf(pages.get(page) ?? ''), `${page}#${id}`).toContain(id)
   })
 
-  test('the guides stand in the order of the index, with the changelog, and tell no reader not to edit them', () => {
+  test('the guides are in the order of the index, with the changelog and without hints for editors', () => {
     const index = readFileSync(new URL('docs/README.md', checkout), 'utf8')
     const named = [...index.matchAll(/\]\((guides\/[^)#]+)\.md/g)].map(([, file]) => `/docs/${file}`)
     const overview = pages.get('/docs') ?? ''
@@ -85,7 +85,7 @@ describe('the pages', () => {
     for (const [address, body] of htmlPages()) expect(body, address).not.toContain('Do not edit')
   })
 
-  test('the picture of a guide is in its page', () => {
+  test('the picture of a guide is inlined in its page', () => {
     expect(pages.get('/docs/guides/embed')).toMatch(
       /<img src="data:image\/png;base64,iVBOR[^"]+" alt="The component shows a quote/,
     )
@@ -133,7 +133,7 @@ describe('the pages', () => {
 })
 
 test.each([...guides, 'README.md'])(
-  'every link of docs/%s names a file of the repository, so that it works in its web view',
+  'every link of docs/%s names a file of the repository, so that the link works in the web view',
   file => {
     const text = readFileSync(new URL(`docs/${file}`, checkout), 'utf8').replace(/```[\s\S]*?```/g, '')
     const links = [...text.matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map(match => match[1] ?? '')
@@ -143,10 +143,10 @@ test.each([...guides, 'README.md'])(
   },
 )
 
-test('no page has its reader run a package that npx would download by name', () => {
+test('no page tells its reader to run a package that npx would download by name', () => {
   const read = guides.filter(file => !file.startsWith('decisions/'))
   const pages = [...read.map(file => `docs/${file}`), 'README.md', 'packages/sdk/README.md', 'docs/README.md']
-  // A generator is named with its version, and not run with a key.
+  // A generator is named with its version, and runs without a key.
   const fromRegistry = /\b(npx|bunx|pnpm dlx|npm exec(?! --yes --package=[\w-]+@[\d.]+ )) +[\w@-]/
   for (const page of pages) expect(readFileSync(new URL(page, checkout), 'utf8'), page).not.toMatch(fromRegistry)
 })
@@ -159,8 +159,8 @@ describe('the search', () => {
     entries = JSON.parse(body.replace('export const entries = ', ''))
   })
 
-  test('finds a heading of a guide, an operation by its path, and a word with a typing error', () => {
-    // As in page.js, which a browser runs.
+  test('finds a heading of a guide, an operation by its path, and a misspelt word', () => {
+    // The same options as in page.js, which a browser runs.
     const index = new MiniSearch<Entry>({
       fields: ['title', 'heading', 'text'],
       storeFields: ['address'],
@@ -171,7 +171,7 @@ describe('the search', () => {
     expect(find('idempotency')).toContain('/docs/reference/api#idempotency')
     expect(find('idempotncy')).toContain('/docs/reference/api#idempotency')
     expect(find('v1 pay cycles deductions')).toContain('/docs/reference/getPayCycleDeductions')
-    // Of an exact name, its row comes first.
+    // For an exact name, its row comes first.
     expect(find('MemberInsufficientFunds')[0]).toBe('/docs/reference/errors#MemberInsufficientFunds')
     expect(find('UnprocessableEntity')[0]).toBe('/docs/reference/errors#UnprocessableEntity')
     expect(find('MIDMONTH_PUBLIC_URL')[0]).toBe('/docs/reference/settings#MIDMONTH_PUBLIC_URL')
@@ -250,7 +250,7 @@ describe('files', () => {
     ['br; q=0.000', 'identity'],
     ['GZIP', 'gzip'],
     ['sbr, xgzip', 'identity'],
-  ])('accept-encoding %j is answered with %s', (header, encoding) => {
+  ])('accept-encoding %j gets %s', (header, encoding) => {
     expect(acceptedEncoding(header)).toBe(encoding)
   })
 })
@@ -261,15 +261,18 @@ describe('the start of the documentation', () => {
     expect([answer.statusCode, answer.headers.location, answer.headers.vary]).toEqual([302, '/docs', 'accept'])
   })
 
-  test.each(['*/*', 'application/json'])('/ names its address to a program that accepts %s', async accept => {
-    const answer = await get('/', { accept })
-    expect([answer.statusCode, answer.json().issues]).toEqual([
-      404,
-      [{ code: 'NotFound', message: '/ does not exist; see /docs for the documentation' }],
-    ])
-  })
+  test.each(['*/*', 'application/json'])(
+    '/ names the address of the documentation to a program that accepts %s',
+    async accept => {
+      const answer = await get('/', { accept })
+      expect([answer.statusCode, answer.json().issues]).toEqual([
+        404,
+        [{ code: 'NotFound', message: '/ does not exist; see /docs for the documentation' }],
+      ])
+    },
+  )
 
-  test('/docs/ leads to it, too', async () => {
+  test('/docs/ redirects to the documentation', async () => {
     const answer = await get('/docs/')
     expect([answer.statusCode, answer.headers.location]).toEqual([302, '/docs'])
   })
@@ -296,7 +299,7 @@ test('with the documentation turned off, only the OpenAPI document is served', a
   await app.close()
 })
 
-test('the guides install from the public address in the setting, whatever host a request names', async () => {
+test('the guides install from the configured public address, regardless of the host that a request names', async () => {
   const { db, batchDb, withCopying, clock, mode, sealer } = harness
   const context = {
     db,
@@ -316,7 +319,7 @@ test('the guides install from the public address in the setting, whatever host a
       /npm install (--global )?("|&quot;)https:\/\/pay\.example\.com\/sdk\/midmonth-\w+-[\d.]+\.tgz/,
     )
     expect(body, url).not.toContain('evil.example')
-    // Without the setting, the reader's own variable says where.
+    // Without the setting, the guides use the reader's own variable.
     expect((await get(url, headers)).body, url).toMatch(/("|&quot;)\$MIDMONTH_URL\/sdk\/midmonth-/)
   }
   await app.close()
@@ -355,7 +358,7 @@ describe('Markdown', () => {
     expect(idsOf(text)).toEqual(['a--bs-rule-1000', 'twice', 'twice-1'])
   })
 
-  test('HTML in Markdown is shown, not run', () => {
+  test('HTML in Markdown is shown as text', () => {
     expect(render('a <script>alert(1)</script>')).toContain('&lt;script&gt;')
     expect(renderDescription('a <b>c</b>\n\n<img src=x>').text).not.toMatch(/<b>|<img/)
   })

@@ -8,14 +8,14 @@ const folder = new URL('../../../docs/', import.meta.url)
 /** @property file path below docs/, with forward slashes */
 export type Guide = { file: string; title: string; publicUrl: string | undefined }
 
-/** Served beside the pages of docs/, whose folder it is above. */
+/** Served beside the pages of docs/, although it is in the folder above. */
 const changelog = '../CHANGELOG.md'
 const isServed = (name: string) => (name.endsWith('.md') && name !== 'README.md') || name === changelog
 
 /**
  * Finds all guides: every Markdown file in docs/, in the order in which the index names them, and the changelog. The navigation of
  * the pages replaces the index.
- * @param publicUrl where readers reach this service, if that is known
+ * @param publicUrl the address at which readers reach this service, if known
  */
 export function findGuides(publicUrl?: string): Guide[] {
   const index = readFileSync(new URL('README.md', folder), 'utf8')
@@ -41,8 +41,8 @@ function readImage(file: string): string | undefined {
 }
 
 /**
- * The Markdown of a guide, for readers of the pages: without the hint for editors, and with the address of this service where it
- * is known. The address of a request is not used, since a caller chooses it and others would install from it.
+ * The Markdown of a guide, for readers of the pages: without the hint for editors, and with the address of this service if known.
+ * The address of a request is not used: its caller chooses the address, and other readers would install from there.
  */
 export async function readText({ file, publicUrl }: Guide): Promise<string> {
   const text = (await readFile(new URL(file, folder), 'utf8')).replace(/^Generated from .*? Do not edit\.\s/ms, '')

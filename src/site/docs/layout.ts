@@ -4,14 +4,14 @@ import { guideAddress } from './markdown.ts'
 import type { Document, Operation } from './openapi.ts'
 import { deliveriesAddress, operationAddress, renderMethod } from './reference.ts'
 
-/** What every page shows besides its content. */
+/** The parts of every page around its content. */
 export type Site = {
   document: Document
-  /** Where the document is served. */
+  /** The address of the OpenAPI document. */
   documentAddress: string
   operations: Operation[]
   guides: Guide[]
-  /** Addresses of the style sheet and the script, and of what a search loads: its engine and its entries. */
+  /** Addresses of the style sheet, the script, and the search's engine and entries. */
   assets: { style: string; script: string; engine: string; entries: string }
   /** Whether pages may send requests. False in live mode: a live key does not belong in a browser. */
   canSend: boolean

@@ -5,7 +5,7 @@ import type { Operation } from './openapi.ts'
 import { operationAddress } from './reference.ts'
 import { samplesOf } from './samples.ts'
 
-/** What a partner or an operator reads. The other folders are about the source. */
+/** The guides for partners and operators. The other folders are about the source. */
 const groups = [
   { title: 'Guides', folder: 'guides/' },
   { title: 'Reference', folder: 'reference/' },
@@ -26,7 +26,7 @@ export async function llmsIndex({ document, guides, operations }: Site): Promise
 
 > ${plainTextOf(document.info.description)}
 
-All of it in one file: [llms-full.txt](/llms-full.txt). The API as a schema: [openapi.json](/openapi.json).
+Everything in one file: [llms-full.txt](/llms-full.txt). The API as a schema: [openapi.json](/openapi.json).
 
 ${sections.map(({ title, lines }) => `## ${title}\n\n${lines.join('\n')}`).join('\n\n')}
 `
@@ -52,7 +52,7 @@ export async function llmsFull({ document, guides, operations }: Site): Promise<
 }
 
 async function guideLine(guide: Guide): Promise<string> {
-  // The first sentence after the title says what the page is for.
+  // The first sentence after the title states the purpose of the page.
   const [, paragraph = ''] = /^# .+\n+([^#`|-][\s\S]*?)(?:\n\n|$)/.exec(await readText(guide)) ?? []
   const [sentence = ''] = plainTextOf(paragraph).split(/(?<=\.)\s/)
   return `- [${guide.title}](${guideAddress(guide.file)})${sentence === '' ? '' : `: ${sentence}`}`

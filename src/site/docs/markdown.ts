@@ -5,8 +5,8 @@ import { escapeHtml, Html } from './html.ts'
 /**
  * Renders a guide as HTML. Links between guides work in the repository's web view, where they name files, and on the
  * served pages, where they name addresses.
- * @param file the guide's path below docs/, which its links are relative to
- * @param readImage the address of a picture below docs/; without one, its text is shown
+ * @param file the guide's path below docs/; links are relative to it
+ * @param readImage the address of a picture below docs/; if undefined, the picture's text is shown
  * @param isGuide whether a path below docs/ is a guide; a link to any other file of the repository becomes plain text
  */
 export function renderGuide(
@@ -50,12 +50,12 @@ export function renderDescription(text: string): Html {
   return new Html(plain.parse(text, { async: false }))
 }
 
-/** The same without a paragraph around it. */
+/** Renders a description without a paragraph around it. */
 export function renderInline(text: string): Html {
   return new Html(plain.parseInline(text, { async: false }))
 }
 
-/** The parts of a guide that begin with a heading, and the rows of its tables that have a name, as plain text. */
+/** The parts of a guide that begin with a heading, and the named rows of its tables, as plain text. */
 export function sectionsOf(text: string): Section[] {
   const slugs = new Slugs()
   const sections: Section[] = []
@@ -81,7 +81,7 @@ function namedRows({ rows }: Tokens.Table, slugs: Slugs): Section[] {
   })
 }
 
-/** Markdown on one line without its marks: for a search and for summaries, not for display as HTML. */
+/** Markdown as one line of plain text: for searches and summaries, not for display as HTML. */
 export function plainTextOf(text: string): string {
   return text
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
@@ -112,7 +112,7 @@ function servedLink(
   return guideAddress(resolved) + (fragment === undefined ? '' : `#${fragment}`)
 }
 
-/** Heading ids as the repository's web view makes them, so that links to a heading work in both places. */
+/** Heading ids in the format of the repository's web view, so that links to a heading work in both places. */
 class Slugs {
   readonly #seen = new Map<string, number>()
 
@@ -127,7 +127,7 @@ class Slugs {
     return count === 0 ? slug : `${slug}-${count}`
   }
 
-  /** The id of a table's row: the name in its first cell that is nothing but code. Of rows with the same name, the first has it. */
+  /** The id of a table row: the name in its first cell, if the cell is only code. The first row with a name gets the id. */
   row(cells: string): string | undefined {
     const [, name] = /<td[^>]*><code>([\w.*-]+)<\/code><\/td>/.exec(cells) ?? []
     if (name === undefined || this.#seen.has(name)) return undefined

@@ -20,7 +20,7 @@ type OperationObject = {
   responses: Record<string, Answer>
 }
 
-/** What a caller of an operation sends to be known: an API key, the token of a member session, or nothing. */
+/** The credential that a caller of an operation sends: an API key, the token of a member session, or nothing. */
 export function callerOf({ security }: { security?: object[] }): 'key' | 'token' | 'anyone' {
   if (security === undefined) return 'key'
   if (security.some(each => 'memberSession' in each)) return 'token'
@@ -87,7 +87,7 @@ export function resolve(schema: Schema, { components }: Document): Schema {
   return { title, ...components.schemas[title], ...beside }
 }
 
-/** The alternatives of a union without `null`, and whether null is one. */
+/** The alternatives of a union except `null`, and whether null is among them. */
 export function alternativesOf({ anyOf, oneOf }: Schema): { schemas: Schema[]; isNullable: boolean } {
   const all = anyOf ?? oneOf ?? []
   const schemas = all.filter(schema => schema.type !== 'null')
@@ -99,7 +99,7 @@ export function exampleOfContent({ schema, example, examples = {} }: Content, do
   return example ?? Object.values(examples)[0]?.value ?? exampleOf(schema, document)
 }
 
-/** A value that the schema allows. An object gets its required fields or, if it has none, those with an example. */
+/** A value that the schema allows. An object gets its required fields or, if it has none, the fields with an example. */
 export function exampleOf(schema: Schema, document: Document): unknown {
   const resolved = resolve(schema, document)
   const given = resolved.example ?? resolved.examples?.[0] ?? resolved.const ?? resolved.enum?.[0] ?? resolved.default

@@ -36,7 +36,7 @@ function operationLink(operation: Parameters<typeof operationAddress>[0]): Html 
   return html`<a href="${operationAddress(operation)}">${operation.summary}</a>`
 }
 
-const sandboxHint = html`<span class="without-key">It needs the test key: open the link that the start of this sandbox
-printed, or paste the key above.</span>`
+const sandboxHint = html`<span class="without-key">The request needs the test key: open the link that this sandbox
+printed at its start, or paste the key above.</span>`
 
 const liveHint = html`This service moves real money, so its pages show requests but cannot send them.`

@@ -20,7 +20,7 @@ export function operationAddress({ operationId }: Operation): string {
   return `/docs/reference/${operationId}`
 }
 
-/** Renders one operation: what it does, a form that sends it, its parameters, its body and its answers. */
+/** Renders one operation: its description, a form that sends a request, its parameters, its body and its responses. */
 export function renderOperation(operation: Operation, document: Document, { canSend }: { canSend: boolean }): Html {
   const { summary, description, deprecated, parameters = [], requestBody, responses } = operation
   const places = [
@@ -78,7 +78,7 @@ function renderAnswer(status: string, { description, headers = {}, content = {} 
   const isRefusal = Number(status) >= 400
   const { 'application/json': json, ...files } = content
   const fileTypes = Object.keys(files)
-  // All refusals have one shape; listing its fields for each would hide the successful answer.
+  // All refusals have the same shape; listing its fields for each refusal would hide the successful response.
   const shape = json && !isRefusal ? renderWhole(json.schema, document) : html``
   const example = json && exampleOfContent(json, document)
   return html`<details class="answer ${isRefusal ? 'refusal' : 'success'}"${isRefusal ? '' : html` open`}>
@@ -104,12 +104,12 @@ function renderWhole(schema: Schema, document: Document): Html {
   return html`${description === undefined ? '' : renderDescription(description)}${renderSchema(schema, document)}`
 }
 
-/** The description of a refusal has one line per code, `Code`: sentence. The codes form the heading. */
+/** Returns the heading of a refusal. Its description has one line per code, `Code`: sentence; the codes form the heading. */
 function codesOf(description: string): string {
   return [...new Set([...description.matchAll(/^`(\w+)`:/gm)].map(match => match[1]))].join(', ')
 }
 
-/** Renders the form that builds one request, shows it for curl and, where `canSend`, sends it (page.js). */
+/** Renders the form that builds one request and shows it for curl; page.js sends the request if `canSend`. */
 export function renderConsole(operation: Operation, document: Document, site: { canSend: boolean }): Html {
   const { method, path, parameters = [], requestBody } = operation
   const bodies = Object.entries(requestBody?.content ?? {})

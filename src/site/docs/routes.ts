@@ -7,7 +7,7 @@ import { type Docs, openDocs } from './site.ts'
 
 /**
  * The documentation at /docs: the reference of all operations, rendered from the OpenAPI document, and the guides of docs/.
- * A page is rendered and compressed when it is first read, and kept; all readers share its bytes.
+ * A page is rendered and compressed when it is first read, and then kept. All readers share its bytes.
  */
 export function docsRoutes(
   app: App,

@@ -7,7 +7,7 @@ export type Sample = { title: string; code: string }
 
 type SampleOf = (operation: Operation, document: Document) => string | undefined
 
-/** The ways that the reference shows beside curl, by title. Another library or command is added here. */
+/** The samples that the reference shows besides curl, by title. Add another library or command here. */
 const others: Record<string, SampleOf> = { 'the SDK': sdkOf, 'the command line': cliSampleOf }
 
 /** The samples of an operation, curl first. */
@@ -18,8 +18,8 @@ export function samplesOf(operation: Operation, document: Document): [curl: Samp
 }
 
 /**
- * The request with example values: required parameters, and the body with its required fields. It is accepted once the ids are
- * those of your own resources. The script of the pages rebuilds it from the form.
+ * The request with example values: required parameters, and the body with its required fields. The service accepts the request
+ * once the ids are ids of your own resources. The script of the pages rebuilds the request from the form.
  */
 function curlOf(operation: Operation, document: Document): string {
   const { method, path, parameters = [], requestBody } = operation
@@ -55,7 +55,7 @@ function sdkOf({ operationId, parameters = [], requestBody }: Operation, documen
   return `await midmonth.${call}(${values.map(value => inspect(value, { depth: null })).join(', ')})`
 }
 
-/** The command with the same values; the key is that of `midmonth login`, or of MIDMONTH_API_KEY. */
+/** The command with the same values; the key comes from `midmonth login` or MIDMONTH_API_KEY. */
 export function cliSampleOf(
   { operationId, parameters = [], requestBody }: Operation,
   document: Document,
@@ -81,7 +81,7 @@ function exampleBody(requestBody: Operation['requestBody'], document: Document) 
   if (first === undefined) return undefined
   const [mediaType, content] = first
   const value = exampleOfContent(content, document)
-  // A file's own line ends do not matter, and a shell shows a carriage return as nothing.
+  // A file's line ends do not matter, and a shell does not show a carriage return.
   return { mediaType, value: typeof value === 'string' ? value.replaceAll('\r\n', '\n') : value }
 }
 

@@ -58,7 +58,7 @@ ${inner.text === '' ? '' : html`<details${within.length < openDepth ? html` open
 </li>`
 }
 
-/** Of a field that may be null, the description may be that of the type. */
+/** For a field that may be null, the description may be on its type. */
 function descriptionOf(schema: Schema, document: Document): string | undefined {
   const resolved = resolve(schema, document)
   const { schemas } = alternativesOf(resolved)
@@ -66,7 +66,7 @@ function descriptionOf(schema: Schema, document: Document): string | undefined {
   return resolved.description ?? (only && schemas.length === 1 ? resolve(only, document).description : undefined)
 }
 
-/** Names a type as a person would: `string`, `Email (string)`, `array of Member`, `BankAccountUK, BankAccountEU or null`. */
+/** Names a type in words: `string`, `Email (string)`, `array of Member`, `BankAccountUK, BankAccountEU or null`. */
 function typeOf(schema: Schema, document: Document): string {
   const resolved = resolve(schema, document)
   const { schemas, isNullable } = alternativesOf(resolved)

@@ -1,8 +1,8 @@
 /**
- * The SDK's name of every operation: the resource, then what is done to it. The words are those of the glossary, so a member is
- * offboarded, not removed. `list` is an answer in pages, `get` one resource by its id.
+ * The SDK's name of every operation: the resource, then the verb. Uses the words of the glossary, so a member is offboarded, not
+ * removed. `list` returns pages, `get` returns one resource by its id.
  *
- * An operation that also answers with a file has a second name for that.
+ * An operation that can also return a file has a second name for the file.
  */
 export const sdkNames: Record<string, string | { json: string; file: string }> = {
   getTiers: 'tiers.list',

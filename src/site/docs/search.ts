@@ -6,7 +6,7 @@ import { operationAddress } from './reference.ts'
 /** A part of a page that a search can find. */
 type Entry = { id: number; title: string; heading: string; address: string; text: string }
 
-/** The script that holds everything that can be found. A browser loads it when its reader begins to search. */
+/** The script with all search entries. A browser loads the script when its reader begins to search. */
 export async function searchEntries({ guides, operations }: { guides: Guide[]; operations: Operation[] }) {
   const found: Omit<Entry, 'id'>[] = operations.map(operation => ({
     title: `${operation.method} ${operation.path}`,

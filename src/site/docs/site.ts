@@ -15,7 +15,7 @@ import { searchEntries } from './search.ts'
 
 type Found = { file: StaticFile; cacheControl: string }
 
-/** All files of the documentation, by address. Each is made when it is first read, and kept. */
+/** All files of the documentation, by address. Each file is rendered when it is first read, and then kept. */
 export type Docs = { addresses: string[]; find: (address: string) => Promise<Found | undefined> }
 
 const html = 'text/html; charset=utf-8'
@@ -24,8 +24,8 @@ const text = 'text/plain; charset=utf-8'
 const entriesAddress = '/docs/search.js'
 
 /**
- * @param options.operators the OpenAPI document of the operators' API; `document` is that of partners
- * @param options.publicUrl where readers reach this service, from the setting
+ * @param options.operators the OpenAPI document of the operators' API; `document` is the partners' one
+ * @param options.publicUrl the address at which readers reach this service, from the setting
  */
 export async function openDocs({
   mode,
@@ -78,7 +78,7 @@ export async function openDocs({
       page(operationAddress(operation), operation.summary, () => renderOperation(operation, openapi, { canSend })),
     ),
     operatorPage(operatorsAddress, 'For operators', () => renderOverview(operatorSite)),
-    // Pages hold no key of an operator, so they send nothing.
+    // Pages have no operator key, so they send no requests.
     ...operatorSite.operations.map(operation =>
       operatorPage(operationAddress(operation), operation.summary, () =>
         renderOperation(operation, operatorDocument, { canSend: false }),
@@ -101,7 +101,7 @@ export async function openDocs({
     },
   }
 
-  // Concurrent first readers share one rendering; a failed one is tried again.
+  // Concurrent first readers share one rendering; a failed rendering is retried.
   async function once(address: string, make: Make): Promise<StaticFile> {
     const known = made.get(address)
     if (known !== undefined) return await known

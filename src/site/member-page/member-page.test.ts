@@ -34,7 +34,7 @@ test('the files of the hosted page never change at their addresses', async () =>
   expect(body).not.toMatch(/<style|<script>|\son\w+=|style=/)
 })
 
-test('any page may load the component, at an address that stays', async () => {
+test('any page may load the component, at a permanent address', async () => {
   const { statusCode, headers, body } = await get('/components/midmonth-withdraw.js')
   expect([statusCode, headers['content-type']]).toEqual([200, 'text/javascript; charset=utf-8'])
   expect(headers).toMatchObject({
@@ -47,7 +47,7 @@ test('any page may load the component, at an address that stays', async () => {
   expect(again.statusCode).toBe(304)
 })
 
-test('a token in the path is answered without repeating it', async () => {
+test('the response to a token in the path does not repeat the token', async () => {
   const created = await harness.call('POST', '/v1/member-sessions', {
     body: { memberId: await harness.addMember(), scope: 'read' },
   })

@@ -9,8 +9,8 @@ type Served = { file: StaticFile; cacheControl: string; headers?: Record<string,
 const script = 'text/javascript; charset=utf-8'
 
 /**
- * The component for partners' pages, at an address that stays and at one that changes with its content; and the hosted page that
- * is made of it, at /m, for members without a partner's page.
+ * The component for partners' pages, at a permanent address and at one that changes with its content; and the hosted page with
+ * the component, at /m, for members without a partner's page.
  */
 export function memberPageFiles(app: App): void {
   let reading: Promise<Map<string, Served>> | undefined
@@ -19,7 +19,7 @@ export function memberPageFiles(app: App): void {
   async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     reading ??= readFiles()
     const found = (await reading).get(request.url.split('?', 1)[0] ?? '')
-    // Without the path, which may be a token that was put into the wrong place.
+    // The message omits the path, which may be a misplaced token.
     if (found === undefined) throw problem('UnknownPath', 'There is no such page')
     return sendStaticFile(request, reply.headers(found.headers ?? {}), found)
   }

@@ -5,10 +5,10 @@ import type { App } from '../../http/server/server.ts'
 import { immutable } from '../../http/server/static-file.ts'
 import { problem } from '../../kernel/errors.ts'
 
-/** Where `npm install` builds the packages. */
+/** The folder in which `npm install` builds the packages. */
 export const packagesFolder = fileURLToPath(new URL('../../../packages/dist/', import.meta.url))
 
-/** Serves the SDK, the component and the command line in the version that this service speaks, as npm installs them. */
+/** Serves the SDK, the component and the command line in the version of this service, as npm packages. */
 export function packageFiles(app: App): void {
   app.get('/sdk/*', async (request, reply) => {
     const name = (request.params as { '*': string })['*']

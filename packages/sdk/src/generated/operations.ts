@@ -243,7 +243,7 @@ export interface Resources {
       workerIds?: WorkerId[] | undefined
       /** An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. At most 1,000 members are found by each kind of name. */
       search?: string | undefined
-      /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      /** Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
       metadata?: Metadata | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
@@ -267,7 +267,7 @@ export interface Resources {
       workerIds?: WorkerId[] | undefined
       /** An id, e-mail or worker id, or the beginning of the whole name or last name, in any case. At most 1,000 members are found by each kind of name. */
       search?: string | undefined
-      /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      /** Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
       metadata?: Metadata | undefined
       /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
       after?: MemberId | undefined
@@ -634,7 +634,7 @@ export interface Resources {
       toDate?: DayOrInstant | undefined
       /** Only withdrawals with one of these statuses. Default: `held`, `submitted` and `paid`. */
       statuses?: WithdrawalStatus[] | undefined
-      /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      /** Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
       metadata?: Metadata | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
@@ -683,7 +683,7 @@ export interface Resources {
     list(query?: {
       statuses?: PayRunStatus[] | undefined
       payCycleId?: PayCycleId | undefined
-      /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      /** Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
       metadata?: Metadata | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
@@ -836,7 +836,7 @@ export interface Resources {
      * `GET /v1/webhooks` (getWebhooks)
      */
     list(query?: {
-      /** Only those that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      /** Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
       metadata?: Metadata | undefined
       /** Number of entries to skip. */
       skip?: number | undefined
@@ -935,7 +935,7 @@ export interface Resources {
     /**
      * Get an overview.
      *
-     * What members can withdraw and have withdrawn, payouts in flight, the float, and what needs a decision. Days are those of your time zone. A sum beyond 9007199254740991 is that number.
+     * Available and withdrawn money, payouts in flight, the float, and pending decisions. Days are days in your time zone. A sum beyond 9007199254740991 is shown as that number.
      *
      * `GET /v1/overview` (getOverview)
      */
@@ -943,19 +943,19 @@ export interface Resources {
     /**
      * Get withdrawals over time.
      *
-     * By day, of up to 366 days (by default the last 30), or by pay cycle, of the last cycles.
+     * By day, for up to 366 days (by default the last 30), or by pay cycle, for the last cycles.
      *
      * `GET /v1/overview/series` (getOverviewSeries)
      */
     getSeries(query?: {
-      /** By default the first of your tiers. */
+      /** The default is the currency of your first tier. */
       currency?: Currency | undefined
       by?: 'day' | 'cycle' | undefined
-      /** First day. Only by day. */
+      /** First day. Only with `by=day`. */
       from?: string | undefined
-      /** Last day. Only by day. */
+      /** Last day. Only with `by=day`. */
       to?: string | undefined
-      /** How many pay cycles, with the open one. Only by cycle. */
+      /** How many pay cycles, including the open one. Only with `by=cycle`. */
       cycles?: number | undefined
     }, options?: CallOptions): Call<OverviewSeries>
   }
@@ -963,12 +963,12 @@ export interface Resources {
     /**
      * List your requests.
      *
-     * Your requests of the last 7 days and how each was answered, newest first, without bodies and queries. All of them are logged, except that of those refused with 429 only the first 100 a second are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the answer is `NotFound`.
+     * Your requests of the last 7 days and their outcomes, newest first, without bodies and queries. All requests are logged, except that only the first 100 requests a second that are refused with 429 are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the response is `NotFound`.
      *
      * `GET /v1/requests` (getRequests)
      */
     list(query?: {
-      /** Only answers with this status, or of this class: `4xx`. */
+      /** Only requests with this status, or this class of status: `4xx`. */
       status?: string | undefined
       /** Only requests that were refused with this code. */
       errorCode?: 'HeaderValidation' | 'RateLimitExceeded' | 'Forbidden' | 'NotFound' | 'BadRequest' | 'PathValidation' | 'QueryValidation' | 'BodyValidation' | 'Conflict' | 'MemberNotFound' | 'UnprocessableEntity' | 'MemberNotEligible' | 'BankAccountInvalid' | 'AmountBelowLowerLimit' | 'AmountAboveUpperLimit' | 'MemberInsufficientFunds' | 'MemberAlreadyInvited' | 'InvalidAddMemberPayload' | 'InvalidUpdateMemberPayload' | 'InvalidRemoveMemberPayload' | 'FileContent' | 'InternalServerError' | undefined
@@ -977,11 +977,11 @@ export interface Resources {
       route?: string | undefined
       /** Only requests that were made with this API key, or by this user of the console. */
       keyId?: CallerId | undefined
-      /** Only requests whose answer had this `x-request-id`. */
+      /** Only requests with this `x-request-id` in their response. */
       requestId?: string | undefined
       /** Only requests with this idempotency key. */
       idempotencyKey?: string | undefined
-      /** Only requests about this resource; see `resourceId` in the answer. */
+      /** Only requests about this resource; see `resourceId` in the response. */
       resourceId?: string | undefined
       /** Arrived at or after this instant. A date without a time means midnight UTC. */
       fromDate?: DayOrInstant | undefined
@@ -997,7 +997,7 @@ export interface Resources {
     /**
      * Get a request.
      *
-     * One of your requests of the last 7 days, by the `id` that Midmonth gave it. By an `x-request-id` of your own, use the filter `requestId` of the list.
+     * One of your requests of the last 7 days, by the `id` that Midmonth assigned. To find a request by your own `x-request-id`, use the filter `requestId` of the list.
      *
      * `GET /v1/requests/{requestId}` (getRequest)
      */
@@ -1005,7 +1005,7 @@ export interface Resources {
     /**
      * Count the errors of your requests.
      *
-     * By code and hour or day (UTC), oldest first, of at most 7 days.
+     * Counts by code and hour or day (UTC), oldest first, for at most 7 days.
      *
      * `GET /v1/request-errors` (getRequestErrors)
      */
@@ -1034,7 +1034,7 @@ export interface Resources {
     /**
      * Can the process serve requests?.
      *
-     * Checks the database and its migrations. If the answer is 503, send requests elsewhere and try again later. If no worker has been alive for a minute, the answer is 200 with a warning, because the API can still serve requests.
+     * Checks the database and its migrations. If the response is 503, send requests elsewhere and try again later. If no worker has been alive for a minute, the response is 200 with a warning, because the API can still serve requests.
      *
      * `GET /readyz` (getReadiness)
      */

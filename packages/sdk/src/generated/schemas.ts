@@ -459,7 +459,7 @@ export type ListTotal = number
 
 export type LoggedRequest = {
   id: RequestId
-  /** The `x-request-id` of the answer: yours if you sent one, otherwise the same as `id`. */
+  /** The `x-request-id` of the response: yours if you sent one, otherwise the same as `id`. */
   requestId: string
   /** When the request arrived, by the real clock. */
   createdAt: Instant
@@ -469,23 +469,23 @@ export type LoggedRequest = {
   /** The path without its query. Only ids are filled in: a parameter that is not an id stays a name, and a part of an unknown path that no operation has is `…`. */
   path: string
   status: number
-  /** From the arrival of the request to the end of its answer, in milliseconds. */
+  /** From the arrival of the request to the end of its response, in milliseconds. */
   durationMs: number
   /** The API key that the request was made with, or the user of the console. */
   keyId: CallerId
   /** The `x-idempotency-key` of the request. */
   idempotencyKey: string | null
-  /** The answer was the stored one of an earlier request with the same key. */
+  /** Whether the response was the stored response of an earlier request with the same key. */
   replayed: boolean
-  /** The codes of the issues that it was answered with, each once. */
+  /** The codes of the issues in the response, each once. */
   errorCodes: string[]
-  /** What the request created or changed, or else the resource in its path, or else the member that the error or the request names. */
+  /** The resource that the request created or changed, or else the resource in its path, or else the member named in the error or the request. */
   resourceId: string | null
 }
 
 export type LoggedRequests = {
   requests: LoggedRequest[]
-  /** Whether there are more in the direction of the cursor. */
+  /** Whether there are more entries in the direction of the cursor. */
   hasMore: boolean
   take: PageTake
 }
@@ -935,7 +935,7 @@ export type Overview = {
 export type OverviewCurrency = {
   /** ISO 4217 code. */
   currency: Currency
-  /** What all members can withdraw together. */
+  /** The sum that all members can withdraw. */
   available: Money
   today: WithdrawalTotals
   cycle: WithdrawalTotals
@@ -950,7 +950,7 @@ export type OverviewPayCycle = {
   id: PayCycleId
   startDate: Day
   endDate: Day
-  /** With today. */
+  /** Including today. */
   daysLeft: number
 }
 
@@ -1235,17 +1235,17 @@ export type Readiness = {
   checks: {
     database: {
       status: 'ok'
-      /** What is wrong, and what to do. */
+      /** The problem, and what to do about it. */
       message?: string | undefined
     }
     migrations: {
       status: 'ok'
-      /** What is wrong, and what to do. */
+      /** The problem, and what to do about it. */
       message?: string | undefined
     }
     worker: {
       status: 'ok' | 'warning'
-      /** What is wrong, and what to do. */
+      /** The problem, and what to do about it. */
       message?: string | undefined
     }
   }
@@ -2025,7 +2025,7 @@ export type WithdrawalTimelineEntry = {
   reason: WithdrawalReason
 }
 
-/** Withdrawals and their gross amount, the fees in it that members pay, the fees that the employer pays, and what was given back: cancelled, failed and returned withdrawals, on the day when they were given back, and in the pay cycle of the withdrawal. */
+/** Withdrawals and their gross amount, the part of it that is fees paid by members, the fees paid by the employer, and cancelled, failed and returned withdrawals. These count on the day on which the money was given back, and in the pay cycle of the withdrawal. */
 export type WithdrawalTotals = {
   withdrawals: number
   amount: Money

@@ -209,8 +209,8 @@ describe('a body that is not an acceptable file', () => {
     ['another media type', 'application/pdf', 415, /send text\/csv/],
     ['no media type', '', 415, /send text\/csv/],
     ['another charset', 'text/csv; charset=utf-16', 415, /UTF-8/],
-    ['a workbook with macros', 'application/vnd.ms-excel.sheet.macroEnabled.12', 415, /save it as \.xlsx/],
-    ['an old workbook', 'application/vnd.ms-excel', 415, /save it as \.xlsx/],
+    ['a workbook with macros', 'application/vnd.ms-excel.sheet.macroEnabled.12', 415, /save the file as \.xlsx/],
+    ['an old workbook', 'application/vnd.ms-excel', 415, /save the file as \.xlsx/],
     ['a form without a boundary', 'multipart/form-data', 400, /multipart/],
     ['a malformed form', 'multipart/form-data; boundary=x', 400, /multipart/],
   ])('%s is refused in the contract’s shape', async (_, type, status, message) => {
@@ -249,7 +249,7 @@ describe('a body that is not an acceptable file', () => {
   test('in a form, other kinds of files are refused with advice', async () => {
     for (const [name, type, message] of [
       ['list.pdf', 'application/pdf', /must be CSV/],
-      ['list.xls', 'application/vnd.ms-excel', /save it as \.xlsx/],
+      ['list.xls', 'application/vnd.ms-excel', /save the file as \.xlsx/],
       ['list.xlsm', 'application/octet-stream', /macros/],
       ['list', '', /must be CSV/],
     ] as const) {

@@ -34,14 +34,14 @@ export function operatorName(): string {
 }
 
 /**
- * The login at the operating system, by its number: the one that PAM recorded, which `sudo` and `su` keep, otherwise the user. Unlike
+ * The login at the operating system, by its number: the login that PAM recorded, which `sudo` and `su` keep, otherwise the user. Unlike
  * SUDO_USER, an unprivileged user cannot choose it; root can.
  */
 export function loginOf(): string {
   return `${recordedLogin() ?? process.getuid?.() ?? userName()}@${hostname()}`.slice(0, 200)
 }
 
-// What Linux says if nothing was recorded: a container, or a service.
+// The value on Linux if nothing was recorded: in a container or a service.
 const noLogin = '4294967295'
 
 function recordedLogin(): string | undefined {
@@ -62,7 +62,7 @@ function userName(): string {
   }
 }
 
-/** Says who decides, where the user of the operating system is shared. */
+/** Names the person who decides, if people share a user of the operating system. */
 export const asOption = () =>
   new Option('--as <person>', 'who decides; by default the user of the operating system').argParser(
     name({ lengthMax: 100 }),

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { Interrupted, terminal, writeErrorLine } from './terminal.ts'
 
-/** @property isSecret whether what is typed is not shown */
+/** @property isSecret whether the typed text is hidden */
 type Question = { text: string; isSecret?: boolean }
 
 /** Whether the command can ask for confirmation. */
@@ -11,7 +11,7 @@ export function isInteractive(): boolean {
   return stdin.isTTY === true && stderr.isTTY === true
 }
 
-/** Asks for a `yes` on standard error. Anything else is a no, including Ctrl-D. @throws Interrupted after Ctrl-C */
+/** Asks for a `yes` on standard error. Anything else means no, including Ctrl-D. @throws Interrupted after Ctrl-C */
 export async function ask(question: string): Promise<boolean> {
   writeErrorLine()
   const [answer = ''] = await askInTurn([{ text: `${question} Type yes to continue: ` }])
@@ -19,7 +19,7 @@ export async function ask(question: string): Promise<boolean> {
 }
 
 /**
- * Asks for a line per question. Lines that are pasted together answer the questions in turn, and a secret among them is not shown.
+ * Asks for a line per question. Lines that are pasted together answer the questions in turn, and a secret among them stays hidden.
  * @returns the answers, which after Ctrl-D are fewer than the questions
  * @throws Interrupted after Ctrl-C
  */

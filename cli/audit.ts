@@ -9,10 +9,10 @@ import { withDatabase } from './with-database.ts'
 
 export const auditCommand = addPaging(
   new Command('audit')
-    .option('--partner <partner>', 'only this partner')
-    .option('--resource <id>', 'only this resource: a member id, a key id, a tier name, …')
-    .option('--actor <actor>', 'only this actor: an API key id, or user@host')
-    .addOption(new Option('--action <action...>', 'only these actions').choices(auditLog.actions)),
+    .option('--partner <partner>', 'only changes of this partner')
+    .option('--resource <id>', 'only changes of this resource: a member id, a key id, a tier name, …')
+    .option('--actor <actor>', 'only changes by this actor: an API key id, or user@host')
+    .addOption(new Option('--action <action...>', 'only changes by these actions').choices(auditLog.actions)),
   'auditEntry',
 )
   .option('--json', 'print JSON')

@@ -10,7 +10,7 @@ export const backupCommand = new Command('backup')
 backupCommand
   .command('recorded')
   .description(
-    'Record that a backup was taken, from the script that takes it. status and doctor warn if none is recent.',
+    'Record that a backup was taken. Call this from the backup script; status and doctor warn if the last backup is not recent.',
   )
   .option('--at <instant>', 'when the backup began, for example 2026-03-31T02:00:00Z; by default now', pastInstant)
   .option('--json', 'print JSON')
@@ -28,6 +28,7 @@ function pastInstant(text: string): Date {
   const isInstant = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text)
   if (!isInstant || Number.isNaN(at.getTime()))
     throw new InvalidArgumentError('Use an instant with its zone, for example 2026-03-31T02:00:00Z.')
-  if (at > systemClock()) throw new InvalidArgumentError('It is in the future.')
+  if (at > systemClock())
+    throw new InvalidArgumentError('The instant is in the future; give the time when the backup began.')
   return at
 }

@@ -3,20 +3,20 @@ import type { AccountDay } from '../src/payouts/books/balances.ts'
 import type { Difference } from '../src/payouts/books/exceptions.ts'
 import { table } from './print.ts'
 
-/** How many days of each account are shown if the command does not say. */
+/** How many days per account are shown by default. */
 export const daysDefault = 7
 
-/** How many sentences follow the table. */
+/** The most sentences after the table. */
 export const differencesMax = 20
 
-/** @param options.differences what is open of the comparison */
+/** @param options.differences the open differences of the comparison */
 export function inTable(balances: AccountDay[], { differences = [] }: { differences?: Difference[] } = {}): string {
   const rows = table(
     balances.map(({ account, debtors, day, currency, bank, book, uncovered }) => {
       const words = (amount: bigint) => inWords({ amount, currency })
       return {
         account,
-        'pays for': debtors.map(each => (each === 'default' ? 'partners without an own account' : each)).join(', '),
+        'pays for': debtors.map(each => (each === 'default' ? 'partners without a separate account' : each)).join(', '),
         day,
         bank: words(bank),
         book: words(book),

@@ -17,7 +17,7 @@ export type Banner = {
   partnerId: string | undefined
 }
 
-/** Printed once the service is up: where it listens, where its data is, and a first request to try. */
+/** Printed once the service is up: its address, the place of its data, and a first request to try. */
 export function banner(start: Banner): string {
   const { mode, roles, address, database, key, consoleToken } = start
   const role = roles.api && roles.worker ? '' : roles.api ? ', API only' : ', worker only'
@@ -42,7 +42,7 @@ export function banner(start: Banner): string {
   ].join('\n')
 }
 
-/** Printed after a clean stop: the data is safe, and where it is. */
+/** Printed after a clean stop: the data is safe, with its location. */
 export function farewell({ dataDir }: Banner['database']): string {
   return `Midmonth has stopped. Your data is in ${dataDir ?? 'the database at DATABASE_URL'}; npm start picks up from there.`
 }

@@ -10,8 +10,8 @@ import { createLink, linkTo } from '../src/users/links.ts'
 const lifeMs = 7 * 86_400_000
 
 /**
- * On a live installation without an operator, creates a one-time link that makes the first one, and shows it to those who can read
- * the log, or the file beside the data. Until it is used, the console is closed. There is no default password.
+ * On a live installation without an operator, creates a one-time link that creates the first operator, and shows the link in the log and in
+ * the file beside the data. Until it is used, the console is closed. There is no default password.
  */
 export async function offerSetUp(
   { db, dataDir }: Pick<Database, 'db' | 'dataDir'>,

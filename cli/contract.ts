@@ -40,7 +40,7 @@ export type QueryParameter = {
   choices: string[]
 }
 
-/** What the help and the completion of a method say beyond its summary. Resolves the references of this operation alone. */
+/** The details of a method in its help and completion, beyond its summary. Resolves only the references of this operation. */
 export function detailsOf({ call: { method, path, accepts, entries } }: Method): {
   operation: Operation
   document: Document

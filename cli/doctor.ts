@@ -14,7 +14,7 @@ import { countOf, printResult } from './print.ts'
 import { setExitCode, terminal } from './terminal.ts'
 
 const limits = {
-  // The JSON has all. A screen has room for a few of each kind, and the same command is the answer to all of them.
+  // The JSON has all findings. A screen has room for a few of each kind, and the same command solves all of them.
   shownMax: 10,
 }
 
@@ -23,7 +23,7 @@ export const doctorCommand = new Command('doctor')
   .addHelpText(
     'after',
     `
-Levels: missing (live mode cannot pay until it is done), warning, hint (what cannot be seen from here), ok.
+Levels: missing (live mode cannot pay until it is done), warning, hint (something that this program cannot check), ok.
 Exit codes: 0 nothing is missing, 1 something is missing, 2 wrong settings.
 ${examples('doctor', 'doctor --json')}`,
   )
@@ -40,7 +40,7 @@ ${examples('doctor', 'doctor --json')}`,
   })
 
 async function readSettingsFacts(settings: Settings, now: Date): Promise<SettingsFacts> {
-  // A fault of the file is a finding, so that the rest is checked too.
+  // A fault of the file is a finding, so that the rest is still checked.
   const { MIDMONTH_MODE: mode, MIDMONTH_RAILS: railsFile, MIDMONTH_PUBLIC_URL: publicUrl } = settings
   const auditAddressDays = settings.MIDMONTH_AUDIT_ADDRESS_DAYS
   const facts = { now, mode, railsFile, publicUrl, auditAddressDays }

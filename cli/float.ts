@@ -21,7 +21,7 @@ export const floatCommand = new Command('float')
 floatCommand
   .command('show')
   .description(
-    'Show a partner’s float in each currency: the balance, what is pending and what is free; the settlements whose money has not arrived; and the account that it is on, as the bank states it.',
+    'Show a partner’s float in each currency: the balance, the pending and the free amount; the settlements whose money has not arrived; and the balance of the account that holds the float, as the bank states it.',
   )
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
@@ -70,7 +70,7 @@ for (const { verb, action, description, example, move } of [
     verb: 'cover',
     action: 'float.cover',
     description:
-      'Record money that you have paid into the float to cover what you bear (write_off, charges). At most what is not covered.',
+      'Record money that you have paid into the float to cover your costs (write-offs, charges). Cannot exceed the uncovered amount.',
     example: 'float cover par_… EUR 9950 --reference "cover of pex_…"',
     move: float.cover,
   },
@@ -127,12 +127,12 @@ for (const { verb, action, description, example, move } of [
 floatCommand
   .command('receive')
   .description(
-    'Record money that has arrived for a settlement, where no bank file tells of it. If the employer is owed money, record that it was paid.',
+    'Record money that has arrived for a settlement if no bank file reports it. If the employer is owed money, record that the employer was paid.',
   )
   .argument('<partner>', 'the partner’s id, par_…')
   .argument('<payCycle>', 'the pay cycle’s id, pc_…; float show lists what is due')
   .argument('<currency>', 'for example EUR', currency)
-  .argument('[amount]', 'in minor units; by default all that is due', minorUnits)
+  .argument('[amount]', 'in minor units; by default the whole amount due', minorUnits)
   .option('--json', 'print JSON')
   .addHelpText('after', examples('float receive par_… pc_… EUR', 'float receive par_… pc_… EUR 250000'))
   .action(

@@ -42,8 +42,8 @@ invoiceCommand
 invoiceCommand
   .command('list')
   .description('List invoices, newest first.')
-  .option('--partner <id>', 'only those of this partner')
-  .addOption(new Option('--status <status>', 'only those in this state').choices(invoices.invoiceStatuses))
+  .option('--partner <id>', 'only invoices of this partner')
+  .addOption(new Option('--status <status>', 'only invoices in this state').choices(invoices.invoiceStatuses))
   .option('--take <n>', 'how many', whole({ min: 1, max: 1_000 }), 50)
   .option('--json', 'print JSON')
   .addHelpText('after', examples('invoice list --status open', 'invoice list --partner par_…'))
@@ -94,13 +94,13 @@ for (const { verb, action, description, act } of [
   {
     verb: 'reopen',
     action: 'invoice.reopen',
-    description: 'Take back that an invoice was paid: its fees are not revenue any longer.',
+    description: 'Reopen a paid invoice: its fees are no longer revenue.',
     act: invoices.reopen,
   },
   {
     verb: 'void',
     action: 'invoice.void',
-    description: 'Make an open invoice void, the latest in its currency: the next one bills its fees.',
+    description: 'Make the latest open invoice in its currency void: the next invoice bills its fees.',
     act: invoices.makeVoid,
   },
 ] as const satisfies { action: Action; [name: string]: unknown }[]) {

@@ -12,9 +12,9 @@ addPaging(
   jobCommand
     .command('list')
     .description('List member jobs with their plan and progress, newest first.')
-    .option('--partner <partner>', 'only this partner')
+    .option('--partner <partner>', 'only jobs of this partner')
     .addOption(
-      new Option('--status <status...>', 'only these statuses').choices([
+      new Option('--status <status...>', 'only jobs with these statuses').choices([
         'AwaitingReview',
         'Processing',
         'Completed',

@@ -16,7 +16,7 @@ export const ledgerCommand = new Command('ledger')
 ledgerCommand
   .command('verify')
   .description(
-    'Recompute every balance from its rows and report the first mismatch of each rule. Changes no row of the books. Records the result, unless the database role may only read. Exits with code 3 on a mismatch.',
+    'Recompute every balance from its rows and report the first mismatch of each rule. Does not change the books. Records the result, unless the database role may only read. Exits with code 3 on a mismatch.',
   )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('ledger verify'))
@@ -73,7 +73,7 @@ ledgerCommand
   )
   .requiredOption('--from <day>', 'the first day, by each partner’s time zone', day)
   .requiredOption('--to <day>', 'the last day', day)
-  .option('--partner <id>', 'only this partner; by default all')
+  .option('--partner <id>', 'only this partner; by default all partners')
   .addHelpText('after', examples('ledger journal --from 2026-03-01 --to 2026-03-31 > journal.csv'))
   .action(async ({ from: firstDay, to: lastDay, partner: partnerId }) => {
     await withDatabase(async db => {
@@ -81,7 +81,7 @@ ledgerCommand
     })
   })
 
-/** Best effort: a standby, or a role that only reads, can be verified too. */
+/** Best effort: a standby, or a role that only reads, can also be verified. */
 async function recordResult(db: Db, { startedAt, checks }: { startedAt: Date; checks: Check[] }): Promise<void> {
   const now = systemClock()
   try {

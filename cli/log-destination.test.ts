@@ -43,7 +43,7 @@ test('a stalled reader delays the exit by half a second at most', () => {
   for (let n = 0; n < 10_000; n++) destination.write(`line ${n} ${'x'.repeat(40)}\n`)
   const startedAtMs = performance.now()
   destination.flushBeforeExit()
-  // Without the limit it would wait for ever; the rest is for a busy machine.
+  // Without the limit, the exit would wait forever; the rest of the time is for a busy machine.
   expect(performance.now() - startedAtMs).toBeLessThan(10_000)
   closeSync(reader)
 })

@@ -106,7 +106,7 @@ export class LogDestination {
 
   private drop({ bytes, headBytes, lostCount, written }: Page): void {
     this.lostCount += lineFeedsIn(bytes.subarray(Math.max(written, headBytes)))
-    // The loss report was dropped too.
+    // The loss report was also dropped.
     if (written < headBytes) this.lostCount += lostCount
     if (written > 0) this.isMidLine = bytes[written - 1] !== lineFeed
     this.page = undefined

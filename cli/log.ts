@@ -12,9 +12,9 @@ const bufferedMsMax = 200
 const warnLevel = 40
 
 /**
- * Structured logs on standard error: JSON, or readable lines on a terminal. Request lines are buffered; a warning or worse
- * flushes the buffer at once, and so does a normal exit. Lines are lost if the process is killed, and dropped while the disk
- * is full or the reader is stalled.
+ * Structured logs on standard error: JSON, or readable lines on a terminal. Request lines are buffered; a warning or worse flushes the
+ * buffer immediately, and so does a normal exit. Lines are lost if the process is killed, and dropped while the disk is full or the reader
+ * is stalled.
  * @param onReaderGone called once, when the other end of the pipe is closed
  */
 export function openLog(

@@ -97,7 +97,7 @@ memberCommand
 memberCommand
   .command('release')
   .description(
-    'Let a member withdraw again who is held for review, or whose bank account was refused although it is right.',
+    'Let a member withdraw again after a hold for review, or after a bank account was refused although it is correct.',
   )
   .argument('<member>', 'the member’s id, mem_…')
   .option('--reason <text>', 'reason for the audit log; must not contain personal data', name({ lengthMax: 200 }))

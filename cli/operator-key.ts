@@ -17,7 +17,7 @@ export const operatorKeyCommand = new Command('key').description(
 operatorKeyCommand
   .command('create')
   .description(
-    'Create an operator key. It may do everything that operators may, except approve payments, and is shown only once.',
+    'Create an operator key. The key may do everything that operators may, except approve payments, and is shown only once.',
   )
   .argument('<name>', 'what the key is for, for example "nightly reports"', name({ lengthMax: 100 }))
   .option('--expires-in-days <n>', 'expire the key after this many days', whole({ min: 1, max: 36_500 }))

@@ -56,7 +56,7 @@ operatorCommand
     const passwordHash = await hashPassword(password)
     const id = await withTransaction(async tx => {
       if ((await findByEmail(tx, email)) !== undefined)
-        throw new Error(`${email} has a user already; an operator can make that user an operator in the console`)
+        throw new Error(`${email} already has a user; an operator can make that user an operator in the console`)
       const user = await createUser(tx, { email, name, isOperator: true, passwordHash, now })
       const details = { by: 'command', isOperator: true }
       const change = { action: 'user.create', resourceId: user.id, details } as const

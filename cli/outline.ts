@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Argument, Command, Option } from 'commander'
 
-/** What completion needs of a command, so that it loads neither the command's module nor, with it, the whole service. */
+/** The parts of a command that completion needs, so that it does not load the command's module and with it the whole service. */
 export type Outline = {
   name: string
   description: string

@@ -88,7 +88,7 @@ partnerCommand
 const setCommand = partnerCommand
   .command('set')
   .description(
-    'Change a partner’s settings. Options that you leave out stay as they are. A change applies to what starts afterwards, for example to the next pay cycle.',
+    'Change a partner’s settings. Options that you leave out do not change. A change applies to what starts afterwards, for example to the next pay cycle.',
   )
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
@@ -121,7 +121,7 @@ const setCommand = partnerCommand
     )
   })
 
-// Both commands have the same options: create uses defaults for what is left out, set keeps the current value.
+// Both commands have the same options: create uses defaults for omitted options, set keeps the current values.
 for (const command of [createCommand, setCommand]) {
   const withDefault = (text: string, setting: keyof typeof defaultSettings) =>
     command === createCommand ? `${text} (default: ${defaultSettings[setting]})` : text

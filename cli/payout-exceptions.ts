@@ -22,7 +22,7 @@ addPaging(
   payoutExceptionsCommand
     .command('list')
     .description('List open exceptions, newest first.')
-    .option('--all', 'closed ones too'),
+    .option('--all', 'include closed exceptions'),
   'payoutException',
 )
   .option('--json', 'print JSON')
@@ -90,27 +90,27 @@ payoutExceptionsCommand
 payoutExceptionsCommand
   .command('close')
   .description(
-    'Close an exception. "ignore": nothing follows. "attach": the answer is about the payment of --reference. "give-back": the payment, or each unanswered payment of the batch, was not made; the members can withdraw again. "book": the money that arrived or left is a movement of the float of --partner. "recover": the bank made the payment, or the payments of the batch, after the money was given back; the members repay, from what is available first. "write-off": you bear the money that left; the float lacks it until "float cover".',
+    'Close an exception. "ignore": nothing follows. "attach": the answer is about the payment of --reference. "give-back": the payment, or each unanswered payment of the batch, was not made; the members can withdraw again. "book": the money that arrived or left is a movement of the float of --partner. "recover": the bank made the payment, or the payments of the batch, after the money was given back; the members repay, first from their available balance. "write-off": you bear the money that left; the float lacks it until "float cover".',
   )
   .argument('<exception>', 'the exception’s id, pex_…')
   .addOption(
-    new Option('--decision <decision>', 'what follows')
+    new Option('--decision <decision>', 'the decision')
       .choices(['ignore', 'attach', 'give-back', 'book', 'recover', 'write-off'] as const)
       .makeOptionMandatory(),
   )
   .requiredOption('--note <text>', 'why', name({ lengthMax: 500 }))
   .option(
     '--reference <reference>',
-    'with attach: the payment reference MM…, or the withdrawal’s id w_…; with book: that of the movement, by default the one recorded for the entry',
+    'with attach: the payment reference MM…, or the withdrawal’s id w_…; with book: the reference of the movement, by default the one recorded for the entry',
     name({ lengthMax: 140 }),
   )
   .option(
     '--payments <reference...>',
-    'with give-back, if the bank has debited the batch with too little: the references of the payments that it did not make; with recover and write-off of a batch, and with recover of money that left without a reference: those that it made; with attach of money that the bank names only in words: several payments that add up to it',
+    'the references of payments. With give-back, if the bank debited too little for the batch: the payments that it did not make; with recover and write-off of a batch, and with recover of money that left without a reference: the payments that the bank made; with attach of money that the bank describes only in words: several payments that add up to the money',
   )
   .option(
     '--charge <minorUnits>',
-    'with attach and give-back: what the bank kept of a return, took beside a payment, or deducted from it',
+    'with attach and give-back: the amount that the bank kept from a return, took beside a payment, or deducted from it',
     minorUnits,
   )
   .addOption(
@@ -164,14 +164,14 @@ payoutExceptionsCommand
         text: () =>
           done === 'closed'
             ? `${exceptionId} is closed.`
-            : `The decision about ${exceptionId} is proposed; another person must give the same command.`,
+            : `The decision about ${exceptionId} is proposed; another person must run the same command.`,
       },
     )
   })
 
 payoutExceptionsCommand
   .command('withdraw')
-  .description('Withdraw a decision that takes two people and that one has made.')
+  .description('Withdraw a decision that takes two people and that one person has made.')
   .argument('<exception>', 'the exception’s id, pex_…')
   .addOption(asOption())
   .option('--json', 'print JSON')

@@ -14,12 +14,12 @@ export const payoutProposalsCommand = new Command('proposals').description(
   'Decisions about exceptions and payments that wait for a second person: list, confirm and withdraw them.',
 )
 
-// More wait only where decisions stay unconfirmed.
+// More proposals wait only if decisions stay unconfirmed.
 const shownMax = 1_000
 
 payoutProposalsCommand
   .command('list')
-  .description('List decisions that wait for a second person: what is proposed, by whom, when and why.')
+  .description('List decisions that wait for a second person: the proposal, its author, time and reason.')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts proposals list'))
   .action(async (options: { json?: boolean }) => {

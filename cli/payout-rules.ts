@@ -17,12 +17,12 @@ type Given = { rail: string; text: string; note: string; as?: string; json?: boo
 
 export const closeAllCommand = new Command('close-all')
   .description(
-    'Close all open exceptions about money whose bank text contains a text, because they are not ours. Without --fingerprint, only says what would be closed. What may be about something of ours stays open.',
+    'Close all open exceptions about money whose bank text contains a text, because they are not ours. Without --fingerprint, only shows the exceptions that would be closed. Exceptions that may be about something of ours stay open.',
   )
-  .requiredOption('--rail <rail>', 'of this rail')
-  .requiredOption('--text <text>', 'contained in the bank’s text, in any letter case', text)
-  .option('--fingerprint <fingerprint>', 'closes what the preview with this fingerprint has shown')
-  .option('--note <text>', 'with --fingerprint: why they are not ours', name({ lengthMax: 500 }))
+  .requiredOption('--rail <rail>', 'the rail’s name in MIDMONTH_RAILS')
+  .requiredOption('--text <text>', 'a text that the bank’s text contains, in any letter case', text)
+  .option('--fingerprint <fingerprint>', 'close the exceptions that the preview with this fingerprint has shown')
+  .option('--note <text>', 'with --fingerprint: why the entries are not ours', name({ lengthMax: 500 }))
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText(
@@ -92,11 +92,11 @@ addPaging(payoutRulesCommand.command('list').description('List the rules, newest
 payoutRulesCommand
   .command('create')
   .description(
-    'Propose a rule, or confirm the one that another person has proposed: make the same rule. Only what comes after that is closed by it.',
+    'Propose a rule, or confirm another person’s proposal by making the same rule. The rule only closes later entries.',
   )
-  .requiredOption('--rail <rail>', 'of this rail')
-  .requiredOption('--text <text>', 'contained in the bank’s text, in any letter case', text)
-  .requiredOption('--note <text>', 'why they are not ours', name({ lengthMax: 500 }))
+  .requiredOption('--rail <rail>', 'the rail’s name in MIDMONTH_RAILS')
+  .requiredOption('--text <text>', 'a text that the bank’s text contains, in any letter case', text)
+  .requiredOption('--note <text>', 'why the entries are not ours', name({ lengthMax: 500 }))
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts rules create --rail sepa --text "account fee" --note "charges of the bank"'))
@@ -112,7 +112,8 @@ payoutRulesCommand
       if (made.done !== 'repeated') await recordChange(tx, { partnerId: null, change, now })
       return { ...made, matching: await notOurs.preview(tx, { rail, text }) }
     })
-    const what = done === 'confirmed' ? 'is active' : 'is proposed; another person makes the same rule to confirm it'
+    const what =
+      done === 'confirmed' ? 'is active' : 'is proposed; another person must make the same rule to confirm it'
     printResult(
       { json },
       { value: rule, text: () => `${rule.id} ${what}.\n\nOpen now, of what it is about:\n${inTable(matching)}` },
@@ -120,9 +121,9 @@ payoutRulesCommand
   })
 
 for (const [verb, description] of [
-  ['pause', 'Pause a rule: it closes nothing until it is resumed.'],
+  ['pause', 'Pause a rule, so that it closes nothing until it is resumed.'],
   ['resume', 'Resume a paused rule.'],
-  ['end', 'End a rule, also one that is proposed.'],
+  ['end', 'End an active, paused or proposed rule.'],
 ] as const)
   payoutRulesCommand
     .command(verb)

@@ -38,7 +38,7 @@ import { closeAllCommand, payoutRulesCommand } from './payout-rules.ts'
 import { countOf, printResult, sheet, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
-// A screen; a batch can have 100,000.
+// One screen; a batch can have 100,000 payments.
 const paymentsShown = 20
 
 export const payoutsCommand = new Command('payouts')
@@ -47,10 +47,10 @@ addPaging(
   payoutsCommand
     .command('list')
     .description(
-      'List the batches of payments, newest first, and the rails that are held or approve no batch automatically.',
+      'List the batches of payments, newest first, and the rails that are held or do not approve batches automatically.',
     )
     .option('--rail <rail>', 'only this rail')
-    .addOption(new Option('--status <status...>', 'only these statuses').choices(batches.batchStatuses)),
+    .addOption(new Option('--status <status...>', 'only batches with these statuses').choices(batches.batchStatuses)),
   'payoutBatch',
 )
   .option('--json', 'print JSON')
@@ -178,7 +178,7 @@ function inZone(at: Date, timeZone: string): string {
   return `${dayIn(timeZone, at)} ${time} ${timeZone} (${at.toISOString()})`
 }
 
-/** Null if the rail is not one of files, or no longer configured. */
+/** Null if the rail has no files, or is no longer configured. */
 async function zoneOf(settings: Settings, rail: string): Promise<string | null> {
   return (await readFileRails(settings)).find(({ name }) => name === rail)?.timeZone ?? null
 }
@@ -186,7 +186,7 @@ async function zoneOf(settings: Settings, rail: string): Promise<string | null> 
 payoutsCommand
   .command('close')
   .description(
-    'Close a batch before its cut-off, so that it can be approved and sent. It takes two people: the first proposes it, and the same command of another closes it. Payments that come later are in another batch.',
+    'Close a batch before its cut-off, so that it can be approved and sent. This takes two people: the first person proposes it, and the same command of another person closes the batch. Later payments go into another batch.',
   )
   .argument('<batch>', 'the batch’s id, bat_…')
   .requiredOption('--note <text>', 'why', name({ lengthMax: 500 }))
@@ -211,7 +211,7 @@ payoutsCommand
         text: () =>
           done === 'closed'
             ? `${batchId} is closed: ${stateInWords(batch)}.`
-            : `It is proposed that ${batchId} is closed early; another person must give the same command.`,
+            : `It is proposed that ${batchId} is closed early; another person must run the same command.`,
       },
     )
   })
@@ -238,7 +238,7 @@ payoutsCommand
 payoutsCommand
   .command('approve')
   .description(
-    `Approve a batch above the limits for automatic approval, after its cut-off. It is sent once ${approvals.approvalsNeeded} people have approved it.`,
+    `Approve a batch above the limits for automatic approval, after its cut-off. The batch is sent once ${approvals.approvalsNeeded} people have approved it.`,
   )
   .argument('<batch>', 'the batch’s id, bat_…')
   .addOption(asOption())
@@ -251,7 +251,7 @@ payoutsCommand
       const mayShareLogin = MIDMONTH_APPROVAL_LOGINS === 'any'
       const by = { person, login: loginOf(), mayShareLogin }
       const { approvalCount, hasChanged } = await approvals.approve(tx, { batchId, ...by, now })
-      // A repeat too, as such: names are free by command, and another spelling of one may be an attempt to count twice.
+      // A repeat is also recorded as such: a command accepts any name, and another spelling of a name may be an attempt to count twice.
       const details = { person, ...(hasChanged ? {} : { isRepeated: true }) }
       await recordOnBatch(tx, { action: 'payout_batch.approve', batchId, details, now })
       return { batch: await batches.get(tx, batchId), approvalCount }
@@ -274,20 +274,20 @@ for (const { verb, held, action, description } of [
     held: true,
     action: 'payout_batch.hold',
     description:
-      'Hold an unsent batch, or a whole rail: nothing is sent until it is released. Answers of the bank are read all the same.',
+      'Hold an unsent batch, or a whole rail: nothing is sent until it is released. The bank’s answers are still read.',
   },
   {
     verb: 'release',
     held: false,
     action: 'payout_batch.release',
-    description: 'Release a batch or rail that is held; also a rail that MIDMONTH_RAILS no longer has.',
+    description: 'Release a held batch or rail, even a rail that is no longer in MIDMONTH_RAILS.',
   },
 ] as const) {
   payoutsCommand
     .command(verb)
     .description(description)
     .argument('<batch or rail>', 'the batch’s id, bat_…, or the rail’s name in MIDMONTH_RAILS')
-    .option('--reason <text>', 'why, for the audit log; nothing personal', name({ lengthMax: 200 }))
+    .option('--reason <text>', 'reason for the audit log; must not contain personal data', name({ lengthMax: 200 }))
     .addOption(asOption())
     .option('--json', 'print JSON')
     .addHelpText('after', examples(`payouts ${verb} bat_…`, `payouts ${verb} sepa --reason "bank outage"`))
@@ -328,13 +328,15 @@ type HoldOptions = { reason?: string | null; as?: string; json?: boolean }
 payoutsCommand
   .command('outcome')
   .description(
-    'Say what became of a sent payment that no file of the bank answers. "failed" is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. "returned" needs the day and the amount of the credit.',
+    'Record the outcome of a sent payment that no bank file answers. "failed" is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. "returned" needs the day and the amount of the credit.',
   )
   .argument('<payment>', 'the payment reference MM…, or the withdrawal’s id w_…')
-  .addOption(new Option('--outcome <outcome>', 'what became of it').choices(outcomesByHand).makeOptionMandatory())
-  .requiredOption('--note <text>', 'how you know', name({ lengthMax: 500 }))
+  .addOption(
+    new Option('--outcome <outcome>', 'the outcome of the payment').choices(outcomesByHand).makeOptionMandatory(),
+  )
+  .requiredOption('--note <text>', 'how you know the outcome', name({ lengthMax: 500 }))
   .option('--booked-on <day>', 'with returned: when the bank booked the credit, for example 2026-03-31', dayOf)
-  .option('--amount <minorUnits>', 'with returned: what arrived', minorUnits)
+  .option('--amount <minorUnits>', 'with returned: the amount that arrived', minorUnits)
   .addOption(
     new Option('--borne-by <who>', 'with returned, if less arrived than was paid: who bears the difference')
       .choices(['operator', 'partner'] as const)
@@ -372,7 +374,7 @@ payoutsCommand
         text: () =>
           done === 'decided'
             ? `${reference} counts as ${outcome}; the withdrawal follows within a minute.`
-            : `It is proposed that ${reference} is ${outcome}; another person must give the same command.`,
+            : `It is proposed that ${reference} is ${outcome}; another person must run the same command.`,
       },
     )
   })
@@ -409,15 +411,20 @@ function outcomeOf({
 
 function dayOf(text: string): Day {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || !beginsWithDay(text))
-    throw new InvalidArgumentError('It must be a day such as 2026-03-31.')
+    throw new InvalidArgumentError('Use a date, for example 2026-03-31.')
   return text
 }
 
 payoutsCommand
   .command('remove')
-  .description('Take a payment out of an unsent batch. The withdrawal fails, so the member has the money back.')
+  .description('Take a payment out of an unsent batch. The withdrawal fails, so the member gets the money back.')
   .argument('<payment>', 'the payment reference MM…, or the withdrawal’s id w_…')
-  .option('--reason <text>', 'why; the partner reads it', name({ lengthMax: 140 }), 'Stopped by the operator')
+  .option(
+    '--reason <text>',
+    'the reason; the partner and the member read it',
+    name({ lengthMax: 140 }),
+    'Stopped by the operator',
+  )
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts remove MMK7Q2MZ4TB5XJ3A --reason "The member asked for it"'))
@@ -442,12 +449,12 @@ payoutsCommand
     'Write the file of an approved batch, for a bank that takes files by hand. The batch then counts as sent.',
   )
   .argument('<batch>', 'the batch’s id, bat_…')
-  .option('--folder <folder>', 'where to write it', '.')
+  .option('--folder <folder>', 'where to write the file', '.')
   .option(
     '--first-file-not-sent',
-    'write the file although an export that broke off may have written it: you know that the bank does not have it',
+    'write the file even if an interrupted export may have written it: you know that the bank does not have it',
   )
-  .option('--again', 'write the file of a batch that was sent once more: you know that the bank does not have it')
+  .option('--again', 'write the file of a sent batch once more: you know that the bank does not have it')
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts export bat_… --folder /secure/to-the-bank'))
@@ -473,7 +480,7 @@ payoutsCommand
         )
       if (await railHolds.isHeld(db, rail.name)) throw new Error(`The rail ${rail.name} is held; release it first`)
       const state = stateInWords(await batches.get(db, batchId))
-      throw new Error(`The batch is ${state}; only an approved one can be exported`)
+      throw new Error(`The batch is ${state}; only an approved batch can be exported`)
     })
     printResult(
       { json },
@@ -495,7 +502,7 @@ type ExportOptions = { folder: string; firstFileNotSent?: boolean; again?: boole
 payoutsCommand
   .command('import')
   .description(
-    'Import a file of a bank, or a ZIP archive of such files: all of it, or nothing. Importing a file again changes nothing, or continues an import that was interrupted.',
+    'Import a bank file, or a ZIP archive of such files: all of it, or nothing. Importing a file again changes nothing, or continues an interrupted import.',
   )
   .argument('<rail>', 'the rail’s name in MIDMONTH_RAILS')
   .argument('<file>', 'the bank’s file')
@@ -542,10 +549,10 @@ payoutsCommand
 payoutsCommand
   .command('balances')
   .description(
-    'Compare the accounts that pay with the books, by day: what the bank states, what the floats on the account add up to, and the difference.',
+    'Compare the paying accounts with the books, by day: the balance that the bank states, the sum of the floats on the account, and the difference.',
   )
   .option('--rail <rail>', 'only this rail')
-  .option('--days <n>', 'how many days of each account, up to 366', whole({ min: 1, max: 366 }), daysDefault)
+  .option('--days <n>', 'how many days per account, up to 366', whole({ min: 1, max: 366 }), daysDefault)
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts balances', 'payouts balances --rail sepa --days 31 --json'))
   .action(async ({ rail, days, json }: { rail?: string; days: number; json?: boolean }) => {

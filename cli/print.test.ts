@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { table } from './print.ts'
 import { withTerminal, writeLine } from './terminal.ts'
 
-/** What a terminal of a width shows; without one, a file. */
+/** The output on a terminal of a width; without a width, in a file. */
 async function shown(rows: Parameters<typeof table>[0], columns?: number): Promise<string> {
   let text = ''
   const stdout = new Writable({
@@ -24,7 +24,7 @@ const rows = [
   { name: '李小龍', email: 'li@example.com' },
 ]
 
-test('columns line up whatever the letters: accents take no place, Chinese characters take two', async () => {
+test('columns line up whatever the letters: accents take no column, Chinese characters take two', async () => {
   expect(await shown([...rows, { name: 'e\u0301a', email: 'e@example.com' }])).toBe(
     [
       'name    email',

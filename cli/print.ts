@@ -4,7 +4,7 @@ export { countOf } from '../src/kernel/text.ts'
 
 export type Row = Record<string, string | number | boolean | null>
 
-/** Prints a result as text, or as JSON and nothing else with `--json`. */
+/** Prints a result as text, or with `--json` only as JSON. */
 export function printResult(
   { json }: { json?: boolean | undefined },
   { value, text }: { value: unknown; text: () => string },
@@ -14,7 +14,7 @@ export function printResult(
 
 declare global {
   interface JSON {
-    // ECMAScript 2026; TypeScript does not know it yet.
+    // ECMAScript 2026; TypeScript does not have it yet.
     rawJSON(text: string): object
   }
 }
@@ -30,8 +30,8 @@ export function print(rows: Row | Row[], options: { json?: boolean }): void {
 }
 
 /**
- * Aligned columns, with the field names as the header. Rows that are wider than the terminal are printed as a line per field
- * instead: a line that wraps is harder to read, and one that is cut is not true.
+ * Aligned columns, with the field names as the header. Rows that are wider than the terminal are printed as a line per field instead: a
+ * wrapped line is harder to read, and a cut line is not true.
  * @param options.widths of the columns, if more rows follow
  */
 export function table(
@@ -42,7 +42,7 @@ export function table(
   if (first === undefined) return '(none)'
   const { stdout } = terminal()
   const width = widths.reduce((sum, each) => sum + each + gap.length, -gap.length)
-  // A terminal that does not know its size says 0.
+  // A terminal that does not know its size reports 0.
   if (stdout.isTTY && width > (stdout.columns || Number.POSITIVE_INFINITY))
     return `${hasHeader ? '' : '\n'}${rows.map(sheet).join('\n\n')}`
   const names = Object.keys(first)
@@ -80,7 +80,7 @@ function cell(value: Row[string] | undefined): string {
   return String(value ?? '–').replace(/\p{Cc}/gu, '�')
 }
 
-/** How many columns of a terminal a text takes: letters with accents one, Chinese characters and emoji two. */
+/** Counts the terminal columns that a text takes: letters with accents one, Chinese characters and emoji two. */
 function widthOf(text: string): number {
   if (/^[\x20-\x7e–…]*$/.test(text)) return text.length
   const graphemes = Array.from(segmenter.segment(text), ({ segment }) => segment)

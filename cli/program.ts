@@ -10,7 +10,7 @@ type Entry = {
   /**
    * A command's module is most of its load time, so only the command that is named is loaded.
    * @param args after `midmonth` on the command line
-   * @param program the whole program, with what the named commands have, for completion
+   * @param program the whole program, with the options and subcommands of the named commands, for completion
    */
   load: (args: string[], program: (args: string[]) => Promise<Command>) => Promise<Command>
 }
@@ -43,7 +43,7 @@ export async function runProgram(groups: Commands[], args: string[], on: Termina
     } catch (error) {
       // Commander has printed the message already. Asking for help is not an error.
       if (error instanceof CommanderError) setExitCode(error.exitCode === 0 ? 0 : 2)
-      // As shells report a process that SIGINT has ended.
+      // The code with which shells report a process that SIGINT has ended.
       else if (error instanceof Interrupted) setExitCode(130)
       else await groupOf(groups, args).fail(error)
     }

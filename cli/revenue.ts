@@ -18,7 +18,7 @@ export const revenueCommand = new Command('revenue')
 
 revenueCommand
   .command('show')
-  .description('Show which fees of a partner are the operator’s income in each currency, and where they are.')
+  .description('Show the fees of a partner that are the operator’s income, by currency, and where the money is.')
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('revenue show par_…'))
@@ -30,7 +30,7 @@ revenueCommand
 revenueCommand
   .command('withdraw')
   .description(
-    'Record collected fees withdrawn from the float: at most what was collected, and what is free above the floor.',
+    'Record collected fees withdrawn from the float: at most the amount collected, and the amount that is free above the floor.',
   )
   .argument('<partner>', 'the partner’s id, par_…')
   .argument('<currency>', 'for example GBP', currency)

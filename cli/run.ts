@@ -3,7 +3,7 @@ import { partnerCommands } from './client/commands.ts'
 import { type Commands, runProgram } from './program.ts'
 import { setExitCode, type Terminal, writeErrorLine } from './terminal.ts'
 
-/** What the people do who run an installation: the commands open its database. */
+/** The commands of people who run an installation: they open its database. */
 export const operatorCommands: Commands = {
   heading: 'Commands for operators, which open the database (docs/operations/commands.md):',
   settings: `Settings of operators are environment variables: DATABASE_URL, PORT, HOST, MIDMONTH_MODE, … (docs/reference/settings.md).
@@ -57,7 +57,7 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
     },
     {
       name: 'revenue',
-      description: 'Show fees and the operator’s income from them, and take it out of the float.',
+      description: 'Show fees and the operator’s income from them, and withdraw that income from the float.',
       load: async () => (await import('./revenue.ts')).revenueCommand,
     },
     {
@@ -92,7 +92,7 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
     },
     {
       name: 'backup',
-      description: 'Record backups, so that a missing one is noticed.',
+      description: 'Record backups, so that a missing backup is noticed.',
       load: async () => (await import('./backup.ts')).backupCommand,
     },
     {
@@ -103,7 +103,7 @@ Without DATABASE_URL, their commands use the embedded PostgreSQL and start it if
   ],
   outlined: async name => (await import('./outline.ts')).outlinedCommand(name),
   fail: async error => {
-    // What failed has loaded these modules; a command that only prints its help never does.
+    // The failed command has loaded these modules; a command that only prints its help never does.
     const [{ SettingsProblem }, { reasonOf }] = await Promise.all([
       import('../src/config.ts'),
       import('../src/main.ts'),

@@ -22,9 +22,9 @@ type Shutdown = {
 }
 
 /**
- * Shuts the process down on a signal, when its output pipe is closed, or on an unexpected error. Running work may finish,
- * within limits. Before `stopWith` is called nothing is running, and the process exits at once. Only SIGTERM drains: it
- * comes from a supervisor, which may have a load balancer in front of the service.
+ * Shuts the process down on a signal, when its output pipe is closed, or on an unexpected error. Running work may finish, within limits.
+ * Before `stopWith` is called nothing is running, and the process exits immediately. Only SIGTERM drains: it comes from a supervisor, which
+ * may have a load balancer in front of the service.
  *
  * The exit code is 0 after a requested, clean stop, and 1 otherwise.
  */

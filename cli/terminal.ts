@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Readable, Writable } from 'node:stream'
 
-/** What a command reads and writes: the process's own streams and environment, or those of a caller that runs it in process. */
+/** The streams and environment of a command: the process's own, or those of a caller that runs the command in process. */
 export type Terminal = {
   env: NodeJS.ProcessEnv
   stdin: Readable & { isTTY?: boolean }
@@ -13,7 +13,7 @@ export type Terminal = {
 /** The person pressed Ctrl-C at a question. */
 export class Interrupted extends Error {}
 
-// A context, not an argument: what commands call (help texts, tables, prompts, progress) would hand it on at every level.
+// A context, not an argument: help texts, tables, prompts and progress would have to pass it on at every level.
 const running = new AsyncLocalStorage<Terminal & { exitCode: number }>()
 
 /** Runs a command with a terminal. @returns its exit code: 0, unless it set another one */

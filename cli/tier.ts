@@ -54,10 +54,10 @@ const setCommand = tierCommand
   .addOption(
     new Option(
       '--payout-speed <speed>',
-      'how payouts are sent, if the bank can; by default as the rail is set',
+      'how payouts are sent, if the bank can; by default, the rail’s setting',
     ).choices(payoutSpeeds),
   )
-  .option('--no-payout-speed', 'leave the speed to the rail')
+  .option('--no-payout-speed', 'use the rail’s speed')
   .option('--no-per-cycle', 'remove the maximum per pay cycle')
   .option('--yes', 'skip the confirmation')
   .option('--json', 'print JSON')

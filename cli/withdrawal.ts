@@ -80,9 +80,9 @@ addPaging(
       '--stuck',
       'only withdrawals that need attention, with the reason; by real time without --partner or --member, by the partner’s clock with them',
     )
-    .addOption(new Option('--status <status...>', 'only these statuses').choices(statuses))
-    .option('--partner <partner>', 'only this partner')
-    .option('--member <member>', 'only this member'),
+    .addOption(new Option('--status <status...>', 'only withdrawals with these statuses').choices(statuses))
+    .option('--partner <partner>', 'only withdrawals of this partner')
+    .option('--member <member>', 'only withdrawals of this member'),
   'withdrawal',
 )
   .option('--json', 'print JSON')

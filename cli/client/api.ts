@@ -10,15 +10,15 @@ import { fileToUpload, readInput, saveAnswer } from './files.ts'
 import { printJson, printLines } from './output.ts'
 
 /**
- * The command that calls any operation. Each is a subcommand, under its name in the SDK; only those that the arguments name get
- * their parameters, which takes longer than the rest of the start.
+ * The command that calls any operation. Each operation is a subcommand under its name in the SDK. Only the operations that the arguments
+ * name get their parameters, because building those takes longer than the rest of the start.
  */
 export function apiCommand(args: readonly string[]): Command {
   const api = new Command('api').addHelpText(
     'after',
     `
 The names are those of the SDK (docs/reference/sdk.md). Ids of the path are arguments, in their order; parameters of the query are
-options under their own names; --body is JSON, @file, or - for standard input. The answer is printed as JSON.
+options under their own names; --body is JSON, @file, or - for standard input. The response is printed as JSON.
 
 Examples:
   midmonth api members.list --statuses active --take 10
@@ -87,7 +87,7 @@ async function send(
   const answer = open()
   if (answer instanceof List && all) return await printLines(answer)
   const { body: value, isReplayed } = await answer.withResponse()
-  if (isReplayed) writeErrorLine('This is the stored answer to an earlier call with this idempotency key.')
+  if (isReplayed) writeErrorLine('This is the stored response to an earlier call with this idempotency key.')
   if (json) writeLine(JSON.stringify(value))
   else printJson(value)
 }
@@ -108,7 +108,7 @@ async function contentOf(
   }
 }
 
-/** Sends JSON as it was given. Parsed and written again, it would lose large numbers and repeated keys. */
+/** Sends JSON unchanged. Parsing and rewriting it would lose large numbers and repeated keys. */
 function sending(json: string, { fetch = globalThis.fetch, ...settings }: Settings): Settings {
   return { ...settings, fetch: (input, init) => fetch(input, { ...init, body: json }) }
 }
@@ -137,7 +137,7 @@ function queryOption({ name, description, kind, isList, choices }: QueryParamete
     : option.argParser(parse)
 }
 
-/** Adds `key=value` to what was given before. */
+/** Adds `key=value` to the values given before. */
 function pair(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [, key = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
   if (key === '') throw new InvalidArgumentError('Write it like "site=Leeds".')

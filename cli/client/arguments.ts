@@ -5,7 +5,7 @@ import { money, toDecimal } from '../../packages/sdk/src/money.ts'
 import { WrongUsage } from './failure.ts'
 import { fileToUpload, readInput } from './files.ts'
 
-/** Parses an id by its prefix. Whether there is such a resource is for the service to say. */
+/** Parses an id by its prefix. The service checks whether the resource exists. */
 export function idOf<Prefix extends string>(prefix: Prefix): (text: string) => `${Prefix}_${string}` {
   return text => {
     if (!hasPrefix(text, prefix) || !/^[a-z]+_[0-9a-z]{26}$/.test(text))
@@ -24,8 +24,8 @@ export function memberArgument(text: string): string {
 }
 
 /**
- * The id of the member that the argument names. Of an e-mail, that of the member who has it now, or else of the only one who had it.
- * @throws Error if there is none, or if several offboarded members had it
+ * Returns the id of the member that the argument names. An e-mail means the member who has it now, or else the only member who had it.
+ * @throws Error if there is no such member, or if several offboarded members had the e-mail
  */
 export async function memberOf(midmonth: Midmonth, given: string): Promise<MemberId> {
   if (hasPrefix(given, 'mem')) return given
@@ -64,7 +64,7 @@ export function inWords(amount: Money): string {
   return `${toDecimal(amount)} ${amount.currency}`
 }
 
-/** The end of an account number. Whole ones are for `--json`, not for a screen that others can see. */
+/** The end of an account number. Only `--json` shows whole numbers: others can see a screen. */
 export function accountOf(account: NonNullable<Member['accountDetails']>): string {
   return `…${('iban' in account ? account.iban : account.accountNumber).slice(-4)}`
 }

@@ -1,6 +1,6 @@
 import type { Commands } from '../program.ts'
 
-/** What partners' developers do from any machine: the commands call the API of a running service. */
+/** The commands of partners' developers, for any machine: they call the API of a running service. */
 export const partnerCommands: Commands = {
   heading: 'Commands for partners, which call the API of a running service (docs/reference/cli.md):',
   settings: 'Partners log in with midmonth login, or set MIDMONTH_URL and MIDMONTH_API_KEY.',
@@ -33,7 +33,7 @@ export const partnerCommands: Commands = {
     },
     {
       name: 'withdrawals',
-      description: 'List withdrawals, and show the life of one.',
+      description: 'List withdrawals, and show the history of a withdrawal.',
       load: async () => (await import('./withdrawals.ts')).withdrawalsCommand,
     },
     {

@@ -7,7 +7,7 @@ import { listProfiles } from './profiles.ts'
 /** Builds the program, with the options and subcommands of the commands that the words name. */
 type ProgramFor = (words: string[]) => Promise<Command>
 
-// Each asks the program for the candidates, so that a script that is sourced once knows the commands of a later version.
+// Each script asks the program for the candidates, so that a sourced script knows the commands of later versions.
 const scripts = {
   bash: `_midmonth() {
   local candidate
@@ -67,7 +67,7 @@ export function completionCommand(programFor: ProgramFor): Command {
 
 type Candidate = { name: string; description: string }
 
-/** What the last word can become. None if it is free text, or a file, which the shell completes. */
+/** The candidates for the last word. Empty for free text, and for a file, which the shell completes. */
 async function candidatesFor(words: string[], programFor: ProgramFor): Promise<Candidate[]> {
   const before = words.slice(0, -1)
   const last = words.at(-1) ?? ''
@@ -76,7 +76,7 @@ async function candidatesFor(words: string[], programFor: ProgramFor): Promise<C
   return all.filter(({ name }) => name.startsWith(last))
 }
 
-/** Where the words lead: to a command, how many of its arguments are there, and the option whose value comes next. */
+/** Finds the command that the words name, the number of its arguments so far, and the option whose value comes next. */
 function follow(program: Command, words: string[]): { command: Command; option: Option | undefined; position: number } {
   let command = program
   let option: Option | undefined

@@ -14,19 +14,19 @@ const limits = {
 
 type Following = {
   types?: EventType[] | undefined
-  /** The event to read on from; null for the beginning. */
+  /** The event after which to read; null for the beginning. */
   after: EventId | null
   /** Called when the service no longer answers, and when it does again. */
   onConnection?: (isConnected: boolean) => void
   signal?: AbortSignal
 }
 
-/** Where the feed ends now. */
+/** The current end of the feed. */
 export async function endOfFeed(midmonth: Midmonth): Promise<EventId | null> {
   return (await midmonth.events.list({ from: 'now' })).lastEventId
 }
 
-/** The events of the feed after one, without an end and without gaps: after a loss of the connection it reads on from the last one. */
+/** Yields the events of the feed after an event, endlessly and without gaps: after a lost connection, it continues after the last event. */
 export async function* follow(
   midmonth: Midmonth,
   { types, after, onConnection = () => undefined, signal }: Following,

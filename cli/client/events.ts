@@ -14,7 +14,7 @@ export const eventsCommand = new Command('events')
 type Tail = Address & { types?: EventType[]; after?: EventId; fromStart?: boolean; json?: boolean }
 
 addConnectionOptions(eventsCommand.command('tail'))
-  .description('Print each event as it happens. After a loss of the connection it goes on where it was.')
+  .description('Print each event as it happens. After a lost connection, printing continues where it stopped.')
   .addOption(typesOption())
   .option('--after <event>', 'begin after this event, for example the last one of an earlier run', idOf('evt'))
   .option('--from-start', 'begin with the oldest event that the feed has, up to 30 days old')
@@ -59,7 +59,7 @@ export function lineOf(event: Event, { json }: { json?: boolean | undefined }): 
 }
 
 function reportConnection(isConnected: boolean): void {
-  writeErrorLine(isConnected ? 'Connected again.' : 'The connection is lost; trying again until it is back.')
+  writeErrorLine(isConnected ? 'Connected again.' : 'The connection is lost; retrying until it is back.')
 }
 
 async function* linesOf(events: AsyncIterable<Event>, options: { json?: boolean | undefined }): AsyncGenerator<string> {

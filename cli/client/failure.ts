@@ -10,7 +10,7 @@ export class WrongUsage extends Error {}
 /** The service cannot be reached, or no longer answers. Nothing that the command was asked to change is in doubt. */
 export class Unavailable extends MidmonthError {}
 
-/** The answer to a change is not from Midmonth: the change may or may not have taken effect. */
+/** The response to a change is not from Midmonth: the change may or may not have taken effect. */
 export class ForeignAnswer extends MidmonthError {
   readonly idempotencyKey: string
 
@@ -20,7 +20,7 @@ export class ForeignAnswer extends MidmonthError {
   }
 }
 
-/** The answer to a change was lost: it may or may not have taken effect. The message says how to find out. */
+/** The response to a change was lost: the change may or may not have taken effect. The message says how to find out. */
 export class UnknownOutcome extends Error {}
 
 /** Explains an error of a command that calls the API in sentences, without a stack or a key, and sets the exit code. */
@@ -44,7 +44,7 @@ function explain(error: unknown): { code: number; lines: string[] } {
     const { code, hints } = afterLostAnswer(error)
     return { code, lines: [error.message, ...hints] }
   }
-  // What fetch says of the body of a file that broke off. Files are only read.
+  // The error of fetch for a file whose body breaks off. Files are only read.
   if (error instanceof TypeError && error.message === 'terminated')
     return { code: exitCodes.unavailable, lines: ['The connection broke before the whole file had arrived'] }
   return { code: exitCodes.refused, lines: [reasonOf(error)] }
@@ -62,7 +62,7 @@ function afterLostAnswer({ idempotencyKey }: { idempotencyKey: string | undefine
 
 function explainRefusal(error: ApiError): { code: number; lines: string[] } {
   const { issues, status, requestId } = error
-  // A gateway that gives up answers 504, after the service has got the request.
+  // A gateway that gives up responds with 504 after the service has received the request.
   const { code, hints } = status >= 500 ? afterLostAnswer(error) : { code: exitCodes.refused, hints: [] }
   const details = `HTTP ${status}, request ${requestId}`
   if (issues.length === 0) return { code, lines: [reasonOfForeign(status), details, ...hints] }
@@ -73,15 +73,15 @@ function explainRefusal(error: ApiError): { code: number; lines: string[] } {
 
 function reasonOfForeign(status: number): string {
   return status >= 500
-    ? 'The answer is not from Midmonth, but from a gateway before it'
-    : 'The answer is not from Midmonth; check the address'
+    ? 'The response is not from Midmonth, but from a gateway before it'
+    : 'The response is not from Midmonth; check the address'
 }
 
 function hintFor(status: number): string {
   return status === 401 ? '; run midmonth login, or set the key with MIDMONTH_API_KEY or --key' : ''
 }
 
-/** The message of an error; of a connection to a name with several addresses, that of the first. */
+/** The message of an error; for a connection to a name with several addresses, the message of the first. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return reasonOf(error.errors[0])
   return error instanceof Error ? error.message : String(error)

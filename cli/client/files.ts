@@ -7,7 +7,7 @@ import { terminal } from '../terminal.ts'
 import { WrongUsage } from './failure.ts'
 import { printStream } from './output.ts'
 
-/** The body of an answer that is a file, streamed. */
+/** The streamed body of a response that is a file. */
 export function bodyOf(answer: Response): Readable {
   return answer.body === null ? Readable.from([]) : Readable.fromWeb(answer.body)
 }

@@ -22,7 +22,7 @@ import { defaultProfile, listProfiles, profileName, removeProfile, writeProfile 
 
 export const loginCommand = new Command('login')
   .option('--url <url>', `address of the service (default: MIDMONTH_URL, or ${defaultUrl})`, serverAddress)
-  .option('--profile <name>', 'a name for this login, to have several', profileName, defaultProfile)
+  .option('--profile <name>', 'a name for this login, if you have several', profileName, defaultProfile)
   .option('--json', 'print JSON')
   .addHelpText(
     'after',
@@ -115,8 +115,7 @@ async function readLogin(url: string | undefined): Promise<{ url: string; key: s
 }
 
 /**
- * Sends a request that every key may send.
- * @returns what the owner of a valid key should know
+ * Sends a request that every key may send. @returns notes for the owner of a valid key
  * @throws ApiError if the service does not know the key
  */
 async function checkKey(login: Pick<Resolved, 'url' | 'key'>): Promise<{ note: string | null }> {
@@ -136,7 +135,7 @@ async function checkKey(login: Pick<Resolved, 'url' | 'key'>): Promise<{ note: s
   return { note: null }
 }
 
-/** An address with a wrong path has no operations, so it answers 404 to any key. @throws Error */
+/** An address with a wrong path has no operations, so the response to any key is 404. @throws Error */
 async function requireApi(midmonth: Midmonth, url: string): Promise<void> {
   try {
     await midmonth.service.getErrors()

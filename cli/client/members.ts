@@ -18,12 +18,16 @@ export const membersCommand = new Command('members')
 
 addConnectionOptions(membersCommand.command('list'))
   .description('List members, newest first.')
-  .addOption(new Option('--status <statuses...>', 'only these; inactive is offboarded').choices(enumOf('MemberStatus')))
+  .addOption(
+    new Option('--status <statuses...>', 'only members with these statuses; inactive means offboarded').choices(
+      enumOf('MemberStatus'),
+    ),
+  )
   .option('--email <emails...>', 'only members with these addresses')
   .option('--take <n>', 'how many to show, up to 1,000', whole({ min: 1, max: 1_000 }), 50)
   .option('--after <member>', 'the id of the last member of a list, to show the next', idOf('mem'))
   .option('--all', 'show every page')
-  .option('--json', 'print the answer of the API; with --all, a line of JSON per member')
+  .option('--json', 'print the response of the API; with --all, a line of JSON per member')
   .addHelpText('after', examples('members list', 'members list --status active --all --json'))
   .action(
     async (
@@ -45,7 +49,7 @@ addConnectionOptions(membersCommand.command('list'))
 addConnectionOptions(membersCommand.command('show'))
   .description('Show one member.')
   .argument('<member>', 'the id, mem_…, or the e-mail', memberArgument)
-  .option('--json', 'print the answer of the API')
+  .option('--json', 'print the response of the API')
   .addHelpText('after', examples('members show mem_…', 'members show sam.okafor@example.com --json'))
   .action(async (given: string, options: Options) => {
     const midmonth = await connect(options)
@@ -82,7 +86,7 @@ addConnectionOptions(membersCommand.command('invite'))
   .option('--phone <phone>', 'with its country code, for example +447700900123')
   .option('--from <file>', 'other fields, such as the bank account, as JSON: a file, or - for standard input')
   .option('--idempotency-key <key>', 'repeat an earlier run with its key: the member is invited once')
-  .option('--json', 'print the answer of the API')
+  .option('--json', 'print the response of the API')
   .addHelpText(
     'after',
     examples(

@@ -7,8 +7,8 @@ import { terminal, writeLine } from '../terminal.ts'
 type ListOptions = { json?: boolean; all?: boolean }
 
 /**
- * Prints a list: a table of its first page, or with `--all` of every page. With `--json` the answer of the API as it is, and
- * with `--all --json` one entry per line.
+ * Prints a list: a table of its first page, or with `--all` of every page. With `--json`, the unchanged response of the API, and with
+ * `--all --json` one entry per line.
  */
 export async function printList<Page extends object, Entry>(
   list: List<Page, Entry>,
@@ -31,12 +31,12 @@ export async function printLines(entries: AsyncIterable<unknown>): Promise<void>
   await printStream(linesOf(entries))
 }
 
-/** Prints an answer of the API as JSON. */
+/** Prints a response of the API as JSON. */
 export function printJson(answer: unknown): void {
   writeLine(JSON.stringify(answer, null, 2))
 }
 
-/** Writes to standard output at the pace of its reader. A reader that has seen enough, such as `head`, ends it quietly. */
+/** Writes to standard output at the pace of its reader. A reader that stops early, such as `head`, ends the output quietly. */
 export async function printStream(chunks: AsyncIterable<string | Uint8Array>): Promise<void> {
   const { stdout } = terminal()
   try {

@@ -5,7 +5,7 @@ import { InvalidArgumentError } from 'commander'
 import { terminal } from '../terminal.ts'
 import { WrongUsage } from './failure.ts'
 
-/** What `midmonth login` stores. The key belongs to the address, and is sent to no other. */
+/** A login that `midmonth login` stores. The key belongs to the address, and is never sent to another. */
 export type Profile = { url: string; key: string }
 
 export const defaultProfile = 'default'
@@ -81,8 +81,8 @@ export async function removeProfile(name: string): Promise<boolean> {
 }
 
 /**
- * The secret with which `webhooks listen` signs for a profile. It is made once and kept, so that a receiver need not be given
- * another one after each start.
+ * The secret with which `webhooks listen` signs for a profile. The secret is created once and kept, so that a receiver does not need a new
+ * one after each start.
  */
 export async function listeningSecret(name: string, create: () => string): Promise<string> {
   const file = path.join(folder(), `${name}.webhook-secret`)
@@ -95,7 +95,7 @@ export async function listeningSecret(name: string, create: () => string): Promi
     await writeFile(file, `${secret}\n`, { mode: 0o600, flag: 'wx' })
     return secret
   } catch {
-    // Another start was faster, or the folder cannot be written: then the secret is of this start alone.
+    // Another start was faster, or the folder cannot be written: then the secret lasts only for this start.
     return (await read().catch(() => '')) || secret
   }
 }

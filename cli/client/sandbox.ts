@@ -28,10 +28,10 @@ export const sandboxCommand = new Command('sandbox').addHelpText(
 )
 
 subcommand('clock', 'Show the clock, or move it forward and wait until everything that falls due is done.')
-  .option('--by <duration>', 'move by a time such as P3D or PT15M')
+  .option('--by <duration>', 'move by a duration such as P3D or PT15M')
   .option('--to <instant>', 'move to an instant, such as 2026-03-31T09:00:00Z')
   .addOption(
-    new Option('--next <event>', 'move to when this falls due next').choices([
+    new Option('--next <event>', 'move to the next time that this falls due').choices([
       'pay_run_available',
       'intent_expiry',
       'withdrawal_submission',
@@ -88,7 +88,7 @@ for (const [verb, description] of [
     })
 }
 
-subcommand('fault', 'Let something go wrong with the next payments at the bank.')
+subcommand('fault', 'Make something go wrong with the next payments at the bank.')
   .addArgument(new Command().createArgument('<fault>').choices(enumOf('SandboxBankFault')))
   .option('--count <n>', 'how many times', whole({ min: 1, max: 1_000 }), 1)
   .addHelpText('after', examples('sandbox fault timeout --count 2'))
@@ -97,7 +97,7 @@ subcommand('fault', 'Let something go wrong with the next payments at the bank.'
     report(options, faults, `The bank will have the fault ${next} ${count === 1 ? 'once' : `${count} times`}.`)
   })
 
-subcommand('fund', 'Give a member pay that is available at once.')
+subcommand('fund', 'Give a member pay that is available immediately.')
   .argument('<member>', 'the id, mem_…, or the e-mail', memberArgument)
   .argument('<amount>', 'with all decimals of the member’s currency, such as 500.00', amountArgument)
   .addHelpText('after', examples('sandbox fund sam.okafor@example.com 500.00'))
@@ -133,7 +133,7 @@ subcommand('resume', 'Accept withdrawals again.')
 
 function subcommand(name: string, description: string): Command {
   const command = addConnectionOptions(sandboxCommand.command(name)).description(description)
-  return command.option('--json', 'print the answer of the API')
+  return command.option('--json', 'print the response of the API')
 }
 
 function report({ json }: Options, answer: object, sentence: string): void {
@@ -141,7 +141,7 @@ function report({ json }: Options, answer: object, sentence: string): void {
   else writeLine(sentence)
 }
 
-// Between two looks at a clock that is moving. A long move takes minutes.
+// The interval of polling a moving clock. A long move takes minutes.
 const pollMs = 500
 
 async function awaitStill(midmonth: Midmonth): Promise<SandboxClock> {

@@ -66,7 +66,8 @@ export const triggers: Record<EventType, Trigger | Impossible> = {
       await moveClock(midmonth, { by: 'P7D' })
   },
   'float.low': {
-    reason: 'Only an operator can set the floor of the float: midmonth float floor, with an amount above what is free.',
+    reason:
+      'Only an operator can set the floor of the float: midmonth float floor, with an amount above the free amount.',
   },
   'webhook.disabled': midmonth => withEndpoint(midmonth, disable),
   'webhook.recovered': midmonth =>

@@ -18,7 +18,7 @@ const limits = {
   pollMs: 500,
   // As for deliveries of the service.
   attemptMsMax: 15_000,
-  // How long to wait for an event that the worker makes happen. It takes a second, the simulated bank a few.
+  // How long to wait for an event that the worker causes. The worker takes a second, the simulated bank a few.
   triggerMsMax: 15_000,
 }
 
@@ -32,7 +32,7 @@ addConnectionOptions(webhooksCommand.command('listen'))
   .addOption(typesOption())
   .option(
     '--secret <secret>',
-    'the secret that signs, whsec_… (default: one that is kept for the profile, and printed)',
+    'the signing secret, whsec_… (default: a secret that is kept for the profile and printed)',
     secretOf,
   )
   .option('--json', 'print each event as a line of JSON')
@@ -49,7 +49,7 @@ addConnectionOptions(webhooksCommand.command('listen'))
   })
 
 addConnectionOptions(webhooksCommand.command('trigger'))
-  .description('Make something happen in a sandbox, so that an event of this type follows.')
+  .description('Make an event of this type happen in a sandbox.')
   .argument('<type>', 'a type of docs/reference/events.md, for example withdrawal.paid', triggerable)
   .option('--json', 'print each event as a line of JSON')
   .addHelpText('after', examples('webhooks trigger withdrawal.paid', 'webhooks trigger pay_cycle.closed'))
@@ -68,7 +68,7 @@ addConnectionOptions(webhooksCommand.command('trigger'))
     }
     for (const event of events) writeLine(json ? JSON.stringify(event) : `${event.type}  ${event.id}`)
     if (!happened(events))
-      writeErrorLine(`${type} follows when the worker and the simulated bank get to it, within a few minutes`)
+      writeErrorLine(`${type} follows within a few minutes, when the worker and the simulated bank get to it`)
   })
 
 /** @throws Error in live mode, where a triggered withdrawal would pay real money */

@@ -25,18 +25,18 @@ export const withdrawCommand = addConnectionOptions(new Command('withdraw'))
   .argument('<member>', 'the id, mem_…, or the e-mail', memberArgument)
   .argument(
     '<amount>',
-    'what leaves the member’s pay, with all decimals of their currency, such as 50.00',
+    'the amount that leaves the member’s pay, with all decimals of their currency, such as 50.00',
     amountArgument,
   )
   .option('--yes', 'skip the confirmation')
   .option('--idempotency-key <key>', 'repeat an interrupted run with the key that it printed', idempotencyKey)
-  .option('--json', 'print the answer of the API')
+  .option('--json', 'print the response of the API')
   .addHelpText(
     'after',
     `${examples('withdraw sam.okafor@example.com 50.00', 'withdraw mem_… 50.00 --yes --json')}
 
 Each run has one idempotency key, which is printed first. If the run is interrupted, repeat it with the same member, amount and
-key, for up to seven days: it shows what happened, or goes on, and never pays twice. A run without a key is a new withdrawal.`,
+key, for up to seven days: the run shows what happened, or continues, and never pays twice. A run without a key is a new withdrawal.`,
   )
   .action(async (given: string, amount: string, options: Options) => {
     if (!options.yes && !isInteractive())
@@ -58,14 +58,14 @@ async function withdraw(
   const key = options.idempotencyKey ?? `midmonth-withdraw-${randomUUID()}`
   writeErrorLine(`Idempotency key: ${key}`)
   const quoted = await quote(midmonth, { memberId, amount, key })
-  // The stored answer shows the intent as it was.
+  // The stored response shows the intent as it was.
   const intent = quoted.isReplayed ? await midmonth.withdrawals.getIntent(quoted.body.withdrawalIntentId) : quoted.body
   const { withdrawalIntentId } = intent
   if (intent.status !== 'completed') await confirm(intent, options)
   return await complete(midmonth, { withdrawalIntentId, key })
 }
 
-/** @throws Unavailable if the answer is lost: a quote moves no money, so nothing is in doubt */
+/** @throws Unavailable if the response is lost: a quote moves no money, so nothing is in doubt */
 async function quote(
   midmonth: Midmonth,
   { memberId, amount, key }: { memberId: MemberId; amount: Money; key: string },

@@ -27,14 +27,16 @@ export const withdrawalsCommand = new Command('withdrawals')
 
 addConnectionOptions(withdrawalsCommand.command('list'))
   .description('List withdrawals, newest first.')
-  .option('--member <member>', 'only those of a member: the id, mem_…, or the e-mail', memberArgument)
-  .addOption(new Option('--status <statuses...>', 'only these').choices(enumOf('WithdrawalStatus')))
-  .option('--from <day>', 'only those made on this day or later, such as 2026-03-31')
-  .option('--to <day>', 'only those made before this day')
+  .option('--member <member>', 'only withdrawals of a member: the id, mem_…, or the e-mail', memberArgument)
+  .addOption(
+    new Option('--status <statuses...>', 'only withdrawals with these statuses').choices(enumOf('WithdrawalStatus')),
+  )
+  .option('--from <day>', 'only withdrawals made on this day or later, such as 2026-03-31')
+  .option('--to <day>', 'only withdrawals made before this day')
   .option('--take <n>', 'how many to show, up to 1,000', whole({ min: 1, max: 1_000 }), 50)
-  .option('--before <withdrawal>', 'only those made before this one; for the next page', idOf('w'))
+  .option('--before <withdrawal>', 'only withdrawals made before this one; for the next page', idOf('w'))
   .option('--all', 'show every page')
-  .option('--json', 'print the answer of the API; with --all, a line of JSON per withdrawal')
+  .option('--json', 'print the response of the API; with --all, a line of JSON per withdrawal')
   .addHelpText('after', examples('withdrawals list', 'withdrawals list --status failed returned --all --json'))
   .action(async (options: Options & Filter) => {
     const { member, status, from: fromDate, to: toDate, take, before } = options
@@ -56,9 +58,9 @@ type Filter = {
 }
 
 addConnectionOptions(withdrawalsCommand.command('show'))
-  .description('Show the life of a withdrawal: the requests, the decision, what the bank said, and the webhooks.')
+  .description('Show the history of a withdrawal: the requests, the decision, the bank’s answers, and the webhooks.')
   .argument('<withdrawal>', 'the id, w_…', idOf('w'))
-  .option('--json', 'print the answers of the API')
+  .option('--json', 'print the responses of the API')
   .addHelpText('after', examples('withdrawals show w_…', 'withdrawals show w_… --json'))
   .action(async (withdrawalId: WithdrawalId, options: Options) => {
     const life = await readLife(await connect(options), withdrawalId)
@@ -68,7 +70,7 @@ addConnectionOptions(withdrawalsCommand.command('show'))
 
 type Delivery = WebhookDelivery & { webhookId: string; url: string }
 
-/** What the API says about a withdrawal. Null where the key may not see it, or where it is no longer kept. */
+/** The API's responses about a withdrawal. Null for responses that the key may not see, or that are no longer kept. */
 type Life = {
   withdrawal: WithdrawalDetails
   explanation: WithdrawalIntentExplanation | null
@@ -86,7 +88,7 @@ async function readLife(midmonth: Midmonth, withdrawalId: WithdrawalId): Promise
   return { withdrawal, explanation, requests, deliveries }
 }
 
-/** The answer, or null if the key lacks the scope or the service no longer has it. */
+/** The response, or null if the key lacks the scope or the service no longer has it. */
 async function visible<T>(answer: Promise<T>): Promise<T | null> {
   try {
     return await answer

@@ -10,7 +10,7 @@ import type { Partner } from '../partners/partners.ts'
 import { csvLines } from '../tabular/tabular.ts'
 import type { Tier } from '../tiers/rules.ts'
 
-/** The transitions of a member import that a partner can ask for, and what happens. */
+/** The transitions of a member import that a partner can request, with their causes. */
 export const importTransitions = {
   'new > AwaitingReview': 'A file that offboards more members than the caller agreed to waits for a review.',
   'new > Processing': 'A batch of actions is accepted.',
@@ -115,12 +115,12 @@ export async function provokeImportTransition(
   }
 }
 
-// Otherwise two transitions that are asked for at once would queue their imports behind each other’s.
+// Otherwise two concurrent transitions would queue their imports behind each other’s.
 async function takeTurns(tx: Tx, partnerId: string): Promise<void> {
   await lockByName(tx, 'provoked member imports of', partnerId)
 }
 
-// Newest first: a queued import is rejected before the one ahead of it, which it would otherwise follow.
+// Newest first: a queued import is rejected before the import ahead of it, which it would otherwise follow.
 async function rejectWaiting(tx: Tx, { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
   const { rows } = await sql<{ id: string; status: memberImports.MemberImport['status'] }>`
     select id, status from member_imports where partner_id = ${partnerId} and ended_at is null order by id desc`.execute(

@@ -312,7 +312,7 @@ test.each([504, 200])(
     expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
     const [, key = ''] = /It may have taken effect\. Its idempotency key is (\S+)\.\n/.exec(stderr) ?? []
     const again = await midmonth([...args, '--idempotency-key', key], settings)
-    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('stored answer') })
+    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('stored response') })
     expect(await runs()).toBe(before + 1)
   },
 )
@@ -470,7 +470,7 @@ test('events tail continues after an outage of the service, with nothing missed 
     .split('\n')
     .map(line => JSON.parse(line).id)
   expect(new Set(ids).size).toBe(3)
-  expect(said()).toContain('The connection is lost; trying again until it is back.\nConnected again.\n')
+  expect(said()).toContain('The connection is lost; retrying until it is back.\nConnected again.\n')
 
   // A later run begins after the given event.
   const later = launch(['events', 'tail', '--json', '--types', 'member.invited', '--after', ids[0]], settings)
@@ -547,7 +547,7 @@ test('a body comes from the command line, a file, or standard input, and a repea
   const first = await invite(`@${file}`)
   const again = await invite(`@${file}`)
   expect(again.stdout).toBe(first.stdout)
-  expect([first.stderr, again.stderr]).toEqual(['', expect.stringContaining('stored answer')])
+  expect([first.stderr, again.stderr]).toEqual(['', expect.stringContaining('stored response')])
   expect((await invite('-', member('body-3'))).code).toBe(0)
 
   const list = path.join(folder, 'list.csv')

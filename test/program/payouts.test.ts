@@ -253,7 +253,7 @@ test('a payment without an answer from the bank is paid, and later returned, by 
   const reference = (await get(withdrawalId)).paymentReference
   const outcome = ['payouts', 'outcome', reference, '--note', 'seen in the portal', '--outcome']
   expect(await byTwo([...outcome, 'paid'])).toEqual([
-    `It is proposed that ${reference} is paid; another person must give the same command.\n`,
+    `It is proposed that ${reference} is paid; another person must run the same command.\n`,
     `${reference} counts as paid; the withdrawal follows within a minute.\n`,
   ])
   await run('read-rail-reports')
@@ -330,7 +330,7 @@ test('the bank’s balance is compared with the books, and incoming money is boo
       ['GBP', 0],
     ],
   ])
-  expect((await midmonth(['float', 'show', partner], settings)).stdout).toContain('partners without an own account')
+  expect((await midmonth(['float', 'show', partner], settings)).stdout).toContain('partners without a separate account')
   expect((await midmonth(['ledger', 'verify'], settings)).code).toBe(0)
 })
 

@@ -1,4 +1,4 @@
-// The script of all documentation pages: keeps the test key, fills in ids that are known, builds and sends requests, searches.
+// The script of all documentation pages: keeps the test key, fills in known ids, builds and sends requests, and searches.
 
 const keyPattern = /^mm_test_[A-Za-z0-9_-]+$/
 const idPattern = /\b([a-z]+)_[0-7][0-9a-hjkmnp-tv-z]{25}\b/g
@@ -35,7 +35,7 @@ function useKey(key) {
   remember('key', key)
 }
 
-/** Stores the ids of an answer, to fill in the next request; of a list, only those not known yet. */
+/** Stores the ids of a response, to fill in the next request; of a list, only ids that are not known yet. */
 function learnIds(value, isInList = false) {
   if (Array.isArray(value)) {
     for (const each of value) learnIds(each, true)
@@ -247,7 +247,7 @@ function wireSearch() {
     if (asked === '') return
     try {
       const index = await load()
-      // The reader may have typed on in the meantime.
+      // The reader may have continued typing in the meantime.
       if (asked === query.value.trim()) showFound(panel, index.search(asked))
     } catch {
       panel.querySelector('p').textContent = 'The search did not load; reload the page'
@@ -291,7 +291,7 @@ async function loadIndex({ engine, entries }) {
       boost: { title: 3, heading: 4 },
       combineWith: 'AND',
       prefix: true,
-      // Pages about the source come after those for partners and operators.
+      // Pages about the source come after pages for partners and operators.
       boostDocument: (_id, _term, { address }) => (/^\/docs\/(internals|decisions)\//.test(address) ? 0.5 : 1),
       // One typing error in five letters.
       fuzzy: term => (term.length > 4 ? 0.2 : false),
@@ -317,7 +317,7 @@ function showFound(panel, found) {
   panel.querySelector('ul').replaceChildren(...items)
 }
 
-/** The text around the first term that it contains. */
+/** The part of a text around its first search term. */
 function excerpt(text, terms) {
   const lower = text.toLowerCase()
   const at = Math.min(...terms.map(term => lower.indexOf(term)).filter(index => index >= 0), text.length)

@@ -1,4 +1,4 @@
-// The hosted page of a member. The token arrives in the fragment, which browsers send to no server.
+// The hosted page of a member. The token arrives in the fragment, which browsers do not send to any server.
 
 const element = document.querySelector('midmonth-withdraw')
 const titles = {
@@ -18,7 +18,7 @@ function takeToken() {
   return token
 }
 
-// For this tab only, because phones drop pages in the background. A private window may refuse it.
+// Stored for this tab only, because phones drop pages in the background. A private window may refuse storage.
 function remember(token) {
   try {
     sessionStorage.setItem('midmonth.token', token)
@@ -38,7 +38,7 @@ if (title !== undefined) {
   document.title = title
   document.querySelector('h1').textContent = title
 }
-// Whose page it is: a link from a text message should look like the employer's.
+// Shows whose page this is: a link from a text message should look like the employer's.
 element.addEventListener('midmonth-session', ({ detail: { employer } }) => {
   const header = document.querySelector('header')
   header.querySelector('.employer').textContent = employer

@@ -1,11 +1,16 @@
 import { Command } from 'commander'
 import { readSettings, type Settings } from '../src/config.ts'
 import { describeNewerSchema, readSchemaState } from '../src/database/migrations.ts'
-import { openDatabase, readAllRails, reasonOf, systemClock } from '../src/main.ts'
+import { openDatabase, readRails, reasonOf, systemClock } from '../src/main.ts'
 import { readBooks } from '../src/operators/books.ts'
-import type { DatabaseFacts, DatabaseFault, Finding, SettingsFacts } from '../src/operators/finding.ts'
+import {
+  checkRails,
+  type DatabaseFacts,
+  type DatabaseFault,
+  type Finding,
+  type SettingsFacts,
+} from '../src/operators/finding.ts'
 import { diagnose } from '../src/operators/findings.ts'
-import { faultsOfSecrets } from '../src/payouts/channels/adyen/secrets.ts'
 import { openSealer } from '../src/sealing/installation-keys.ts'
 import { placeOf } from '../src/sealing/key-providers.ts'
 import { examples } from './help.ts'
@@ -45,11 +50,9 @@ async function readSettingsFacts(settings: Settings, now: Date): Promise<Setting
   const auditAddressDays = settings.MIDMONTH_AUDIT_ADDRESS_DAYS
   const facts = { now, mode, railsFile, publicUrl, auditAddressDays }
   try {
-    const { files, adyen } = await readAllRails(settings)
-    const adyenRails = adyen.map(async rail => ({ ...rail, faults: await faultsOfSecrets(rail) }))
-    return { ...facts, rails: files, adyenRails: await Promise.all(adyenRails) }
+    return { ...facts, rails: await checkRails(await readRails(settings)) }
   } catch (error) {
-    return { ...facts, rails: reasonOf(error), adyenRails: [] }
+    return { ...facts, rails: reasonOf(error) }
   }
 }
 

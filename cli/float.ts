@@ -3,10 +3,11 @@ import type { Action } from '../src/audit-log/audit-log.ts'
 import type { Reader } from '../src/database/database.ts'
 import * as float from '../src/float/float.ts'
 import { type Currency, inWords, toWire } from '../src/kernel/money.ts'
-import { readFileRails } from '../src/main.ts'
+import { readRails } from '../src/main.ts'
 import { accountDayOnWire, dueOnWire, floatOnWire } from '../src/operators/float-schema.ts'
 import { findState } from '../src/partners/partners.ts'
 import { listBalances } from '../src/payouts/books/balances.ts'
+import { fileRailsOf } from '../src/payouts/channels/rail.ts'
 import * as dues from '../src/settlements/dues.ts'
 import { recordChange } from './actor.ts'
 import { currency, minorUnits, name } from './arguments.ts'
@@ -29,7 +30,9 @@ floatCommand
   .action(async (partnerId: string, options) => {
     const { floats, open, balances } = await withDatabase(async (db, settings) => {
       const found = await read(db, partnerId)
-      const rails = (await readFileRails(settings)).filter(rail => found.some(each => each.currency === rail.currency))
+      const rails = fileRailsOf(await readRails(settings)).filter(rail =>
+        found.some(each => each.currency === rail.currency),
+      )
       const listed = rails.map(rail => listBalances(db, rail, { partnerId, daysMax: balancesInWords.daysDefault }))
       const open = await dues.listOpen(db, partnerId)
       return { floats: found, open, balances: (await Promise.all(listed)).flat() }

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { check, lastFour } from '../src/bank-accounts/rules.ts'
 import type { Reader } from '../src/database/database.ts'
 import { inWords, toWire } from '../src/kernel/money.ts'
-import { banksOf, readAllRails, systemClock } from '../src/main.ts'
+import { banksOf, readRails, systemClock } from '../src/main.ts'
 import * as members from '../src/members/members.ts'
 import { release } from '../src/members/restrictions.ts'
 import * as inspection from '../src/withdrawals/inspection.ts'
@@ -32,8 +32,8 @@ memberCommand
       const owner = await ownerOf(db, memberId)
       const asked = { partnerId: owner, memberId }
       const now = await partnerNow(db, owner)
-      const { files, adyen } = await readAllRails(settings)
-      const bankOf = banksOf(settings, [...files, ...adyen])
+      const rails = await readRails(settings)
+      const bankOf = banksOf(settings, rails)
       return {
         partnerId: owner,
         member: await members.find(db, asked),
@@ -41,7 +41,7 @@ memberCommand
           ...asked,
           hasRail: currency => bankOf(currency) !== null,
           accountRefusal: (currency, account) =>
-            files.find(rail => rail.currency === currency)?.format.accountRefusal(account),
+            rails.find(rail => rail.currency === currency)?.accountRefusal(account),
           now,
         }),
         latest: await inspection.list(db, { filter: asked, take: withdrawalsShown, now }),

@@ -1,9 +1,10 @@
 import { Command } from 'commander'
 import type { Settings } from '../src/config.ts'
 import { inWords } from '../src/kernel/money.ts'
-import { readFileRails, systemClock } from '../src/main.ts'
+import { readRails, systemClock } from '../src/main.ts'
 import * as notOurs from '../src/payouts/books/not-ours.ts'
 import * as rules from '../src/payouts/books/rules.ts'
+import { fileRailsOf } from '../src/payouts/channels/rail.ts'
 import { asOption, loginOf, personOf, recordChange } from './actor.ts'
 import { name } from './arguments.ts'
 import { examples } from './help.ts'
@@ -145,6 +146,6 @@ for (const [verb, description] of [
     })
 
 async function requireRail(settings: Settings, rail: string): Promise<void> {
-  const rails = await readFileRails(settings)
+  const rails = fileRailsOf(await readRails(settings))
   if (!rails.some(each => each.name === rail)) throw new Error(`There is no rail of files ${rail}; see MIDMONTH_RAILS`)
 }

@@ -8,7 +8,7 @@ import type { Tx } from '../src/database/database.ts'
 import { isIdOf } from '../src/kernel/ids.ts'
 import { type Currency, inWords, toWire } from '../src/kernel/money.ts'
 import { beginsWithDay, type Day, dayIn } from '../src/kernel/time.ts'
-import { readAllRails, readFileRails, systemClock } from '../src/main.ts'
+import { readRails, systemClock } from '../src/main.ts'
 import { accountDayOnWire } from '../src/operators/float-schema.ts'
 import * as approvals from '../src/payouts/books/approvals.ts'
 import { listBalances } from '../src/payouts/books/balances.ts'
@@ -26,6 +26,7 @@ import { listProposals, withdrawProposal } from '../src/payouts/books/proposals.
 import * as railHolds from '../src/payouts/books/rail-holds.ts'
 import * as unsentBatches from '../src/payouts/books/unsent-batches.ts'
 import { exportAgain, exportBatch } from '../src/payouts/channels/files/export.ts'
+import { fileRailsOf } from '../src/payouts/channels/rail.ts'
 import { asOption, loginOf, personOf, recordChange } from './actor.ts'
 import { minorUnits, name, whole } from './arguments.ts'
 import { inTable as balancesInTable, daysDefault, differencesMax } from './bank-balances.ts'
@@ -180,7 +181,7 @@ function inZone(at: Date, timeZone: string): string {
 
 /** Null if the rail has no files, or is no longer configured. */
 async function zoneOf(settings: Settings, rail: string): Promise<string | null> {
-  return (await readFileRails(settings)).find(({ name }) => name === rail)?.timeZone ?? null
+  return fileRailsOf(await readRails(settings)).find(({ name }) => name === rail)?.timeZone ?? null
 }
 
 payoutsCommand
@@ -298,8 +299,7 @@ for (const { verb, held, action, description } of [
         const hasChanged = await withTransaction(async (tx, settings) => {
           // A hold outlives the rail in the settings.
           if (held || !(await railHolds.wasEverHeld(tx, rail))) {
-            const { files, adyen } = await readAllRails(settings)
-            findNamed([...files, ...adyen], rail)
+            findNamed(await readRails(settings), rail)
           }
           const person = personOf(as)
           const isNew = await (held ? railHolds.hold : railHolds.release)(tx, { rail, person, now })
@@ -557,7 +557,7 @@ payoutsCommand
   .addHelpText('after', examples('payouts balances', 'payouts balances --rail sepa --days 31 --json'))
   .action(async ({ rail, days, json }: { rail?: string; days: number; json?: boolean }) => {
     const { balances, differences } = await withDatabase(async (db, settings) => {
-      const rails = rail === undefined ? await readFileRails(settings) : [await findRail(settings, rail)]
+      const rails = rail === undefined ? fileRailsOf(await readRails(settings)) : [await findRail(settings, rail)]
       const listed = await Promise.all(rails.map(each => listBalances(db, each, { daysMax: days })))
       const asked = { rails: rails.map(({ name }) => name), take: differencesMax }
       return { balances: listed.flat(), differences: await exceptions.listDifferences(db, asked) }
@@ -587,7 +587,7 @@ async function recordOnBatch(
 }
 
 async function findRail(settings: Settings, wanted: string): Promise<FileRailSettings> {
-  return findNamed(await readFileRails(settings), wanted)
+  return findNamed(fileRailsOf(await readRails(settings)), wanted)
 }
 
 function findNamed<T extends { name: string }>(rails: readonly T[], wanted: string): T {

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { readSettings, type Settings } from '../src/config.ts'
 import { readSchemaState } from '../src/database/migrations.ts'
-import { openDatabase, readAllRails, reasonOf, systemClock } from '../src/main.ts'
+import { openDatabase, readRails, reasonOf, systemClock } from '../src/main.ts'
 import { stopInWords } from '../src/operators/partner-view.ts'
 import {
   ago,
@@ -53,9 +53,9 @@ async function readStatus(settings: Settings): Promise<Status> {
       throw new Error(`The database schema is out of date; run midmonth migrate (pending: ${pending.join(', ')})`)
     await checkMode(db, settings.MIDMONTH_MODE)
     const now = systemClock()
-    const { files, adyen } = await readAllRails(settings)
+    const rails = await readRails(settings)
     const { MIDMONTH_MODE: mode, MIDMONTH_AUDIT_ADDRESS_DAYS: auditAddressDays } = settings
-    return await readStatusIn(db, { mode, rails: [...files, ...adyen], auditAddressDays, now })
+    return await readStatusIn(db, { mode, rails, auditAddressDays, now })
   } finally {
     await database.close()
   }

@@ -7,6 +7,7 @@ import { serveDocuments } from './http/server/documents.ts'
 import { healthRoutes } from './http/server/health.ts'
 import type { ApiContext, App } from './http/server/server.ts'
 import { userRoutes } from './http/users/routes.ts'
+import type { Currency } from './kernel/money.ts'
 import { memberImportRoutes } from './member-imports/routes.ts'
 import { memberConsoleRoutes } from './members/console-routes.ts'
 import { memberRoutes } from './members/routes.ts'
@@ -18,17 +19,18 @@ import { keyRoutes } from './operators/key-routes.ts'
 import { type Installation, operationRoutes } from './operators/operation-routes.ts'
 import { partnerRoutes } from './operators/partner-routes.ts'
 import { payoutRoutes } from './operators/payout-routes.ts'
-import { type RailsOfOperators, railRoutes } from './operators/rail-routes.ts'
+import { railRoutes } from './operators/rail-routes.ts'
 import { operatorTierRoutes } from './operators/tier-routes.ts'
 import { overviewRoutes } from './overview/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
 import { payRunFileRoutes } from './pay-runs/file-routes.ts'
 import { payRunRoutes } from './pay-runs/routes.ts'
 import { payRunSummaryRoutes } from './pay-runs/summary-routes.ts'
-import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import type { NotificationReceiver } from './payouts/channels/notifications.ts'
+import type { Rail } from './payouts/channels/rail.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
+import { openSimulatedBank } from './payouts/registry.ts'
 import { requestRoutes } from './requests/routes.ts'
 import { settlementRoutes } from './settlements/routes.ts'
 import { consoleFiles } from './site/console/routes.ts'
@@ -45,11 +47,9 @@ import type { Tasks } from './worker/task.ts'
 /**
  * Builds the API, ready to listen or to be called without a socket.
  * @param hasDocs whether it serves the documentation pages
- * @param rails the banks that pay immediately in a sandbox; by default the simulated bank
- * @param fileRails the rails that pay by files: their banks report payments, and a sandbox simulates their banks
- * @param adyenRails the rails that pay through Adyen’s API
+ * @param rails the configured rails; a sandbox simulates the banks of those that pay by files
+ * @param channels the channels that pay immediately in a sandbox; by default the simulated bank
  * @param installation facts about the installation that operators see
- * @param notifications receivers for the rails whose banks send notifications
  * @param moveMsMax how long a request waits while it moves a sandbox clock
  * @param fence the targets that webhook deliveries may be sent to; by default only public ones
  */
@@ -58,21 +58,17 @@ export async function buildApp(
   {
     hasDocs = true,
     fence,
-    rails,
+    rails = [],
+    channels,
     moveMsMax,
-    fileRails = [],
-    adyenRails = [],
     installation = { railsFile: '', publicUrl: '', isEmbedded: false, auditAddressDays: 90, keyPlace: '' },
-    notifications = [],
   }: {
     hasDocs?: boolean
     fence?: Fence
-    rails?: Channel[] | undefined
+    rails?: readonly Rail[] | undefined
+    channels?: Channel[] | undefined
     moveMsMax?: number | undefined
-    fileRails?: readonly FileRailSettings[] | undefined
-    adyenRails?: RailsOfOperators['adyenRails'] | undefined
     installation?: Installation | undefined
-    notifications?: readonly NotificationReceiver[] | undefined
   } = {},
 ): Promise<App> {
   const app = createServer(context)
@@ -91,46 +87,41 @@ export async function buildApp(
   memberConsoleRoutes(app, context)
   memberImportRoutes(app, context)
   memberSessionRoutes(app, context)
-  const payeeNames = [
-    ...fileRails.map(({ currency, format }) => ({ currency, payeeName: format.payeeName })),
-    ...adyenRails,
-  ]
+  const railOf = (currency: Currency) => rails.find(rail => rail.currency === currency)
   withdrawalRoutes(app, context, {
     // The simulated bank accepts every character.
-    payeeName: (currency, accountHolder) =>
-      payeeNames.find(rail => rail.currency === currency)?.payeeName(accountHolder) ?? accountHolder,
-    accountRefusal: (currency, account) =>
-      fileRails.find(rail => rail.currency === currency)?.format.accountRefusal(account),
+    payeeName: (currency, accountHolder) => railOf(currency)?.payeeName(accountHolder) ?? accountHolder,
+    accountRefusal: (currency, account) => railOf(currency)?.accountRefusal(account),
   })
   payRunRoutes(app, context)
   payRunFileRoutes(app, context)
   payRunSummaryRoutes(app, context)
   payCycleRoutes(app, context)
   settlementRoutes(app, context, {
-    reportsArrivals: currency => fileRails.some(rail => rail.currency === currency && rail.format.readsStatements),
+    reportsArrivals: currency => railOf(currency)?.reports.arrivals ?? false,
   })
   statementRoutes(app, context)
   eventRoutes(app, context)
   // Loaded on a sandbox only.
   if (context.mode === 'sandbox')
     (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, {
-      tasks: await sandboxTasks(context, rails),
+      tasks: await sandboxTasks(context, channels),
       moveMsMax,
-      fileRails,
+      rails,
     })
   overviewRoutes(app, context)
   requestRoutes(app, context)
   webhookRoutes(app, context, fence)
   userRoutes(app, context)
-  notificationRoutes(app, notifications)
+  notificationRoutes(app, await openReceivers(context, rails))
   partnerRoutes(app, context)
   operatorTierRoutes(app, context)
-  floatRoutes(app, context, { fileRails })
+  floatRoutes(app, context, { rails })
   financeRoutes(app, context)
   keyRoutes(app, context)
-  railRoutes(app, context, { fileRails, adyenRails })
-  payoutRoutes(app, context, { fileRails })
-  operationRoutes(app, context, { fileRails, adyenRails, ...installation })
+  railRoutes(app, context, { rails })
+  payoutRoutes(app, context, { rails })
+  operationRoutes(app, context, { rails, ...installation })
   healthRoutes(app, { db: context.db, isWorking: null })
   serviceRoutes(app, context)
   await app.ready()
@@ -138,8 +129,11 @@ export async function buildApp(
 }
 
 /** The worker's tasks, for sandbox operations that run them immediately. */
-async function sandboxTasks({ db, now }: ApiContext, rails: Channel[] | undefined): Promise<Partial<Tasks>> {
+async function sandboxTasks({ db, now }: ApiContext, channels: Channel[] | undefined): Promise<Partial<Tasks>> {
   const { internalTasks, payoutTasks } = await import('./tasks.ts')
-  const { simulatedBank } = await import('./payouts/channels/simulated/simulated-bank.ts')
-  return { ...internalTasks, ...payoutTasks(rails ?? [simulatedBank({ db, now })]) }
+  return { ...internalTasks, ...payoutTasks(channels ?? [await openSimulatedBank({ db, now })]) }
+}
+
+async function openReceivers(context: ApiContext, rails: readonly Rail[]): Promise<NotificationReceiver[]> {
+  return await Promise.all(rails.flatMap(({ openReceiver }) => (openReceiver === null ? [] : [openReceiver(context)])))
 }

@@ -17,10 +17,9 @@ import type { ApiContext, App } from './http/server/server.ts'
 import { currencies } from './kernel/money.ts'
 import type { Clock } from './kernel/time.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
-import type { AdyenSettings } from './payouts/channels/adyen/settings.ts'
 import type { Channel } from './payouts/channels/channel.ts'
-import type { NotificationReceiver } from './payouts/channels/notifications.ts'
-import { simulatedBank } from './payouts/channels/simulated/simulated-bank.ts'
+import { fileRailsOf, type Rail } from './payouts/channels/rail.ts'
+import { openSimulatedBank } from './payouts/registry.ts'
 import { RequestLog } from './requests/recorder.ts'
 import { ensureInstallationKey, openSealer } from './sealing/installation-keys.ts'
 import { type KeySource, keySourceOf, placeOf } from './sealing/key-providers.ts'
@@ -222,8 +221,8 @@ export async function run(
     // Imported late and only as needed: these modules are most of the load time.
     const context = { db, sealer, log, now, mode, trustedProxies: settings.MIDMONTH_TRUST_PROXY }
     const fence = fenceOf(settings)
-    const configured = await readAllRails(settings)
-    const rails = await railsOf(settings, { db, log, now, configured })
+    const rails = await readRails(settings)
+    const channels = await openChannels(settings, { db, log, now, rails })
     app = roles.api
       ? await (await import('./app.ts')).buildApp(
           {
@@ -233,15 +232,14 @@ export async function run(
             lanes: settings.MIDMONTH_LANES,
             publicUrl: settings.MIDMONTH_PUBLIC_URL || undefined,
             console: await consoleOf(settings),
-            bankOf: banksOf(settings, [...configured.files, ...configured.adyen]),
+            bankOf: banksOf(settings, rails),
             recordRequest: requestLog?.record,
           },
           {
             hasDocs: settings.MIDMONTH_DOCS === 'on',
             fence,
             rails,
-            fileRails: configured.files,
-            adyenRails: configured.adyen,
+            channels,
             installation: {
               railsFile: settings.MIDMONTH_RAILS,
               publicUrl: settings.MIDMONTH_PUBLIC_URL,
@@ -249,7 +247,6 @@ export async function run(
               auditAddressDays: settings.MIDMONTH_AUDIT_ADDRESS_DAYS,
               keyPlace: placeOf(database.keySource),
             },
-            notifications: await receiversOf(configured.adyen, { db, log, now }),
           },
         )
       : await (await import('./http/server/health.ts')).buildHealthApp(context, {
@@ -269,7 +266,7 @@ export async function run(
       const { startWorker } = await import('./worker.ts')
       const { Sender } = await import('./webhooks/send.ts')
       worker = await startWorker({ db, log, now }, pool, {
-        rails,
+        channels,
         sealer,
         sender: new Sender(fence, { clockMs: Date.now }),
         realNow: systemClock,
@@ -322,13 +319,13 @@ async function listenForProbes(
  */
 export function banksOf(
   { MIDMONTH_MODE: mode }: Pick<Settings, 'MIDMONTH_MODE'>,
-  configured: readonly Pick<FileRailSettings, 'currency'>[],
+  rails: readonly Pick<Rail, 'currency'>[],
 ): ApiContext['bankOf'] {
-  const paid = new Set(configured.map(({ currency }) => currency))
+  const paid = new Set(rails.map(({ currency }) => currency))
   return currency => (paid.has(currency) ? 'connected' : mode === 'sandbox' ? 'simulated' : null)
 }
 
-type RailSettings = Pick<Settings, 'MIDMONTH_RAILS'> & Partial<Pick<Settings, 'MIDMONTH_MODE' | 'DATABASE_URL'>>
+type RailSettings = Pick<Settings, 'MIDMONTH_RAILS' | 'MIDMONTH_MODE'> & Partial<Pick<Settings, 'DATABASE_URL'>>
 
 /**
  * Returns the path of the file with the rails; empty if no bank is connected. A sandbox without settings, as a newcomer starts it,
@@ -343,79 +340,34 @@ const demoRails = fileURLToPath(new URL('sandbox/demo-rails.json', import.meta.u
 
 /** Reads the rail that the demo fills; undefined if the installation has other rails. */
 export async function readDemoRail(settings: RailSettings): Promise<FileRailSettings | undefined> {
-  return railsFileOf(settings) === demoRails ? (await readFileRails(settings))[0] : undefined
+  return railsFileOf(settings) === demoRails ? fileRailsOf(await readRails(settings))[0] : undefined
 }
 
 /**
  * Reads the rails in MIDMONTH_RAILS, or the demo's.
- * @throws SettingsProblem that names every fault of the file, or the rail that does not fit the mode
+ * @throws SettingsProblem that names every fault of the file, and every rail that does not fit the mode
  */
-export async function readAllRails(
-  settings: RailSettings & Pick<Settings, 'MIDMONTH_MODE'>,
-): Promise<{ files: FileRailSettings[]; adyen: AdyenSettings[] }> {
+export async function readRails(settings: RailSettings): Promise<Rail[]> {
   const file = railsFileOf(settings)
-  if (file === '') return { files: [], adyen: [] }
   // Loaded late: every command loads this module.
-  const { files, adyen } = (await import('./payouts/channels/config.ts')).readRails(file)
-  const { toAdyenSettings } = await import('./payouts/channels/adyen/settings.ts')
-  return { files, adyen: adyen.map(rail => toAdyenSettings(rail, settings.MIDMONTH_MODE)) }
+  return file === '' ? [] : await (await import('./payouts/rails.ts')).readRails(file, settings.MIDMONTH_MODE)
 }
 
-/**
- * Reads the file rails in MIDMONTH_RAILS, or the demo's.
- * @throws SettingsProblem that names every fault of the file
- */
-export async function readFileRails(settings: RailSettings): Promise<FileRailSettings[]> {
-  const file = railsFileOf(settings)
-  return file === '' ? [] : (await import('./payouts/channels/config.ts')).readRails(file).files
-}
-
-async function railsOf(
-  settings: Settings,
-  {
-    db,
-    log,
-    now,
-    configured: { files, adyen },
-  }: { db: Db; log: Logger; now: Clock; configured: Awaited<ReturnType<typeof readAllRails>> },
+/** Opens the channels of the rails, and on a sandbox the simulated bank for all other currencies. */
+async function openChannels(
+  { MIDMONTH_MODE: mode }: Settings,
+  { db, log, now, rails }: { db: Db; log: Logger; now: Clock; rails: readonly Rail[] },
 ): Promise<Channel[]> {
-  const rails = [...(await fileRailsOf(files, { db, now })), ...(await adyenRailsOf(adyen, { db, now }))]
-  if (settings.MIDMONTH_MODE === 'sandbox') {
-    const unpaid = currencies.filter(currency => ![...files, ...adyen].some(each => each.currency === currency))
-    return [...rails, simulatedBank({ db, now, currencies: rails.length === 0 ? 'rest' : unpaid })]
+  const channels = await Promise.all(rails.map(rail => rail.openChannel({ db, now })))
+  if (mode === 'sandbox') {
+    const unpaid = currencies.filter(currency => !rails.some(each => each.currency === currency))
+    return [...channels, await openSimulatedBank({ db, now, currencies: rails.length === 0 ? 'rest' : unpaid })]
   }
-  if (rails.length > 0) return rails
-  log.warn(
-    'No bank is connected: withdrawals are refused, held ones can only be cancelled, and no money is paid out; see docs/guides/go-live.md',
-  )
-  return []
-}
-
-async function fileRailsOf(configured: FileRailSettings[], { db, now }: { db: Db; now: Clock }): Promise<Channel[]> {
-  if (configured.length === 0) return []
-  const { fileRail } = await import('./payouts/channels/files/file-rail.ts')
-  return configured.map(settings => fileRail({ db, now, settings }))
-}
-
-async function adyenRailsOf(
-  configured: readonly AdyenSettings[],
-  { db, now }: { db: Db; now: Clock },
-): Promise<Channel[]> {
-  if (configured.length === 0) return []
-  const { adyenRail } = await import('./payouts/channels/adyen/adyen-rail.ts')
-  return configured.map(settings => adyenRail({ db, now, settings }))
-}
-
-async function receiversOf(
-  adyen: readonly AdyenSettings[],
-  context: { db: Db; log: Logger; now: Clock },
-): Promise<NotificationReceiver[]> {
-  if (adyen.length === 0) return []
-  const { adyenNotifications } = await import('./payouts/channels/adyen/notifications.ts')
-  return adyen.flatMap(settings => {
-    const { notifications } = settings
-    return notifications === null ? [] : [adyenNotifications({ ...context, settings, notifications })]
-  })
+  if (rails.length === 0)
+    log.warn(
+      'No bank is connected: withdrawals are refused, held ones can only be cancelled, and no money is paid out; see docs/guides/go-live.md',
+    )
+  return channels
 }
 
 /** @throws SettingsProblem */

@@ -25,7 +25,7 @@ test('a failing step is logged and retried later, and does not stop the worker',
     if (isBroken) throw new Error('The clock is broken')
     return clock.now()
   }
-  const worker = await startWorker({ db, log, now }, pool, { ...outgoing(), sealer, rails: [] })
+  const worker = await startWorker({ db, log, now }, pool, { ...outgoing(), sealer, channels: [] })
   await db.transaction().execute(tx => scheduleTask(tx, { task: 'expire-intents', at: new Date(0) }))
   const failed = async () =>
     (
@@ -48,7 +48,7 @@ test('a worker that cannot start its first round stops completely, and leaves no
   const log = pino({ level: 'silent' })
   const context = { db, log, now: clock.now }
   await sql`alter function graphile_worker.add_job rename to add_job_gone`.execute(ownerDb)
-  await expect(startWorker(context, pool, { ...outgoing(), sealer, rails: [] })).rejects.toThrow('add_job')
+  await expect(startWorker(context, pool, { ...outgoing(), sealer, channels: [] })).rejects.toThrow('add_job')
   const connected = async () =>
     (await pool.query(`select count(*)::integer as count from pg_stat_activity where datname = current_database()`))
       .rows[0].count
@@ -56,7 +56,7 @@ test('a worker that cannot start its first round stops completely, and leaves no
   await expect.poll(connected, wait).toBeLessThanOrEqual(pool.totalCount)
 
   await sql`alter function graphile_worker.add_job_gone rename to add_job`.execute(ownerDb)
-  const worker = await startWorker(context, pool, { ...outgoing(), sealer, rails: [] })
+  const worker = await startWorker(context, pool, { ...outgoing(), sealer, channels: [] })
   expect(worker.isWorking()).toBe(true)
   await worker.stop()
   await stop()
@@ -84,7 +84,7 @@ test('a partner’s moved clock deletes neither requests nor webhook deliveries 
   const worker = await startWorker({ db, log: pino({ level: 'silent' }), now: clock.now }, pool, {
     ...outgoing(),
     sealer,
-    rails: [],
+    channels: [],
     isSandbox: true,
   })
   const deletions = ['round:forget-requests', 'round:forget-webhook-deliveries']

@@ -29,7 +29,7 @@ export type Worker = { isWorking(): boolean; stop(): Promise<void> }
 /**
  * Runs the background tasks until stopped, and survives an outage of PostgreSQL. Any number of workers may run
  * concurrently.
- * @param rails pay out withdrawals; a withdrawal in a currency without a rail stays held
+ * @param channels pay out withdrawals; a withdrawal in a currency without a channel stays held
  * @param options.sealer opens the secrets of webhook endpoints
  * @param options.sender sends webhook deliveries
  * @param options.realNow the real clock: the length of a claim does not follow the clock of the tasks
@@ -41,14 +41,14 @@ export async function startWorker(
   context: TaskContext,
   pool: pg.Pool,
   {
-    rails,
+    channels,
     sealer,
     sender,
     realNow,
     auditAddressDays,
     isSandbox = false,
   }: {
-    rails: Channel[]
+    channels: Channel[]
     sealer: Sealer
     sender: Sender
     realNow: Clock
@@ -58,7 +58,7 @@ export async function startWorker(
 ): Promise<Worker> {
   const sandbox = isSandbox ? await import('./sandbox/tasks.ts') : undefined
   const scoped = isSandbox ? inEachScope : (tasks: Partial<Tasks>) => tasks
-  const external = payoutTasks(rails)
+  const external = payoutTasks(channels)
   // Moving a clock runs tasks that call the bank.
   const clockTasks = sandbox?.clockTasks({ ...internalTasks, ...external }) ?? {}
   // Without our type parsers: graphile-worker serialises job ids as JSON, which fails on bigint and would crash the process.

@@ -127,7 +127,7 @@ async function addOpenBatch(day: string): Promise<string> {
 
 beforeAll(async () => {
   harness = await startHarness({
-    fileRails: [rail],
+    rails: [rail],
     bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated'),
   })
   key = await harness.addOperator()

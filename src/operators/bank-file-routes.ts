@@ -11,24 +11,21 @@ import { withIdempotency, withStartedWork } from '../http/with-idempotency.ts'
 import { problem } from '../kernel/errors.ts'
 import { asSentence } from '../kernel/text.ts'
 import * as batches from '../payouts/books/batches.ts'
-import { type FileRailSettings, railNamed } from '../payouts/books/file-rail-settings.ts'
+import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import { limits as bankFileLimits, importBankFile, type RecordImport } from '../payouts/books/import.ts'
 import { fileOf, markExported, recordCopy, requireByHand } from '../payouts/channels/files/export.ts'
+import { fileRailNamed, type Rail } from '../payouts/channels/rail.ts'
 import { recordOnBatch } from './batch-routes.ts'
 import { line } from './partner-schema.ts'
 import { ExportedFile, ImportedFile, OfBatch } from './payout-schema.ts'
-import { type RailsOfOperators, railName } from './rail-routes.ts'
+import { railName } from './rail-routes.ts'
 
 const tag = 'Payouts'
 const config = { isForOperators: true } as const
 const strict = { additionalProperties: false }
 
 /** Files to and from a bank that operators carry by hand. */
-export function bankFileRoutes(
-  app: App,
-  { db, log, now }: ApiContext,
-  { fileRails }: Pick<RailsOfOperators, 'fileRails'>,
-): void {
+export function bankFileRoutes(app: App, { db, log, now }: ApiContext, { rails }: { rails: readonly Rail[] }): void {
   app.post(
     '/operator/v1/payout-batches/:batchId/export',
     {
@@ -155,7 +152,7 @@ export function bankFileRoutes(
   })
 
   function railOf(name: string): FileRailSettings {
-    return railNamed(fileRails, name)
+    return fileRailNamed(rails, name)
   }
 }
 

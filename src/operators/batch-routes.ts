@@ -14,9 +14,9 @@ import * as batches from '../payouts/books/batches.ts'
 import { listBrakes } from '../payouts/books/brakes.ts'
 import * as copies from '../payouts/books/copies.ts'
 import { closeEarly } from '../payouts/books/early-closing.ts'
-import { railNamed } from '../payouts/books/file-rail-settings.ts'
 import { listProposals, withdrawProposal } from '../payouts/books/proposals.ts'
 import * as unsentBatches from '../payouts/books/unsent-batches.ts'
+import { fileRailNamed, fileRailsOf, type Rail } from '../payouts/channels/rail.ts'
 import { referencePattern } from '../payouts/payments/reference.ts'
 import { ReasonGiven } from './partner-schema.ts'
 import {
@@ -29,15 +29,15 @@ import {
   Payments,
   proposalOnWire,
 } from './payout-schema.ts'
-import { brakeOnWire, type RailsOfOperators, railName, reasonOf } from './rail-routes.ts'
+import { brakeOnWire, railName, reasonOf } from './rail-routes.ts'
 
 const tag = 'Payouts'
 const config = { isForOperators: true } as const
 const strict = { additionalProperties: false }
 
 /** The batches of payments, and operators' decisions about them before they are sent. */
-export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<RailsOfOperators, 'fileRails'>): void {
-  const view = (reader: Reader, batchId: string) => viewOf(reader, { batchId, fileRails })
+export function batchRoutes(app: App, { db }: ApiContext, { rails }: { rails: readonly Rail[] }): void {
+  const view = (reader: Reader, batchId: string) => viewOf(reader, { batchId, rails })
 
   app.get(
     '/operator/v1/payout-batches',
@@ -68,7 +68,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
         const { take } = pageOf(request.query)
         const found = await batches.list(reader, { rail, statuses, before: after, take: take + 1 })
         const { rows, hasMore } = cutPage(found, { take })
-        return { status: 200, body: { batches: rows.map(row => batchOnWire(row, fileRails)), hasMore } }
+        return { status: 200, body: { batches: rows.map(row => batchOnWire(row, fileRailsOf(rails))), hasMore } }
       }),
   )
 
@@ -184,7 +184,7 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
         const { batchId } = request.params
         const { note } = request.body
         const { kind, person } = operatorOf(request)
-        const rail = railNamed(fileRails, (await batches.get(tx, batchId)).rail)
+        const rail = fileRailNamed(rails, (await batches.get(tx, batchId)).rail)
         const by = { person, isKey: kind === 'operator_key' }
         const done = await closeEarly(tx, { rail, batchId, by, note, now: request.now })
         const details = { person, note, ...(done === 'closed' ? {} : { isProposed: true }) }
@@ -256,12 +256,12 @@ export function batchRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<Ra
   }
 }
 
-async function viewOf(db: Reader, { batchId, fileRails }: { batchId: string } & Pick<RailsOfOperators, 'fileRails'>) {
+async function viewOf(db: Reader, { batchId, rails }: { batchId: string; rails: readonly Rail[] }) {
   const batch = await batches.get(db, batchId)
   const approved = await approvals.listApprovals(db, batchId)
   const [proposal] = await listProposals(db, [batchId])
   return {
-    ...batchOnWire(batch, fileRails),
+    ...batchOnWire(batch, fileRailsOf(rails)),
     proposal: proposalOnWire(proposal),
     approvals: approved.map(({ person, at }) => ({ person, at: at.toISOString() })),
     approvalsNeeded: approvals.approvalsNeeded,

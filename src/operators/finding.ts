@@ -5,10 +5,9 @@ import type { Mode, PartnerState } from '../partners/partners.ts'
 import type { Batch } from '../payouts/books/batches.ts'
 import type { Brake } from '../payouts/books/brakes.ts'
 import type { Difference } from '../payouts/books/exceptions.ts'
-import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import type { BegunImport } from '../payouts/books/import.ts'
 import type { RailHold } from '../payouts/books/rail-holds.ts'
-import type { AdyenSettings } from '../payouts/channels/adyen/settings.ts'
+import type { Rail, RailFinding } from '../payouts/channels/rail.ts'
 import type { listInstant } from '../tiers/tiers.ts'
 import type { Verification } from '../verification/verifications.ts'
 import type { listHealth } from '../webhooks/webhooks.ts'
@@ -33,9 +32,14 @@ export type SettingsFacts = {
   /** How long the audit log keeps addresses. */
   auditAddressDays: number
   /** Why the file cannot be used, or the rails in it. */
-  rails: string | readonly FileRailSettings[]
-  /** The rails of Adyen’s API, and why secrets of each cannot be used. */
-  adyenRails: readonly (AdyenSettings & { faults: readonly string[] })[]
+  rails: string | readonly CheckedRail[]
+}
+
+/** A rail with what its channel has found. */
+export type CheckedRail = Rail & { findings: readonly RailFinding[] }
+
+export async function checkRails(rails: readonly Rail[]): Promise<CheckedRail[]> {
+  return await Promise.all(rails.map(async rail => ({ ...rail, findings: await rail.check() })))
 }
 
 /** The facts from the database at one moment. */
@@ -91,7 +95,7 @@ export function floatsOfServed({ partners, floats }: Pick<DatabaseFacts, 'partne
   )
 }
 
-export function railsOf({ rails }: Pick<SettingsFacts, 'rails'>): readonly FileRailSettings[] {
+export function railsOf({ rails }: Pick<SettingsFacts, 'rails'>): readonly CheckedRail[] {
   return typeof rails === 'string' ? [] : rails
 }
 

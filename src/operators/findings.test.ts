@@ -1,15 +1,19 @@
 import { expect, test } from 'vitest'
 import { euroRail, FileBank } from '../../test/banks/file-bank.ts'
 import type { Batch } from '../payouts/books/batches.ts'
+import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import { target } from '../payouts/calendars/target.ts'
 import { uk } from '../payouts/calendars/uk.ts'
-import type { DatabaseFacts, SettingsFacts } from './finding.ts'
+import { toRail as adyenToRail } from '../payouts/channels/adyen/rail.ts'
+import { toAdyenSettings } from '../payouts/channels/adyen/settings.ts'
+import { toRail as filesToRail } from '../payouts/channels/files/rails.ts'
+import { type CheckedRail, checkRails, type DatabaseFacts, type SettingsFacts } from './finding.ts'
 import { diagnose } from './findings.ts'
 
 const now = new Date('2026-11-20T10:00:00Z')
 const settings: SettingsFacts = {
   ...{ now, mode: 'live', railsFile: '/rails.json', publicUrl: 'https://pay.example.com', auditAddressDays: 90 },
-  ...{ rails: [euroRail()], adyenRails: [] },
+  rails: [checkedFiles()],
 }
 const database: DatabaseFacts = {
   isEmbedded: false,
@@ -58,6 +62,11 @@ const batch: Batch = {
   endedAt: null,
 }
 
+/** A rail of files, in which its channel has found nothing. */
+function checkedFiles(changes: Partial<FileRailSettings> = {}): CheckedRail {
+  return { ...filesToRail(euroRail(changes)), findings: [] }
+}
+
 function said(check: string, changes: Partial<SettingsFacts & DatabaseFacts>): string[] {
   return diagnose({ ...settings, ...changes }, { ...database, ...changes })
     .filter(each => each.check === check)
@@ -66,7 +75,7 @@ function said(check: string, changes: Partial<SettingsFacts & DatabaseFacts>): s
 
 test('a calendar is a warning 89 days before its end, and is missing after it', () => {
   const at = (day: string) =>
-    said('calendars', { now: new Date(`${day}T12:00:00Z`), rails: [euroRail({ calendar: uk }), euroRail()] })
+    said('calendars', { now: new Date(`${day}T12:00:00Z`), rails: [checkedFiles({ calendar: uk }), checkedFiles()] })
   expect(at('2028-10-02')[0]).toBe(
     'ok: The rail euro-files knows the banking days until 2028-12-31; the rail euro-files knows the banking days until 2099-12-31',
   )
@@ -76,7 +85,7 @@ test('a calendar is a warning 89 days before its end, and is missing after it', 
   expect(at('2029-01-01')).toEqual([
     'missing: The UK bank holiday calendar of the rail euro-files ended on 2028-12-31: update Midmonth, or set closedDaysUntil',
   ])
-  expect(said('calendars', { rails: [euroRail({ calendar: null })] })).toEqual(['ok: No rail needs banking days'])
+  expect(said('calendars', { rails: [checkedFiles({ calendar: null })] })).toEqual(['ok: No rail needs banking days'])
   expect(target.validUntil).toBe('2099-12-31')
 })
 
@@ -112,8 +121,8 @@ test('a live installation without a backup of the last 26 hours', () => {
 })
 
 test('a rail that cannot read returns is a warning', () => {
-  const rail = euroRail()
-  const bacs = { ...rail, name: 'bacs', format: { ...rail.format, readsReturns: false } }
+  const rail = checkedFiles()
+  const bacs = checkedFiles({ name: 'bacs', format: { ...euroRail().format, readsReturns: false } })
   expect(said('returns', { rails: [rail] })).toEqual(['ok: Every rail reads which payments came back'])
   expect(said('returns', { rails: [rail, bacs] })).toEqual([
     'warning: The rail bacs has no setting returns, so a payment that comes back stays paid, and the member does not get the money again',
@@ -139,7 +148,7 @@ test('the installation key is named for the backup, and is missing if it is not 
 
 test('a batch is named when it needs a person or is late', () => {
   const bank = new FileBank()
-  const delivered = [euroRail({ delivery: async () => bank })]
+  const delivered = [checkedFiles({ delivery: async () => bank })]
   const at = (changes: Partial<Batch>) => said('batches', { rails: delivered, batches: [{ ...batch, ...changes }] })
   const closed = { closedAt: now, cutOffAt: now }
   const what = 'warning: bat_1 (2 payments, 123.45 EUR)'
@@ -154,7 +163,7 @@ test('a batch is named when it needs a person or is late', () => {
     `${what} was not sent, and its value date 2026-11-19 has passed`,
   ])
   const byHand = {
-    rails: [euroRail({ delivery: null })],
+    rails: [checkedFiles({ delivery: null })],
     batches: [{ ...batch, ...closed, status: 'approved' as const }],
   }
   expect(said('batches', byHand)).toEqual([`${what} waits to be exported and carried to the bank`])
@@ -170,7 +179,7 @@ test('a tier that asks for instant payouts is named if its rail cannot make them
   const at = (canBeInstant: boolean, currency: 'EUR' | 'GBP' = 'EUR') =>
     said('speeds', {
       partners: [partner],
-      rails: [euroRail({ canBeInstant })],
+      rails: [checkedFiles({ canBeInstant })],
       instantTiers: [{ partnerId: 'par_1', name: 'Fast', currency }],
     })
   expect(at(false)).toEqual([
@@ -212,26 +221,33 @@ test('differences in the statements of a bank are reported for each account', ()
   ).toEqual([`warning: ${reason}`])
 })
 
-test('a rail of an API is missing a secret that cannot be used, and should receive notifications', () => {
-  const rail = {
-    ...{ name: 'adyen', currency: 'GBP', balanceAccountId: 'BA001234', baseUrl: 'https://adyen.test' },
-    ...{ environment: 'live', priorities: ['fast'], apiKeyFile: '/key', notifications: null, faults: [] },
-    ...{ automatic: null, timeZone: 'Europe/London', payeeName: (accountHolder: string) => accountHolder },
-  } satisfies SettingsFacts['adyenRails'][number]
-  const notifications = { hmacKeyFiles: ['/hmac'], basicAuth: null }
+test('a rail of an API is missing a secret that cannot be used, and should receive notifications', async () => {
+  const settings = toAdyenSettings(
+    {
+      ...{ name: 'adyen', type: 'adyen', currency: 'GBP', balanceAccountId: 'BA001234' },
+      apiKeyFile: '/missing/key',
+    },
+    'live',
+  )
+  const polled = await checkRails([adyenToRail(settings)])
+  const noKey = expect.stringMatching(/^missing: The rail adyen cannot pay: \/missing\/key/)
   const untried =
     'hint: The rail adyen has not been run against Adyen’s live service by its authors; pay one cent first'
-  expect(said('bank API', { adyenRails: [] })).toEqual(['ok: No rail uses an API'])
-  expect(said('bank API', { adyenRails: [{ ...rail, notifications }] })).toEqual([untried])
-  expect(said('bank API', { adyenRails: [{ ...rail, faults: ['/key cannot be read'] }] })).toEqual([
-    'missing: The rail adyen cannot pay: /key cannot be read',
+  expect(said('bank API', { rails: [] })).toEqual(['ok: No rail uses an API'])
+  expect(said('bank API', { rails: polled })).toEqual([
+    noKey,
     'warning: The rail adyen receives no notifications, so a returned payment is noticed hours later',
     untried,
   ])
-  expect(said('approval', { rails: [], adyenRails: [rail] })).toEqual([
+  const notifications = { hmacKeyFiles: ['/missing/hmac'], basicAuth: null }
+  const noHmacKey = expect.stringMatching(/^missing: The rail adyen cannot pay: \/missing\/hmac/)
+  const notified = await checkRails([adyenToRail({ ...settings, notifications })])
+  expect(said('bank API', { rails: notified })).toEqual([noKey, noHmacKey, untried])
+  expect(said('approval', { rails: polled })).toEqual([
     'hint: The rail adyen has no limits for automatic approval, so two people approve every batch',
   ])
-  expect(said('rails', { rails: [], adyenRails: [rail] })).toEqual(['ok: GBP by adyen (Adyen Transfers, polled)'])
+  expect(said('rails', { rails: polled })).toEqual(['ok: GBP by adyen (Adyen Transfers, polled)'])
+  expect(said('returns', { rails: polled })).toEqual(['ok: Every rail reads which payments came back'])
 })
 
 test('a verification of the books is fine for a day, then a hint, and a warning if they did not agree', () => {

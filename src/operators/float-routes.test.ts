@@ -8,7 +8,7 @@ import { closeIfOver } from '../closing/closing.ts'
 let harness: Harness
 let operator: Awaited<ReturnType<Harness['addOperator']>>
 beforeAll(async () => {
-  harness = await startHarness({ fileRails: [euroRail()] })
+  harness = await startHarness({ rails: [euroRail()] })
   operator = await harness.addOperator()
 })
 afterAll(() => harness.stop())

@@ -12,6 +12,7 @@ import { findState } from '../partners/partners.ts'
 import { listBalances } from '../payouts/books/balances.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
+import { fileRailsOf, type Rail } from '../payouts/channels/rail.ts'
 import * as dues from '../settlements/dues.ts'
 import { AccountDays, AccountDifferences, accountDayOnWire, dueOnWire, Floats, floatOnWire } from './float-schema.ts'
 import { line } from './partner-schema.ts'
@@ -51,11 +52,7 @@ const Movement = Type.Object(
   { title: 'FloatMovement', ...strict },
 )
 
-export function floatRoutes(
-  app: App,
-  { db }: ApiContext,
-  { fileRails }: { fileRails: readonly FileRailSettings[] },
-): void {
+export function floatRoutes(app: App, { db }: ApiContext, { rails }: { rails: readonly Rail[] }): void {
   app.get(
     '/operator/v1/partners/:partnerId/float',
     {
@@ -260,10 +257,10 @@ export function floatRoutes(
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const { rail, days: daysMax = limits.daysDefault } = request.query
-        const rails = fileRails.filter(({ name }) => rail === undefined || name === rail)
-        const asked = { rails: rails.map(({ name }) => name), take: limits.differencesMax }
+        const listed = fileRailsOf(rails).filter(({ name }) => rail === undefined || name === rail)
+        const asked = { rails: listed.map(({ name }) => name), take: limits.differencesMax }
         const differences = await exceptions.listDifferences(reader, asked)
-        return { status: 200, body: { accountDays: await accountDaysOf(reader, rails, { daysMax }), differences } }
+        return { status: 200, body: { accountDays: await accountDaysOf(reader, listed, { daysMax }), differences } }
       }),
   )
 
@@ -272,11 +269,11 @@ export function floatRoutes(
     await findState(reader, partnerId)
     const floats = await float.read(reader, partnerId)
     const settlements = await dues.listOpen(reader, partnerId)
-    const rails = fileRails.filter(rail => floats.some(({ currency }) => currency === rail.currency))
+    const paying = fileRailsOf(rails).filter(rail => floats.some(({ currency }) => currency === rail.currency))
     return {
       floats: floats.map(floatOnWire),
       settlements: settlements.map(dueOnWire),
-      accountDays: await accountDaysOf(reader, rails, { partnerId, daysMax }),
+      accountDays: await accountDaysOf(reader, paying, { partnerId, daysMax }),
     }
   }
 }

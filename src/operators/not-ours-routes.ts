@@ -10,8 +10,9 @@ import { toWire, WireMoney } from '../kernel/money.ts'
 import { Instant } from '../kernel/time.ts'
 import * as notOurs from '../payouts/books/not-ours.ts'
 import * as rules from '../payouts/books/rules.ts'
+import { fileRailsOf, type Rail } from '../payouts/channels/rail.ts'
 import { line } from './partner-schema.ts'
-import { type RailsOfOperators, railName } from './rail-routes.ts'
+import { railName } from './rail-routes.ts'
 
 const tag = 'Payouts'
 const strict = { additionalProperties: false }
@@ -87,9 +88,9 @@ const onlyNotOurs =
   'Only exceptions of the kinds `money_in`, `money_out` and `unmatched` are closed. An entry stays open if it contains a reference of ours, or has the amount of a payment that is open, given back or returned, of its batch, or of a settlement.'
 
 /** Closes exceptions that are not ours by a text: the open ones at once, and future ones by rules. */
-export function notOursRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<RailsOfOperators, 'fileRails'>): void {
+export function notOursRoutes(app: App, { db }: ApiContext, { rails }: { rails: readonly Rail[] }): void {
   const requireRail = (name: string) => {
-    if (!fileRails.some(each => each.name === name))
+    if (!fileRailsOf(rails).some(each => each.name === name))
       throw problem('NotFound', `There is no rail ${name} that sends files; list the rails`)
   }
 

@@ -10,10 +10,11 @@ import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { Id } from '../kernel/ids.ts'
 import { GivenDayOrInstant, parseInstant } from '../kernel/time.ts'
 import { findState } from '../partners/partners.ts'
-import { faultsOfSecrets } from '../payouts/channels/adyen/secrets.ts'
+import type { Rail } from '../payouts/channels/rail.ts'
 import { usersOf } from '../users/users.ts'
 import * as verifications from '../verification/verifications.ts'
 import { readBooks } from './books.ts'
+import { checkRails } from './finding.ts'
 import { diagnose } from './findings.ts'
 import {
   AuditEntries,
@@ -26,7 +27,6 @@ import {
   statusBody,
   verificationOnWire,
 } from './operation-schema.ts'
-import type { RailsOfOperators } from './rail-routes.ts'
 import { readStatus } from './status.ts'
 
 const tag = 'Operations'
@@ -92,15 +92,7 @@ const newestFirst =
 export function operationRoutes(
   app: App,
   { db, mode, now }: ApiContext,
-  {
-    fileRails,
-    adyenRails,
-    railsFile,
-    publicUrl,
-    isEmbedded,
-    auditAddressDays,
-    keyPlace,
-  }: RailsOfOperators & Installation,
+  { rails, railsFile, publicUrl, isEmbedded, auditAddressDays, keyPlace }: { rails: readonly Rail[] } & Installation,
 ): void {
   app.get(
     '/operator/v1/status',
@@ -116,7 +108,6 @@ export function operationRoutes(
     },
     async (request, reply) =>
       read(db, request, reply, async reader => {
-        const rails = [...fileRails, ...adyenRails]
         return {
           status: 200,
           body: statusBody(await readStatus(reader, { mode, rails, auditAddressDays, now: request.receivedAt })),
@@ -142,15 +133,13 @@ export function operationRoutes(
     async (request, reply) =>
       read(db, request, reply, async reader => {
         const at = request.receivedAt
-        const faults = adyenRails.map(async rail => ({ ...rail, faults: await faultsOfSecrets(rail) }))
         const settings = {
           now: at,
           mode,
           railsFile,
           publicUrl,
           auditAddressDays,
-          rails: fileRails,
-          adyenRails: await Promise.all(faults),
+          rails: await checkRails(rails),
         }
         const findings = diagnose(settings, {
           isEmbedded,

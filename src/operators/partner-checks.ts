@@ -1,5 +1,6 @@
 import { inWords } from '../kernel/money.ts'
 import { countOf } from '../kernel/text.ts'
+import { fileRailsOf } from '../payouts/channels/rail.ts'
 import {
   type Check,
   edit,
@@ -49,7 +50,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
   {
     name: 'currencies',
     find: facts => {
-      const paid = new Set<string>([...railsOf(facts), ...facts.adyenRails].map(({ currency }) => currency))
+      const paid = new Set<string>(railsOf(facts).map(({ currency }) => currency))
       const command = facts.railsFile === '' ? 'export MIDMONTH_RAILS=/etc/midmonth/rails.json' : edit(facts.railsFile)
       return floatsOfServed(facts)
         .filter(({ currency }) => !paid.has(currency))
@@ -64,7 +65,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
     find: ({ partners, instantTiers, ...facts }) =>
       instantTiers.flatMap(({ partnerId, name, currency }) => {
         const partner = served(partners).find(({ id }) => id === partnerId)
-        const rail = railsOf(facts).find(each => each.currency === currency)
+        const rail = fileRailsOf(railsOf(facts)).find(each => each.currency === currency)
         if (partner === undefined || rail === undefined || rail.canBeInstant) return []
         return [
           warning({
@@ -82,7 +83,7 @@ export const partnerChecks: readonly Check<Facts>[] = [
     name: 'accounts',
     find: ({ partners, railsFile, ...facts }) => {
       const known = new Set(partners.map(({ id }) => id))
-      return railsOf(facts).flatMap(({ name, debtors }) =>
+      return fileRailsOf(railsOf(facts)).flatMap(({ name, debtors }) =>
         Object.keys(debtors)
           .filter(owner => owner !== 'default' && !known.has(owner))
           .map(owner =>
@@ -189,26 +190,10 @@ export const partnerChecks: readonly Check<Facts>[] = [
   },
 ]
 
-function accountsInWords({
-  partners,
-  floats,
-  adyenRails,
-  ...facts
-}: Pick<Facts, 'rails' | 'adyenRails' | 'partners' | 'floats'>): string[] {
-  const rails = railsOf(facts)
-  return floatsOfServed({ partners, floats }).flatMap(({ partner, currency }) => [
-    ...adyenRails
+function accountsInWords({ partners, floats, ...facts }: Pick<Facts, 'rails' | 'partners' | 'floats'>): string[] {
+  return floatsOfServed({ partners, floats }).flatMap(({ partner, currency }) =>
+    railsOf(facts)
       .filter(rail => rail.currency === currency)
-      .map(
-        ({ balanceAccountId }) =>
-          `${currency} of ${labelOf(partner)} is paid by the balance account …${balanceAccountId.slice(-4)} at Adyen`,
-      ),
-    ...rails
-      .filter(rail => rail.currency === currency)
-      .map(({ debtors }) => {
-        const { name, account } = debtors[partner.id] ?? debtors.default
-        const number = 'iban' in account ? account.iban : account.accountNumber
-        return `${currency} of ${labelOf(partner)} is paid by ${name}, account …${number.slice(-4)}`
-      }),
-  ])
+      .map(rail => `${currency} of ${labelOf(partner)} is paid by ${rail.payerOf(partner.id)}`),
+  )
 }

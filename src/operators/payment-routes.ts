@@ -8,11 +8,11 @@ import { fromWire } from '../kernel/money.ts'
 import { decideOutcomeOfTwo } from '../payouts/books/decisions-of-two.ts'
 import type { OutcomeByHand } from '../payouts/books/outcomes.ts'
 import * as unsentBatches from '../payouts/books/unsent-batches.ts'
+import { fileRailsOf, type Rail } from '../payouts/channels/rail.ts'
 import { readHistory } from '../payouts/history.ts'
 import { referencePattern } from '../payouts/payments/reference.ts'
 import { line } from './partner-schema.ts'
 import { PaymentOutcome, Payout, payoutOnWire, RemovedPayment } from './payout-schema.ts'
-import type { RailsOfOperators } from './rail-routes.ts'
 
 const tag = 'Payouts'
 const config = { isForOperators: true } as const
@@ -26,7 +26,7 @@ const ofPayment = Type.Object({
 })
 
 /** The payment of a withdrawal. */
-export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<RailsOfOperators, 'fileRails'>): void {
+export function paymentRoutes(app: App, { db }: ApiContext, { rails }: { rails: readonly Rail[] }): void {
   app.get(
     '/operator/v1/payouts/:payment',
     {
@@ -45,7 +45,7 @@ export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
     async (request, reply) =>
       read(db, request, reply, async reader => ({
         status: 200,
-        body: payoutOnWire(await readHistory(reader, request.params.payment), fileRails),
+        body: payoutOnWire(await readHistory(reader, request.params.payment), fileRailsOf(rails)),
       })),
   )
 
@@ -109,7 +109,7 @@ export function paymentRoutes(app: App, { db }: ApiContext, { fileRails }: Pick<
         if (done !== 'repeated') await recordOperatorChange(tx, request, { partnerId, change, now })
         return {
           status: 200,
-          body: payoutOnWire(await readHistory(tx, reference), fileRails),
+          body: payoutOnWire(await readHistory(tx, reference), fileRailsOf(rails)),
           resourceId: withdrawalId,
         }
       }),

@@ -21,7 +21,7 @@ let operator: Awaited<ReturnType<Harness['addOperator']>>
 let users: ConsoleUser[]
 beforeAll(async () => {
   harness = await startHarness({
-    fileRails: [rail],
+    rails: [rail],
     bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated'),
   })
   operator = await harness.addOperator()

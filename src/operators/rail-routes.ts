@@ -7,10 +7,9 @@ import type { ApiContext, App } from '../http/server/server.ts'
 import { read, withIdempotency } from '../http/with-idempotency.ts'
 import { problem } from '../kernel/errors.ts'
 import { type Brake, brakeInWords, listBrakes } from '../payouts/books/brakes.ts'
-import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import { listBegun } from '../payouts/books/import.ts'
 import * as railHolds from '../payouts/books/rail-holds.ts'
-import type { AdyenSettings } from '../payouts/channels/adyen/settings.ts'
+import type { Rail as ConfiguredRail } from '../payouts/channels/rail.ts'
 import { ReasonGiven } from './partner-schema.ts'
 import { Rail, Rails } from './payout-schema.ts'
 
@@ -18,13 +17,7 @@ const tag = 'Payouts'
 const config = { isForOperators: true } as const
 export const railName = Type.String({ minLength: 1, maxLength: 64, examples: ['sepa'] })
 
-/** The rails of this installation, for operators. */
-export type RailsOfOperators = {
-  fileRails: readonly FileRailSettings[]
-  adyenRails: readonly AdyenSettings[]
-}
-
-export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators): void {
+export function railRoutes(app: App, { db }: ApiContext, { rails }: { rails: readonly ConfiguredRail[] }): void {
   app.get(
     '/operator/v1/rails',
     {
@@ -100,41 +93,29 @@ export function railRoutes(app: App, { db }: ApiContext, rails: RailsOfOperators
  */
 async function requireRail(
   db: Reader,
-  {
-    name,
-    rails: { fileRails, adyenRails },
-    isForRelease,
-  }: { name: string; rails: RailsOfOperators; isForRelease: boolean },
+  { name, rails, isForRelease }: { name: string; rails: readonly ConfiguredRail[]; isForRelease: boolean },
 ): Promise<void> {
-  if ([...fileRails, ...adyenRails].some(each => each.name === name)) return
+  if (rails.some(each => each.name === name)) return
   if (isForRelease && (await railHolds.wasEverHeld(db, name))) return
   throw problem('NotFound', `There is no rail ${name}; list the rails`)
 }
 
 /** The configured rails, then those that are held and no longer configured. */
-async function view(db: Reader, { fileRails, adyenRails }: RailsOfOperators) {
+async function view(db: Reader, rails: readonly ConfiguredRail[]) {
   const holds = new Map<string, { since: string; by: string; reason: string | null }>()
   for (const { rail, heldAt, heldBy } of await railHolds.list(db)) {
     const filter = { resourceId: rail, actions: ['rail.hold'] }
     const [entry] = await auditLog.list(db, { filter, take: 1 })
     holds.set(rail, { since: heldAt.toISOString(), by: heldBy, reason: reasonOf(entry?.details) })
   }
-  const files = fileRails.map(({ name, currency, delivery }) => ({
+  const configured = rails.map(({ name, currency, files }) => ({
     name,
     isConfigured: true,
     currency,
-    kind: 'files',
-    isByHand: delivery === null,
-  }))
-  const apis = adyenRails.map(({ name, currency }) => ({
-    name,
-    isConfigured: true,
-    currency,
-    kind: 'api',
-    isByHand: false,
+    kind: files === null ? 'api' : 'files',
+    isByHand: files !== null && files.delivery === null,
   }))
   const brakes = await listBrakes(db)
-  const configured = [...files, ...apis]
   const others = [...holds.keys()].filter(name => !configured.some(each => each.name === name)).map(unconfigured)
   const importing = Map.groupBy(await listBegun(db), ({ rail }) => rail)
   return [...configured, ...others].map(rail => ({

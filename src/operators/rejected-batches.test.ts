@@ -21,7 +21,7 @@ let operator: Awaited<ReturnType<Harness['addOperator']>>
 let context: TaskContext
 beforeAll(async () => {
   harness = await startHarness({
-    fileRails: [byHand],
+    rails: [byHand],
     bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated'),
   })
   operator = await harness.addOperator()

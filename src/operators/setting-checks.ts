@@ -1,9 +1,8 @@
 import { inWords } from '../kernel/money.ts'
 import { countOf } from '../kernel/text.ts'
 import { dayIn } from '../kernel/time.ts'
-import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import { daysLeft } from '../payouts/calendars/calendar.ts'
-import type { AdyenSettings } from '../payouts/channels/adyen/settings.ts'
+import { fileRailsOf } from '../payouts/channels/rail.ts'
 import { type Check, edit, hint, missing, railsOf, type SettingsFacts, warning } from './finding.ts'
 
 const limits = {
@@ -53,13 +52,15 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
         ]
       return typeof rails === 'string' ? [missing({ sentence: rails, command: edit(railsFile) })] : []
     },
-    fine: ({ rails, adyenRails }) =>
-      [...railsOf({ rails }).map(railInWords), ...adyenRails.map(adyenInWords)].join('; '),
+    fine: facts =>
+      railsOf(facts)
+        .map(({ name, currency, summary }) => `${currency} by ${name} (${summary})`)
+        .join('; '),
   },
   {
     name: 'calendars',
     find: ({ now, ...facts }) =>
-      railsOf(facts).flatMap(({ name, calendar, timeZone }) => {
+      fileRailsOf(railsOf(facts)).flatMap(({ name, calendar, timeZone }) => {
         if (calendar === null) return []
         const left = daysLeft(calendar, dayIn(timeZone, now))
         const command = 'git pull && npm install --omit=dev'
@@ -76,7 +77,7 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
         return [warning({ sentence, command })]
       }),
     fine: facts => {
-      const ends = railsOf(facts).flatMap(({ name, calendar }) =>
+      const ends = fileRailsOf(railsOf(facts)).flatMap(({ name, calendar }) =>
         calendar === null ? [] : [`the rail ${name} knows the banking days until ${calendar.validUntil}`],
       )
       return ends.length === 0 ? 'No rail needs banking days' : capitalised(ends.join('; '))
@@ -84,31 +85,17 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
   },
   {
     name: 'bank API',
-    find: ({ adyenRails, railsFile }) =>
-      adyenRails.flatMap(({ name, faults, notifications }) => [
-        ...faults.map(fault =>
-          missing({ sentence: `The rail ${name} cannot pay: ${fault}`, command: edit(railsFile) }),
-        ),
-        ...(notifications === null
-          ? [
-              warning({
-                sentence: `The rail ${name} receives no notifications, so a returned payment is noticed hours later`,
-                command: edit(railsFile),
-              }),
-            ]
-          : []),
-        hint({
-          sentence: `The rail ${name} has not been run against Adyen’s live service by its authors; pay one cent first`,
-          command: 'midmonth payouts exceptions list',
-        }),
-      ]),
+    find: ({ railsFile, ...facts }) =>
+      railsOf(facts).flatMap(({ findings }) =>
+        findings.map(({ command, ...found }) => ({ ...found, command: command ?? edit(railsFile) })),
+      ),
     fine: () => 'No rail uses an API',
   },
   {
     name: 'returns',
     find: ({ railsFile, ...facts }) =>
       railsOf(facts)
-        .filter(({ format }) => !format.readsReturns)
+        .filter(({ reports }) => !reports.returns)
         .map(({ name }) =>
           warning({
             sentence: `The rail ${name} has no setting returns, so a payment that comes back stays paid, and the member does not get the money again`,
@@ -120,7 +107,7 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
   {
     name: 'approval',
     find: facts =>
-      [...railsOf(facts), ...facts.adyenRails]
+      railsOf(facts)
         .filter(({ automatic }) => automatic === null)
         .map(({ name }) =>
           hint({
@@ -129,7 +116,7 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
           }),
         ),
     fine: facts =>
-      [...railsOf(facts), ...facts.adyenRails]
+      railsOf(facts)
         .flatMap(({ name, currency, automatic }) =>
           automatic === null
             ? []
@@ -138,14 +125,6 @@ export const settingChecks: readonly Check<SettingsFacts>[] = [
         .join('; ') || 'No rail needs it',
   },
 ]
-
-function railInWords({ name, currency, format, delivery }: FileRailSettings): string {
-  return `${currency} by ${name} (${format.name}, ${delivery === null ? 'carried by hand' : 'delivered by the worker'})`
-}
-
-function adyenInWords({ name, currency, notifications }: AdyenSettings): string {
-  return `${currency} by ${name} (Adyen Transfers, ${notifications === null ? 'polled' : 'with notifications'})`
-}
 
 function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)

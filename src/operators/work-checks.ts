@@ -4,6 +4,7 @@ import { addDays, dayIn } from '../kernel/time.ts'
 import type { Batch } from '../payouts/books/batches.ts'
 import { brakeInWords } from '../payouts/books/brakes.ts'
 import { progressInWords } from '../payouts/books/import.ts'
+import { fileRailsOf } from '../payouts/channels/rail.ts'
 import type { Verification } from '../verification/verifications.ts'
 import { type Check, type Facts, type Found, hint, missing, railsOf, type SettingsFacts, warning } from './finding.ts'
 
@@ -97,7 +98,7 @@ function booksOf(verification: Verification | undefined, now: Date): Found[] {
 
 function batchOf(batch: Batch, { now, ...facts }: SettingsFacts): Found[] {
   const { id, status, held, cutOffAt, closedAt, valueDate, sentAt } = batch
-  const rail = railsOf(facts).find(({ name }) => name === batch.rail)
+  const rail = fileRailsOf(railsOf(facts)).find(({ name }) => name === batch.rail)
   const what = `${id} (${countOf(batch.paymentCount, 'payment')}, ${inWords({ amount: batch.controlTotal, currency: batch.currency })})`
   const today = dayIn(rail?.timeZone ?? 'UTC', now)
   if (status === 'building' || status === 'approved') {

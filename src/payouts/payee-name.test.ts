@@ -27,7 +27,7 @@ const rails = [
 
 let harness: Harness
 beforeAll(async () => {
-  harness = await startHarness({ bankOf: () => 'connected', fileRails: rails })
+  harness = await startHarness({ bankOf: () => 'connected', rails })
 })
 afterAll(() => harness.stop())
 

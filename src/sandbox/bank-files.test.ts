@@ -39,7 +39,7 @@ const settings: FileRailSettings[] = [
 let harness: Harness
 let rails: Channel[]
 beforeAll(async () => {
-  harness = await startHarness({ bankOf: () => 'connected', fileRails: settings })
+  harness = await startHarness({ bankOf: () => 'connected', rails: settings })
   const { db, clock } = harness
   rails = settings.map(each => fileRail({ db, now: clock.now, settings: each }))
 })

@@ -1,5 +1,5 @@
 import type { ApiContext, App } from '../http/server/server.ts'
-import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
+import { fileRailsOf, type Rail } from '../payouts/channels/rail.ts'
 import type { Tasks } from '../worker/task.ts'
 import { bankFileRoutes } from './bank-file-routes.ts'
 import { bankRoutes } from './bank-routes.ts'
@@ -16,7 +16,7 @@ const defaultMoveMsMax = 20_000
  * The operations of a sandbox, for the partner of the key. They move the partner's clock and instruct the simulated bank; production's
  * tasks do the rest.
  * @param options.moveMsMax how long a request waits for a move of a clock
- * @param options.fileRails the rails with files whose bank the sandbox plays
+ * @param options.rails the configured rails; the sandbox simulates the banks of those that pay by files
  */
 export function sandboxRoutes(
   app: App,
@@ -24,13 +24,13 @@ export function sandboxRoutes(
   {
     tasks,
     moveMsMax = defaultMoveMsMax,
-    fileRails,
-  }: { tasks: Partial<Tasks>; moveMsMax?: number | undefined; fileRails: readonly FileRailSettings[] },
+    rails,
+  }: { tasks: Partial<Tasks>; moveMsMax?: number | undefined; rails: readonly Rail[] },
 ): void {
   const sandbox = { ...context, tasks }
   clockRoutes(app, sandbox, { moveMsMax })
   bankRoutes(app, sandbox)
-  bankFileRoutes(app, sandbox, { rails: fileRails })
+  bankFileRoutes(app, sandbox, { rails: fileRailsOf(rails) })
   memberRoutes(app, sandbox)
   moneyRoutes(app, sandbox)
   resetRoutes(app, sandbox)

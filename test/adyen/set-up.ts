@@ -4,7 +4,7 @@ import path from 'node:path'
 import pino, { type Logger } from 'pino'
 import { buildApp } from '../../src/app.ts'
 import { adyenRail } from '../../src/payouts/channels/adyen/adyen-rail.ts'
-import { adyenNotifications } from '../../src/payouts/channels/adyen/notifications.ts'
+import { toRail } from '../../src/payouts/channels/adyen/rail.ts'
 import type { AdyenRail } from '../../src/payouts/channels/adyen/settings.ts'
 import { toAdyenSettings } from '../../src/payouts/channels/adyen/settings.ts'
 import { startHarness } from '../harness/harness.ts'
@@ -54,10 +54,7 @@ export async function setUpAdyen({
   const rail = adyenRail({ db, now: clock.now, settings, requestMsMax })
   const app = await buildApp(
     { db, batchDb, withCopying, sealer, log, now: clock.now, mode: 'sandbox', bankOf: () => 'connected' },
-    {
-      notifications:
-        notifications === null ? [] : [adyenNotifications({ db, now: clock.now, log, settings, notifications })],
-    },
+    { rails: [toRail(settings)] },
   )
   const address = await app.listen({ host: '127.0.0.1', port: 0 })
   if (notifications !== null) service.notifyAt(`${address}/rails/adyen/notifications`)

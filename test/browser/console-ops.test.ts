@@ -98,7 +98,7 @@ describe.skipIf(executablePath === undefined)('a new live installation', () => {
 describe.skipIf(executablePath === undefined)('the operators’ pages for partners', () => {
   let pages: ConsolePages
   beforeAll(async () => {
-    pages = await startConsole({ fileRails: [euroRail()] })
+    pages = await startConsole({ rails: [euroRail()] })
   })
   afterAll(() => pages?.stop())
 

@@ -7,8 +7,9 @@ import type { Download, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
 import * as railHolds from '../../src/payouts/books/rail-holds.ts'
-import { readRails } from '../../src/payouts/channels/config.ts'
 import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
+import { fileRailsOf } from '../../src/payouts/channels/rail.ts'
+import { readRails } from '../../src/payouts/rails.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
 import {
   accountReport,
@@ -179,8 +180,8 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     folder = mkdtempSync(path.join(tmpdir(), 'midmonth-console-payouts-'))
     const file = path.join(folder, 'rails.json')
     writeFileSync(file, JSON.stringify(configured))
-    rails = readRails(file).files
-    pages = await startConsole({ fileRails: rails, bankOf: () => 'connected' })
+    rails = fileRailsOf(await readRails(file, 'sandbox'))
+    pages = await startConsole({ rails, bankOf: () => 'connected' })
     operator = await pages.harness.addOperator()
   })
   afterAll(async () => {

@@ -14,6 +14,7 @@ import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
 import type { Channel } from '../../src/payouts/channels/channel.ts'
+import { toRail } from '../../src/payouts/channels/files/rails.ts'
 import { RequestLog } from '../../src/requests/recorder.ts'
 import { openSealer } from '../../src/sealing/installation-keys.ts'
 import type { TierTerms } from '../../src/tiers/rules.ts'
@@ -53,8 +54,8 @@ export async function startHarness({
   mode = 'sandbox',
   hasRail = mode === 'sandbox',
   bankOf = () => (hasRail ? (mode === 'sandbox' ? 'simulated' : 'connected') : null),
-  rails,
-  fileRails,
+  channels,
+  rails = [],
   startAt = new Date('2026-03-10T09:00:00.000Z'),
   postgres: { host, user, owner, superuser } = inject('postgres'),
   log = pino({ level: 'silent' }),
@@ -65,10 +66,10 @@ export async function startHarness({
   /** Whether the API believes that withdrawals can be paid out. */
   hasRail?: boolean
   bankOf?: ApiContext['bankOf']
-  /** The rails of a sandbox; by default the simulated bank. */
-  rails?: Channel[]
+  /** The channels of a sandbox; by default the simulated bank. */
+  channels?: Channel[]
   /** The file rails whose bank a sandbox simulates. */
-  fileRails?: FileRailSettings[]
+  rails?: FileRailSettings[]
   startAt?: Date
   postgres?: { host: string; user: string; owner: string; superuser: string }
   log?: Logger
@@ -90,7 +91,7 @@ export async function startHarness({
   const recordRequest = requestLog.record
   const app = await buildApp(
     { ...databases, lanes, sealer, log, now: clock.now, mode, bankOf, recordRequest, console },
-    { fence, rails, ...(fileRails ? { fileRails } : {}) },
+    { fence, channels, rails: rails.map(toRail) },
   )
   const addressOf = (role: string) => `postgres://${role}@/${database}?host=${encodeURIComponent(host)}`
   const mine = await addPartner(db, { clock, mode, name: 'Acme Couriers' })
@@ -192,13 +193,13 @@ export async function startHarness({
     },
     /**
      * Stands in for a second process: the same API with separate connections.
-     * @param options.rails replaces the rails of the first process
+     * @param options.channels replaces the channels of the first process
      * @param options.moveMsMax how long requests of the second process wait for a move of a clock
      */
-    async startSecond(options: { rails?: Channel[]; moveMsMax?: number } = {}) {
+    async startSecond(options: { channels?: Channel[]; moveMsMax?: number } = {}) {
       const databases = connect({ host, user, database }, { log, connectionsMax: 30 })
       const context = { ...databases, sealer, log, now: clock.now, mode, bankOf }
-      const secondApp = await buildApp(context, { fence, rails, ...options })
+      const secondApp = await buildApp(context, { fence, channels, ...options })
       return {
         call: callerOf(secondApp),
         async stop() {

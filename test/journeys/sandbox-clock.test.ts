@@ -310,8 +310,8 @@ describe('moving a clock', () => {
 test('a move that outlasts its request responds 202, can be polled while it runs, and completes', async () => {
   const { key } = await harness.addPartner('Slow', { holdSeconds: 30, intentMinutes: 60 })
   const answer = Promise.withResolvers<void>()
-  const rails = [bankThatWaits(answer.promise)]
-  const second = await harness.startSecond({ moveMsMax: 100, rails })
+  const channels = [bankThatWaits(answer.promise)]
+  const second = await harness.startSecond({ moveMsMax: 100, channels })
   try {
     const [withdrawalId, intentId] = [await newWithdrawal(key), await newIntent(key)]
     const headers = { 'x-idempotency-key': 'slow' }

@@ -33,7 +33,7 @@ export class FileRailScene {
     const harness = await startHarness({
       ...{
         bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated'),
-        fileRails: [settings],
+        rails: [settings],
         startAt: start,
       },
     })

@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { connect } from '../../src/database/connect.ts'
 import { type Db, sql } from '../../src/database/database.ts'
 import * as float from '../../src/float/float.ts'
-import { readAllRails, readDemoRail } from '../../src/main.ts'
+import { readDemoRail, readRails } from '../../src/main.ts'
 import { listPartners } from '../../src/partners/partners.ts'
 import { seedDemo } from '../../src/sandbox/demo.ts'
 import { verify } from '../../src/verification/verify.ts'
@@ -34,10 +34,10 @@ test('the demo has a withdrawal in every state, and pay runs from files', async 
 })
 
 test('only a sandbox without MIDMONTH_RAILS and DATABASE_URL has the demo rail', async () => {
-  expect((await readAllRails({ ...newcomer })).files.map(({ name }) => name)).toEqual(['demo-bank'])
+  expect((await readRails({ ...newcomer })).map(({ name }) => name)).toEqual(['demo-bank'])
   expect(await readDemoRail({ ...newcomer, DATABASE_URL: 'postgres://db/midmonth' })).toBeUndefined()
   expect(await readDemoRail({ ...newcomer, MIDMONTH_RAILS: '/etc/midmonth/rails.json' })).toBeUndefined()
-  expect((await readAllRails({ ...newcomer, MIDMONTH_MODE: 'live' })).files).toEqual([])
+  expect(await readRails({ ...newcomer, MIDMONTH_MODE: 'live' })).toEqual([])
 })
 
 test('the demo has an open pay cycle and a closed one that can be settled', async () => {

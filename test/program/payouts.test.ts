@@ -7,9 +7,10 @@ import { text } from 'node:stream/consumers'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { lockByName } from '../../src/database/named-locks.ts'
-import { readFileRails } from '../../src/main.ts'
+import { readRails } from '../../src/main.ts'
 import * as copies from '../../src/payouts/books/copies.ts'
 import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
+import { fileRailsOf } from '../../src/payouts/channels/rail.ts'
 import { writeStatusReport } from '../../src/payouts/formats/sepa/write-answers.ts'
 import { payoutTasks } from '../../src/payouts/tasks.ts'
 import { accountReport } from '../banks/iso20022.ts'
@@ -79,7 +80,7 @@ const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawal
 
 test('by hand, two people approve a batch, it is exported, and the imported bank answer pays it', async () => {
   const { db, clock } = harness
-  const [configured] = await readFileRails(settings)
+  const [configured] = fileRailsOf(await readRails({ ...settings, MIDMONTH_MODE: 'sandbox' }))
   if (configured === undefined) throw new Error('The rail is missing')
   const tasks = payoutTasks([fileRail({ db, now: clock.now, settings: configured })])
   const run = (task: keyof typeof tasks) => tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
@@ -220,7 +221,7 @@ test('by hand, two people approve a batch, it is exported, and the imported bank
 
 test('a payment without an answer from the bank is paid, and later returned, by the decision of two people', async () => {
   const { db, clock } = harness
-  const [configured] = await readFileRails(settings)
+  const [configured] = fileRailsOf(await readRails({ ...settings, MIDMONTH_MODE: 'sandbox' }))
   if (configured === undefined) throw new Error('The rail is missing')
   const tasks = payoutTasks([fileRail({ db, now: clock.now, settings: configured })])
   const run = (task: keyof typeof tasks) => tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
@@ -415,7 +416,7 @@ test('a rail with a folder pays pounds: the file appears in the folder, payees c
     returns: { format: 'csv', columns: { reference: 'ref', amount: 'amount', reasonCode: 'code' } },
   }
   const MIDMONTH_RAILS = railsFile('bacs.json', { rails: [bacs] })
-  const [configured] = await readFileRails({ MIDMONTH_RAILS })
+  const [configured] = fileRailsOf(await readRails({ MIDMONTH_RAILS, MIDMONTH_MODE: 'live' }))
   if (configured === undefined) throw new Error('The rail is missing')
   // Midday on a Tuesday.
   clock.set(new Date('2026-03-17T12:00:00Z'))
@@ -458,7 +459,7 @@ test('a pain.001 rail pays pounds by Bacs or Faster Payments, and refuses paymen
   }
   const settingsOf = async (name: string, changes: object) => {
     const MIDMONTH_RAILS = railsFile(name, { rails: [{ ...uk, ...changes }] })
-    const [configured] = await readFileRails({ MIDMONTH_RAILS })
+    const [configured] = fileRailsOf(await readRails({ MIDMONTH_RAILS, MIDMONTH_MODE: 'live' }))
     if (configured === undefined) throw new Error('The rail is missing')
     return configured
   }
@@ -511,8 +512,9 @@ test('the returns of a Standard 18 rail are read as XML if the settings say so',
   }
   const withReturns = (returns: object) => ({
     MIDMONTH_RAILS: railsFile('arucs.json', { rails: [{ ...bacs, returns }] }),
+    MIDMONTH_MODE: 'live' as const,
   })
-  const [configured] = await readFileRails(withReturns({ format: 'xml' }))
+  const [configured] = fileRailsOf(await readRails(withReturns({ format: 'xml' })))
   const xml =
     '<Advice><OriginatingAccountRecords><OriginatingAccountRecord>' +
     '<ReturnedCreditItem ref="MMABCDEFGHIJKLMN" valueOf="50.00" currency="GBP" returnCode="B"/>' +
@@ -524,7 +526,7 @@ test('the returns of a Standard 18 rail are read as XML if the settings say so',
     ...{ type: 'payment', reference: 'MMABCDEFGHIJKLMN', state: 'returned', reasonCodes: ['B'] },
     amount: { amount: 5_000n, currency: 'GBP' },
   })
-  await expect(readFileRails(withReturns({ format: 'xml', columns: {} }))).rejects.toThrow(
+  await expect(readRails(withReturns({ format: 'xml', columns: {} }))).rejects.toThrow(
     /returns must NOT have additional properties/,
   )
 })

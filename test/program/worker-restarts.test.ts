@@ -45,7 +45,7 @@ test('the worker survives restarts of PostgreSQL, even in the middle of a step, 
     realNow: () => new Date(),
     auditAddressDays: 90,
     sealer: new Sealer([{ number: 1, key: randomBytes(32) }]),
-    rails: [simulatedBank({ db, now })],
+    channels: [simulatedBank({ db, now })],
   })
   const ask = async (query: string) => (await pool.query(query).catch(() => ({ rows: [] }))).rows[0]?.answer
   const works = async () => {

@@ -56,7 +56,7 @@ const isFarReaching = ({ operation }: { operation: Operation }) => farReaching.h
 let harness: Harness
 let ids: string[]
 beforeAll(async () => {
-  harness = await startHarness({ fileRails: [euroRail({ automatic: null })] })
+  harness = await startHarness({ rails: [euroRail({ automatic: null })] })
   const memberId = await harness.addMember({ available: 1_000_000 })
   const foreign = await harness.addMember({ available: 1_000_000, key: harness.other.key })
   const amount = { amount: 5_000, currency: 'GBP' }

@@ -1,4 +1,3 @@
-import { problem } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import type { Day } from '../../kernel/time.ts'
 import type { Calendar } from '../calendars/calendar.ts'
@@ -36,11 +35,4 @@ export type FileRailSettings = {
   countsAsPaid: ((valueDate: Day, today: Day) => boolean) | null
   /** Opens the connection to the bank. Null if an operator exports and imports the files. */
   delivery: (() => Promise<Delivery>) | null
-}
-
-/** @throws Problem `NotFound` */
-export function railNamed(rails: readonly FileRailSettings[], name: string): FileRailSettings {
-  const rail = rails.find(each => each.name === name)
-  if (rail === undefined) throw problem('NotFound', `There is no rail of files ${name}; list the rails`)
-  return rail
 }

@@ -26,7 +26,7 @@ const settings: FileRailSettings = euroRail({ name: 'euro-settled', delivery: as
 beforeAll(async () => {
   harness = await startHarness({
     bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated'),
-    fileRails: [settings],
+    rails: [settings],
   })
   const { db, clock } = harness
   context = { db, log: pino({ level: 'silent' }), now: clock.now }

@@ -4,7 +4,8 @@ import path from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addDays, dayIn, instantAt } from '../../kernel/time.ts'
-import { readRails } from '../channels/config.ts'
+import { fileRailsOf } from '../channels/rail.ts'
+import { readRails } from '../rails.ts'
 import { addBankingDays, CalendarEnded, daysLeft, isBankingDay, nextBankingDay, withOverride } from './calendar.ts'
 import { atOnce, cutOffOf, leadTimes } from './cut-off.ts'
 import { easterSundayOf, target } from './target.ts'
@@ -185,22 +186,22 @@ test.each([
   expect(instantAt(timeZone, day, time).toISOString()).toBe(instant)
 })
 
-test('an operator who knows more holidays extends the calendar of a rail in its settings', () => {
+test('an operator who knows more holidays extends the calendar of a rail in its settings', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'midmonth-calendar-'))
   const file = path.join(folder, 'rails.json')
-  const scheduled = (changes: object) => {
+  const scheduled = async (changes: object) => {
     const rail = {
       ...{ name: 'bacs', type: 'standard18-file', currency: 'GBP', scheme: 'bacs', serviceUserNumber: '123456' },
       ...{ debtors: { default: { name: 'Midmonth Ltd', sortCode: '089999', accountNumber: '66374958' } } },
       ...{ cutOff: '15:00', timeZone: 'Europe/London', ...changes },
     }
     writeFileSync(file, JSON.stringify({ rails: [rail] }))
-    return readRails(file).files[0]?.schedule(new Date('2028-12-29T16:00:00Z')).expectedOn
+    return fileRailsOf(await readRails(file, 'live'))[0]?.schedule(new Date('2028-12-29T16:00:00Z')).expectedOn
   }
   try {
-    expect(() => scheduled({})).toThrow(CalendarEnded)
-    expect(scheduled({ closedDays: ['2029-01-01'], closedDaysUntil: '2029-01-31' })).toBe('2029-01-04')
-    expect(() => scheduled({ closedDaysUntil: '2028-01-01' })).toThrow(CalendarEnded)
+    await expect(scheduled({})).rejects.toThrow(CalendarEnded)
+    expect(await scheduled({ closedDays: ['2029-01-01'], closedDaysUntil: '2029-01-31' })).toBe('2029-01-04')
+    await expect(scheduled({ closedDaysUntil: '2028-01-01' })).rejects.toThrow(CalendarEnded)
   } finally {
     rmSync(folder, { recursive: true })
   }

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { banksOf, readAllRails } from '../../../main.ts'
+import { banksOf, readRails } from '../../../main.ts'
 import { refusalOf, transferInfo } from './request.ts'
-import { type AdyenRail, toAdyenSettings } from './settings.ts'
+import { type AdyenRail, faultsOf, toAdyenSettings } from './settings.ts'
 
 const given: AdyenRail = {
   ...{ name: 'adyen', type: 'adyen', currency: 'EUR' },
@@ -17,8 +17,8 @@ test('each mode has its service, and refuses that of the other', () => {
   const live = 'https://balanceplatform-api-live.adyen.com/btl/v4'
   expect(toAdyenSettings(given, 'sandbox')).toMatchObject({ baseUrl: test, environment: 'test' })
   expect(toAdyenSettings(given, 'live')).toMatchObject({ baseUrl: live, environment: 'live' })
-  expect(() => toAdyenSettings({ ...given, baseUrl: live }, 'sandbox')).toThrow('not the service for a sandbox')
-  expect(() => toAdyenSettings({ ...given, baseUrl: test }, 'live')).toThrow('not the service for a live')
+  expect(faultsOf({ ...given, baseUrl: live }, 'sandbox')[0]).toMatch('not the service for a sandbox')
+  expect(faultsOf({ ...given, baseUrl: test }, 'live')[0]).toMatch('not the service for a live')
 })
 
 test.each([
@@ -33,15 +33,16 @@ test.each([
   ['http://[::1]:9999', 'sandbox', true],
   ['https://example.com', 'sandbox', true],
 ] as const)('the address %s on a %s installation is accepted: %s', (baseUrl, mode, isAccepted) => {
-  const read = () => toAdyenSettings({ ...given, baseUrl }, mode)
-  if (isAccepted) expect(read().baseUrl).toBe(baseUrl.replace(/\/$/, ''))
-  else expect(read).toThrow('baseUrl must be https')
+  const rail = { ...given, baseUrl }
+  if (!isAccepted) return expect(faultsOf(rail, mode)[0]).toMatch('baseUrl must be https')
+  expect(faultsOf(rail, mode)).toEqual([])
+  expect(toAdyenSettings(rail, mode).baseUrl).toBe(baseUrl.replace(/\/$/, ''))
 })
 
 test('priorities begin with the fastest that the currency has', () => {
   expect(toAdyenSettings(given, 'live').priorities).toEqual(['instant', 'regular'])
   expect(toAdyenSettings({ ...given, currency: 'GBP' }, 'live').priorities).toEqual(['fast', 'regular'])
-  expect(() => toAdyenSettings({ ...given, currency: 'GBP', priorities: ['instant'] }, 'live')).toThrow('use fast')
+  expect(faultsOf({ ...given, currency: 'GBP', priorities: ['instant'] }, 'live')[0]).toMatch('use fast')
 })
 
 test('pounds go to a sort code and an account number, with a reference that fits, at the speed of the tier', () => {
@@ -75,7 +76,7 @@ test('the file of rails holds it beside rails of files, and never a secret', asy
   const read = async (...rails: object[]) => {
     const MIDMONTH_RAILS = path.join(folder, 'rails.json')
     writeFileSync(MIDMONTH_RAILS, JSON.stringify({ rails }))
-    return await readAllRails({ MIDMONTH_RAILS, MIDMONTH_MODE: 'live' })
+    return await readRails({ MIDMONTH_RAILS, MIDMONTH_MODE: 'live' })
   }
   const sepa = {
     ...{ name: 'sepa', type: 'sepa-file', currency: 'EUR', cutOff: '15:00', timeZone: 'Europe/Berlin' },
@@ -83,9 +84,12 @@ test('the file of rails holds it beside rails of files, and never a secret', asy
   }
   const pounds = { ...given, currency: 'GBP' }
   try {
-    const { files, adyen } = await read(sepa, pounds)
-    expect([files.map(({ name }) => name), adyen.map(({ name }) => name)]).toEqual([['sepa'], ['adyen']])
-    const bankOf = banksOf({ MIDMONTH_MODE: 'live' }, [...files, ...adyen])
+    const rails = await read(pounds, sepa)
+    expect(rails.map(({ name, files }) => [name, files !== null])).toEqual([
+      ['sepa', true],
+      ['adyen', false],
+    ])
+    const bankOf = banksOf({ MIDMONTH_MODE: 'live' }, rails)
     expect([bankOf('EUR'), bankOf('GBP'), bankOf('USD')]).toEqual(['connected', 'connected', null])
     await expect(read(sepa, given)).rejects.toThrow('two rails have the currency EUR')
     await expect(read({ ...given, apiKey: 'AQE' })).rejects.toThrow('must NOT have additional properties')

@@ -1,5 +1,4 @@
 import { type Static, Type } from 'typebox'
-import { SettingsProblem } from '../../../config.ts'
 import type { Mode } from '../../../partners/partners.ts'
 import { Approval, type AutomaticApproval, faultsOfApproval, toAutomatic } from '../../books/automatic-approval.ts'
 import { epcName } from '../../formats/sepa/names.ts'
@@ -86,7 +85,8 @@ const timeZones = { EUR: 'Europe/Berlin', GBP: 'Europe/London' } as const
 /** Instant payments exist in SEPA only, and in the UK `fast` is Faster Payments. What is not possible falls back. */
 const defaultPriorities = { EUR: ['instant', 'regular'], GBP: ['fast', 'regular'] } as const
 
-function faultsOf({ name, currency, priorities = [], baseUrl, approval }: AdyenRail, mode: Mode): string[] {
+/** What the schema cannot say, and what does not fit the mode, a sentence each. */
+export function faultsOf({ name, currency, priorities = [], baseUrl, approval }: AdyenRail, mode: Mode): string[] {
   return [
     ...(currency === 'GBP' && priorities.includes('instant')
       ? [`${name}: the priority instant is for euros; use fast`]
@@ -112,10 +112,7 @@ function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127\.[0-9]+\.[0-9]+\.[0-9]+$/.test(hostname)
 }
 
-/** @throws SettingsProblem if a rail does not fit the mode */
 export function toAdyenSettings(given: AdyenRail, mode: Mode): AdyenSettings {
-  const faults = faultsOf(given, mode)
-  if (faults.length > 0) throw new SettingsProblem(`MIDMONTH_RAILS: ${faults.join('; ')}`)
   const { name, currency, balanceAccountId, apiKeyFile, approval, priorities, baseUrl, notifications } = given
   return {
     ...{ name, currency, balanceAccountId, apiKeyFile },

@@ -1,24 +1,20 @@
-import { readFileSync } from 'node:fs'
-import { Ajv } from 'ajv'
 import { type Static, Type } from 'typebox'
-import { type BankAccount, check } from '../../bank-accounts/rules.ts'
-import { SettingsProblem } from '../../config.ts'
-import { isGeneratedId } from '../../kernel/ids.ts'
-import { Approval, faultsOfApproval, toAutomatic } from '../books/automatic-approval.ts'
-import type { FileRailSettings } from '../books/file-rail-settings.ts'
-import { type Calendar, withOverride } from '../calendars/calendar.ts'
-import { atOnce, cutOffOf, type LeadTime, leadTimes } from '../calendars/cut-off.ts'
-import { target } from '../calendars/target.ts'
-import { uk } from '../calendars/uk.ts'
-import type { Delivery } from '../delivery/delivery.ts'
-import type { Debtor } from '../formats/bank-files.ts'
-import type { FileFormat } from '../formats/format.ts'
-import { sepaFormat, ukFormat } from '../formats/sepa/format.ts'
-import { stateWithoutAdvice } from '../formats/standard18/entry-day.ts'
-import { standard18Format } from '../formats/standard18/format.ts'
-import type { ArucsOptions } from '../formats/standard18/read-arucs.ts'
-import { RailName } from '../payments/rail-name.ts'
-import { AdyenRail } from './adyen/settings.ts'
+import { type BankAccount, check } from '../../../bank-accounts/rules.ts'
+import { isGeneratedId } from '../../../kernel/ids.ts'
+import { Approval, faultsOfApproval, toAutomatic } from '../../books/automatic-approval.ts'
+import type { FileRailSettings } from '../../books/file-rail-settings.ts'
+import { type Calendar, withOverride } from '../../calendars/calendar.ts'
+import { atOnce, cutOffOf, type LeadTime, leadTimes } from '../../calendars/cut-off.ts'
+import { target } from '../../calendars/target.ts'
+import { uk } from '../../calendars/uk.ts'
+import type { Delivery } from '../../delivery/delivery.ts'
+import type { Debtor } from '../../formats/bank-files.ts'
+import type { FileFormat } from '../../formats/format.ts'
+import { sepaFormat, ukFormat } from '../../formats/sepa/format.ts'
+import { stateWithoutAdvice } from '../../formats/standard18/entry-day.ts'
+import { standard18Format } from '../../formats/standard18/format.ts'
+import type { ArucsOptions } from '../../formats/standard18/read-arucs.ts'
+import { RailName } from '../../payments/rail-name.ts'
 
 const strict = { additionalProperties: false }
 const Day = Type.String({ pattern: '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$' })
@@ -44,19 +40,19 @@ const SftpServer = Type.Object(
 
 const commonFields = {
   name: RailName,
-  /** In the bank's time zone: when the day's batch is closed. Earlier than the bank's own cut-off. */
+  /** When the day's batch is closed, in the bank's time zone. Earlier than the bank's own cut-off. */
   cutOff: Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' }),
   timeZone: Type.String({ minLength: 1, maxLength: 60 }),
   /** Days on which the bank is closed besides those of the calendar. */
   closedDays: Type.Optional(Type.Array(Day, { maxItems: 100 })),
-  /** How far the operator's own list in `closedDays` reaches, if that is further than the calendar. */
+  /** How far `closedDays` reaches, if further than the calendar. */
   closedDaysUntil: Type.Optional(Day),
   approval: Approval,
-  /** With outbox/, inbox/, archive/ and rejected/ in it. Without it, an operator carries the files. */
+  /** Contains outbox/, inbox/, archive/ and rejected/. Without it, an operator carries the files. */
   folder: Type.Optional(File),
-  /** Sends and fetches what is in the folder. */
+  /** Sends the files of the outbox and fetches those of the inbox. */
   sftp: Type.Optional(SftpServer),
-  /** Public keys of age: archived files are encrypted for them. */
+  /** Public keys of age, for which archived files are encrypted. */
   archiveFor: Type.Optional(Type.Array(Type.String({ pattern: '^age1[a-z0-9]{58}$' }), { maxItems: 10 })),
 }
 
@@ -79,12 +75,12 @@ const UkDebtor = Type.Object(
 
 const Countries = Type.Array(Type.String({ pattern: '^[A-Z]{2}$' }), { maxItems: 100 })
 
-const SepaFileRail = Type.Object(
+export const SepaFileRail = Type.Object(
   {
     ...commonFields,
     type: Type.Literal('sepa-file'),
     currency: Type.Literal('EUR'),
-    /** The accounts that pay, by partner id; `default` pays for all others. */
+    /** The accounts that pay, by partner id. The account `default` pays for all other partners. */
     debtors: Type.Object({ default: SepaDebtor }, { additionalProperties: SepaDebtor }),
     instant: Type.Optional(Type.Boolean()),
     batchBooking: Type.Optional(Type.Boolean()),
@@ -96,7 +92,7 @@ const SepaFileRail = Type.Object(
   strict,
 )
 
-// How the bank writes returned credits. The columns are named by the header of its CSV.
+// How the bank writes returned credits. The header of its CSV names the columns.
 const ArucsCsv = Type.Object(
   {
     format: Type.Literal('csv'),
@@ -117,7 +113,7 @@ const ArucsCsv = Type.Object(
 )
 const ArucsXml = Type.Object({ format: Type.Literal('xml') }, strict)
 
-const Standard18FileRail = Type.Object(
+export const Standard18FileRail = Type.Object(
   {
     ...commonFields,
     type: Type.Literal('standard18-file'),
@@ -144,7 +140,7 @@ const Standard18FileRail = Type.Object(
   strict,
 )
 
-const UkPain001FileRail = Type.Object(
+export const UkPain001FileRail = Type.Object(
   {
     ...commonFields,
     type: Type.Literal('uk-pain001-file'),
@@ -162,55 +158,8 @@ type Standard18FileRail = Static<typeof Standard18FileRail>
 type UkPain001FileRail = Static<typeof UkPain001FileRail>
 type GivenRail = SepaFileRail | Standard18FileRail | UkPain001FileRail
 
-// Which of the types a rail has is decided by its `type`, so that faults are those of that type alone.
-const RailsFile = Type.Object(
-  {
-    rails: Type.Array(
-      Type.Unsafe<GivenRail | AdyenRail>({
-        type: 'object',
-        required: ['type'],
-        discriminator: { propertyName: 'type' },
-        oneOf: [SepaFileRail, Standard18FileRail, UkPain001FileRail, AdyenRail],
-      }),
-      { minItems: 1, maxItems: 20 },
-    ),
-  },
-  strict,
-)
-
-// Unlike the validator of requests it goes on after the first fault, so that an operator can correct all of them at once.
-const validate = new Ajv({ allErrors: true, discriminator: true, strict: false }).compile<Static<typeof RailsFile>>(
-  RailsFile,
-)
-
-/**
- * Reads the rails from the file that MIDMONTH_RAILS names.
- * @throws SettingsProblem that names every fault
- */
-export function readRails(file: string): { files: FileRailSettings[]; adyen: AdyenRail[] } {
-  const faults = (all: string[]): never => {
-    throw new SettingsProblem(`MIDMONTH_RAILS (${file}): ${all.join('; ')}`)
-  }
-  let given: unknown
-  try {
-    given = JSON.parse(readFileSync(file, 'utf8'))
-  } catch (error) {
-    return faults([`cannot be read as JSON: ${error instanceof Error ? error.message : error}`])
-  }
-  if (!validate(given)) {
-    return faults(
-      (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath || 'the file'} ${message}`),
-    )
-  }
-  const { rails } = given
-  const files = rails.filter(rail => rail.type !== 'adyen')
-  const adyen = rails.filter(rail => rail.type === 'adyen')
-  const found = [...files.flatMap(faultsOf), ...repeated(rails, 'name'), ...repeated(rails, 'currency')]
-  if (found.length > 0) return faults(found)
-  return { files: files.map(toSettings), adyen }
-}
-
-function faultsOf({ name, timeZone, debtors, approval, folder, sftp }: GivenRail): string[] {
+/** What the schemas cannot say, a sentence each. */
+export function faultsOf({ name, timeZone, debtors, approval, folder, sftp }: GivenRail): string[] {
   return [
     ...(isTimeZone(timeZone) ? [] : [`${name}: timeZone must be an IANA name, such as Europe/Berlin`]),
     ...Object.entries(debtors).flatMap(([owner, debtor]) => [
@@ -232,12 +181,6 @@ function accountOf(debtor: GivenDebtor): BankAccount {
   return { accountHolder: debtor.name, sortCode: debtor.sortCode, accountNumber: debtor.accountNumber }
 }
 
-function repeated(rails: Pick<GivenRail | AdyenRail, 'name' | 'currency'>[], field: 'name' | 'currency'): string[] {
-  const values = rails.map((each): string => each[field])
-  const twice = new Set(values.filter((value, index) => values.indexOf(value) !== index))
-  return [...twice].map(value => `two rails have the ${field} ${value}`)
-}
-
 function isTimeZone(timeZone: string): boolean {
   try {
     return Intl.DateTimeFormat('en', { timeZone }).resolvedOptions().timeZone !== ''
@@ -246,7 +189,7 @@ function isTimeZone(timeZone: string): boolean {
   }
 }
 
-function toSettings(given: GivenRail): FileRailSettings {
+export function toSettings(given: GivenRail): FileRailSettings {
   const { name, currency, debtors, timeZone, cutOff, approval } = given
   return {
     ...{ name, currency, timeZone, cutOff },
@@ -328,14 +271,14 @@ function toDebtor(debtor: GivenDebtor): Debtor {
   return { name: debtor.name, account: accountOf(debtor), bic: 'bic' in debtor ? debtor.bic : undefined }
 }
 
-/** Opened when it is first needed: an API process reads the settings too, and needs neither folder nor server. */
+/** Opens on first use: an API process reads the settings too, and needs neither folder nor server. */
 function deliveryOf({ folder, sftp, archiveFor: recipients }: GivenRail): FileRailSettings['delivery'] {
   if (folder === undefined) return null
   let opened: Promise<Delivery> | undefined
   const open = async (): Promise<Delivery> => {
     if (sftp === undefined)
-      return await (await import('../delivery/folder.ts')).FolderDelivery.open({ folder, recipients })
-    return await (await import('../delivery/sftp.ts')).SftpDelivery.open({ folder, recipients, ...sftp })
+      return await (await import('../../delivery/folder.ts')).FolderDelivery.open({ folder, recipients })
+    return await (await import('../../delivery/sftp.ts')).SftpDelivery.open({ folder, recipients, ...sftp })
   }
   return async () => {
     opened ??= open()

@@ -1,0 +1,44 @@
+import type { FileRailSettings } from '../../books/file-rail-settings.ts'
+import { channelType, type Rail } from '../rail.ts'
+import { faultsOf, SepaFileRail, Standard18FileRail, toSettings, UkPain001FileRail } from './settings.ts'
+
+export const sepaFile = channelType({
+  schema: SepaFileRail,
+  faults: faultsOf,
+  configure: given => toRail(toSettings(given)),
+})
+
+export const standard18File = channelType({
+  schema: Standard18FileRail,
+  faults: faultsOf,
+  configure: given => toRail(toSettings(given)),
+})
+
+export const ukPain001File = channelType({
+  schema: UkPain001FileRail,
+  faults: faultsOf,
+  configure: given => toRail(toSettings(given)),
+})
+
+export function toRail(settings: FileRailSettings): Rail {
+  const { name, currency, automatic, format, debtors, delivery } = settings
+  return {
+    name,
+    currency,
+    automatic,
+    reports: { arrivals: format.readsStatements, returns: format.readsReturns },
+    files: settings,
+    summary: `${format.name}, ${delivery === null ? 'carried by hand' : 'delivered by the worker'}`,
+    payeeName: accountHolder => format.payeeName(accountHolder),
+    accountRefusal: account => format.accountRefusal(account),
+    payerOf(partnerId) {
+      const { name: payer, account } = debtors[partnerId] ?? debtors.default
+      const number = 'iban' in account ? account.iban : account.accountNumber
+      return `${payer}, account …${number.slice(-4)}`
+    },
+    // Folders and servers are tried by the worker, which alone can reach them.
+    check: async () => [],
+    openReceiver: null,
+    openChannel: async ({ db, now }) => (await import('./file-rail.ts')).fileRail({ db, now, settings }),
+  }
+}

@@ -4,18 +4,18 @@ import { readStandard18 } from './bank-files-program.ts'
 
 type Payment = { account: string; amount: bigint; entryDay: string; returned: bigint; code: string }
 
-/** What the bank keeps of money that comes back. */
+/** The charge that the bank deducts from returned money. */
 const charge = 500n
 
 /**
- * A bank that takes Standard 18 and keeps its own accounts. It pays each file on its entry day, confirms nothing, and advises what comes
- * back as ARUCS. Its days are without bank holidays.
+ * A bank that reads Standard 18 and keeps its own accounts. It pays each file on its entry day, confirms nothing, and advises
+ * returns as ARUCS. It has no bank holidays.
  */
 export class BacsBank {
   readonly #payments = new Map<string, Payment>()
   readonly #files = new Set<string>()
 
-  /** Takes the files that are new in its inbox. */
+  /** Collects the new files in its inbox. */
   receive(files: ReadonlyMap<string, string>): void {
     for (const [name, text] of files) {
       if (this.#files.has(name)) continue
@@ -28,14 +28,14 @@ export class BacsBank {
     }
   }
 
-  /** The payments that were made, and have not come back. */
+  /** The payments that were made and have not come back. */
   paid(now: Date): string[] {
     return [...this.moved(now)].flatMap(([reference, { amount, returned }]) =>
       amount < 0n && returned === 0n ? [reference] : [],
     )
   }
 
-  /** What the bank has moved for each payment, which includes what came back of it. */
+  /** The net amount that the bank has moved for each payment, including returns. */
   moved(now: Date): Map<string, { account: string; amount: bigint; returned: bigint }> {
     const today = now.toISOString().slice(0, 10)
     const made = [...this.#payments].filter(([, { entryDay }]) => entryDay <= today)
@@ -47,7 +47,7 @@ export class BacsBank {
     )
   }
 
-  /** A payment comes back, less a charge or not. @returns the advice */
+  /** Returns a payment, with or without a charge. @returns the advice */
   return(reference: string, { isCharged, code }: { isCharged: boolean; code: string }): string {
     const payment = this.#payments.get(reference)
     assert(payment !== undefined)
@@ -56,7 +56,7 @@ export class BacsBank {
     return this.#advice([reference])
   }
 
-  /** Advises all that has come back, once more; undefined if nothing has. */
+  /** Repeats the advice of all returns; undefined if there are none. */
   repeat(): string | undefined {
     const returned = [...this.#payments].flatMap(([reference, { returned }]) => (returned > 0n ? [reference] : []))
     return returned.length === 0 ? undefined : this.#advice(returned)

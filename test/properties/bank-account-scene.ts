@@ -19,10 +19,10 @@ import {
 
 const decisions = ['ignore', 'give_back', 'attach', 'book', 'recover', 'write_off'] as const
 type DecisionName = (typeof decisions)[number]
-/** By one person, by two, by two at once, by two at once who decide differently, or beside a member's completion. */
+/** One person, two in sequence, two concurrently, two concurrently who disagree, or two during a member's completion. */
 export type DecidedBy = 'one' | 'two' | 'two at once' | 'two differently' | 'two beside a completion'
 
-/** Commands choose relatively: the newest, the one before. */
+/** Commands choose relatively: the newest entity, the one before. */
 export type Command =
   | { do: 'withdraw'; payments: { member: number; net: bigint }[] }
   | { do: 'send'; fault: SendFault }
@@ -51,7 +51,7 @@ export type Command =
   | { do: 'outcome'; payment: number; outcome: OutcomeByHand['outcome'] }
   | { do: 'reconcile' }
 
-/** All that happens to the program. A search in which one of them never happens proves less than it says. */
+/** Everything that can happen to the program. A search in which one of these never happens proves less than it claims. */
 export const happenings = [
   ...['withdraw', 'send none', 'send killed before delivery', 'send killed after delivery', 'duplicate'],
   ...['accept a batch', 'accept payments', 'confirm'],
@@ -73,10 +73,10 @@ const accounts = [ibans.default, ibans.own]
 const euroMembers = members.filter(each => ofMember(each).rail === 'euros')
 const poundMembers = members.filter(each => ofMember(each).rail === 'pounds')
 
-/** The kinds of exceptions that `ignore` closes as money that is not ours. */
+/** The kinds of exceptions that `ignore` closes as unrelated money. */
 const notOurs: readonly string[] = ['money_in', 'money_out', 'unmatched']
 
-/** What the decisions are usually about. */
+/** The usual subjects of the decisions. */
 const usual: Record<DecisionName, readonly string[]> = {
   ignore: ['money_in', 'money_out', 'duplicate', 'rejected', 'contradiction', 'float'],
   give_back: ['duplicate', 'rejected', 'float', 'contradiction', 'amount'],
@@ -96,7 +96,7 @@ type ExceptionRow = {
   partnerId: string | null
   outcome: string | null
   isBooked: boolean
-  /** Of the money that moved, negative if it left; null if the answer moved none. */
+  /** The amount that moved, negative if it left the account; null if the answer moved no money. */
   amount: bigint | null
 }
 
@@ -107,7 +107,7 @@ type PaymentRow = {
   messageId: string | null
   netAmount: bigint
   outcome: string | null
-  /** What the books have moved for it. */
+  /** The amount that the books have moved for the payment. */
   float: bigint
   isByHand: boolean
 }
@@ -120,7 +120,7 @@ export class Scene {
   readonly #bank: BankWithAccount
   readonly #bacs = new BacsBank()
   readonly #files: string[] = []
-  /** Which payment an operator says that a booking is about. */
+  /** The payment that an operator attributes to a booking. */
   readonly #attached = new Map<string, string>()
   #now: number
 
@@ -236,7 +236,7 @@ export class Scene {
     }
   }
 
-  /** The banks do with every copy what they have not done yet, and tell of everything. */
+  /** The banks process every remaining copy, and report everything. */
   async end(): Promise<void> {
     await this.#send('none')
     for (const [index, copy] of this.#bank.copies.filter(({ state }) => state === 'received').entries()) {
@@ -245,7 +245,7 @@ export class Scene {
           await this.#import(text)
       else this.#bank.execute(copy, { as: index % 3 === 0 ? 'payments' : 'sum', failing: 0 })
     }
-    // Bacs confirms no payment: after a week it counts as paid.
+    // Bacs does not confirm payments: after a week a payment counts as paid.
     this.#now += 7 * 86_400_000
     await this.#reconcile()
     const unpaid = [...(await this.#payments()).values()].filter(
@@ -256,7 +256,7 @@ export class Scene {
     assert.deepEqual(await this.#program.disagreements(), [])
   }
 
-  /** Each step has its own instant. */
+  /** Each step happens at a separate instant. */
   #tick(ms = 1): void {
     this.#now += ms
     this.#program.now = this.#bank.now = new Date(this.#now)
@@ -291,7 +291,7 @@ export class Scene {
     if (this.#receive() > 0) this.#happened(fault === 'not delivered' ? 'send none' : `send ${fault}`)
   }
 
-  /** @returns how many files are new */
+  /** @returns the number of new files */
   #receive(): number {
     const before = this.#bank.copies.length
     this.#bank.receive(this.#program.receivedBy('euros'))
@@ -299,7 +299,7 @@ export class Scene {
     return this.#bank.copies.length - before
   }
 
-  /** The copies that wait, of a new file if there are none. */
+  /** The waiting copies, or those of a new file if there are none. */
   async #received(): Promise<Copy[]> {
     const waiting = () => this.#bank.copies.filter(({ state }) => state === 'received')
     if (waiting().length > 0) return waiting()
@@ -308,7 +308,7 @@ export class Scene {
     return waiting()
   }
 
-  /** A copy that the bank has had. */
+  /** A copy that the bank has received. */
   async #copy(which: number): Promise<Copy | undefined> {
     if (this.#bank.copies.length === 0) await this.#received()
     return choose(this.#bank.copies, which)
@@ -324,7 +324,7 @@ export class Scene {
     if (copy === undefined) return
     const isDuplicate = this.#isDuplicate(copy)
     const isAlways = code !== undefined && alwaysRejected.includes(code)
-    // Of a file that the bank takes apart, only the reason tells that there is another copy.
+    // If the bank splits a file into payments, only the reason shows that there is another copy.
     const mustSay = how === 'two files' && !isAlways
     const why =
       mustSay || (isAlways && !this.#bank.canRejectAlways(copy)) ? { code: 'DU01', text: undefined } : { code, text }
@@ -340,7 +340,7 @@ export class Scene {
     const payments = await this.#payments()
     const isPristine = copy.orders.every(({ reference }) => payments.get(reference)?.outcome === null)
     const isDuplicate = this.#isDuplicate(copy)
-    // Notices and statements that book the same money in two ways are understood as long as it fits.
+    // The program understands notices and statements that book the same money in two ways, as long as the amounts fit.
     const manner = as === 'both' && !isPristine ? 'sum' : as
     const failures = this.#bank.execute(copy, { as: manner, failing: manner === 'both' ? 0 : failing, charge })
     this.#happened(isDuplicate ? 'execute a duplicate' : `execute ${manner}`)
@@ -387,7 +387,7 @@ export class Scene {
     }
   }
 
-  /** Imports a report, but the process is killed. What comes next goes on with it. */
+  /** Imports a report, but the process is killed. The next import continues it. */
   async #kill({ kind, records }: Command & { do: 'kill' }): Promise<void> {
     for (const iban of accounts) {
       const text = this.#bank.report(iban, kind)
@@ -489,7 +489,7 @@ export class Scene {
     return row === undefined ? undefined : members.find(each => this.#program.idOf(each) === row.memberId)
   }
 
-  /** What operators decide who know what the bank has done, but now and then take another payment for that of words. */
+  /** The decisions of operators who know the bank's actions, but now and then pick the wrong payment for a booking in words. */
   async #decisionOf(
     exception: ExceptionRow,
     { decision, payment, isCharged }: { decision: DecisionName; payment: number; isCharged: boolean },
@@ -557,7 +557,7 @@ export class Scene {
     return { charge: { amount: { amount: taken < 0n ? -taken : taken, currency }, borneBy } }
   }
 
-  /** An operator says what the bank's portal shows. */
+  /** An operator enters the outcome shown in the bank's portal. */
   async #decideOutcome({ payment, outcome }: Command & { do: 'outcome' }): Promise<void> {
     const moved = this.#bank.moved()
     const sent = [...(await this.#payments()).values()].filter(({ rail, messageId }) => rail === 'euros' && messageId)
@@ -581,19 +581,19 @@ export class Scene {
     }
   }
 
-  /** The credit of a payment that was made once and has come back. */
+  /** The credit of a payment that was made once and came back. */
   #creditOf(reference: string): Booking | undefined {
     const about = this.#bank.bookings.filter(({ parts }) => parts.some(each => each.reference === reference))
     const credits = about.filter(({ amount }) => amount > 0n)
     return about.length === 2 && credits.length === 1 ? credits[0] : undefined
   }
 
-  /** The bank tells of everything, and the program has read it: nothing is on its way. */
+  /** The bank reports everything and the program reads it, so nothing is in flight. */
   async #reconcile(): Promise<void> {
     this.#tick()
     await this.#program.perform({ do: 'send', fault: 'none' })
     this.#receive()
-    // What was killed goes on.
+    // Interrupted imports continue.
     await this.#program.importText('pounds', 'Reference,Amount,Code\r\n')
     await this.#report('camt.053')
     await this.#program.perform({ do: 'read reports' })
@@ -622,7 +622,7 @@ export class Scene {
     return new Map(rows.map(row => [row.reference, row]))
   }
 
-  /** The booking that an exception is about, and which of its transactions if it has several. */
+  /** The booking of an exception, and the transaction if the booking has several. */
   #bookingOf({ fingerprint }: ExceptionRow): { booking: Booking; key: string } | undefined {
     const [, id, place] = /\b(E\d+)(?:\/(\d+))?\b/.exec(fingerprint) ?? []
     const booking = this.#bank.bookings.find(each => each.id === id)
@@ -678,7 +678,7 @@ export class Scene {
       )
   }
 
-  /** What exceptions explain, by account. */
+  /** The amounts that exceptions explain, by account. */
   #explained = new Map<string, bigint>()
 
   #explain(account: string, amount: bigint): void {
@@ -688,7 +688,7 @@ export class Scene {
   #checkEuros(exceptions: readonly ExceptionRow[], payments: ReadonlyMap<string, PaymentRow>): string[] {
     this.#explained = new Map([...accounts, ukAccounts.default, ukAccounts.own].map(account => [account, 0n]))
     const wrong: string[] = []
-    // What exceptions leave to the operator, by booking or transaction; 0 if a movement of the float has it.
+    // The amounts left to the operator, by booking or transaction; 0 if a float movement covers the amount.
     const left = new Map<string, bigint>()
     for (const exception of exceptions) {
       const { amount, decision, kind, fingerprint } = exception
@@ -701,7 +701,7 @@ export class Scene {
       else if (left.has(found.key)) wrong.push(`${found.key} has two exceptions`)
       else left.set(found.key, isMovement ? 0n : amount)
     }
-    // What the bank moved for a payment: what the books must have, and what exceptions are about.
+    // The bank's movements for a payment must be in the books or in exceptions.
     const moved = new Map<string, { iban: string; booked: bigint; asked: bigint[] }>()
     for (const booking of this.#bank.bookings) {
       const { id, iban, amount, parts } = booking
@@ -724,7 +724,7 @@ export class Scene {
     for (const { reference, rail, float, outcome, isByHand } of payments.values()) {
       if (rail !== 'euros') continue
       const { iban, booked, asked } = moved.get(reference) ?? { iban: ibans.default, booked: 0n, asked: [] }
-      // The books may imply what an exception is about: a return implies the payment.
+      // The books may imply the subject of an exception: a return implies the payment.
       const implied = sumsOf(asked).find(each => booked + each === float)
       if (implied === undefined)
         wrong.push(
@@ -746,10 +746,10 @@ export class Scene {
       if (rail !== 'pounds') continue
       const { account, returned } = moved.get(reference) ?? { account: ukAccounts.default, returned: 0n }
       const about = exceptions.filter(each => each.reference === reference && each.outcome === 'returned')
-      // An advice in other files is the same money: one decision is about all.
+      // An advice repeated in other files is the same money, so one decision covers all of them.
       const isDecided = about.some(({ decision }) => decision === 'give_back' || decision === 'attach')
       const asked = isDecided ? 0n : (about.find(({ decision }) => decision === null)?.amount ?? 0n)
-      // What the bank kept of a return is a charge, with its own movement.
+      // The amount that the bank kept from a return is a charge with a separate movement.
       const back = returned > 0n && asked === 0n ? amount : 0n
       const should = moved.has(reference) ? back - amount : 0n
       if (float !== should)
@@ -766,12 +766,12 @@ function isDetailed({ parts, entry }: Booking): boolean {
   return parts.length > 1 && entry.details.includes('<TxDtls>') && parts.every(({ reference }) => reference !== null)
 }
 
-/** The sums of all selections of some amounts, starting with that of none. */
+/** The sums of all subsets of some amounts, starting with the empty subset. */
 function sumsOf(amounts: readonly bigint[]): bigint[] {
   return amounts.reduce((sums, amount) => sums.concat(sums.map(sum => sum + amount)), [0n])
 }
 
-/** Chooses the newest, the one before it, and so on. */
+/** Chooses the newest entity, the one before, and so on. */
 function choose<T>(all: readonly T[], which: number): T | undefined {
   return all.at(-1 - (which % Math.max(1, all.length)))
 }

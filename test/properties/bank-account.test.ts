@@ -7,12 +7,12 @@ import { BankFilesProgram } from './bank-files-program.ts'
 import type { Manner, Rejection, ReportKind, ReturnWay } from './bank-with-account.ts'
 import { checkRuns } from './checked.ts'
 
-// The bank keeps its own account, and nothing of the program is predicted: whatever was decided, no money may be missing from the
-// books without an exception that says so.
+// The bank keeps its own account, and the test does not predict the program: whatever was decided, no money may be missing
+// from the books without an exception that reports it.
 
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
 const runs = Number(PROPERTY_RUNS ?? extent({ short: 10, long: 200 }))
-// Fixed, so that a check of a change has the same answer each time; PROPERTY_SEED=$RANDOM searches elsewhere.
+// Fixed, so that the checks of a change are reproducible; PROPERTY_SEED=$RANDOM searches elsewhere.
 const seed = Number(PROPERTY_SEED ?? 2026)
 
 // A Monday.
@@ -20,14 +20,14 @@ const startAt = new Date('2026-01-12T09:00:00.000Z')
 
 let program: BankFilesProgram
 beforeAll(async () => {
-  // So little that a recovery takes what a completion needs, and the rest is owed.
+  // So little that a recovery takes the amount that a completion needs, and the rest is owed.
   program = await BankFilesProgram.start(startAt, { available: 60_000 })
 })
 afterAll(() => program.stop())
 
 const timeoutMs = 120_000 + runs * 3_000
 
-test(`what the banks’ accounts hold is what the books say and open exceptions explain, in ${runs} runs`, {
+test(`the banks’ account balances equal the books plus the open exceptions, in ${runs} runs`, {
   timeout: timeoutMs,
 }, async ({ annotate }) => {
   const counts = new Map<Happening, number>(happenings.map(each => [each, 0]))
@@ -43,7 +43,7 @@ test(`what the banks’ accounts hold is what the books say and open exceptions 
     { runs, seed, path: PROPERTY_PATH, file: 'test/properties/bank-account.test.ts', timeoutMs },
   )
   await annotate([...counts].map(([what, count]) => `${what}: ${count}`).join('\n'))
-  // In fewer runs, some never happen.
+  // In fewer runs, some events never happen.
   const missing = [...counts].filter(([, count]) => count === 0)
   if (runs >= 200) expect(missing).toEqual([])
 })
@@ -56,7 +56,7 @@ const givenBack: Command & { do: 'decide' } = {
   ...{ do: 'decide', exception: 0, decision: 'give_back', other: 'ignore', payment: 0, isCharged: false, by: 'two' },
 }
 
-// Counterexamples that were found.
+// Counterexamples that earlier searches found.
 test.each<[string, Command[]]>([
   ['the copy of a file is rejected as a duplicate', rejectedCopy({ how: 'file', code: 'DU01', text: undefined })],
   ['a copy is rejected payment by payment', rejectedCopy({ how: 'each payment', code: 'DU03', text: undefined })],
@@ -105,7 +105,7 @@ const unansweredPayment: Command[] = [
   { do: 'outcome', payment: 0, outcome: 'failed' },
 ]
 
-/** A rejected copy is given back by two people, the other one is executed, and the debit is decided. Chance alone rarely does that. */
+/** Two people give back a rejected copy, the bank executes the other one, and the debit is decided. Chance rarely does that. */
 function paidAfterGiveBack(): fc.Arbitrary<Command[]> {
   const decided = fc.record({
     as: fc.constantFrom<Manner>('sum', 'payments'),

@@ -1,8 +1,8 @@
 /**
- * A reference model of rails of files: batches, what banks say about them, exceptions and decisions. It has no database and no
- * code of the program. Instants are milliseconds since 1970, days are numbers since 1970, amounts are in minor units.
+ * A reference model of file rails: batches, bank answers, exceptions and decisions. It has no database and no
+ * code of the program. Instants are milliseconds since 1970, days are counted from 1970, amounts are in minor units.
  *
- * Its calendar knows weekends only, and its time zones no summer time: use it from January to March.
+ * Its calendar knows only weekends, and its time zones have no summer time: use it from January to March.
  */
 
 export type RailName = 'euros' | 'pounds'
@@ -11,27 +11,27 @@ export type Outcome = 'paid' | 'failed' | 'returned'
 export type Code = string | null
 export type FileForm = 'pain.002' | 'camt.053' | 'camt.054' | 'arucs'
 
-/** One thing that a bank says. Withdrawals and batches are named w0, b0, … in order of creation. */
+/** One item of a bank's report. Withdrawals and batches are named w0, b0, … in order of creation. */
 export type Statement =
   | { says: 'batch'; of: string; status: 'ACTC' | 'PDNG' | 'RJCT'; code: Code }
   | { says: 'status'; of: string; status: 'ACSC' | 'PDNG' | 'RJCT'; code: Code }
-  /** A booked payment, or one that came back. */
+  /** A booked payment or a return. */
   | ({ says: 'entry'; of: string; isReturn: boolean; amount: bigint; code: Code } & Booking)
   | ({ says: 'whole batch'; of: string; amount: bigint } & Booking)
-  /** Money that no payment explains; negative if it left. */
+  /** Money without a payment; negative if it left the account. */
   | ({ says: 'money'; amount: bigint; reference: string | null } & Booking)
 
-/** The bank's reference of an entry, and the day on which it is booked, the same in all messages. */
+/** The bank's reference and booking day of an entry, the same in all messages. */
 export type Booking = { bank: string; bookedOn: string }
 
 export type BankFile = {
   rail: RailName
   form: FileForm
   message: string
-  /** The account that it is about. */
+  /** The reported account. */
   debtor: Debtor
   statements: Statement[]
-  /** The same message in other bytes has another number. */
+  /** Distinguishes copies of one message with different bytes. */
   copy: number
   fault: 'none' | 'half' | 'other account' | 'other currency'
 }
@@ -41,7 +41,7 @@ export type Decision =
   | { decision: 'attach'; to: string }
   | { decision: 'book'; partner: string; reference: string | null }
 
-/** What happens to the files that are sent. */
+/** The fate of sent files. */
 export type SendFault = 'none' | 'killed before delivery' | 'killed after delivery' | 'not delivered'
 
 /** One step, performed by both the program and the model. */
@@ -62,7 +62,7 @@ export type Step =
 export type Debtor = 'default' | 'own'
 
 export const partners = ['p0', 'p1', 'p2'] as const
-/** Each has members paid in both currencies. The last partner's own account pays for it. */
+/** Each partner has members paid in both currencies. Payments of the last partner come from a separate account. */
 export const members = ['m0', 'm1', 'm2', 'm3', 'm4', 'm5'] as const
 
 export function ofMember(member: string): { partner: string; rail: RailName } {
@@ -89,7 +89,7 @@ type Withdrawal = {
   batch: Batch | null
   expectedOn: number
   outcome: Outcome | null
-  /** When the outcome was recorded. */
+  /** The instant at which the outcome was recorded. */
   endedAt: number
   restriction: Restriction | null
   isRemoved: boolean
@@ -107,19 +107,19 @@ export type Batch = {
   isAutomatic: boolean
   approvals: Set<string>
   claims: number
-  /** How often its file may have left: a sender that finds the batch answered does not send it again. */
+  /** How often the file may have been sent: an answered batch is not sent again. */
   copies: number
   isAnswered: boolean
-  /** The bank has shown that it took a copy. */
+  /** Whether the bank has shown that it accepted a copy. */
   isTaken: boolean
   isGivenBack: boolean
-  /** The bank has its file. */
+  /** Whether the bank has the file. */
   isDelivered: boolean
-  /** When its delivery was recorded. */
+  /** The instant at which the delivery was recorded. */
   sentAt: number
-  /** It was sent after the day of its cut-off: the operator must ask the bank. */
+  /** Whether it was sent after the day of its cut-off, so that the operator must ask the bank. */
   question: Exception | null
-  /** What the bank said before the delivery was recorded. */
+  /** Answers from before the delivery was recorded. */
   early: 'acknowledged' | 'rejected' | null
 }
 type Exception = {
@@ -139,7 +139,7 @@ type Exception = {
   outcome: Outcome | null
   amount: bigint | null
   code: Code
-  /** It is an entry of the account. */
+  /** Whether the item is an entry of the account. */
   isBooked?: boolean
   openedAt: number
   decision: string | null
@@ -168,13 +168,13 @@ export class BankFilesModel {
   readonly #movements: Movement[] = []
   readonly #reports: { of: Withdrawal; outcome: Outcome }[] = []
   readonly #seen = new Set<string>()
-  /** The amounts of bookings by the bank’s reference, by what they are about: a statement reports those of a notification again. */
+  /** The amounts of bookings by subject and bank reference, because a statement repeats the bookings of a notification. */
   readonly #booked = new Map<string, Map<string, bigint>>()
-  /** The entries of single payments that counted, by payment. */
+  /** The counted entries of single payments, by payment. */
   readonly #entries = new Map<string, { bank: string; bookedOn: string; isReturn: boolean }[]>()
   readonly #idOf: (batch: string) => string
 
-  /** @param options.idOf the id of a batch, since that decides which is approved first */
+  /** @param options.idOf returns the id of a batch, which determines the order of approval */
   constructor({ now, idOf }: { now: number; idOf: (batch: string) => string }) {
     this.now = now
     this.#idOf = idOf
@@ -221,12 +221,12 @@ export class BankFilesModel {
     return this.exceptions.filter(({ decision }) => decision === null).map(keyOf)
   }
 
-  /** The exceptions of batches that were sent late. */
+  /** The exceptions of late batches. */
   openQuestions(): string[] {
     return this.exceptions.filter(({ decision, kind }) => decision === null && kind === 'blocked').map(keyOf)
   }
 
-  /** The payments that the file of a batch holds. */
+  /** The payments in the file of a batch. */
   paymentsOf(batch: string): Withdrawal[] {
     const found = this.batches.get(batch)
     return found === undefined ? [] : this.#paymentsOf(found)
@@ -236,7 +236,7 @@ export class BankFilesModel {
     return [...this.withdrawals.values()].filter(each => each.batch === batch && !each.isRemoved)
   }
 
-  /** What a bank books that books a batch as one sum. */
+  /** The booking of a bank that books a batch as one sum. */
   debitOf(batch: string): bigint {
     return sum(this.paymentsOf(batch).filter(({ outcome }) => outcome !== 'failed'))
   }
@@ -346,7 +346,7 @@ export class BankFilesModel {
         payments.some(({ net }) => net > limits.paymentMax) ||
         sum(payments) > limits.batchMax ||
         sumToday + sum(payments) > limits.dayMax
-      // No statement here has a balance, so none shows that the batch was not paid. The other bank sends no statements.
+      // The statements here have no balances, so they do not show that a batch was not paid. The other bank sends no statements.
       const hasBrake = rail === 'euros' && all.some(({ isGivenBack }) => isGivenBack)
       if (isLarge || hasBrake) continue
       Object.assign(batch, { status: 'approved', approvedAt: this.now, isAutomatic: true })
@@ -376,7 +376,7 @@ export class BankFilesModel {
   }
 
   #sendBatch(batch: Batch, given: SendFault): void {
-    // What the bank has answered is not delivered again.
+    // An answered batch is not delivered again.
     const fault = batch.isAnswered ? 'none' : given
     if (batch.claims === 0 && dayIn(batch.rail, this.now) > dayIn(batch.rail, batch.cutOffAt)) {
       const { cutOffAt, valueDay, expectedOn } = scheduleOf(batch.rail, this.now)
@@ -414,7 +414,7 @@ export class BankFilesModel {
     this.#end(withdrawal, 'failed')
   }
 
-  // What banks say.
+  // Bank answers.
 
   #import(file: BankFile): void {
     if (file.fault !== 'none') throw new Refused()
@@ -432,7 +432,7 @@ export class BankFilesModel {
       }
       this.#hear(file, each)
     }
-    // A payment's own reason comes before that of its batch.
+    // The payment's reason takes precedence over the batch's.
     for (const [batch, codes] of [...rejected].sort(([a], [b]) => (this.#idOf(a.name) < this.#idOf(b.name) ? -1 : 1)))
       this.#reject(batch, { codes, message: messageOf(file) })
     this.#matchDebits(file.rail)
@@ -468,7 +468,7 @@ export class BankFilesModel {
       case 'entry': {
         const { of: about, amount, code } = statement
         const outcome = statement.isReturn ? 'returned' : 'paid'
-        // ARUCS tells of returns, and books nothing.
+        // ARUCS reports returns but books nothing.
         const entry = form === 'arucs' ? undefined : statement
         const kind = this.#hearOfPayment({ of: about, outcome, amount, code, entry })
         open(kind, {
@@ -507,10 +507,10 @@ export class BankFilesModel {
     const entries = this.#entries.get(of) ?? []
     const isKnown = entries.some(({ bank }) => bank === entry?.bank)
     if (entry !== undefined && !isKnown) this.#entries.set(of, [...entries, entry])
-    // A return that another message has reported is applied, or left to an operator.
+    // A return that another message has already reported is applied, or left to an operator.
     if (isKnown && entry?.isReturn) return undefined
     const kind = this.#meaningOf({ of, outcome, amount, code, entry, entries })
-    // What another message has said of the same entry.
+    // Another message's report of the same entry.
     return isKnown ? undefined : kind
   }
 
@@ -534,24 +534,24 @@ export class BankFilesModel {
     if (payment.batch.claims === 0 || payment.isRemoved) return 'contradiction'
     const before = payment.outcome
     if (before === 'failed' && outcome === 'paid') {
-      // Statuses that say so are one exception.
+      // All statuses to that effect are one exception.
       return entry === undefined && this.#isSeen(`given back ${of}`) ? undefined : 'paid_after_give_back'
     }
     if (amount !== null && amount !== payment.net) return 'amount'
     const returns = entries.filter(({ isReturn }) => isReturn)
     const isAfterReturn = returns.length > 0 && returns.every(each => each.bookedOn < (entry?.bookedOn ?? ''))
-    // Only a status had called it paid, and it was given back: the first booking is its debit.
+    // Only a status had reported the payment, which was then given back: the first booking is its debit.
     const isFirst = entry !== undefined && entries.length === 0
     if (before === 'returned' && outcome === 'paid' && (isAfterReturn || isFirst)) return 'paid_after_give_back'
     if (entry !== undefined && before === 'paid' && outcome === 'returned') {
-      // The same credit in another message, or one that may give a second debit back.
+      // The same credit in another message, or a credit that may reverse a second debit.
       if (entries.some(({ bank }) => bank === entry.bank)) return undefined
       if (code !== 'AM05' && code !== 'AM04' && this.#countDuplicates(payment) > 0) return 'money_in'
     }
     return this.#endedBy(payment, outcome, code)
   }
 
-  /** Debits too many of a payment or its batch, less the credits that were left to an operator. */
+  /** Surplus debits of a payment or its batch, less the credits that were left to an operator. */
   #countDuplicates({ name, batch }: Withdrawal): number {
     return this.exceptions
       .filter(({ decision }) => decision !== 'attach' && decision !== 'applied')
@@ -564,7 +564,7 @@ export class BankFilesModel {
   #endedBy(payment: Withdrawal, outcome: Outcome | null, code: Code): Exception['kind'] | undefined {
     const before = payment.outcome
     if (outcome === null || outcome === before || (outcome === 'paid' && before === 'returned')) return undefined
-    // A bank that has paid a payment rejects its copy.
+    // A bank rejects the copy of a payment that it has made.
     const isCopy = outcome === 'failed' && code === 'AM05'
     const isPossible = before === null || (before === 'paid' && outcome === 'returned')
     if (!isPossible && !isCopy) return 'contradiction'
@@ -585,7 +585,7 @@ export class BankFilesModel {
     return undefined
   }
 
-  /** The sent batch that a statement is about, or that has its payment. */
+  /** The sent batch of an item, or the batch with its payment. */
   #batchOf(statement: Statement): Batch | undefined {
     if (statement.says === 'money') return undefined
     const isWhole = statement.says === 'batch' || statement.says === 'whole batch'
@@ -593,7 +593,7 @@ export class BankFilesModel {
     return batch && batch.claims > 0 ? batch : undefined
   }
 
-  /** The batches that a file rejects as a whole, or of which it rejects every payment, with the reasons. */
+  /** The batches that a file rejects as a whole or payment by payment, with the reasons. */
   #rejectedBy({ statements }: BankFile): Map<Batch, Code[]> {
     const found = new Map<Batch, Code[]>()
     const rejections = statements.flatMap(each =>
@@ -665,7 +665,7 @@ export class BankFilesModel {
     return payments.length > 0 && payments.every(({ outcome }) => outcome === 'failed')
   }
 
-  /** Debits that did not fit may do so once payments have failed. */
+  /** Mismatched debits may match once payments have failed. */
   #matchDebits(rail: RailName): void {
     for (const batch of this.batches.values()) {
       if (batch.rail !== rail || batch.claims === 0) continue
@@ -742,7 +742,7 @@ export class BankFilesModel {
     this.#floats.set(key, (this.#floats.get(key) ?? 0n) + amount)
   }
 
-  // What operators decide.
+  // Decisions of operators.
 
   #decide(key: string, by: Decision): void {
     const exception = this.exceptions.find(each => each.decision === null && keyOf(each) === key)
@@ -754,10 +754,10 @@ export class BankFilesModel {
     exception.decision = by.decision
   }
 
-  /** What the bank has booked for a payment or batch of ours must not be left out of the books. */
+  /** Bookings of our payments and batches must not be left out of the books. */
   #refuseIfOurs({ rail, kind, about, isBooked, outcome, amount }: Exception): void {
     const payment = this.withdrawals.get(about ?? '')
-    // ARUCS gives no day.
+    // ARUCS does not give a day.
     const isAdvised = kind === 'amount' && outcome === 'returned' && amount !== null && payment !== undefined
     if (isAdvised && amount < payment.net && (payment.outcome === null || payment.outcome === 'paid'))
       throw new Refused()
@@ -783,7 +783,7 @@ export class BankFilesModel {
     const batch = this.batches.get(about ?? '')
     // The bank has debited the batch, so it made some of the payments.
     if (batch !== undefined && amount !== null) throw new Refused()
-    // Money of another amount moved, and no charge is named.
+    // Another amount moved, and no charge is named.
     if (payment !== undefined && kind === 'amount' && isBooked) throw new Refused()
     const isAboutUnpaid = reported === 'paid' || kind === 'blocked' || kind === 'float' || kind === 'duplicate'
     const isPaid = payment?.outcome === 'paid' && (isAboutUnpaid || payment.endedAt > openedAt)
@@ -804,7 +804,7 @@ export class BankFilesModel {
     { rail, kind, about, outcome, amount, isBooked }: Exception,
     { partner, reference: given }: { partner: string; reference: string | null },
   ): void {
-    // Money that came back for a payment, as money of its partner.
+    // Returned money belongs to the payment's partner.
     const isCredit = isBooked && outcome === 'returned' && (kind === 'amount' || kind === 'contradiction')
     if ((kind !== 'money_in' && kind !== 'money_out' && !isCredit) || amount === null) throw new Refused()
     const payment = this.withdrawals.get(about ?? '')
@@ -819,7 +819,7 @@ export class BankFilesModel {
       return
     }
     if (given !== null && known.length > 0) throw new Refused()
-    // Without a reference, the movement has one that is like no other.
+    // Without a reference, the movement gets a unique one.
     const reference = given ?? `exception ${this.#movements.length}`
     this.#move({ partner, rail, amount, reference, isTaken: true })
   }
@@ -839,7 +839,7 @@ function isRecordedSent({ batch }: Withdrawal): boolean {
   return batch !== null && ['sent', 'acknowledged', 'settled', 'rejected'].includes(batch.status)
 }
 
-/** Whether a payment was rejected for a reason that every copy of it has. */
+/** Whether a payment was rejected for a reason that applies to every copy. */
 function isAboutPayee(rejection: Statement): boolean {
   return rejection.says === 'status' && (rejection.code === 'AC04' || rejection.code === 'AG01')
 }
@@ -855,13 +855,13 @@ function restrictionOf(code: Code): Restriction | null {
   return code === 'AC04' || code === '5' ? 'account' : 'review'
 }
 
-/** Identifies the message of a file. ARUCS has no id, so its first item stands for one. */
+/** Identifies the message of a file. ARUCS has no id, so its first item identifies it. */
 function messageOf({ form, message, statements: [first] }: BankFile): string {
   if (form !== 'arucs' || first?.says !== 'entry') return message
   return `arucs ${first.of} ${first.code} ${first.amount}`
 }
 
-/** Identifies a record within its message. ARUCS has no reference of the bank, only that of the payment. */
+/** Identifies a record within its message. ARUCS has only the payment's reference, not the bank's. */
 function recordOf({ form }: BankFile, statement: Statement): string {
   if (form === 'arucs' && statement.says === 'entry') return statement.of
   return 'bank' in statement ? statement.bank : `${statement.says} ${statement.of} ${statement.status}`

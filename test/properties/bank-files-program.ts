@@ -48,7 +48,7 @@ import {
 import { installKiller, type Killer } from './killer.ts'
 import { type Snapshot, takeSnapshot } from './snapshot.ts'
 
-/** The accounts that the rail in pounds pays from. */
+/** The accounts from which the pounds rail pays. */
 export const ukAccounts = { default: '55779911', own: '11223344' }
 export const ibans = { default: ownIban, own: 'DE02120300000000202051', other: 'DE89370400440532013000' }
 const currencies = { euros: 'EUR', pounds: 'GBP' } as const
@@ -56,7 +56,7 @@ const currencies = { euros: 'EUR', pounds: 'GBP' } as const
 const fee = 50n
 export const floatAtStart = 1_000_000_000n
 
-/** What became of a decision of one person. */
+/** The result of one person's decision. */
 export type Decided = 'closed' | 'decided' | 'proposed' | 'repeated' | 'refused'
 
 type Known = {
@@ -71,14 +71,14 @@ type Known = {
   keys: ReadonlyMap<string, string>
 }
 
-/** The program with two rails of files on a real database, driven in terms of the model. */
+/** The program with two file rails on a real database, driven in terms of the model. */
 export class BankFilesProgram {
   readonly #of: Known
   #ids = new Map<string, string>()
   #names = new Map<string, string>()
   #withdrawals = 0
   #files = 0
-  /** When a bank made each of its messages: however often it sends one, the bytes are the same. */
+  /** The creation time of each bank message, so that repeated messages have the same bytes. */
   readonly #madeAt = new Map<string, Date>()
 
   static async start(startAt: Date, { available = 100_000_000 } = {}): Promise<BankFilesProgram> {
@@ -143,25 +143,25 @@ export class BankFilesProgram {
     await this.#of.harness.stop()
   }
 
-  /** Reads the tables, past the program. */
+  /** Reads the tables, bypassing the program. */
   async select<T>(query: string): Promise<T[]> {
     const { rows } = await this.#of.harness.pool.query(query)
     return rows as T[]
   }
 
-  /** Approves a batch of the database for a person. */
+  /** Approves a batch by its database id, for a person. */
   async approve(batchId: string, person: string): Promise<'ok' | 'refused'> {
     const now = this.#of.harness.clock.now()
     return await this.#inTx(tx => approve(tx, { batchId, person, now }))
   }
 
-  /** Decides about an exception as people do: what takes two of them, the first only proposes. */
+  /** Decides about an exception like an operator: a decision that takes two people is first proposed. */
   async decide(exceptionId: string, decided: ClosingDecision, person: string): Promise<Decided> {
     const now = this.#of.harness.clock.now()
     return await this.#ifAllowed(tx => decide(tx, { exceptionId, by: { person }, note: 'decided', now, ...decided }))
   }
 
-  /** Says what became of a payment, as people do. */
+  /** Records the outcome of a payment like an operator. */
   async decideOutcome(payment: string, decided: OutcomeByHand, person: string): Promise<Decided> {
     const now = this.#of.harness.clock.now()
     return await this.#ifAllowed(tx =>
@@ -177,7 +177,7 @@ export class BankFilesProgram {
     return done
   }
 
-  /** Creates an intent, and completes it while other work is done. */
+  /** Creates an intent, and completes it during other work. */
   async withdrawBeside(member: string, net: bigint, work: () => Promise<void>): Promise<'ok' | 'refused'> {
     return await this.#withdraw({ member, net }, work)
   }
@@ -243,7 +243,7 @@ export class BankFilesProgram {
       await this.#of.harness.db.transaction().execute(work)
       return 'ok'
     } catch (error) {
-      // Decisions are refused by errors for the operator; those of the database are faults.
+      // A refused decision is an error for the operator; a database error is a fault.
       if (!(error instanceof Error) || error instanceof pg.DatabaseError) throw error
       return 'refused'
     }
@@ -280,7 +280,7 @@ export class BankFilesProgram {
       this.#of.harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } }),
       beside(),
     ])
-    // What was available is taken by a recovery.
+    // A recovery has taken the available balance.
     if (completed.status >= 400 && completed.status < 500) return 'refused'
     this.#name(`w${this.#withdrawals++}`, locatedId(completed))
     return 'ok'
@@ -409,7 +409,7 @@ export class BankFilesProgram {
     })
   }
 
-  /** The payments that the banks were told to make, in all files, by withdrawal and amount. */
+  /** The payments ordered in all files, by withdrawal and amount. */
   orders(): string[] {
     const { euros, pounds } = this.#of.banks
     const all = [
@@ -429,7 +429,7 @@ export class BankFilesProgram {
     return await this.importText(file.rail, this.#textOf(file))
   }
 
-  /** Imports a file of the bank of a rail, and those whose import was killed. */
+  /** Imports a file of a rail's bank, and continues interrupted imports. */
   async importText(rail: RailName, text: string): Promise<'ok' | 'refused'> {
     const bank = this.#of.banks[rail]
     const name = `file-${++this.#files}`
@@ -452,7 +452,7 @@ export class BankFilesProgram {
     return isKilled
   }
 
-  /** The files that a bank has received, by name. */
+  /** The files received by a bank, by name. */
   receivedBy(rail: RailName): ReadonlyMap<string, string> {
     return this.#of.banks[rail].outbox
   }
@@ -460,7 +460,7 @@ export class BankFilesProgram {
   #textOf(file: BankFile): string {
     const text = this.#wholeTextOf(file)
     const { form, fault, copy } = file
-    // The last row or element is cut.
+    // The last row or element is truncated.
     if (fault === 'half') return text.slice(0, form === 'arucs' ? -3 : -15)
     return copy === 0 ? text : `${text}${form === 'arucs' ? '\r\n'.repeat(copy) : `<!-- ${copy} -->`}`
   }
@@ -487,7 +487,7 @@ export class BankFilesProgram {
       const group = batch === undefined ? {} : { status: batch.status, ...of(batch.code) }
       return statusReport(message, { messageId: this.#messageOf(batch?.of ?? ''), ...group }, payments)
     }
-    // The payments of such a file are in the currency of the rail: none of them may count.
+    // The payments of such a file are in the rail's currency, but none of them may count.
     const currencyOf = ({ says }: Statement) =>
       fault === 'other currency' && says === 'money' ? 'SEK' : currencies[rail]
     const entries = statements.flatMap(each =>
@@ -554,7 +554,7 @@ function settingsOf({
   ]
 }
 
-/** A bank whose files meet a fault on their way. */
+/** A bank whose deliveries fail on demand. */
 function withFault(bank: FileBank, faultOf: () => SendFault): Delivery {
   return {
     async put(name, bytes) {

@@ -21,7 +21,7 @@ import { checkRuns } from './checked.ts'
 // PROPERTY_RUNS=20000 for a long search; PROPERTY_SEED and PROPERTY_PATH, printed by a failure, to reproduce it.
 const { PROPERTY_RUNS, PROPERTY_SEED, PROPERTY_PATH } = process.env
 const runs = Number(PROPERTY_RUNS ?? extent({ short: 6, long: 200 }))
-// Fixed, so that a check of a change has the same answer each time; PROPERTY_SEED=$RANDOM searches elsewhere.
+// Fixed, so that the checks of a change are reproducible; PROPERTY_SEED=$RANDOM searches elsewhere.
 const seed = Number(PROPERTY_SEED ?? 2026)
 
 // A Monday. The runs end before the clocks change, and before Easter.
@@ -54,7 +54,7 @@ async function runCommands(commands: Command[]): Promise<void> {
     throw new Error(`${found.join('\n')}\n\nafter\n${log.join('\n')}`, { cause })
   }
   const perform = async (step: Step) => {
-    // Each step has its own instant, so that due work has one order.
+    // Each step has a separate instant, so that due work has one order.
     model.now += 1
     program.now = new Date(model.now)
     log.push(`${new Date(model.now).toISOString()} ${fc.stringify(step)}`)
@@ -82,7 +82,7 @@ async function runCommands(commands: Command[]): Promise<void> {
   if (disagreements.length > 0) fail(disagreements)
 }
 
-/** What the bank has written, in terms of the model. */
+/** The files that the bank has written, in terms of the model. */
 class Bank {
   readonly files: BankFile[] = []
   readonly #model: BankFilesModel
@@ -97,7 +97,7 @@ class Bank {
     return `${letter}${++this.#serial}`
   }
 
-  /** The booking of a reference: the bank reports it again as what it was. */
+  /** The booking of a reference, which the bank repeats unchanged. */
   booking(reference: string): Booking {
     const bookedOn = this.#bookedOn.get(reference) ?? new Date(this.#model.now).toISOString().slice(0, 10)
     this.#bookedOn.set(reference, bookedOn)
@@ -110,7 +110,7 @@ class Bank {
     return written
   }
 
-  /** The batches whose files the bank has, and those whose files it may not know of; not those that are on their way. */
+  /** The batches whose files the bank has or may be missing, except those in flight. */
   batches(): string[] {
     return [...this.#model.batches.values()]
       .filter(({ claims, isDelivered }) => isDelivered || claims === 0)
@@ -122,7 +122,7 @@ class Bank {
   }
 }
 
-// Commands are generated before anything exists, so they refer to batches, payments, … relatively: the newest, the one before.
+// Commands are generated before anything exists, so they refer to batches, payments, … relatively: the newest entity, the one before.
 
 type Says = { what: 'paid' | 'failed' | 'returned' | 'pending' | 'silent'; code: Code; isWrong: boolean }
 type Answer = {
@@ -130,7 +130,7 @@ type Answer = {
   batch: number
   form: FileForm
   whole: 'none' | 'acknowledged' | 'rejected' | 'booked' | 'booked wrongly' | 'booked early'
-  /** A batch is debited under another reference of the bank, too. */
+  /** Whether the batch is also debited under another bank reference. */
   isTwice: boolean
   wholeCode: Code
   payments: Says[]
@@ -138,7 +138,7 @@ type Answer = {
   fault: BankFile['fault']
   sentWith: SendFault
   isRead: boolean
-  /** Days until the bank says the opposite; null if it does not. */
+  /** Days until the bank reports the opposite; null if it never does. */
   oppositeAfter: number | null
 }
 type Command =
@@ -334,7 +334,7 @@ function* stepsOf(command: Command, scene: Scene): Generator<Step> {
 }
 
 function* withdrawal(model: BankFilesModel, { member, net }: { member: string; net: bigint }): Generator<Step> {
-  // A member that a bank's answer has restricted is refused, and then released.
+  // A member restricted after a bank's answer is refused, and then released.
   if (model.isRestricted(member)) {
     yield { do: 'withdraw', member, net }
     yield { do: 'release', member }
@@ -352,7 +352,7 @@ function wait(model: BankFilesModel, hours: number): void {
   model.now = Math.min(model.now + hours * 3_600_000, Math.max(model.now, endAt.getTime()))
 }
 
-/** Moves to when the batches that are open now can be sent. */
+/** Moves to the time when the open batches can be sent. */
 function awaitCutOff(model: BankFilesModel): void {
   const open = [...model.batches.values()].filter(({ status, isClosed }) => status === 'building' && !isClosed)
   model.now = Math.max(model.now, ...open.map(({ cutOffAt }) => cutOffAt))
@@ -382,7 +382,7 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
   if (answer.form.startsWith('camt') && answer.fault === 'other currency')
     statements.push({ says: 'money', amount: -100n, reference: null, ...bank.booking(bank.next('F')) })
   const { rail, debtor } = batch
-  // Only an account report names its account and a currency.
+  // Only an account report names an account and a currency.
   const fault =
     answer.form.startsWith('camt') || answer.fault === 'half' || answer.fault === 'none'
       ? answer.fault
@@ -390,7 +390,7 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
   yield { do: 'import', file: bank.write({ rail, debtor, form: answer.form, statements, fault }) }
   if (answer.isRead) yield { do: 'read reports' }
   if (answer.form.startsWith('camt') && answer.whole === 'booked early') {
-    // The bank debits the net sum first, and reports afterwards which payments failed.
+    // The bank first debits the net sum, then reports which payments failed.
     const later = statuses({ ...answer, whole: 'acknowledged', stranger: false }, model, batch.name)
     yield { do: 'import', file: bank.write({ rail, debtor, form: 'pain.002', statements: later, fault: 'none' }) }
     if (answer.isRead) yield { do: 'read reports' }
@@ -402,7 +402,7 @@ function* answering(answer: Answer, { model, bank }: Scene): Generator<Step> {
   if (answer.isRead) yield { do: 'read reports' }
 }
 
-/** What was paid has failed or comes back, and the other way round. */
+/** Turns paid payments into failed or returned ones, and vice versa. */
 function oppositeOf(statement: Statement, { code, bank }: { code: Code; bank: Bank }): Statement[] {
   switch (statement.says) {
     case 'batch':
@@ -418,7 +418,7 @@ function oppositeOf(statement: Statement, { code, bank }: { code: Code; bank: Ba
       return [{ ...statement, status: 'ACSC', code: null }]
     case 'entry': {
       const { of, isReturn, amount } = statement
-      // ARUCS knows returns only.
+      // ARUCS knows only returns.
       if (isReturn) return []
       const reference = of === 'stranger' ? `R-${statement.bank}` : `R-${of}-${amount}`
       return [{ ...statement, isReturn: true, code, ...bank.booking(reference) }]
@@ -454,7 +454,7 @@ function entries(
     const isReturn = what === 'returned'
     if (isArucs && !isReturn) return []
     const amount = isWrong ? net + 1n : net
-    // The bank has one reference for one entry, in all messages.
+    // The bank uses the same reference for an entry in all messages.
     const reference = `${isReturn ? 'R' : 'P'}-${name}-${amount}`
     const reason = isArucs ? (code === 'AC04' ? '5' : '2') : code
     return [{ says: 'entry', of: name, isReturn, amount, code: isReturn ? reason : null, ...bank.booking(reference) }]
@@ -479,7 +479,7 @@ function entries(
   const debit = model.debitOf(batch)
   const net = failing.reduce((sum, each) => sum - each.net, debit)
   const amount = whole === 'booked early' ? net : whole === 'booked wrongly' ? debit + 1n : debit
-  // A bank books a batch as one sum, or payment by payment; what comes back is booked one by one.
+  // A bank books a batch as one sum or payment by payment; returns are always booked one by one.
   const returns = whole === 'booked early' ? [] : single.filter(each => each.says === 'entry' && each.isReturn)
   if (amount === 0n) return [...returns, ...strange]
   const debits = (isTwice ? ['B', 'C'] : ['B']).map(
@@ -500,7 +500,7 @@ function repeated(file: BankFile, { how, bank }: { how: (Command & { do: 'again'
     case 'without the fault':
       return { ...file, fault: 'none' }
     case 'other message': {
-      // The entries of a notification in a statement, and the other way round; the statuses in a new report.
+      // Repeats the entries of a notification in a statement, or vice versa, and statuses in a new report.
       const others = { 'camt.053': 'camt.054', 'camt.054': 'camt.053', 'pain.002': 'pain.002', arucs: 'arucs' } as const
       return bank.write({ ...file, form: others[file.form] })
     }
@@ -540,7 +540,7 @@ function decisionOf(command: Command & { do: 'decide' }, model: BankFilesModel):
   return { decision }
 }
 
-/** Everything is sent, answered and decided. */
+/** Sends, answers and decides everything. */
 function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
   yield submission(model)
   awaitCutOff(model)
@@ -571,7 +571,7 @@ function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
     const file = { rail, debtor, form: 'camt.053', fault: 'none', statements } as const
     if (statements.length > 0) yield { do: 'import', file: bank.write(file) }
   }
-  // Bacs confirms no payment: after a week it counts as paid.
+  // Bacs does not confirm payments: after a week a payment counts as paid.
   model.now += 7 * 86_400_000
   yield { do: 'send', fault: 'none' }
   for (const exception of model.openQuestions()) yield { do: 'decide', exception, by: { decision: 'ignore' } }
@@ -580,12 +580,12 @@ function* theEnd(model: BankFilesModel, bank: Bank): Generator<Step> {
   for (const exception of model.openExceptions()) yield { do: 'decide', exception, by: { decision: 'ignore' } }
 }
 
-/** Chooses from those that fit, and now and then from all. */
+/** Chooses from the matching entities, and now and then from all. */
 function chooseMostly<T>(fitting: readonly T[], all: readonly T[], which: number): T | undefined {
   return choose(which === 5 || fitting.length === 0 ? all : fitting, which)
 }
 
-/** Chooses the newest, the one before it, and so on. */
+/** Chooses the newest entity, the one before, and so on. */
 function choose<T>(all: readonly T[], which: number): T | undefined {
   return all.at(-1 - (which % Math.max(1, all.length)))
 }

@@ -9,26 +9,26 @@ import {
   wholeBatch,
 } from '../banks/iso20022.ts'
 
-/** What a booking moved for one payment, or for none. Negative if money left. */
+/** The amount that a booking moved, for a payment or for none. Negative if money left the account. */
 type Part = { reference: string | null; amount: bigint }
 
-/** An entry of an account: the truth about the money. */
+/** An entry of an account, which is the truth about the money. */
 export type Booking = {
-  /** The bank's reference of it, the same in all messages. */
+  /** The bank's reference, the same in all messages. */
   id: string
   iban: string
   amount: bigint
   bookedOn: string
   parts: Part[]
-  /** How the bank describes it. */
+  /** The bank's description of the entry. */
   entry: Pick<Entry, 'details' | 'text' | 'isReversal' | 'isReturn'>
-  /** Statements have it in the sum of its batch, with the others of this sum. */
+  /** The sum that replaces the entries of a batch in statements. */
   sum?: { id: string; details: string } | undefined
   toldIn: Set<ReportKind>
 }
 export type ReportKind = 'camt.053' | 'camt.054'
 
-/** One copy of a file: it can reach the bank more than once. */
+/** One copy of a file, which can reach the bank more than once. */
 export type Copy = {
   messageId: string
   iban: string
@@ -37,8 +37,8 @@ export type Copy = {
 }
 
 /**
- * How the bank books what it executes: as one sum, payment by payment, in one entry with all payments, or in words only. `both`: payment
- * by payment in notices, and as one sum in statements.
+ * How the bank books executed payments: as one sum, payment by payment, in one entry with all payments, or only in words. `both`:
+ * payment by payment in notices, and as one sum in statements.
  */
 export type Manner = 'sum' | 'payments' | 'details' | 'words' | 'both'
 
@@ -48,30 +48,30 @@ export type Rejection = {
   text: string | undefined
 }
 
-/** How the bank names a payment whose money comes back. `rejected`: it rejects the payment first. */
+/** How the bank identifies a returned payment. `rejected`: it rejects the payment first. */
 export type ReturnWay = 'reference' | 'words' | 'remittance' | 'less charges' | 'rejected'
 
-/** Rejections that every copy of a file gets, because they follow from its contents. */
+/** The rejections that every copy of a file gets, because they follow from its contents. */
 export const alwaysRejected: readonly string[] = ['FF01', 'AM10', 'AC01']
 
-/** What the bank keeps of money that comes back. */
+/** The charge that the bank deducts from returned money. */
 const charge = 500n
 
 /**
- * A bank that keeps its own accounts. It takes every copy of a file that reaches it, executes or rejects it, and never says of money
- * what is not in its accounts; but it says so late, twice, or in words only.
+ * A bank that keeps its own accounts. It executes or rejects every copy of a file, and never reports money that is not in its
+ * accounts; but it reports late, twice, or only in words.
  */
 export class BankWithAccount {
   readonly copies: Copy[] = []
   readonly bookings: Booking[] = []
   readonly #inWords = new Map<string, ReturnWay>()
-  /** Payments that it made, and then rejected. */
+  /** Payments that it made and later rejected. */
   readonly rejectedAfterwards = new Set<string>()
-  /** Files that it executed, by their message id. It books every copy of a file in the same manner. */
+  /** Executed files, by message id. The bank books every copy of a file in the same manner. */
   readonly #manners = new Map<string, Manner>()
   /** Payments whose payees cannot be paid. */
   readonly #unpayable = new Set<string>()
-  /** Files that it rejects for what they contain, however often they come, by their message id. */
+  /** Files rejected for their contents, however often they arrive, by message id. */
   readonly #neverExecuted = new Set<string>()
   readonly #files = new Set<string>()
   readonly #atStart: ReadonlyMap<string, bigint>
@@ -84,7 +84,7 @@ export class BankWithAccount {
     this.#atStart = balances
   }
 
-  /** Takes the files that are new in its inbox. */
+  /** Collects the new files in its inbox. */
   receive(files: ReadonlyMap<string, string>): void {
     for (const [name, xml] of files) {
       if (this.#files.has(name)) continue
@@ -95,19 +95,19 @@ export class BankWithAccount {
     }
   }
 
-  /** The same file reaches the bank once more. */
+  /** Delivers the same file to the bank once more. */
   duplicate(copy: Copy): void {
     this.copies.push({ ...copy, state: this.#neverExecuted.has(copy.messageId) ? 'rejected' : 'received' })
   }
 
-  /** Says that it has a copy, or each of its payments. */
+  /** Reports that it has accepted a copy, or each of its payments. */
   accept({ messageId, orders }: Copy, { status, isEach }: { status: string; isEach: boolean }): string {
     if (!isEach) return statusReport(this.#message(), { messageId, status }, [])
     const statuses = orders.map(({ reference }) => ({ reference, status }))
     return statusReport(this.#message(), { messageId }, statuses)
   }
 
-  /** Says that it has made the payments of a copy; undefined if it has made none. */
+  /** Reports that it has made the payments of a copy; undefined if it has made none. */
   confirm({ messageId, orders }: Copy): string | undefined {
     const paid = this.paid()
     const statuses = orders.flatMap(({ reference }) =>
@@ -116,7 +116,7 @@ export class BankWithAccount {
     return statuses.length === 0 ? undefined : statusReport(this.#message(), { messageId }, statuses)
   }
 
-  /** @returns its files that say so */
+  /** @returns the files with the rejection */
   reject(copy: Copy, { how, code, text }: Rejection): string[] {
     const { messageId, orders } = copy
     const isAlways = code !== undefined && alwaysRejected.includes(code)
@@ -133,16 +133,16 @@ export class BankWithAccount {
     return this.copies.filter(each => each.messageId === messageId)
   }
 
-  /** Whether a rejection of this copy can be for what the file contains: no copy of it has been executed. */
+  /** Whether this copy can be rejected for the file's contents, because no copy has been executed. */
   canRejectAlways(copy: Copy): boolean {
     return this.#copiesOf(copy).every(({ state }) => state !== 'executed')
   }
 
   /**
-   * Books what a copy orders.
-   * @param options.failing how many of the payments cannot be made
-   * @param options.charge what it takes beside the first debit or, negative, deducts from it
-   * @returns its report of these, before or after which it books
+   * Books the orders of a copy.
+   * @param options.failing the number of payments that cannot be made
+   * @param options.charge the charge in addition to the first debit or, if negative, deducted from that debit
+   * @returns the report of the failed payments, before or after the booking
    */
   execute(
     copy: Copy,
@@ -150,10 +150,10 @@ export class BankWithAccount {
   ): string | undefined {
     const { messageId, iban, orders } = copy
     const as = this.#manners.get(messageId) ?? wanted
-    // A batch that is booked as a sum and payment by payment is not told apart from two bookings.
+    // The program cannot distinguish a batch booked both as a sum and payment by payment from two bookings.
     this.#manners.set(messageId, as === 'both' ? 'sum' : as)
     copy.state = 'executed'
-    // What cannot be paid does not become payable by a copy, nor the other way round.
+    // A copy does not make an unpayable payment payable, or vice versa.
     const isFirst = this.#copiesOf(copy).filter(({ state }) => state === 'executed').length === 1
     if (isFirst) for (const { reference } of orders.slice(0, failing)) this.#unpayable.add(reference)
     const paid = orders.filter(({ reference }) => !this.#unpayable.has(reference))
@@ -183,7 +183,7 @@ export class BankWithAccount {
     return this.bookings.filter(({ parts }) => parts.some(each => each.reference === reference && each.amount < 0n))
   }
 
-  /** The payments of which the payee has the money, once or more often. */
+  /** The payments whose payee has the money, once or more often. */
   paid(): string[] {
     return [...this.moved()].filter(([, amount]) => amount < 0n).map(([reference]) => reference)
   }
@@ -193,7 +193,7 @@ export class BankWithAccount {
     return [...this.moved()].filter(([, amount]) => amount >= 0n).map(([reference]) => reference)
   }
 
-  /** What all bookings moved for each payment. */
+  /** The net amount that all bookings moved for each payment. */
   moved(): Map<string, bigint> {
     const moved = new Map<string, bigint>()
     for (const { reference, amount } of this.bookings.flatMap(({ parts }) => parts))
@@ -201,9 +201,9 @@ export class BankWithAccount {
     return moved
   }
 
-  /** The money of a payment comes back. @returns its rejection, if it rejects the payment first */
+  /** Returns the money of a payment. @returns the rejection, if the bank first rejects the payment */
   return(reference: string, wanted: ReturnWay): string | undefined {
-    // A booking of the same day by name repeats what words have told.
+    // A booking of the same day by reference repeats the one in words.
     const way = this.#inWords.get(reference) ?? wanted
     if (way === 'words' || way === 'remittance') this.#inWords.set(reference, way)
     const { iban, amount, messageId } = this.#paymentOf(reference)
@@ -215,7 +215,7 @@ export class BankWithAccount {
     return statusReport(this.#message(), { messageId }, [{ reference, status: 'RJCT', reason: 'AC04' }])
   }
 
-  /** It was booked by mistake that a payment came back, or that it was made: the opposite is booked. */
+  /** Reverses the mistaken booking of a return or payment. */
   reverse(reference: string, direction: 'return' | 'payment'): void {
     const { iban, amount } = this.#paymentOf(reference)
     const part = { reference, amount: direction === 'return' ? -amount : amount }
@@ -230,7 +230,7 @@ export class BankWithAccount {
     assert.fail(`${reference} was never ordered`)
   }
 
-  /** Money that is about no payment. */
+  /** Books money without a payment. */
   other(iban: string, amount: bigint, reference: string | null): void {
     this.#book(iban, [{ reference: null, amount }], {
       details: reference === null ? '' : transaction({ reference }),
@@ -250,8 +250,8 @@ export class BankWithAccount {
   }
 
   /**
-   * Tells of the bookings of an account that no report of this kind has told of; undefined if there are none.
-   * @param options.isLater it gives them the day after
+   * Reports the bookings of an account that are not yet in a report of this kind; undefined if there are none.
+   * @param options.isLater whether the report gives the following day
    */
   report(iban: string, kind: ReportKind, { isLater = false } = {}): string | undefined {
     const news = this.bookings.filter(each => each.iban === iban && !each.toldIn.has(kind))

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { expect } from 'vitest'
 
-// A failure must be shown, so shrinking ends before the test times out.
+// Shrinking ends before the test times out, so that the failure is shown.
 const reportingMs = 20_000
 
 /**
- * Checks a property, and fails with the smallest counterexample that was found in time and with how to reproduce it.
- * @param options.timeoutMs of the test
+ * Checks a property. Fails with the smallest counterexample found in time and the command that reproduces it.
+ * @param options.timeoutMs the time-out of the test
  */
 export async function checkRuns<T>(
   property: fc.IAsyncProperty<T>,

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 
 /**
- * What happens to a request. `drop`: it does not arrive. `lose`: it arrives, and its answer does not. `cut`: half of the answer
- * arrives. `delay`: the answer comes after the client has given up. `duplicate`: it arrives twice.
+ * The fate of a request. `drop`: the request does not arrive. `lose`: the response does not arrive. `cut`: half of the response
+ * arrives. `delay`: the response arrives after the client has given up. `duplicate`: the request arrives twice.
  */
 export type Fault = 'drop' | 'lose' | 'cut' | 'delay' | 'duplicate'
 

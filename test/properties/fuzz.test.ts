@@ -42,7 +42,7 @@ function operationsIn(file: string) {
 }
 const [operations, ofOperators] = [operationsIn('openapi.json'), operationsIn('openapi-operator.json')]
 
-/** They move time, delete what the others need, or take seconds, so they are tried last and less often. */
+/** Operations that move time, delete data that others need, or take seconds, so they are tried last and less often. */
 const farReaching = new Set([
   'moveSandboxClock',
   'seedSandbox',
@@ -61,7 +61,7 @@ beforeAll(async () => {
   const foreign = await harness.addMember({ available: 1_000_000, key: harness.other.key })
   const amount = { amount: 5_000, currency: 'GBP' }
   const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount } })
-  // Not the partner of the requests: operators suspend it, too.
+  // Not the partner of the requests, because the fuzzed operations also suspend it.
   const { partner, payCycle } = await harness.addPartner('Administered')
   const key = await harness.addKey(['members:read'], { partnerId: partner.id })
   ids = [memberId, foreign, intent.body.withdrawalIntentId, harness.payCycle.id, partner.id, payCycle.id, key.key.id]
@@ -148,7 +148,7 @@ const numRuns = extent({ short: 200, long: 5_000 })
 const numRunsFar = extent({ short: 24, long: 200 })
 const numRunsOfOperators = extent({ short: 200, long: 5_000 })
 
-test('every input is answered as openapi.json declares, and never with a server error', {
+test('every input gets a response declared in openapi.json, and never a server error', {
   timeout: 120_000,
 }, async () => {
   const statuses = await fuzz(
@@ -160,12 +160,14 @@ test('every input is answered as openapi.json declares, and never with a server 
   expect(statuses.filter(status => status === 404 || status === 422).length).toBeGreaterThan(numRuns / 60)
 })
 
-test('so is every input of the operations that move time or empty a sandbox', { timeout: 120_000 }, async () => {
+test('every input of operations that move time or empty a sandbox gets a declared response too', {
+  timeout: 120_000,
+}, async () => {
   const statuses = await fuzz(operations.filter(isFarReaching), { numRuns: numRunsFar })
   expect(statuses.filter(status => status < 300).length).toBeGreaterThan(numRunsFar / 30)
 })
 
-test('so is every input of the operators’ API', { timeout: 120_000 }, async () => {
+test('every input of the operators’ API gets a declared response too', { timeout: 120_000 }, async () => {
   const statuses = await fuzz(ofOperators, { numRuns: numRunsOfOperators })
   expect(statuses.filter(status => status < 300).length).toBeGreaterThan(numRunsOfOperators / 10)
   expect(statuses.filter(status => status === 404 || status === 409).length).toBeGreaterThan(numRunsOfOperators / 60)
@@ -217,7 +219,7 @@ async function fuzz(some: typeof operations, { numRuns }: { numRuns: number }): 
   const statuses: number[] = []
   await fc.assert(
     fc.asyncProperty(request, async ({ method, path, parameters, extraQuery, body, isFile, file, idempotencyKey }) => {
-      // It takes ten seconds.
+      // This operation takes ten seconds.
       fc.pre(!JSON.stringify(body ?? null).includes('ten_thousand_members'))
       const text = (value: unknown) =>
         (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).toWellFormed()
@@ -232,7 +234,7 @@ async function fuzz(some: typeof operations, { numRuns }: { numRuns: number }): 
       const answer = await harness.call(method, query.size === 0 ? url : `${url}?${query}`, {
         ...(path.startsWith('/operator/') ? { key: await nextOperatorKey() } : {}),
         ...(isFile ? { raw: file } : body === undefined ? {} : { raw: JSON.stringify(body) }),
-        // Node refuses to send header values that are not Latin-1.
+        // Node refuses to send header values outside Latin-1.
         headers: {
           ...(idempotencyKey === null ? {} : { 'x-idempotency-key': idempotencyKey }),
           ...(isFile ? { 'content-type': 'application/octet-stream' } : {}),

@@ -5,8 +5,8 @@ import type { Harness } from '../harness/harness.ts'
 export type Killer = { arm(records: number): Promise<void>; disarm(): Promise<void>; stop(): Promise<void> }
 
 /**
- * Lets the database roll back the transaction that keeps the n-th of the next records of banks, as it does when the process that keeps
- * them is killed.
+ * Makes the database roll back the transaction that stores the n-th of the next bank records, as if the storing process
+ * were killed.
  */
 export async function installKiller({ host, superuser, database }: Harness): Promise<Killer> {
   const connection = { host, user: superuser, database }
@@ -17,7 +17,7 @@ export async function installKiller({ host, superuser, database }: Harness): Pro
     create table killer.last_record (number bigint);
     create function killer.kill() returns trigger language plpgsql security definer as $$
     begin
-      -- Counted also in what is rolled back, so it happens once.
+      -- A sequence survives the rollback, so this happens once.
       if exists (select from killer.last_record) and nextval('killer.records') = (select number from killer.last_record) then
         raise exception 'killed';
       end if;

@@ -9,7 +9,7 @@ export type Currency = 'GBP' | 'EUR'
 export type TierName = 'Bronze' | 'Gold' | 'Daily' | 'Silver EU'
 export type AccountName = 'A' | 'B' | 'failing' | 'none'
 export type Outcome = 'paid' | 'failed' | 'returned'
-/** The bank's answer when it is sent payments or polled about them; 'silent' is a failed call. */
+/** The bank's response when it is sent payments or polled about them; 'silent' is a failed call. */
 export type BankAnswer = Outcome | 'pending' | 'unknown' | 'silent'
 
 export type Terms = {
@@ -30,7 +30,7 @@ export type Settings = {
   holdSeconds: number
   autoActivate: boolean
   shortfallPolicy: 'carry' | 'write_off'
-  /** The bank reports the money of settlements, which is a receivable until then. */
+  /** Whether the bank reports the money of settlements, which is a receivable until then. */
   reportsArrivals: boolean
   /** A time zone without clock changes, so that every day has 24 hours. */
   timeZone: { name: string; offsetMinutes: number }
@@ -171,7 +171,7 @@ export class Model {
     this.#openCycle(anchorDay + Math.floor((this.#dayOf(now) - anchorDay) / cycleDays) * cycleDays)
   }
 
-  /** Returns the answer expected of the program: 'ok' and the content of the answer, or the refusal. */
+  /** Returns the expected response of the program: 'ok' and its content, or the refusal. */
   apply(step: Step): string {
     try {
       return `ok ${this.#perform(step) ?? ''}`.trim()
@@ -243,7 +243,7 @@ export class Model {
     )
   }
 
-  /** The money of settlements that has not arrived. Negative if it is owed to the employer. */
+  /** Settlement money that has not arrived. Negative if the operator owes it to the employer. */
   dues(): { cycle: string; currency: Currency; amount: bigint }[] {
     return [...this.#dues].flatMap(([key, { amount, received }]) => {
       const [cycle = '', currency = ''] = key.split(' ')
@@ -690,7 +690,7 @@ export class Model {
     this.#book(this.#collected(currency) - collected, currency)
   }
 
-  // What is collected of all fees: those that a settlement covers, but before its money has arrived at most that much.
+  // The collected fees: those covered by a settlement, but limited to the settlement money that has arrived.
   #collected(currency: Currency): bigint {
     let sum = 0n
     for (const cycle of this.cycles.keys()) {
@@ -724,7 +724,7 @@ export class Model {
     this.#updateLowAlert(currency)
   }
 
-  // All employers' fees that no invoice bills, less those given back since.
+  // The employers' fees not yet invoiced, less those given back since.
   #issueInvoice(currency: Currency): string {
     const sum = this.#accounts.of('employer fees', currency)
     if (sum <= 0n) throw new Refusal('409', 'Conflict')

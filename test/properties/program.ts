@@ -166,8 +166,8 @@ export class Program {
   }
 
   /**
-   * Moves the partner's clock by the public API, which does all work that falls due on the way. The real clock stands still
-   * meanwhile.
+   * Moves the partner's clock with the public API, which does all work that falls due on the way. The real clock stands still
+   * in the meantime.
    */
   async moveClock(to: Date): Promise<void> {
     const call = { key: this.#base.key, body: { to: to.toISOString() } }
@@ -463,7 +463,7 @@ export class Program {
     await known(this.#tasks[task])(context)
   }
 
-  // A bank that answers as the step demands, and asserts that a reference always has the same payment.
+  // A bank that responds as the step demands, and asserts that a reference always has the same payment.
   #rail(): Channel {
     const reportsOf = (reference: string): Report[] => {
       if (this.#answer === 'silent') throw new Error('The bank does not respond')
@@ -559,7 +559,7 @@ async function addPartner(
     settings: {
       ...{ graceMinutes, intentMinutes, holdSeconds, autoActivate, shortfallPolicy, timeZone: timeZone.name },
       ...{ cycleSchedule: cycleDays === 7 ? 'weekly' : 'two_weekly', cycleAnchor: '2024-01-01' },
-      // The rate limiter goes by the real clock, which moves by milliseconds.
+      // The rate limiter uses the real clock, which moves by milliseconds.
       ...{ requestsPerSecond: 1_000_000, requestsBurst: 1_000_000 },
     },
     now,
@@ -582,7 +582,7 @@ async function addPartner(
     .execute()
   await tx.updateTable('members').set({ status: 'active' }).where('partnerId', '=', partner.id).execute()
   const { secret } = await createKey(tx, { partnerId: partner.id, mode: 'sandbox', scopes, expiresAt: null, now })
-  // A clock that shows real time: the first move of a new one waits for other processes.
+  // Creates the clock in advance, because the first move of a new clock waits for other processes.
   await createClock(tx, partner.id)
   return { settings, partner, memberIds, key: secret }
 }

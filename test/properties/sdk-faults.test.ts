@@ -17,12 +17,12 @@ beforeAll(async () => {
 afterAll(() => harness.stop())
 
 // Many calls wait for several retries, the last of them for seconds.
-test('withdrawals through a connection that drops, delays, duplicates and cuts answers happen exactly once', {
+test('withdrawals over a connection that drops, delays, duplicates and truncates responses happen exactly once', {
   timeout: extent({ short: 120_000, long: 300_000 }),
 }, async () => {
   const seed = Math.floor(Math.random() * 2 ** 31)
   const random = randomOf(seed, 'faults')
-  // The test is worth something only if each of these happens.
+  // The test proves something only if each of these faults happens.
   const due = [...faults]
   const proxy = await startFaultyProxy(
     address,
@@ -33,7 +33,7 @@ test('withdrawals through a connection that drops, delays, duplicates and cuts a
     apiKey: harness.key,
     baseUrl: proxy.url,
     timeoutMs: 2_000,
-    // Far more than anyone waits for, so that every withdrawal goes through.
+    // Far more retries than in practice, so that every withdrawal goes through.
     retriesMax: 20,
     log: entry => log.push(entry),
   })
@@ -67,7 +67,7 @@ test('withdrawals through a connection that drops, delays, duplicates and cuts a
     const { body } = await harness.call('GET', `/v1/pay/members/${memberId}/balance`)
     expect(body.available.amount).toBe(5_000 * count - (5_000 * count) / members.length)
   }
-  // Each fault but the duplicate costs the client an answer.
+  // Each fault except the duplicate costs the client a response.
   const lostCount = proxy.arrived.filter(({ fault }) => fault !== undefined && fault !== 'duplicate').length
   expect(lostCount).toBeGreaterThanOrEqual(4)
   expect(log.filter(({ retryInMs }) => retryInMs !== undefined).length).toBeGreaterThanOrEqual(lostCount)

@@ -74,7 +74,7 @@ test(
 )
 
 test(
-  `the program and the model agree when only the sandbox clock of the public API makes time pass, in ${clockRuns} runs`,
+  `the program and the model agree when time passes only by the sandbox clock of the public API, in ${clockRuns} runs`,
   async () => await check(property(partners, { time: 'sandbox' }), { numRuns: clockRuns, name: 'the sandbox clock' }),
   timeoutMs,
 )
@@ -160,7 +160,7 @@ async function runCommands(
   await compare()
   for (const command of commands) {
     for (const step of stepsOf(command, model)) {
-      // Each step has its own instant, so that due work has one order.
+      // Each step has a separate instant, so that due work has one order.
       model.now += 1
       if (time === 'sandbox') {
         log.push(`the clock moves to ${new Date(model.now).toISOString()}`)
@@ -168,7 +168,7 @@ async function runCommands(
         await compare()
       }
       program.now = new Date(model.now)
-      // The clock has done what falls due.
+      // The clock has done the work that falls due.
       if (time === 'sandbox' && isWork(step)) continue
       log.push(`${program.now.toISOString()} ${fc.stringify(step)}`)
       const expected = model.apply(step)
@@ -228,7 +228,7 @@ function instantsAhead(model: Model): number[] {
   ]
 }
 
-// Fees that are given back after an invoice has billed them are set off by the next one.
+// Fees that are given back after they were invoiced are set off by the next invoice.
 const neverNegative = /^(balance|payment|account (pending|invoiced|operator|written off))/
 
 // Commands are generated before any entity exists, so they refer to entities and amounts relatively: the newest intent, the

@@ -1,12 +1,13 @@
--- The schema, in the order in which money moves: partners, members, pay, the ledger, withdrawals, payouts, settlements, the bank's
--- files and exceptions, events and webhooks, users, requests, the audit logs and the sandbox.
+-- The schema, in the order in which money moves: partners, members and their imports, pay, the ledger, withdrawals, payouts,
+-- settlements, the bank's files and exceptions, events and webhooks, users, requests, the audit logs and the sandbox.
 --
 -- Keys and foreign keys begin with partner_id: a row can refer only to rows of the same partner, and the schema can be distributed
 -- by partner. Only what belongs to the operator, such as batches, bank files and users, has no partner. Ids are readable text
 -- ('mem_…'), compared byte by byte whatever the database's locale. A rule that must never be broken is a constraint or a trigger
 -- whose name is the rule. Nothing is ordered by transaction ids: they start again on another server.
 --
--- The app role owns nothing; src/database/grants.ts has its rights. Rules that grants cannot express are triggers, which bind the owner too.
+-- The app role owns nothing; src/database/grants.ts lists its rights. Rules that grants cannot express are triggers, which bind the
+-- owner too.
 
 set local lock_timeout = '5s';
 
@@ -34,8 +35,8 @@ create table installation_keys (
   created_at timestamptz not null
 );
 
--- A program older than the schema looks here whether it can serve it. A migration whose file says `-- compatible-with: 0012` has
--- a row: programs that know migration 0012 can serve it. Without a row, only programs that know the migration itself can.
+-- Decides whether a program that does not know the latest migration may run. A migration whose file says `-- compatible-with: 0012`
+-- has a row: programs that know migration 0012 may run. Without a row, only programs that know the migration itself may.
 create table schema_compatibility (
   migration text primary key,
   compatible_with text not null check (compatible_with ~ '^[0-9]{4}$')
@@ -54,15 +55,15 @@ create table worker_heartbeats (
 
 -- State transitions and rows that never change
 
--- The allowed transitions. From 'new' are the states in which a row may be created.
-create table state_edges (
+-- The allowed transitions. Those from 'new' give the states in which a row may be created.
+create table state_transitions (
   entity text not null,
   from_state text not null,
   to_state text not null,
   primary key (entity, from_state, to_state)
 );
 
-insert into state_edges (entity, from_state, to_state) values
+insert into state_transitions (entity, from_state, to_state) values
   ('members', 'new', 'invited'),
   ('members', 'invited', 'active'),
   ('members', 'invited', 'inactive'),
@@ -99,7 +100,7 @@ insert into state_edges (entity, from_state, to_state) values
   ('withdrawals', 'returned', 'paid'),
   ('payout_batches', 'new', 'building'),
   ('payout_batches', 'building', 'approved'),
-  -- Every payment was taken out of it.
+  -- When every payment was removed.
   ('payout_batches', 'building', 'cancelled'),
   ('payout_batches', 'approved', 'cancelled'),
   ('payout_batches', 'approved', 'sent'),
@@ -113,17 +114,17 @@ insert into state_edges (entity, from_state, to_state) values
   ('invoices', 'open', 'void'),
   ('invoices', 'paid', 'open');
 
--- Triggers name their entity: on a distributed PostgreSQL the name of a table is the name of a shard. state_edges is named with
--- its schema: a session's temporary tables are found first, and one of that name could allow any transition.
-create function refuse_unlisted_edge() returns trigger language plpgsql as $$
+-- Triggers name their entity: on a distributed PostgreSQL the name of a table is the name of a shard. The schema is written out
+-- before state_transitions: a temporary table of that name would be found first, and could allow any transition.
+create function refuse_unlisted_transition() returns trigger language plpgsql as $$
 declare
   was text := case tg_op when 'INSERT' then 'new' else old.status end;
 begin
   if not exists (
-    select from public.state_edges where entity = tg_argv[0] and from_state = was and to_state = new.status
+    select from public.state_transitions where entity = tg_argv[0] and from_state = was and to_state = new.status
   ) then
     raise exception '% may not go from % to %', tg_argv[0], was, new.status
-      using errcode = 'check_violation', constraint = 'only_listed_edges', table = tg_argv[0];
+      using errcode = 'check_violation', constraint = 'only_listed_transitions', table = tg_argv[0];
   end if;
   return new;
 end $$;
@@ -155,7 +156,7 @@ begin
     using errcode = 'check_violation', constraint = 'append_only', table = tg_table_name;
 end $$;
 
--- A key only ever loses rights: it stays revoked, its expiry is never postponed, its scopes never change.
+-- A key only ever loses rights: a revoked key stays revoked, an expiry is never postponed, and scopes never change.
 create function refuse_key_revival() returns trigger language plpgsql as $$
 begin
   raise exception 'an API key cannot be revived or changed; create another one'
@@ -183,7 +184,7 @@ create table partners (
   requests_burst integer not null default 200 check (requests_burst > 0),
   cycle_schedule text not null default 'monthly'
     check (cycle_schedule in ('weekly', 'two_weekly', 'four_weekly', 'semi_monthly', 'monthly')),
-  -- A day on which a cycle starts. Of 'monthly' only its day of the month counts; 'semi_monthly' ignores it.
+  -- A day on which a cycle starts. For 'monthly' only the day of the month counts; 'semi_monthly' ignores it.
   cycle_anchor date not null default '2024-01-01',
   -- What happens to a deduction that payroll could not take.
   shortfall_policy text not null default 'carry' check (shortfall_policy in ('carry', 'write_off')),
@@ -202,7 +203,7 @@ create table partners (
   constraint monthly_anchor_is_in_every_month check (cycle_schedule <> 'monthly' or extract(day from cycle_anchor) <= 28)
 );
 
--- Shown to members on the hosted page. Apart from the partner, whose row every request reads.
+-- Shown to members on the hosted page. A separate table, because every request reads the partner's row.
 create table partner_logos (
   partner_id id primary key references partners (id),
   media_type text not null check (media_type in ('image/png', 'image/jpeg', 'image/webp')),
@@ -312,7 +313,7 @@ create table members (
   )
 );
 create unique index one_member_per_email on members (partner_id, lower(email)) where status in ('active', 'invited');
--- The unique index finds the others. A new member is in one of the two only.
+-- The unique index finds the other members. A new member is in only one of the two.
 create index inactive_members_by_email on members (partner_id, lower(email), id desc) where status = 'inactive';
 create index members_by_status on members (partner_id, status, id desc);
 -- A prefix is a range of these whatever the locale. The partner is part of the text: as a separate column it drew look-ups by
@@ -335,10 +336,10 @@ alter table members
   alter column gender set statistics 0,
   alter column account_refused set statistics 0,
   alter column review_reason set statistics 0;
-create trigger members_births before insert on members
-  for each row when (new.status <> 'invited') execute function refuse_unlisted_edge('members');
-create trigger members_edges before update of status on members
-  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge('members');
+create trigger members_initial_state before insert on members
+  for each row when (new.status <> 'invited') execute function refuse_unlisted_transition('members');
+create trigger members_transitions before update of status on members
+  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_transition('members');
 
 -- The program does the same; the trigger covers every other way of changing an account.
 create function clear_refused_account() returns trigger language plpgsql as $$
@@ -381,8 +382,8 @@ create index member_sessions_expired on member_sessions (expires_at);
 
 -- Member imports
 
--- A batch of actions, or a file that is the complete list of members. A partner's imports are applied one after another: a queued
--- one is 'NotReady', and is planned against the members as the imports before it left them.
+-- A batch of actions, or a file that is the complete list of members; the API calls it a job. A partner's imports are applied one
+-- after another: a queued import is 'NotReady', and is planned against the members as the imports ahead have left them.
 create table member_imports (
   partner_id id not null,
   id id not null,
@@ -399,7 +400,7 @@ create table member_imports (
   reinstate integer not null,
   offboard integer not null,
   unchanged integer not null,
-  -- The limit given with the file, for when it is planned.
+  -- The limit that was sent with the file, kept until the file is planned.
   offboard_max integer check (offboard_max >= 0),
   -- The action of the file's rows without a step.
   rest_action text not null default 'Unchanged' check (rest_action in ('Invite', 'Unchanged')),
@@ -423,10 +424,10 @@ create table member_imports (
 create unique index one_member_import_at_a_time on member_imports (partner_id) where status in ('AwaitingReview', 'Processing');
 create index member_imports_unfinished on member_imports (partner_id, created_at, id) where ended_at is null;
 create index member_imports_to_forget on member_imports (ended_at) where forgotten_at is null;
-create trigger member_imports_births before insert on member_imports
-  for each row execute function refuse_unlisted_edge('member_imports');
-create trigger member_imports_edges before update of status on member_imports
-  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge('member_imports');
+create trigger member_imports_initial_state before insert on member_imports
+  for each row execute function refuse_unlisted_transition('member_imports');
+create trigger member_imports_transitions before update of status on member_imports
+  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_transition('member_imports');
 
 -- How many actions of a running batch are done. The batch is one transaction, so member_imports shows nothing until it commits; this
 -- row is written over another connection. Only what the API shows depends on it.
@@ -506,18 +507,18 @@ create table pay_cycles (
   closed_at timestamptz,
   settled_at timestamptz,
   primary key (partner_id, id),
-  check (start_date <= end_date),
-  unique (partner_id, start_date),
+  constraint cycle_starts_before_it_ends check (start_date <= end_date),
+  constraint one_cycle_per_start_date unique (partner_id, start_date),
   constraint closed_has_its_time check ((status = 'Closed') = (closed_at is not null)),
   constraint only_closed_is_settled check (settled_at is null or status = 'Closed')
 );
 create unique index one_open_cycle on pay_cycles (partner_id) where status = 'Open';
 -- The reference of payroll's transfer is MMS and these characters.
 create index pay_cycles_by_reference on pay_cycles (upper(right(id, 14)));
-create trigger pay_cycles_births before insert on pay_cycles
-  for each row execute function refuse_unlisted_edge('pay_cycles');
-create trigger pay_cycles_edges before update of status on pay_cycles
-  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge('pay_cycles');
+create trigger pay_cycles_initial_state before insert on pay_cycles
+  for each row execute function refuse_unlisted_transition('pay_cycles');
+create trigger pay_cycles_transitions before update of status on pay_cycles
+  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_transition('pay_cycles');
 
 create table pay_runs (
   partner_id id not null references partners,
@@ -543,10 +544,10 @@ create table pay_runs (
 create index pay_runs_due on pay_runs (scheduled_for) where status = 'Scheduled';
 create index pay_runs_by_cycle on pay_runs (partner_id, pay_cycle_id, available_at);
 create index pay_runs_newest on pay_runs (partner_id, created_at desc, id desc);
-create trigger pay_runs_births before insert on pay_runs
-  for each row execute function refuse_unlisted_edge('pay_runs');
-create trigger pay_runs_edges before update of status on pay_runs
-  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge('pay_runs');
+create trigger pay_runs_initial_state before insert on pay_runs
+  for each row execute function refuse_unlisted_transition('pay_runs');
+create trigger pay_runs_transitions before update of status on pay_runs
+  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_transition('pay_runs');
 
 create table pay_run_lines (
   partner_id id not null,
@@ -624,7 +625,7 @@ create table ledger_balances (
   primary key (partner_id, member_id, currency),
   foreign key (partner_id, member_id) references members,
   constraint member_not_overdrawn check (available >= 0),
-  constraint nothing_owed_to_nobody check (owed >= 0),
+  constraint owed_is_not_negative check (owed >= 0),
   -- The largest integer that every JSON parser reads exactly.
   constraint balance_fits_the_wire check (available <= 9007199254740991 and owed <= 9007199254740991)
 );
@@ -672,7 +673,7 @@ create table ledger_verifications (
   checks_total integer not null check (checks_total > 0),
   -- The checks with the first row that breaks each; null until the verification ends, and if it could not end.
   checks jsonb,
-  -- Why it could not end.
+  -- Why the verification could not end.
   problem text,
   constraint ended_with_checks_or_a_problem check ((ended_at is null) = (checks is null and problem is null))
 );
@@ -706,7 +707,10 @@ create table withdrawal_intents (
   foreign key (partner_id, tier, tier_version) references tier_versions,
   constraint gross_is_net_and_fee check (gross_amount = net_amount + fee),
   constraint one_pays_the_fee check (fee = 0 or employer_fee = 0),
-  check (num_nulls(sort_code, account_number) = 0 and iban is null or num_nulls(sort_code, account_number) = 2 and iban is not null)
+  constraint account_is_uk_or_eu check (
+    (num_nulls(sort_code, account_number) = 0 and iban is null)
+    or (num_nulls(sort_code, account_number) = 2 and iban is not null)
+  )
 );
 create index withdrawal_intents_due on withdrawal_intents (expires_at) where status = 'pending';
 -- An intent is a snapshot of what the member was promised: the amounts, and the account that they are paid to.
@@ -720,11 +724,11 @@ create trigger withdrawal_intents_terms before update on withdrawal_intents
      new.employer_fee, new.tier, new.tier_version, new.account_holder, new.sort_code, new.account_number, new.iban,
      new.created_at, new.expires_at))
   execute function refuse_other_terms('withdrawal_intents');
-create trigger withdrawal_intents_births before insert on withdrawal_intents
-  for each row when (new.status <> 'pending') execute function refuse_unlisted_edge('withdrawal_intents');
-create trigger withdrawal_intents_edges before update of status on withdrawal_intents
+create trigger withdrawal_intents_initial_state before insert on withdrawal_intents
+  for each row when (new.status <> 'pending') execute function refuse_unlisted_transition('withdrawal_intents');
+create trigger withdrawal_intents_transitions before update of status on withdrawal_intents
   for each row when (old.status is distinct from new.status and (old.status <> 'pending' or new.status <> 'completed'))
-  execute function refuse_unlisted_edge('withdrawal_intents');
+  execute function refuse_unlisted_transition('withdrawal_intents');
 
 create table withdrawals (
   partner_id id not null,
@@ -746,7 +750,7 @@ create table withdrawals (
   attempts integer not null default 0 check (attempts >= 0),
   -- Why the last transition happened, in the words of the bank or the caller.
   reason text,
-  -- The cycle in which a late failure or return was given back, if its own was closed by then.
+  -- The cycle in which a late failure or return was given back, if the withdrawal's own cycle was closed by then.
   adjusted_in_cycle_id id,
   -- The exception whose decision recovered it last; see withdrawals_recoveries.
   recovered_by id,
@@ -768,12 +772,12 @@ create index withdrawals_by_reference on withdrawals (id);
 create index withdrawals_newest on withdrawals (partner_id, created_at desc, id desc);
 create index withdrawals_by_member on withdrawals (partner_id, member_id, created_at desc, id desc);
 create index withdrawals_by_cycle on withdrawals (partner_id, pay_cycle_id, created_at desc, id desc);
--- Most partners' members pay the fees, so that there is nothing to bill and no withdrawal to read for it.
+-- At most partners the members pay the fees, so billing has no withdrawal to read.
 create index withdrawals_of_employers on withdrawals (partner_id, created_at) where employer_fee > 0;
--- Nearly all withdrawals end as paid; a list of the others would read them all.
+-- Nearly all withdrawals end as paid; a list of the others would otherwise read every withdrawal.
 create index withdrawals_given_back on withdrawals (partner_id, created_at desc, id desc)
   where status in ('failed', 'returned', 'cancelled');
--- A withdrawal is paid to the account of its intent, so it keeps the intent. One trigger, because every withdrawal pays for it.
+-- A withdrawal is paid to the account of its intent, so the intent never changes. One trigger, because each costs every withdrawal time.
 create trigger withdrawals_terms before update on withdrawals
   for each row when (
     (old.partner_id, old.id, old.withdrawal_intent_id, old.member_id, old.pay_cycle_id, old.currency, old.gross_amount,
@@ -782,10 +786,10 @@ create trigger withdrawals_terms before update on withdrawals
     (new.partner_id, new.id, new.withdrawal_intent_id, new.member_id, new.pay_cycle_id, new.currency, new.gross_amount,
      new.net_amount, new.fee, new.employer_fee, new.balance_after, new.created_at))
   execute function refuse_other_terms('withdrawals');
-create trigger withdrawals_births before insert on withdrawals
-  for each row when (new.status <> 'held') execute function refuse_unlisted_edge('withdrawals');
-create trigger withdrawals_edges before update of status on withdrawals
-  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_edge('withdrawals');
+create trigger withdrawals_initial_state before insert on withdrawals
+  for each row when (new.status <> 'held') execute function refuse_unlisted_transition('withdrawals');
+create trigger withdrawals_transitions before update of status on withdrawals
+  for each row when (old.status is distinct from new.status) execute function refuse_unlisted_transition('withdrawals');
 
 -- Withdrawals per calendar day and per pay cycle, added up from the event feed in its order; summing a million withdrawals per
 -- request would be slow. The position reached is kept beside the sums, in the same transaction. The foreign key keeps a concurrent
@@ -873,10 +877,10 @@ create unique index one_open_batch on payout_batches (rail, debtor, value_date, 
 create index payout_batches_unsent on payout_batches (rail, cut_off_at) where status in ('building', 'approved');
 create index payout_batches_unanswered on payout_batches (rail) where status in ('sent', 'acknowledged');
 create index payout_batches_with_brake on payout_batches (rail) where given_back_at is not null and brake_released_at is null;
-create trigger payout_batches_edges before insert or update of status on payout_batches
-  for each row execute function refuse_unlisted_edge('payout_batches');
+create trigger payout_batches_transitions before insert or update of status on payout_batches
+  for each row execute function refuse_unlisted_transition('payout_batches');
 
--- A withdrawal, from when it is claimed for a bank.
+-- The payment of a withdrawal, from when the withdrawal is claimed for a rail.
 create table payouts (
   partner_id id not null,
   withdrawal_id id not null,
@@ -887,7 +891,7 @@ create table payouts (
   net_amount bigint not null check (net_amount > 0),
   currency currency not null,
   created_at timestamptz not null,
-  -- On a rail of files: at most one, and never another one.
+  -- On a rail of files: set once, and never changed.
   batch_id id references payout_batches,
   -- The partner's text when the payment joined the batch, whose file never changes.
   remittance_text text not null default '',
@@ -899,7 +903,7 @@ create table payouts (
   reason text,
   -- The consequence of the bank's reason for the member; null if there is none.
   restriction text check (restriction in ('account_refused', 'review')),
-  -- Taken out of its batch before that was sent, and so never paid.
+  -- Removed from its batch before the batch was sent, and so never paid.
   removed_at timestamptz,
   -- On a rail by API: when the first request that may have made the payment was sent; null if none was.
   sent_at timestamptz,
@@ -927,7 +931,7 @@ create table payouts (
 create index payouts_in_batch on payouts (batch_id, reference) where batch_id is not null;
 -- By partner, as they are answered.
 create index payouts_unanswered on payouts (batch_id, partner_id, reference) where batch_id is not null and outcome is null;
--- The payments and batches that an entry of the same amount may be about.
+-- Finds the payments and batches that an entry of the same amount may be about.
 create index payouts_not_paid on payouts (currency, net_amount) where outcome is distinct from 'paid';
 create index payout_batches_by_amount on payout_batches (currency, control_total);
 
@@ -960,7 +964,7 @@ create table payout_references (
   partner_id id not null
 );
 
--- The people who approved a batch above the limits for automatic approval.
+-- People who approved a batch above the limits for automatic approval.
 create table payout_batch_approvals (
   batch_id id not null references payout_batches,
   person text not null check (length(person) between 1 and 200),
@@ -1024,7 +1028,7 @@ create table settlement_lines (
   foreign key (partner_id, member_id) references members
 );
 
--- Money due for a settlement, a receivable until it arrives. A settlement whose money was in the float at once has no row.
+-- Money due for a settlement: a receivable until it arrives. A settlement whose money was in the float at once has no row.
 create table settlement_dues (
   partner_id id not null,
   pay_cycle_id id not null,
@@ -1160,10 +1164,10 @@ create table invoices (
   primary key (partner_id, id),
   constraint one_invoice_per_number unique (partner_id, number),
   constraint a_paid_invoice_says_how check ((status = 'paid') = (paid_on is not null) and (paid_on is null) = (paid_reference is null)),
-  check (first_day <= last_day)
+  constraint invoice_starts_before_it_ends check (first_day <= last_day)
 );
-create trigger invoices_edges before insert or update of status on invoices
-  for each row execute function refuse_unlisted_edge('invoices');
+create trigger invoices_transitions before insert or update of status on invoices
+  for each row execute function refuse_unlisted_transition('invoices');
 create trigger invoices_keep before update on invoices
   for each row when (
     (old.partner_id, old.id, old.number, old.currency, old.first_day, old.last_day, old.sum, old.issued_at)
@@ -1325,11 +1329,11 @@ create table payout_rules (
   constraint a_rule_takes_two_people check (
     (confirmed_by is null) = (confirmed_at is null) and confirmed_by is distinct from proposed_by
     and (status in ('proposed', 'ended') or confirmed_by is not null)),
-  check ((status = 'ended') = (ended_at is not null))
+  constraint ended_rule_has_its_time check ((status = 'ended') = (ended_at is not null))
 );
 create unique index one_live_rule_per_text on payout_rules (rail, text) where status <> 'ended';
 
--- Answers of a bank that do not fit, each closed by a decision.
+-- A bank's answers that do not match our books, each closed by a decision.
 create table payout_exceptions (
   id id primary key,
   rail text collate "C" not null,
@@ -1378,7 +1382,7 @@ create table payout_exceptions (
 create index payout_exceptions_open on payout_exceptions (id) where closed_at is null;
 create index payout_exceptions_of_rules on payout_exceptions (rule_id) where rule_id is not null;
 
--- Returns those of some amounts that a payment, batch or settlement of ours has. A payment or batch that was paid, and of which
+-- Returns the amounts among some that a payment, batch or settlement of ours has. A payment or batch that was paid, and of which
 -- nothing came back, explains no other entry.
 create function amounts_of_ours(of_currency text, among bigint[]) returns setof bigint language sql stable as $$
   with open_batches as (
@@ -1625,7 +1629,7 @@ create trigger withdrawals_recoveries before update of status on withdrawals
   for each row when (old.status in ('failed', 'returned') and new.status = 'paid')
   execute function refuse_recovery_without_decision();
 
--- What the operator pays: the float lacks it until the operator covers it.
+-- Costs that the operator bears. The float lacks the money until the operator covers the cost.
 create table float_costs (
   partner_id id not null references partners,
   movement_id id not null,
@@ -1687,7 +1691,7 @@ create trigger events_append_only before update on events
 create trigger events_not_emptied before truncate on events
   for each statement execute function refuse_change('events');
 
--- How far the feed of a partner is numbered. The row is the lock under which positions are given.
+-- How far the feed of a partner is numbered. Numbering locks the row.
 create table event_feeds (
   partner_id id primary key references partners,
   last_position bigint not null check (last_position >= 0)
@@ -1742,7 +1746,7 @@ create table webhook_secrets (
 );
 create unique index one_current_webhook_secret on webhook_secrets (partner_id, endpoint_id) where expires_at is null;
 
--- How far the feed of a partner with endpoints has been fanned out. The row is the lock under which that is done.
+-- How far the feed of a partner with endpoints has been fanned out. Fanning out locks the row.
 create table webhook_feeds (
   partner_id id primary key references partners,
   position bigint not null check (position >= 0)
@@ -2219,7 +2223,7 @@ begin
   return of_partners + of_installation;
 end $$;
 
--- Deletes a sandbox partner's rows of every table with a partner_id, except configuration, users, logs and places in the feed.
+-- Deletes a sandbox partner's rows in every table with a partner_id, except configuration, users, logs and positions in the feed.
 -- `metadata` is kept because webhook endpoints are; the rest of it is deleted with its objects.
 create function reset_sandbox_partner(partner text) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -2239,7 +2243,7 @@ begin
    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
      and a.attname = 'partner_id' and not a.attisdropped and c.relname <> all(kept);
   while cardinality(remaining) > 0 loop
-    -- One that no other of them refers to.
+    -- The next table is one to which no other remaining table refers.
     select t.name into next_table from unnest(remaining) as t (name)
      where not exists (
        select from pg_constraint k

@@ -69,7 +69,7 @@ test.each([
   ['change the terms of a tier', 'update tier_versions set fee_fixed = 0'],
   ['change a line of a pay run', 'update pay_run_lines set amount = amount + 1'],
   ['change a settled line', 'update settlement_lines set taken = 0'],
-  ['allow another transition', `insert into state_edges values ('withdrawals', 'paid', 'held')`],
+  ['allow another transition', `insert into state_transitions values ('withdrawals', 'paid', 'held')`],
   [
     'change the account of a held withdrawal',
     `update withdrawal_intents set sort_code = '107999', account_number = '88837491'`,
@@ -118,12 +118,12 @@ test('a temporary table cannot shadow the list of allowed transitions', async ()
   try {
     await client.query('begin')
     await client.query(
-      'create temporary table state_edges (entity text, from_state text, to_state text) on commit drop',
+      'create temporary table state_transitions (entity text, from_state text, to_state text) on commit drop',
     )
-    await client.query(`insert into state_edges values ('withdrawals', 'held', 'paid')`)
+    await client.query(`insert into state_transitions values ('withdrawals', 'held', 'paid')`)
     await expect(
       client.query(`update withdrawals set status = 'paid', due_at = null where id = $1`, [withdrawalId]),
-    ).rejects.toMatchObject({ constraint: 'only_listed_edges' })
+    ).rejects.toMatchObject({ constraint: 'only_listed_transitions' })
   } finally {
     await client.query('rollback')
     client.release()

@@ -221,7 +221,7 @@ export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] &
   simulatedBankReports: { insert: true, delete: true },
   signInFailures: { insert: true, update: ['failures', 'failedAt', 'refusedUntil'], delete: true },
   stagedBankRecords: { insert: true, delete: true },
-  stateEdges: {},
+  stateTransitions: {},
   tierVersions: { insert: true },
   tiers: { insert: true, update: ['version'] },
   userBrowsers: { insert: true, update: ['lastUsedAt'], delete: true },

@@ -79,7 +79,7 @@ const readable = {
   simulatedBankPayments: 'reference behaviour amount currency submissions receivedAt partnerId',
   simulatedBankReports: 'sequence reference outcome reason reportedAt partnerId restriction',
   stagedBankRecords: 'bankFileId step partnerId place head recordCount records',
-  stateEdges: 'entity fromState toState',
+  stateTransitions: 'entity fromState toState',
   tierVersions:
     'partnerId tier version feeFixed feeBps feeMin feeMax feePayer lowerLimit upperLimit withdrawalsPerDay withdrawalsPerCycle createdAt payoutSpeed',
   tiers: 'partnerId name currency version createdAt',
@@ -103,7 +103,8 @@ const readable = {
   withdrawalRecoveries:
     'partnerId withdrawalId exceptionId fromStatus givenBackInCycleId payCycleId takenAmount recoveredAt',
   withdrawalTotalFeeds: 'partnerId position',
-  withdrawalTotals: 'partnerId currency kind period withdrawals grossAmount fees employerFees givenBack givenBackGrossAmount',
+  withdrawalTotals:
+    'partnerId currency kind period withdrawals grossAmount fees employerFees givenBack givenBackGrossAmount',
   withdrawals:
     'partnerId id withdrawalIntentId memberId payCycleId status currency grossAmount netAmount fee employerFee createdAt dueAt attempts reason adjustedInCycleId balanceAfter recoveredBy',
   workerHeartbeats: 'workerId host processId startedAt beatAt',

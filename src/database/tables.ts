@@ -682,7 +682,7 @@ export type DB = {
     recordCount: number
     records: string
   }
-  stateEdges: {
+  stateTransitions: {
     entity: string
     fromState: string
     toState: string

@@ -22,7 +22,7 @@ test('the transitions are exactly those that the database allows, and its trigge
   const { withdrawalIntentId } = intent.body
   await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
   const listed = await db
-    .selectFrom('stateEdges')
+    .selectFrom('stateTransitions')
     .selectAll()
     .where('entity', '=', 'withdrawals')
     .where('fromState', '<>', 'new')
@@ -30,16 +30,16 @@ test('the transitions are exactly those that the database allows, and its trigge
   expect(listed).toHaveLength(7)
   const dueAt = (status: WithdrawalStatus) => (status === 'held' || status === 'submitted' ? new Date(0) : null)
   for (const { from, to } of pairs.filter(({ from, to }) => from !== to)) {
-    expect(canTransition(from, to)).toBe(listed.some(edge => edge.fromState === from && edge.toState === to))
+    expect(canTransition(from, to)).toBe(listed.some(({ fromState, toState }) => fromState === from && toState === to))
     const taken = db.transaction().execute(async tx => {
       // Disabled only to set the first state, because most states cannot be reached in one transition.
-      for (const trigger of ['withdrawals_edges', 'withdrawals_recoveries'])
+      for (const trigger of ['withdrawals_transitions', 'withdrawals_recoveries'])
         await sql`alter table withdrawals disable trigger ${sql.ref(trigger)}`.execute(tx)
       await tx
         .updateTable('withdrawals')
         .set({ status: from, dueAt: dueAt(from) })
         .execute()
-      for (const trigger of ['withdrawals_edges', 'withdrawals_recoveries'])
+      for (const trigger of ['withdrawals_transitions', 'withdrawals_recoveries'])
         await sql`alter table withdrawals enable trigger ${sql.ref(trigger)}`.execute(tx)
       await tx
         .updateTable('withdrawals')
@@ -50,7 +50,7 @@ test('the transitions are exactly those that the database allows, and its trigge
     if (to === 'paid' && returnsFunds(from) && canTransition(from, to))
       await expect(taken).rejects.toMatchObject({ constraint: 'recovered_by_a_decision' })
     else if (canTransition(from, to)) await expect(taken).resolves.toBeUndefined()
-    else await expect(taken).rejects.toMatchObject({ constraint: 'only_listed_edges' })
+    else await expect(taken).rejects.toMatchObject({ constraint: 'only_listed_transitions' })
   }
   await stop()
 })

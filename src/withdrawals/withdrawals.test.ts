@@ -535,6 +535,6 @@ test('the database refuses to overdraw a member, to change the books, and to mak
   await expect(
     db.updateTable('members').set({ status: 'invited' }).where('id', '=', memberId).execute(),
   ).rejects.toMatchObject({
-    constraint: 'only_listed_edges',
+    constraint: 'only_listed_transitions',
   })
 })

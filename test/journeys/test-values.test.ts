@@ -54,8 +54,8 @@ test('there is a request for every error and for every transition of a state', a
     // A partner's request cannot sign in to the console.
     .filter(({ when }) => !when.startsWith('Only in the console'))
     .map(({ code, status }) => `${status} ${code}`)
-  const edges = await harness.db.selectFrom('stateEdges').selectAll().execute()
-  const transitions = edges
+  const listed = await harness.db.selectFrom('stateTransitions').selectAll().execute()
+  const transitions = listed
     // Batches and invoices belong to the operator: a partner's requests do not reach them.
     .filter(({ entity }) => entity !== 'payout_batches' && entity !== 'invoices')
     // Only an operator's decision moves a withdrawal from a final state back to paid.

@@ -100,7 +100,7 @@ export class Program {
     await cleaner.pool.query('set synchronous_commit = off')
     const { rows } = await pool.query<{ name: string }>(
       `select format('%I.%I', schemaname, tablename) as name from pg_tables
-        where (schemaname = 'public' and tablename <> all('{installation,state_edges,kysely_migration,kysely_migration_lock}'))
+        where (schemaname = 'public' and tablename <> all('{installation,state_transitions,kysely_migration,kysely_migration_lock}'))
            or (schemaname, tablename) = ('graphile_worker', '_private_jobs')`,
     )
     const deletion = rows.map(({ name }) => `delete from ${name};`).join('\n')

@@ -15,7 +15,7 @@ export async function takeSnapshot({ host, superuser, database }: Harness): Prom
     `select quote_ident(table_name) as table, string_agg(quote_ident(column_name), ', ' order by ordinal_position) as columns
        from information_schema.columns join information_schema.tables using (table_schema, table_name)
       where table_schema = 'public' and table_type = 'BASE TABLE' and is_generated = 'NEVER'
-        and table_name <> all('{installation,state_edges,kysely_migration,kysely_migration_lock}')
+        and table_name <> all('{installation,state_transitions,kysely_migration,kysely_migration_lock}')
       group by table_name`,
   )
   await pool.query('create schema snapshot')

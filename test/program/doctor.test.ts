@@ -159,7 +159,7 @@ test('the doctor names each missing step with its command, and is satisfied once
   ])
   const status = async () => (await midmonth(['status'], settings)).stdout
   expect(await status()).toMatch(
-    /^last backup +27 h ago$[\s\S]*^! The last recorded backup .*midmonth backup recorded$/m,
+    /^last backup +27 h ago$[\s\S]*^! The last recorded backup .*midmonth backup recorded after each backup$/m,
   )
   const { at } = await json(['backup', 'recorded'], settings)
   expect(await said('backups', settings)).toEqual([`ok: The last backup was taken at ${at}`])

@@ -363,7 +363,7 @@ test('unrelated entries are closed by their text after a preview, and new ones b
   const shared = { ...settings, MIDMONTH_APPROVAL_LOGINS: 'any' }
   const create = ['payouts', 'rules', 'create', ...given, '--note', 'fees', '--as']
   expect((await midmonth([...create, 'Ada'], shared)).stdout).toContain(
-    'is proposed; another person makes the same rule',
+    'is proposed; another person must make the same rule',
   )
   expect((await midmonth([...create, 'Grace'], shared)).stdout).toContain('is active.')
   await json(['payouts', 'import', 'sepa', file('FEES-2', [703n])])

@@ -12,7 +12,7 @@ import { memberImportRoutes } from './member-imports/routes.ts'
 import { memberConsoleRoutes } from './members/console-routes.ts'
 import { memberRoutes } from './members/routes.ts'
 import { memberSessionRoutes } from './members/session-routes.ts'
-import { operations } from './operations.ts'
+import { type OperationContext, operations } from './operations.ts'
 import { financeRoutes } from './operators/finance-routes.ts'
 import { floatRoutes } from './operators/float-routes.ts'
 import { keyRoutes } from './operators/key-routes.ts'
@@ -41,7 +41,8 @@ import { statementRoutes } from './statements/routes.ts'
 import type { Fence } from './webhooks/fence.ts'
 import { webhooksSection } from './webhooks/openapi.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
-import { withdrawalRoutes } from './withdrawals/routes.ts'
+import { withdrawalBatches } from './withdrawals/batches.ts'
+import type { Banks } from './withdrawals/facts.ts'
 import type { Tasks } from './worker/task.ts'
 
 /**
@@ -82,17 +83,23 @@ export async function buildApp(
   memberPageFiles(app)
   consoleFiles(app, context)
   sheetRoutes(app)
-  registerOperations(app, context, operations)
+  const railOf = (currency: Currency) => rails.find(rail => rail.currency === currency)
+  const banks: Banks = {
+    hasRail: currency => context.bankOf(currency) !== null,
+    accountRefusal: (currency, account) => railOf(currency)?.accountRefusal(account),
+  }
+  const operationContext: OperationContext = {
+    ...context,
+    banks,
+    batches: withdrawalBatches({ ...context, banks }),
+    // The simulated bank accepts every character.
+    payeeName: (currency, accountHolder) => railOf(currency)?.payeeName(accountHolder) ?? accountHolder,
+  }
+  registerOperations(app, operationContext, operations)
   memberRoutes(app, context)
   memberConsoleRoutes(app, context)
   memberImportRoutes(app, context)
   memberSessionRoutes(app, context)
-  const railOf = (currency: Currency) => rails.find(rail => rail.currency === currency)
-  withdrawalRoutes(app, context, {
-    // The simulated bank accepts every character.
-    payeeName: (currency, accountHolder) => railOf(currency)?.payeeName(accountHolder) ?? accountHolder,
-    accountRefusal: (currency, account) => railOf(currency)?.accountRefusal(account),
-  })
   payRunRoutes(app, context)
   payRunFileRoutes(app, context)
   payRunSummaryRoutes(app, context)

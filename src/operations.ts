@@ -1,5 +1,10 @@
 import type { Operation } from './http/operation.ts'
 import { tierOperations } from './tiers/operations.ts'
+import type { WithdrawalContext } from './withdrawals/context.ts'
+import { withdrawalOperations } from './withdrawals/operations.ts'
+
+/** What the operations run on. */
+export type OperationContext = WithdrawalContext
 
 /** All operations of the API, in the order of the documents. Those of the sandbox are loaded by a sandbox only. */
-export const operations: readonly Operation[] = [...tierOperations]
+export const operations: readonly Operation<OperationContext>[] = [...tierOperations, ...withdrawalOperations]

@@ -1,4 +1,4 @@
-import type { Static, TSchema } from 'typebox'
+import { type Static, type TSchema, Type } from 'typebox'
 import type * as auditLog from '../audit-log/audit-log.ts'
 import type { Declaration } from '../contract/description.ts'
 import type { Db, Reader, Tx } from '../database/database.ts'
@@ -11,9 +11,12 @@ import type { Role } from '../users/roles.ts'
 import type { SignedIn } from '../users/sessions.ts'
 import type { ApiContext } from './server/server.ts'
 
-/** A call of an operation, whether it came over HTTP or from a command. */
-export type Call<P = unknown, Q = unknown, B = unknown> = {
-  readonly context: ApiContext
+/**
+ * A call of an operation, whether it came over HTTP or from a command.
+ * @template Context what the operation runs on, if it needs more than the API's
+ */
+export type Call<P = unknown, Q = unknown, B = unknown, Context = ApiContext> = {
+  readonly context: Context
   readonly params: P
   readonly query: Q
   readonly body: B
@@ -151,10 +154,10 @@ type Limits = {
 }
 
 /** An operation of the API, as a value: what it takes and returns, who may call it, and the function that does it. */
-export type Operation = Omit<Declaration, 'params' | 'query' | 'body'> &
+export type Operation<Context = ApiContext> = Omit<Declaration, 'params' | 'query' | 'body'> &
   Access &
   Limits &
-  Work<Call> & {
+  Work<Call<unknown, unknown, unknown, Context>> & {
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
     path: string
     params?: TSchema
@@ -170,24 +173,41 @@ export type Operation = Omit<Declaration, 'params' | 'query' | 'body'> &
 
 type Given<S> = S extends TSchema ? Static<S> : undefined
 
-type Declared<P, Q, B> = Omit<
+type Fields<P, Q, B> = Omit<
   Operation,
-  'params' | 'query' | 'body' | 'read' | 'write' | 'run' | 'batch' | 'start' | 'respond'
-> & {
-  params?: P
-  query?: Q
-  body?: B
-} & Work<Call<Given<P>, Given<Q>, Given<B>>>
+  'params' | 'query' | 'body' | 'read' | 'isPrepared' | 'write' | 'run' | 'batch' | 'start' | 'respond'
+> & { params?: P; query?: Q; body?: B }
+type Declared<P, Q, B, Context> = Fields<P, Q, B> & Work<Call<Given<P>, Given<Q>, Given<B>, Context>>
+type DeclaredOfConsole<P, Q, B, Context> = Omit<Fields<P, Q, B>, 'tag' | 'summary' | 'success'> &
+  Work<Call<Given<P>, Given<Q>, Given<B>, Context>>
+
+/** The functions that declare operations which run on more than the API's context. */
+export function operationsOn<Context>() {
+  return {
+    operation: <
+      P extends TSchema | undefined = undefined,
+      Q extends TSchema | undefined = undefined,
+      B extends TSchema | undefined = undefined,
+    >(
+      declared: Declared<P, Q, B, Context>,
+      // The function is only ever called with what its own schemas have accepted.
+    ) => declared as Operation<Context>,
+    consoleOperation: <
+      P extends TSchema | undefined = undefined,
+      Q extends TSchema | undefined = undefined,
+      B extends TSchema | undefined = undefined,
+    >(
+      declared: DeclaredOfConsole<P, Q, B, Context>,
+    ) => {
+      const success = { status: 200, description: 'Done.', schema: Type.Unknown() } as const
+      return { ...declared, tag: 'Console', summary: declared.id, success } as Operation<Context>
+    },
+  }
+}
 
 /**
- * Declares an operation. Routes, validation, the OpenAPI documents with every status and code, the methods of the SDK, and who may
- * call it derive from the declaration.
+ * `operation` declares an operation. Routes, validation, the OpenAPI documents with every status and code, the methods of the SDK, and
+ * who may call it derive from the declaration. `consoleOperation` declares one of the console's pages: validated like any other, but
+ * neither in a document nor idempotent by key.
  */
-export function operation<
-  P extends TSchema | undefined = undefined,
-  Q extends TSchema | undefined = undefined,
-  B extends TSchema | undefined = undefined,
->(declared: Declared<P, Q, B>): Operation {
-  // The function is only ever called with what its own schemas have accepted.
-  return declared as Operation
-}
+export const { operation, consoleOperation } = operationsOn<ApiContext>()

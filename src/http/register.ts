@@ -22,7 +22,11 @@ import {
 } from './with-idempotency.ts'
 
 /** Serves operations over HTTP. */
-export function registerOperations(app: App, context: ApiContext, operations: readonly Operation[]): void {
+export function registerOperations<Context extends ApiContext>(
+  app: App,
+  context: Context,
+  operations: readonly Operation<Context>[],
+): void {
   for (const each of operations) {
     const route = routeOf(each, context)
     const { fileBody, csvBody, bytesBody, fileBytesMax = anyFile.fileBytesMax } = each
@@ -38,11 +42,12 @@ export function registerOperations(app: App, context: ApiContext, operations: re
 
 type Route = Parameters<App['route']>[0]
 
-function routeOf(operation: Operation, context: ApiContext): Route {
+function routeOf<Context extends ApiContext>(operation: Operation<Context>, context: Context): Route {
   const { method, path, deprecated } = operation
   const { scope, roles, session, isForOperators, partnerRoles, console, isPublic } = operation
   const { arrivalMsMax, answerMsMax, isNeverShed, showsAccounts } = operation
-  const credential = isPublic || console ? 'none' : session ? 'session' : 'key'
+  const isOfConsole = path.startsWith('/console/')
+  const credential = isPublic || isOfConsole ? 'none' : session ? 'session' : 'key'
   const schema = describe(operation as Declaration, { credential, isDeprecated: deprecated !== undefined })
   const config = {
     ...{ scope, roles, session, isForOperators, partnerRoles, console, deprecated },
@@ -51,7 +56,7 @@ function routeOf(operation: Operation, context: ApiContext): Route {
   return {
     method,
     url: path,
-    schema: { ...schema, ...(console === undefined ? {} : { hide: true }) } as NonNullable<Route['schema']>,
+    schema: { ...schema, ...(isOfConsole ? { hide: true } : {}) } as NonNullable<Route['schema']>,
     // Without what is not set: Fastify merges the limits of a scope into it.
     config: Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)),
     handler: handlerOf(operation, context),
@@ -60,7 +65,7 @@ function routeOf(operation: Operation, context: ApiContext): Route {
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
-function handlerOf(operation: Operation, context: ApiContext): Handler {
+function handlerOf<Context extends ApiContext>(operation: Operation<Context>, context: Context): Handler {
   const { db, batchDb } = context
   const complete = completion(operation)
   if ('batch' in operation) {
@@ -120,20 +125,23 @@ function sentBy({ done }: Done): FastifyReply {
 }
 
 /** Fills in what follows from the declaration. */
-function completion({ success: { status: declared, representation } }: Operation) {
-  return ({ status = declared, headers, ...rest }: OperationResponse, call: Call): Answer => {
+function completion({ success: { status: declared, representation } }: Pick<Operation, 'success'>) {
+  return (
+    { status = declared, headers, ...rest }: OperationResponse,
+    call: Pick<Call, 'prefersRepresentation'>,
+  ): Answer => {
     const applied = representation !== undefined && call.prefersRepresentation ? representationApplied : undefined
     return { ...rest, status, headers: applied === undefined ? (headers ?? {}) : { ...headers, ...applied } }
   }
 }
 
 /** The call that a request makes. */
-class RequestCall implements Call {
-  readonly context: ApiContext
+class RequestCall<Context> implements Call<unknown, unknown, unknown, Context> {
+  readonly context: Context
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
 
-  constructor(context: ApiContext, request: FastifyRequest, reply: FastifyReply) {
+  constructor(context: Context, request: FastifyRequest, reply: FastifyReply) {
     this.context = context
     this.#request = request
     this.#reply = reply

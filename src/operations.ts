@@ -1,6 +1,6 @@
 import type { Operation } from './http/operation.ts'
 import { tierOperations } from './tiers/operations.ts'
-import type { WithdrawalContext } from './withdrawals/context.ts'
+import type { WithdrawalContext } from './withdrawals/operation-context.ts'
 import { withdrawalOperations } from './withdrawals/operations.ts'
 
 /** What the operations run on. */

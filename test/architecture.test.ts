@@ -59,7 +59,8 @@ const slices = [
 /** They register the routes and tasks of all slices. */
 const programs = ['src/app.ts', 'src/operations.ts', 'src/worker.ts', 'src/tasks.ts']
 const isHttp = (file: string) =>
-  /^src\/(http|site)\//.test(file) || /^src\/.+\/(([a-z-]+-)?(routes|operations)|operation)\.ts$/.test(file)
+  /^src\/(http|site)\//.test(file) ||
+  /^src\/.+\/(([a-z-]+-)?(routes|operations)|operation|operation-context)\.ts$/.test(file)
 const isTasks = (file: string) => /^src\/.+\/tasks\.ts$/.test(file)
 
 /** The layer of a module. Imports go to the same layer or a lower one. */

@@ -5,9 +5,9 @@ import { Id } from '../kernel/ids.ts'
 import { memberNotFound } from '../members/rules.ts'
 import * as requests from '../requests/requests.ts'
 import { staff } from '../users/roles.ts'
-import type { WithdrawalContext } from './context.ts'
 import { findEligibility } from './inspection.ts'
 import { statuses } from './lifecycle.ts'
+import type { WithdrawalContext } from './operation-context.ts'
 import * as withdrawals from './withdrawals.ts'
 
 const { consoleOperation } = operationsOn<WithdrawalContext>()

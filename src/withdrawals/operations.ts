@@ -13,10 +13,10 @@ import { cancelling, payroll, readers } from '../users/roles.ts'
 import { readBalance } from './balance.ts'
 import { balanceBody, detailsBody, itemBody } from './bodies.ts'
 import type { Completed } from './completions.ts'
-import type { WithdrawalContext } from './context.ts'
 import { type Explanation, explain } from './explanation.ts'
 import * as intents from './intents.ts'
 import { getMemberSupport } from './member-operations.ts'
+import type { WithdrawalContext } from './operation-context.ts'
 import { type Intent, statusAt } from './rules.ts'
 import {
   CompleteWithdrawal,

@@ -8,9 +8,9 @@ import * as members from '../members/members.ts'
 import { readBalance } from './balance.ts'
 import { balanceBody, ownDetailsBody } from './bodies.ts'
 import type { Completed } from './completions.ts'
-import type { WithdrawalContext } from './context.ts'
 import * as intents from './intents.ts'
 import { expectedAt } from './lifecycle.ts'
+import type { WithdrawalContext } from './operation-context.ts'
 import type { Intent } from './rules.ts'
 import {
   CompleteWithdrawal,

@@ -7,8 +7,8 @@ import { problem } from '../kernel/errors.ts'
 import type { NotificationReceiver } from './channels/notifications.ts'
 
 /**
- * The addresses that banks send notifications to. They are not part of the partner API: they have no version and no API key, and
- * are not in the OpenAPI document.
+ * The paths to which banks send notifications. They are outside the partner API: without version, API key or entry in the
+ * OpenAPI document.
  */
 export function notificationRoutes(app: App, receivers: readonly NotificationReceiver[]): void {
   const byRail = new Map(receivers.map(each => [each.rail, each]))

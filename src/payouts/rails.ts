@@ -7,7 +7,7 @@ import type { ChannelType, Rail } from './channels/rail.ts'
 import { channelTypes } from './registry.ts'
 
 /**
- * Reads the rails from the file that MIDMONTH_RAILS names: those of files first.
+ * Reads the rails from the file that MIDMONTH_RAILS names. File rails come first.
  * @throws SettingsProblem that names every fault
  */
 export async function readRails(file: string, mode: Mode): Promise<Rail[]> {
@@ -37,7 +37,7 @@ export async function readRails(file: string, mode: Mode): Promise<Rail[]> {
 
 type GivenRail = { type: string; name: string; currency: string }
 
-/** Loads the channels that a file names, or all of them if it names none, so that its faults can be told. */
+/** Loads the channels that a file names, or all channels if it names none, so that its faults can be reported. */
 async function loadTypes(given: unknown): Promise<ReadonlyMap<string, ChannelType>> {
   const named = Object.keys(channelTypes).filter(type => typesIn(given).has(type))
   const wanted = named.length > 0 ? named : Object.keys(channelTypes)

@@ -88,7 +88,10 @@ describe('Money that the bank names only in words', () => {
     await scene.answer(message(), `entry;5000EUR;;E2;2026-03-12;${words}`)
     expect(await scene.open()).toMatchObject([{ kind: 'money_in', bankText: words }])
     expect(await scene.statusesOf(payments)).toEqual(['paid'])
-    expect(await proposalsOf()).toMatchObject({ proposals: [{ reference, netAmount: 5_000n }], isBookedElsewhere: false })
+    expect(await proposalsOf()).toMatchObject({
+      proposals: [{ reference, netAmount: 5_000n }],
+      isBookedElsewhere: false,
+    })
     await decide({ decision: 'attach', reference })
     expect(await scene.statusesOf(payments)).toEqual(['returned'])
     expect(await scene.balanceOf(memberId)).toEqual({ available: 5_050, owed: 0 })

@@ -24,21 +24,21 @@ import { UnexpectedShape } from './transfer.ts'
 const dayMs = 86_400_000
 
 const limits = {
-  // Each is a request, of which eight run at a time: even if each takes three seconds, they end within a call.
+  // Eight requests run at a time: even at three seconds each, all payments fit into one call.
   paymentsMax: 50,
   callMsMax: 20_000,
   // The vendor keeps a key for at least a week. After that, a repeated request could pay twice.
   repeatMsMax: 6 * dayMs,
-  // How long after a request the bank certainly has its payment, or never will. A request is cut off after 10 s.
+  // After this time the bank either has the payment of a request or never will. Requests are aborted after 10 s.
   effectMsMax: 15 * 60_000,
-  // Its clock and ours may differ, and a partner's clock on a sandbox may be ahead.
+  // The bank's clock may differ from ours, and a partner's sandbox clock may be ahead.
   clockMsMax: dayMs,
 }
 
 /**
- * A rail of Adyen's Transfers API: each payment is a request, whose answer says that it was accepted, and notifications say what
- * became of it. The reference is the idempotency key. Not yet run against the vendor's live service.
- * @param requestMsMax time-out of a request; by default 10,000
+ * The channel of Adyen's Transfers API. Each payment is a request; the response accepts it, and notifications report its outcome.
+ * The reference is the idempotency key. Not yet run against the vendor's live service.
+ * @param requestMsMax timeout of a request; by default 10,000
  */
 export function adyenRail({
   db,
@@ -85,7 +85,7 @@ async function submit(context: Context, payments: Payment[], signal: AbortSignal
     if (before.netAmount !== netAmount.amount || before.currency !== netAmount.currency)
       throw new Error(`${reference} was reused with another amount`)
   }
-  // What the bank has needs no request, and neither does what an operator has given back.
+  // Payments that the bank has, or that an operator has given back, need no request.
   const open = payments.filter(({ reference }) => isOpen(known.get(reference), now()))
   const sendable: Payment[] = []
   for (const payment of open) {
@@ -98,7 +98,7 @@ async function submit(context: Context, payments: Payment[], signal: AbortSignal
     .execute(tx => admit(tx, { settings, references: sendable.map(({ reference }) => reference), now: now() }))
   const approved = sendable.filter(({ reference }) => admitted.has(reference))
   const failure = await forEachAtOnce(approved, payment => create(context, payment, signal))
-  // What was accepted before it is in the books, and comes with the reports.
+  // Payments that were accepted before the failure are in the books, and come with the reports.
   if (failure !== undefined) throw failure
   const reports = reportsOf(references, await findKnown(context, references))
   return reports.filter(({ outcome }) => outcome !== 'unknown')
@@ -126,13 +126,13 @@ async function create(context: Context, payment: Payment, signal: AbortSignal): 
   const { db, now, settings, client } = context
   const { reference } = payment
   const info = transferInfo(settings, payment)
-  // Of many, this one may have waited, and been given back meanwhile.
+  // The payment may have been given back while others were requested.
   const request = await openRequest(db, { rail: settings.name, reference, now: now() })
   if (request === undefined) return
   try {
     const key = request.refusedCount === 0 ? reference : `${reference}R${request.refusedCount}`
     const transfer = await client.create(info, { key, signal })
-    // The answer to a request is about its payment, whatever reference it bears.
+    // A response is about the payment of its request, whatever reference it names.
     const transfers = [{ ...transfer, reference, isPayout: true, sequence: 0 }]
     await db.transaction().execute(tx => recordTransfers(tx, { settings, transfers, now: now() }))
   } catch (error) {
@@ -142,28 +142,28 @@ async function create(context: Context, payment: Payment, signal: AbortSignal): 
       await fail(context, reference, { reasonCode: error.code, reason, restriction: 'account_refused' })
       return
     }
-    // Only this payment waits.
+    // Only this payment is blocked.
     const refused = (status: string) => `Adyen refuses the payment (${status}); nothing was paid, and it is tried again`
     if (await block(context, error, { reference, refused })) return
     throw error
   }
 }
 
-/** Whether the request certainly made no payment. Any other status, such as a redirect, may come from something in between. */
+/** Whether the request certainly made no payment. Other statuses, such as a redirect, may come from a proxy. */
 function hadNoEffect(error: unknown): boolean {
   if (error instanceof SecretFileProblem) return true
   return error instanceof Refused && [400, 401, 403, 422].includes(error.status)
 }
 
-/** The only refusal that is certain to be about the member: the payment was not made, and never will be. */
+/** Whether a refusal is certainly about the member's account, so that the payment was not made and never will be. */
 function isAboutAccount({ status, fields }: Refused): boolean {
   return status === 422 && fields.length > 0 && fields.every(field => /^counterparty\b/.test(field))
 }
 
 /**
- * Raises the alarm for what is neither the member's fault nor an outage. The payments wait, and are tried again.
- * @param refused a sentence about a refusal of this payment alone
- * @returns whether only this payment is affected, so that others can go on
+ * Opens an exception for an error that is neither the member's fault nor an outage. The payments are retried.
+ * @param refused a sentence about a refusal of this payment only
+ * @returns whether only this payment is affected, so that others can continue
  */
 async function block(
   { db, now, settings }: Context,
@@ -247,11 +247,11 @@ async function lookUp(
   const sentMs = (sentAt ?? now()).getTime()
   const since = new Date(Math.min(sentMs, now().getTime()) - limits.clockMsMax)
   const until = new Date(Math.max(sentMs, now().getTime()) + limits.clockMsMax)
-  // No period may be longer than six months.
+  // The vendor limits the period to six months.
   const latest = new Date(since.getTime() + 150 * dayMs)
   const page = await client.list({ since, until: until < latest ? until : latest, reference }, signal)
   const { transfers, unreadable } = page
-  // One of them may be the payment.
+  // An unreadable transfer may be the payment.
   if (unreadable[0] !== undefined) throw new UnexpectedShape(unreadable[0].why)
   return transfers.filter(each => each.reference === reference && !refusedTransfers.includes(each.id))
 }

@@ -6,8 +6,8 @@ import * as railHolds from '../../books/rail-holds.ts'
 import { lockRail } from '../../books/rail-lock.ts'
 import type { AdyenSettings } from './settings.ts'
 
-// Payments of an API are approved in batches, as those of files are, and with the same commands. A batch is what was submitted at
-// once, but a payment above the limit for one payment has a separate batch, so that it keeps no other back.
+// Payments of an API are approved in batches with the same commands as those of files. The payments of one submission are a batch,
+// but a payment above the limit for one payment has a separate batch, so that it does not delay the others.
 
 // Per run, which is one a minute.
 const releasedMax = 500
@@ -15,7 +15,7 @@ const releasedMax = 500
 type Unsent = { reference: string; netAmount: bigint; batchId: string | null; sentAt: Date | null }
 
 /**
- * Puts payments into batches unless they are in one, and approves what is within the limits.
+ * Puts payments without a batch into batches, and approves batches within the limits.
  * @returns the references of those that may be requested now; none while the rail is held
  */
 export async function admit(
@@ -51,7 +51,7 @@ export async function admit(
   return new Set(admitted.rows.map(({ reference }) => reference))
 }
 
-/** Lets the payments of batches that were approved or released be submitted again at once, and ends the batches that are answered. */
+/** Makes payments of approved or released batches due for resubmission at once, and settles answered batches. */
 export async function releaseApproved({
   db,
   settings,

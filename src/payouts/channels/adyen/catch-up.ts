@@ -12,7 +12,7 @@ import { UnexpectedShape } from './transfer.ts'
 const hourMs = 3_600_000
 
 const limits = {
-  // How late a return is noticed of which no notification came.
+  // The delay after which a return without a notification is noticed.
   everyMs: 6 * hourMs,
   // Banks return within days; a recall may take ten banking days.
   backMs: 15 * 24 * hourMs,
@@ -31,8 +31,8 @@ const limits = {
 type Context = { db: Db; log: Logger; now: Clock; settings: AdyenSettings; client: AdyenClient }
 
 /**
- * Lists the payouts of the last weeks, every few hours, and records what no notification has told. Goes on from page to page,
- * also after a restart. Safe to run twice: what is known changes nothing.
+ * Lists the payouts of the last weeks every few hours, and records the changes that no notification has reported. Continues from
+ * the last page after a restart. Safe to run twice: known changes have no effect.
  */
 export async function catchUp(context: Context): Promise<void> {
   const { db, now, settings } = context
@@ -56,7 +56,7 @@ async function listAll(context: Context, { feed, before }: { feed: string; befor
   for (let page = 0; page < limits.pagesMax; page++) {
     const { transfers, unreadable, next } = await listPage(context, progress, signal).catch(async error => {
       if (progress.cursor === null || hasBegunAnew || !(error instanceof Refused)) throw error
-      // Cursors expire. What was listed already changes nothing.
+      // Cursors expire. Listing the same transfers again changes nothing.
       log.warn({ rail, err: error }, 'a listing cannot go on where it was, and starts anew')
       hasBegunAnew = true
       progress = await begin(context)
@@ -74,7 +74,7 @@ async function listAll(context: Context, { feed, before }: { feed: string; befor
   }
 }
 
-/** A listing that has not begun: back to the oldest payment that is open, or further. */
+/** Starts a listing that reaches back at least to the oldest open payment. */
 async function begin({ db, now, settings }: Context): Promise<Progress> {
   const until = now()
   const oldest = (await findOldestOpen(db, settings.name))?.getTime() ?? until.getTime()
@@ -86,7 +86,7 @@ async function listPage({ client }: Context, { since, until, cursor }: Progress,
   return await client.list({ since, until, cursor }, signal)
 }
 
-/** A refusal is seen at once, an outage only once it is long: the next minute tries again. */
+/** Opens an exception at once for a refusal, but only after hours for an outage, since every minute retries. */
 async function raiseAlarm(
   { db, now, settings }: Context,
   { error, listedUntil }: { error: unknown; listedUntil: Date | null },
@@ -103,7 +103,7 @@ async function raiseAlarm(
   await db.transaction().execute(tx => openListing(tx, { rail, reason, now: now() }))
 }
 
-/** How far a listing has come. A cursor of null: to its end, or not begun. */
+/** The progress of a listing. A null cursor means that it has ended or not begun. */
 type Progress = { since: Date; until: Date; cursor: string | null }
 
 function writeProgress({ since, until, cursor }: Progress): string {

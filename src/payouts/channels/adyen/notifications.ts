@@ -10,8 +10,8 @@ import type { AdyenSettings, NotificationSettings } from './settings.ts'
 import { readNotification, toUnreadable, UnexpectedShape } from './transfer.ts'
 
 /**
- * Receives Adyen's notifications about transfers. What they say is recorded before they are answered; the withdrawals follow
- * with the next reading of the rail's reports. Notifications about anything else are accepted and ignored.
+ * Receives Adyen's notifications about transfers. Records the change before it answers; the withdrawals follow when the rail's
+ * reports are next collected. Accepts and ignores notifications about anything else.
  */
 export function adyenNotifications({
   db,
@@ -29,7 +29,7 @@ export function adyenNotifications({
   const { name: rail, environment } = settings
   return {
     rail,
-    // What the OpenAPI document of the notifications allows, and what older ones asked for.
+    // Allowed by the OpenAPI document of the notifications, and required by older versions.
     answer: { notificationResponse: '[accepted]' },
 
     async isGenuine(body, headers) {
@@ -62,7 +62,7 @@ export function adyenNotifications({
   }
 }
 
-/** What a notification is about, whatever its shape; undefined if there is nothing. */
+/** The transfer in a notification of any shape; undefined if it has none. */
 function transferIn(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))?.data
@@ -73,7 +73,7 @@ function transferIn(body: Buffer): unknown {
 
 /**
  * Whether one of the keys signed the body. Compares in constant time.
- * Source: Adyen, "Verify HMAC signatures": HMAC-SHA256 over the body as it was sent, in the header HmacSignature as base64
+ * Source: Adyen, "Verify HMAC signatures": HMAC-SHA256 over the raw body, in the header HmacSignature as base64
  */
 function isSignedBy(keys: readonly Buffer[], body: Buffer, headers: IncomingHttpHeaders): boolean {
   const { hmacsignature: given, protocol = 'HmacSHA256' } = headers
@@ -91,7 +91,7 @@ function isAuthorised(
   { username, password }: { username: string; password: string },
 ): boolean {
   const expected = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
-  // Digests have one length, which hides that of the password.
+  // Digests have a fixed length, which hides the length of the password.
   return timingSafeEqual(digest(authorization), digest(expected))
 }
 

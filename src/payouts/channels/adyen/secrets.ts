@@ -1,7 +1,7 @@
 import { readSecretLine, SecretFileProblem } from '../../../secret-file.ts'
 import type { AdyenSettings, NotificationSettings } from './settings.ts'
 
-// Secrets are read whenever they are needed, so that a new one needs no restart.
+// Secrets are read for each use, so that a new one needs no restart.
 
 /** @throws SecretFileProblem */
 export async function readApiKey({ apiKeyFile }: Pick<AdyenSettings, 'apiKeyFile'>): Promise<string> {
@@ -28,7 +28,7 @@ export async function readCredentials({
   return { username: basicAuth.username, password: await readSecretLine(basicAuth.passwordFile) }
 }
 
-/** Why secrets of a rail cannot be used, a sentence each. */
+/** Why the secrets of a rail cannot be used, one sentence each. */
 export async function faultsOfSecrets(settings: AdyenSettings): Promise<string[]> {
   const { notifications } = settings
   const tried = await Promise.allSettled([

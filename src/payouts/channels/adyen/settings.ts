@@ -10,17 +10,17 @@ const File = Type.String({ pattern: '^/.' })
 const priorities = ['instant', 'fast', 'regular', 'wire'] as const
 type Priority = (typeof priorities)[number]
 
-/** A rail of Adyen's Transfers API as the file that MIDMONTH_RAILS names has it. Secrets are in files, never in the settings. */
+/** A rail of Adyen's Transfers API in the file that MIDMONTH_RAILS names. Secrets are in files, never in the settings. */
 export const AdyenRail = Type.Object(
   {
     name: RailName,
     type: Type.Literal('adyen'),
     currency: Type.Unsafe<'EUR' | 'GBP'>({ type: 'string', enum: ['EUR', 'GBP'] }),
-    /** The account that pays, for all partners. */
+    /** The account that pays for all partners. */
     balanceAccountId: Type.String({ pattern: '^[A-Za-z0-9]{1,64}$' }),
     apiKeyFile: File,
     approval: Approval,
-    /** What to try, in this order. */
+    /** The priorities to try, in this order. */
     priorities: Type.Optional(
       Type.Array(Type.Unsafe<Priority>({ type: 'string', enum: [...priorities] }), {
         minItems: 1,
@@ -28,13 +28,13 @@ export const AdyenRail = Type.Object(
         uniqueItems: true,
       }),
     ),
-    /** Instead of the vendor's service for the mode. */
+    /** Replaces the address of the vendor's service for the mode. */
     baseUrl: Type.Optional(Type.String({ pattern: '^https?://[^\\s?#@]+$', maxLength: 300 })),
-    /** How the vendor's notifications are recognised. Without it, none is accepted, and returns are found by polling alone. */
+    /** How the vendor's notifications are authenticated. Without it, none are accepted, and only polling finds returns. */
     notifications: Type.Optional(
       Type.Object(
         {
-          /** Two while the key changes. */
+          /** Two keys during a rotation. */
           hmacKeyFiles: Type.Array(File, { minItems: 1, maxItems: 3 }),
           basicAuth: Type.Optional(
             Type.Object({ username: Type.String({ pattern: '^[^:\\s]{1,100}$' }), passwordFile: File }, strict),
@@ -53,15 +53,15 @@ export type AdyenSettings = {
   name: string
   currency: 'EUR' | 'GBP'
   balanceAccountId: string
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   baseUrl: string
-  /** What notifications must say they come from. */
+  /** The environment that notifications must name. */
   environment: 'test' | 'live'
   priorities: readonly Priority[]
   apiKeyFile: string
   /** Null: two people approve every batch. */
   automatic: AutomaticApproval | null
-  /** Of the days that limits for automatic approval count. */
+  /** The time zone of the days that the limits for automatic approval count. */
   timeZone: string
   notifications: NotificationSettings | null
   /** Writes the name of a payee in the characters that the vendor takes. */
@@ -79,10 +79,10 @@ const services: Record<Mode, string> = {
   live: 'https://balanceplatform-api-live.adyen.com/btl/v4',
 }
 
-// Where the days of the payment schemes begin: those of TARGET, and those of the UK.
+// The time zones of the payment schemes: TARGET and the UK.
 const timeZones = { EUR: 'Europe/Berlin', GBP: 'Europe/London' } as const
 
-/** Instant payments exist in SEPA only, and in the UK `fast` is Faster Payments. What is not possible falls back. */
+/** Only SEPA has instant payments; in the UK, `fast` is Faster Payments. The vendor falls back to the next priority. */
 const defaultPriorities = { EUR: ['instant', 'regular'], GBP: ['fast', 'regular'] } as const
 
 /** What the schema cannot say, and what does not fit the mode, a sentence each. */
@@ -96,7 +96,7 @@ export function faultsOf({ name, currency, priorities = [], baseUrl, approval }:
   ]
 }
 
-/** The API key is sent to this address, and on a sandbox no real money may move. */
+/** The API key is sent to this address, and a sandbox must not move real money. */
 function faultsOfUrl(text: string, mode: Mode): string[] {
   if (!URL.canParse(text)) return ['is not a URL']
   const { protocol, hostname } = new URL(text)

@@ -15,8 +15,8 @@ import { receiveBankFiles } from './receive.ts'
 import { sendBatches } from './send.ts'
 
 /**
- * A rail of files. Submitting a payment puts it into a batch; a task writes each batch to one file, and another imports what
- * the bank answers. Its books are the tables of this slice, so that imported files never touch withdrawals directly.
+ * The channel of bank files. Submitting a payment puts it into a batch; a task writes each batch to one file, and another imports
+ * the bank's answers. Its books are the tables of this slice, so that imported files never touch withdrawals directly.
  */
 export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: FileRailSettings }): Channel {
   const { name, currency } = settings
@@ -41,7 +41,7 @@ export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: 
     async ask(references) {
       const { rows } = await sql<StoredReport>`
         select asked.reference, p.reason, p.restriction,
-               -- How a payment that is recovered came there is told by the reports, in their order.
+               -- The reports tell the history of a recovered payment in their order.
                case when exists (select from bank_records r
                                   where r.rail = p.rail and r.reference = p.reference and r.recovery_id is not null)
                     then 'pending'
@@ -98,7 +98,7 @@ export async function submit(
   return [...reports.values()]
 }
 
-/** Whether a payment is instant, by the speed that its tier asks for. */
+/** Whether a payment is instant, given the speed of its tier. */
 function isInstantAt({ isInstant, canBeInstant }: FileRailSettings, speed: PayoutSpeed | undefined): boolean {
   return speed === undefined ? isInstant : speed === 'instant' && canBeInstant
 }

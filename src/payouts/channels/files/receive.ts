@@ -6,7 +6,7 @@ import { applyIfFree, importBankFile, listBegun } from '../../books/import.ts'
 import type { Delivery } from '../../delivery/delivery.ts'
 
 /**
- * Continues interrupted imports of a rail, then imports the files in its inbox. It may be killed at any point and run again, also
+ * Continues interrupted imports of a rail, then imports the files in its inbox. May be killed at any point and run again, also
  * concurrently: a file that was imported but not moved is recognised by its checksum.
  */
 export async function receiveBankFiles({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
@@ -16,10 +16,10 @@ export async function receiveBankFiles({ db, log, now }: TaskContext, rail: File
   if (failures.length > 0) throw failures[0]
 }
 
-/** Continues imports whose process was killed, also of files that an operator has uploaded. */
+/** Continues imports whose process was killed, including files that an operator uploaded. */
 async function continueImports({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
   for (const { fileId, name } of await listBegun(db, rail.name)) {
-    // Another process is at it.
+    // Another process is importing.
     if (!(await applyIfFree(db, { rail, fileId, now: now() }))) return
     log.info({ rail: rail.name, file: name, fileId }, 'the import of a bank file that had been interrupted is complete')
   }
@@ -33,7 +33,7 @@ async function receiveInbox({ db, log, now }: TaskContext, rail: FileRailSetting
     log.warn({ rail: rail.name, file: name, reason }, 'a file of the inbox is left')
   const failures: unknown[] = []
   for (const { name, size } of files) {
-    // One file's failure must not keep the others back.
+    // One file's failure must not delay the others.
     await receiveOne({ db, log, now }, { rail, delivery, name, size }).catch(error => {
       const message = 'a bank file was not imported; it is tried again every minute'
       log.error({ err: error, rail: rail.name, file: name }, message)

@@ -7,8 +7,8 @@ import { NotDelivered } from '../../delivery/delivery.ts'
 import { measured } from '../../delivery/files.ts'
 
 /**
- * Closes the batches that are due, and delivers those that are approved. It may be killed at any point and run again, also
- * concurrently: a batch always gives the same file, and a delivery happens once.
+ * Closes due batches and delivers approved ones. May be killed at any point and run again, also concurrently: a batch always
+ * gives the same file, and a repeated delivery does nothing.
  */
 export async function sendBatches({ db, log, now }: TaskContext, rail: FileRailSettings): Promise<void> {
   await db.transaction().execute(tx => batches.closeDue(tx, { rail, now: now() }))
@@ -20,7 +20,7 @@ export async function sendBatches({ db, log, now }: TaskContext, rail: FileRailS
   if (delivery === undefined) return
   const failures: unknown[] = []
   for (const batchId of await batches.listSendable(db, rail.name)) {
-    // One batch's failure must not keep the others back.
+    // One batch's failure must not delay the others.
     await send({ db, log, now }, { rail, batchId, put: (name, bytes) => delivery.put(name, bytes) }).catch(error => {
       log.error({ err: error, rail: rail.name, batchId }, 'a batch was not delivered; it is tried again every minute')
       failures.push(error)
@@ -36,7 +36,7 @@ export type RecordExport = (tx: Tx, sent: { sha256: string }) => Promise<void>
 
 /**
  * Writes one approved batch and delivers it, unless the bank has answered it. Claim and commit, deliver, record and commit.
- * @param put delivers the file, once however often it is called with the same bytes
+ * @param put delivers the file; idempotent for the same bytes
  * @param record runs in the transaction that records the batch as sent
  * @returns undefined if the batch cannot be sent now
  */
@@ -51,7 +51,7 @@ export async function send(
   }: {
     rail: FileRailSettings
     batchId: string
-    /** Who carries the file to the bank; without it, the worker delivers it. */
+    /** The operator who carries the file to the bank; without one, the worker delivers it. */
     exportedBy?: string
     record?: RecordExport | undefined
     put: (name: string, bytes: AsyncIterable<string>) => Promise<{ sha256: string }>
@@ -90,7 +90,7 @@ export async function send(
     log.info({ rail: rail.name, batchId, messageId, payments: paymentCount, sha256 }, 'a batch was sent')
     return { name: batch.fileName, sha256, valueDate }
   } catch (error) {
-    // A file that was not delivered can still be changed: its payment at fault taken out, or the batch held.
+    // An undelivered file can still change: the faulty payment can be removed, or the batch held.
     if (isWriterAtFault || error instanceof NotDelivered)
       await db.transaction().execute(tx => batches.unclaim(tx, { batchId, copy }))
     throw error

@@ -106,8 +106,8 @@ export const feedDelayMs = 2_000
 const bankName = 'simulated-bank'
 
 /**
- * The bank of the sandbox. It stands for an external system, so it keeps its own books, outside our transactions. Certain
- * accounts and amounts fail on purpose, and a partner can instruct it. It keeps each partner's time.
+ * The channel of the sandbox's bank, which stands for an external system and keeps its own books outside our transactions.
+ * Certain accounts and amounts fail on purpose, and partners can instruct it. Follows each partner's clock.
  * @param currencies the only currencies that it pays; by default all that no other channel pays
  */
 export function simulatedBank({
@@ -171,7 +171,7 @@ export function simulatedBank({
 
 const feedOf = (partnerId: string) => `${bankName}-of-${partnerId}`
 
-/** Starts the feed of a partner whose clock is about to leave real time, where the feed of all partners is now. */
+/** Starts the feed of a partner whose clock is about to leave real time, at the position of the feed of all partners. */
 export async function startFeed(tx: Tx, { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
   await copyCursor(tx, { from: bankName, to: feedOf(partnerId), now })
 }

@@ -481,7 +481,7 @@ test('a payment that the format cannot write fails at once, and the member has t
   harness.clock.advance({ seconds: 30 })
   await run('submit-withdrawals')
   expect(await get(id)).toMatchObject({ status: 'failed' })
-  expect((await get(id)).timeline.at(-1).reason).toBe('This bank pays to IBANs only')
+  expect((await get(id)).timeline.at(-1).reason).toBe('This bank pays only to IBANs')
   expect(await batches()).toEqual([])
 })
 

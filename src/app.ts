@@ -38,9 +38,8 @@ import { docsRoutes } from './site/docs/routes.ts'
 import { memberPageFiles } from './site/member-page/routes.ts'
 import { packageFiles } from './site/packages/routes.ts'
 import { statementRoutes } from './statements/routes.ts'
-import type { Fence } from './webhooks/fence.ts'
+import { Fence } from './webhooks/fence.ts'
 import { webhooksSection } from './webhooks/openapi.ts'
-import { webhookRoutes } from './webhooks/routes.ts'
 import { withdrawalBatches } from './withdrawals/batches.ts'
 import type { Banks } from './withdrawals/facts.ts'
 import type { Tasks } from './worker/task.ts'
@@ -58,7 +57,7 @@ export async function buildApp(
   context: ApiContext,
   {
     hasDocs = true,
-    fence,
+    fence = new Fence({ allowsHttp: context.mode === 'sandbox', allowsLoopback: false, refusedPorts: [] }),
     rails = [],
     channels,
     moveMsMax,
@@ -90,6 +89,7 @@ export async function buildApp(
   }
   const operationContext: OperationContext = {
     ...context,
+    fence,
     banks,
     batches: withdrawalBatches({ ...context, banks }),
     // The simulated bank accepts every character.
@@ -118,7 +118,6 @@ export async function buildApp(
     })
   overviewRoutes(app, context)
   requestRoutes(app, context)
-  webhookRoutes(app, context, fence)
   userRoutes(app, context)
   notificationRoutes(app, await openReceivers(context, rails))
   partnerRoutes(app, context)

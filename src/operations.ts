@@ -1,10 +1,16 @@
 import type { Operation } from './http/operation.ts'
 import { tierOperations } from './tiers/operations.ts'
+import type { WebhookContext } from './webhooks/operation-context.ts'
+import { webhookOperations } from './webhooks/operations.ts'
 import type { WithdrawalContext } from './withdrawals/operation-context.ts'
 import { withdrawalOperations } from './withdrawals/operations.ts'
 
 /** What the operations run on. */
-export type OperationContext = WithdrawalContext
+export type OperationContext = WithdrawalContext & WebhookContext
 
 /** All operations of the API, in the order of the documents. Those of the sandbox are loaded by a sandbox only. */
-export const operations: readonly Operation<OperationContext>[] = [...tierOperations, ...withdrawalOperations]
+export const operations: readonly Operation<OperationContext>[] = [
+  ...tierOperations,
+  ...withdrawalOperations,
+  ...webhookOperations,
+]

@@ -6,6 +6,7 @@ import { Metadata } from '../metadata/schema.ts'
 import type { Scope } from '../partners/api-keys.ts'
 import type { Role } from '../users/roles.ts'
 import { type Operation, operation } from './operation.ts'
+import type { ApiContext } from './server/server.ts'
 
 const ObjectMetadata = Type.Object({ metadata: Metadata }, { title: 'ObjectMetadata', additionalProperties: false })
 
@@ -22,7 +23,7 @@ type Described<P extends TObject> = {
   problem: ProblemName
   idOf: (params: Static<P>) => string
   /** @throws Problem if there is no such object of the partner */
-  requireKnown: (db: Reader, asked: { partnerId: string; params: Static<P> }) => Promise<unknown>
+  requireKnown: (db: Reader, asked: { partnerId: string; params: Static<P>; context: ApiContext }) => Promise<unknown>
 }
 
 /** The operations that read and replace the metadata of one kind of object. */
@@ -55,7 +56,7 @@ export function metadataOperations<P extends TObject>({
       async read(reader, call) {
         const partnerId = call.partner.id
         const given = call.params as Static<P>
-        await requireKnown(reader, { partnerId, params: given })
+        await requireKnown(reader, { partnerId, params: given, context: call.context })
         return { body: { metadata: await metadata.find(reader, { partnerId, resourceId: idOf(given) }) } }
       },
     }),
@@ -76,7 +77,7 @@ export function metadataOperations<P extends TObject>({
       async write(tx, call) {
         const partnerId = call.partner.id
         const given = call.params as Static<P>
-        await requireKnown(tx, { partnerId, params: given })
+        await requireKnown(tx, { partnerId, params: given, context: call.context })
         const resourceId = idOf(given)
         const { metadata: after } = call.body
         const before = await metadata.replace(tx, { partnerId, kind, resourceId, metadata: after })

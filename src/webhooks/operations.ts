@@ -1,0 +1,402 @@
+import { type Static, Type } from 'typebox'
+import { afterQuery, cursorOf, pageOf, pageQuery } from '../contract/list.ts'
+import { metadataOperations } from '../http/metadata-operations.ts'
+import { operationsOn } from '../http/operation.ts'
+import { issue, problemOf } from '../kernel/errors.ts'
+import { Id } from '../kernel/ids.ts'
+import { parseInstant } from '../kernel/time.ts'
+import { metadataQuery } from '../metadata/schema.ts'
+import { building } from '../users/roles.ts'
+import * as deliveries from './deliveries.ts'
+import { TargetRefused } from './fence.ts'
+import type { WebhookContext } from './operation-context.ts'
+import { reservedHeaders } from './rules.ts'
+import { sampleEvent } from './samples.ts'
+import {
+  DeliveryFilter,
+  NewWebhook,
+  ReplayRequested,
+  RotatedWebhook,
+  Webhook,
+  WebhookChanges,
+  WebhookDeliveries,
+  WebhookDelivery,
+  WebhookDeliveryDetails,
+  WebhookReplay,
+  WebhookRotation,
+  Webhooks,
+  WebhookTest,
+  WebhookWithSecret,
+} from './schema.ts'
+import * as webhooks from './webhooks.ts'
+
+const { operation } = operationsOn<WebhookContext>()
+
+const tag = 'Webhooks'
+const strict = { additionalProperties: false }
+const params = Type.Object({ webhookId: Id('webhook') })
+const location = { location: Type.String({ description: 'Path of the resource.' }) }
+const secondsPerHour = 3_600
+const overlapSecondsDefault = 24 * secondsPerHour
+
+const createWebhook = operation({
+  id: 'createWebhook',
+  method: 'POST',
+  path: '/v1/webhooks',
+  scope: 'pay:write',
+  roles: building,
+  sdk: 'webhooks.create',
+  tag,
+  summary: 'Create a webhook endpoint',
+  description: `Events that happen from now on are sent to it, signed with its secret. At most ${webhooks.limits.endpointsMax} endpoints per partner.`,
+  body: NewWebhook,
+  success: {
+    status: 201,
+    description: 'The endpoint, with its secret.',
+    schema: WebhookWithSecret,
+    headers: location,
+  },
+  async write(tx, call) {
+    const { partner, now, body } = call
+    judge(body, call.context)
+    const settings = { description: null, types: ['*'], enabled: true, headers: {}, ...body }
+    const { endpoint, secret } = await webhooks.create(tx, {
+      partnerId: partner.id,
+      settings,
+      sealer: call.context.sealer,
+      now,
+    })
+    return {
+      body: { ...onWire(endpoint), secret },
+      headers: { location: `/v1/webhooks/${endpoint.id}` },
+      resourceId: endpoint.id,
+      audit: { action: 'webhook.create', details: { after: detailsOf(endpoint) } },
+    }
+  },
+})
+
+const getWebhooks = operation({
+  id: 'getWebhooks',
+  method: 'GET',
+  path: '/v1/webhooks',
+  scope: 'pay:read',
+  roles: building,
+  sdk: 'webhooks.list',
+  tag,
+  summary: 'List webhook endpoints',
+  description: 'Newest first.',
+  query: Type.Object({ ...metadataQuery, ...pageQuery, ...afterQuery('webhook') }, strict),
+  success: { status: 200, description: 'One page of endpoints.', schema: Webhooks },
+  problems: ['NotFound'],
+  async read(reader, call) {
+    const page = pageOf(call.query)
+    const { endpoints, total } = await webhooks.list(reader, {
+      ...{ partnerId: call.partner.id, metadata: call.query.metadata, page },
+      cursor: cursorOf(call.query),
+      sealer: call.context.sealer,
+    })
+    return { body: { webhooks: endpoints.map(onWire), total, ...page } }
+  },
+})
+
+const getWebhook = operation({
+  id: 'getWebhook',
+  method: 'GET',
+  path: '/v1/webhooks/:webhookId',
+  scope: 'pay:read',
+  roles: building,
+  sdk: 'webhooks.get',
+  tag,
+  summary: 'Get a webhook endpoint',
+  params,
+  success: { status: 200, description: 'The endpoint.', schema: Webhook },
+  problems: ['NotFound'],
+  async read(reader, call) {
+    const { partner, params } = call
+    return {
+      body: onWire(await webhooks.find(reader, { partnerId: partner.id, ...params, sealer: call.context.sealer })),
+    }
+  },
+})
+
+const updateWebhook = operation({
+  id: 'updateWebhook',
+  method: 'PATCH',
+  path: '/v1/webhooks/:webhookId',
+  scope: 'pay:write',
+  roles: building,
+  sdk: 'webhooks.update',
+  tag,
+  summary: 'Change a webhook endpoint',
+  description:
+    'Absent fields are unchanged; `types` and `headers` are replaced as a whole. Send `enabled: true` to enable an endpoint that was disabled because it failed.',
+  params,
+  body: WebhookChanges,
+  success: { status: 200, description: 'The changed endpoint.', schema: Webhook },
+  problems: ['NotFound'],
+  async write(tx, call) {
+    const { partner, params, now, body } = call
+    judge(body, call.context)
+    const { before, after } = await webhooks.update(tx, {
+      ...{ partnerId: partner.id, ...params, sealer: call.context.sealer },
+      ...{ changes: body, now },
+    })
+    const changed = Object.keys(body).filter(
+      name => JSON.stringify(before[name as keyof typeof before]) !== JSON.stringify(after[name as keyof typeof after]),
+    )
+    return {
+      body: onWire(after),
+      resourceId: after.id,
+      audit:
+        changed.length === 0
+          ? undefined
+          : {
+              action: 'webhook.update',
+              details: { changed, before: detailsOf(before), after: detailsOf(after) },
+            },
+    }
+  },
+})
+
+const deleteWebhook = operation({
+  id: 'deleteWebhook',
+  method: 'DELETE',
+  path: '/v1/webhooks/:webhookId',
+  scope: 'pay:write',
+  roles: building,
+  sdk: 'webhooks.delete',
+  tag,
+  summary: 'Delete a webhook endpoint',
+  description: 'Also deletes the deliveries of the endpoint. Requests in flight are not cut off.',
+  params,
+  success: {
+    status: 200,
+    description: 'It has been deleted.',
+    schema: Type.Object({ message: Type.Literal('OK') }, { title: 'WebhookDeleted', ...strict }),
+  },
+  problems: ['NotFound'],
+  async write(tx, call) {
+    const { partner, params, now } = call
+    const endpoint = await webhooks.remove(tx, { partnerId: partner.id, ...params, sealer: call.context.sealer, now })
+    const audit = { action: 'webhook.delete', details: { before: detailsOf(endpoint) } } as const
+    return { body: { message: 'OK' }, resourceId: endpoint.id, audit }
+  },
+})
+
+const rotateWebhookSecret = operation({
+  id: 'rotateWebhookSecret',
+  method: 'POST',
+  path: '/v1/webhooks/:webhookId/rotate',
+  scope: 'pay:write',
+  roles: building,
+  sdk: 'webhooks.rotateSecret',
+  tag,
+  summary: 'Rotate the secret of a webhook endpoint',
+  description: `Creates a new secret. The previous one stays valid for ${overlapSecondsDefault / secondsPerHour} hours, or as long as \`overlapSeconds\` says; until then, requests carry a signature of each.`,
+  params,
+  body: WebhookRotation,
+  success: { status: 200, description: 'The endpoint, with its new secret.', schema: RotatedWebhook },
+  problems: ['NotFound'],
+  async write(tx, call) {
+    const { partner, params, now, body } = call
+    const { overlapSeconds = overlapSecondsDefault } = body
+    const rotated = await webhooks.rotate(tx, {
+      partnerId: partner.id,
+      ...params,
+      overlapSeconds,
+      sealer: call.context.sealer,
+      now,
+    })
+    const { endpoint, secret } = rotated
+    const previousExpiresAt = rotated.previousExpiresAt.toISOString()
+    return {
+      body: { ...onWire(endpoint), secret, previousExpiresAt },
+      resourceId: endpoint.id,
+      audit: { action: 'webhook.rotate', details: { previousExpiresAt } },
+    }
+  },
+})
+
+const testWebhook = operation({
+  id: 'testWebhook',
+  method: 'POST',
+  path: '/v1/webhooks/:webhookId/test',
+  scope: 'pay:write',
+  roles: building,
+  sdk: 'webhooks.test',
+  tag,
+  summary: 'Send a test to a webhook endpoint',
+  description:
+    'Sends a made-up event of a type that you choose, with the header `midmonth-test: true`. The test is attempted once, even if the endpoint is disabled. Read the delivery at `location` to see the response.',
+  params,
+  body: WebhookTest,
+  success: { status: 202, description: 'The delivery of the test.', schema: WebhookDelivery, headers: location },
+  problems: ['NotFound'],
+  async write(tx, call) {
+    const { partner, params, now, body } = call
+    const delivery = await deliveries.createTest(tx, {
+      ...{ partnerId: partner.id, ...params, type: body.type, now },
+      sampleOf: id => sampleEvent(body.type, { id, now }),
+    })
+    return {
+      status: 202,
+      body: deliveryOnWire(delivery),
+      headers: { location: `/v1/webhooks/${params.webhookId}/deliveries/${delivery.id}` },
+      resourceId: params.webhookId,
+    }
+  },
+})
+
+const replayWebhook = operation({
+  id: 'replayWebhook',
+  method: 'POST',
+  path: '/v1/webhooks/:webhookId/replay',
+  scope: 'pay:write',
+  roles: building,
+  sdk: 'webhooks.replay',
+  tag,
+  summary: 'Replay events to a webhook endpoint',
+  description:
+    'Delivers events of the last 30 days again: one event, the events of a time range, or the events whose delivery has failed or was skipped. Each event is attempted once, with the current secret, even if the endpoint is disabled; the health of the endpoint does not change. Receivers see the same `webhook-id` as before.',
+  params,
+  body: WebhookReplay,
+  success: { status: 202, description: 'How many events are replayed.', schema: ReplayRequested },
+  problems: ['NotFound'],
+  async write(tx, call) {
+    const { partner, params, now, body } = call
+    const replayed = await deliveries.replay(tx, { partnerId: partner.id, ...params, replay: replayOf(body), now })
+    return { body: replayed, resourceId: params.webhookId }
+  },
+})
+
+const getWebhookDeliveries = operation({
+  id: 'getWebhookDeliveries',
+  method: 'GET',
+  path: '/v1/webhooks/:webhookId/deliveries',
+  scope: 'pay:read',
+  roles: building,
+  sdk: 'webhooks.listDeliveries',
+  tag,
+  summary: 'List the deliveries of a webhook endpoint',
+  description: 'Lists the deliveries of the last 30 days, newest event first.',
+  params,
+  query: Type.Object({ ...DeliveryFilter, ...pageQuery, ...afterQuery('event') }, strict),
+  success: { status: 200, description: 'One page of deliveries.', schema: WebhookDeliveries },
+  problems: ['NotFound'],
+  async read(reader, call) {
+    const { partner, params, query } = call
+    const page = pageOf(query)
+    const { states = [], types = [], eventId = null } = query
+    const ofEndpoint = { partnerId: partner.id, ...params }
+    await webhooks.find(reader, { ...ofEndpoint, sealer: call.context.sealer })
+    const found = await deliveries.list(reader, {
+      ...ofEndpoint,
+      filter: { states, types, eventId },
+      page,
+      cursor: cursorOf(query),
+    })
+    return {
+      body: { deliveries: found.deliveries.map(deliveryOnWire), hasMore: found.hasMore, ...page },
+    }
+  },
+})
+
+const getWebhookDelivery = operation({
+  id: 'getWebhookDelivery',
+  method: 'GET',
+  path: '/v1/webhooks/:webhookId/deliveries/:deliveryId',
+  scope: 'pay:read',
+  roles: building,
+  sdk: 'webhooks.getDelivery',
+  tag,
+  summary: 'Get a delivery with its attempts',
+  params: Type.Object({ webhookId: Id('webhook'), deliveryId: Id('event') }),
+  success: { status: 200, description: 'The delivery.', schema: WebhookDeliveryDetails },
+  problems: ['NotFound'],
+  async read(reader, call) {
+    const { partner, params } = call
+    await webhooks.find(reader, { partnerId: partner.id, webhookId: params.webhookId, sealer: call.context.sealer })
+    const { attempts, ...delivery } = await deliveries.find(reader, { partnerId: partner.id, ...params })
+    const listed = attempts.map(attempt => ({ ...attempt, at: attempt.at }))
+    return { body: { ...deliveryOnWire(delivery), attempts: listed } }
+  },
+})
+
+const webhookMetadata = metadataOperations({
+  kind: 'webhook',
+  names: { id: 'Webhook', summary: 'a webhook endpoint', sdk: { resource: 'webhooks', of: '' } },
+  ...{ tag, params, path: '/v1/webhooks/:webhookId', problem: 'NotFound' },
+  scopes: { read: 'pay:read', write: 'pay:write' },
+  roles: { read: building, write: building },
+  idOf: ({ webhookId }) => webhookId,
+  requireKnown: (reader, { partnerId, params: { webhookId }, context: { sealer } }) =>
+    webhooks.find(reader, { partnerId, webhookId, sealer }),
+})
+
+export const webhookOperations = [
+  ...webhookMetadata,
+  createWebhook,
+  getWebhooks,
+  getWebhook,
+  updateWebhook,
+  deleteWebhook,
+  rotateWebhookSecret,
+  testWebhook,
+  replayWebhook,
+  getWebhookDeliveries,
+  getWebhookDelivery,
+]
+
+/** @throws Problem `BodyValidation` for faults that the schema cannot find */
+function judge(
+  { url, headers = {} }: { url?: string; headers?: Record<string, string> },
+  { fence }: WebhookContext,
+): void {
+  const messages: { path: string; message: string }[] = []
+  try {
+    if (url !== undefined) fence.judgeUrl(url)
+  } catch (error) {
+    if (!(error instanceof TargetRefused)) throw error
+    messages.push({ path: 'url', message: `url ${error.message}` })
+  }
+  for (const name of Object.keys(headers).filter(name => reservedHeaders.test(name))) {
+    messages.push({ path: `headers.${name}`, message: `headers.${name} is a header that the service sets itself` })
+  }
+  if (messages.length === 0) return
+  const name = 'BodyValidation'
+  throw problemOf(messages.map(({ path, message }) => ({ name, issue: issue(name, message, { path }) })))
+}
+
+function onWire({ failingSince, createdAt, ...endpoint }: webhooks.Endpoint): Static<typeof Webhook> {
+  return {
+    ...endpoint,
+    types: endpoint.types as Static<typeof Webhook>['types'],
+    status: endpoint.enabled ? (failingSince === null ? 'active' : 'failing') : 'disabled',
+    failingSince: failingSince?.toISOString() ?? null,
+    createdAt: createdAt.toISOString(),
+  }
+}
+
+/**
+ * For the audit log, whose rows are kept forever: without header values, and without the parts of a URL that may hold secrets.
+ */
+function detailsOf({ url, types, enabled, headers }: webhooks.Endpoint) {
+  return { origin: new URL(url).origin, types, enabled, headers: Object.keys(headers) }
+}
+
+function deliveryOnWire(delivery: deliveries.Delivery): Static<typeof WebhookDelivery> {
+  return {
+    ...delivery,
+    createdAt: delivery.createdAt.toISOString(),
+    lastAttemptAt: delivery.lastAttemptAt?.toISOString() ?? null,
+    nextAttemptAt: delivery.nextAttemptAt?.toISOString() ?? null,
+  }
+}
+
+function replayOf(body: WebhookReplay): deliveries.Replay {
+  if ('eventId' in body) return body
+  const { after = null } = body
+  if ('failedSince' in body) return { failedSince: parseInstant(body.failedSince, { decimals: 'up' }), after }
+  const until = body.until === undefined ? null : parseInstant(body.until, { decimals: 'up' })
+  return { since: parseInstant(body.since, { decimals: 'up' }), until, after }
+}

@@ -42,6 +42,8 @@ export type Call<P = unknown, Q = unknown, B = unknown, Context = ApiContext> = 
   readonly prefersRepresentation: boolean
   /** Whether the caller asks for the file instead of JSON. */
   readonly prefersCsv: boolean
+  /** The origin at which browsers reach this server. */
+  readonly ownOrigin: string
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal
 }
@@ -136,6 +138,7 @@ export type Access = {
   /**
    * The operation is for pages of the console alone and in no document: for users by their session, for operators only, or for those
    * who sign in; `founder` is for what may lead to the first operator of an installation, and `visitor` for a page that another site leads to.
+   * With `roles`, `user` admits the users who have one of them with the partner that the request names, and every operator.
    */
   console?: 'user' | 'operator' | 'stranger' | 'founder' | 'visitor'
   /** Needs no key, and is not idempotent by key. */
@@ -149,6 +152,8 @@ type Limits = {
   answerMsMax?: number
   /** The call queues under overload instead of being refused: a probe must not report a busy process as broken. */
   isNeverShed?: true
+  /** The size of a JSON body. Set where bodies are lists. */
+  bodyBytesMax?: number
   /** The size of a file in the body. */
   fileBytesMax?: number
 }

@@ -7,6 +7,7 @@ import type { Operator } from '../partners/operator-keys.ts'
 import type { Partner } from '../partners/partners.ts'
 import type { SignedIn } from '../users/sessions.ts'
 import { actorOf } from './admission/actor.ts'
+import { ownOrigin } from './admission/session-admission.ts'
 import { disconnectSignal } from './bodies/body-timeouts.ts'
 import { prefersCsv, sendParts } from './bodies/csv.ts'
 import { acceptUploads, anyFile } from './bodies/upload.ts'
@@ -45,7 +46,7 @@ type Route = Parameters<App['route']>[0]
 function routeOf<Context extends ApiContext>(operation: Operation<Context>, context: Context): Route {
   const { method, path, deprecated } = operation
   const { scope, roles, session, isForOperators, partnerRoles, console, isPublic } = operation
-  const { arrivalMsMax, answerMsMax, isNeverShed, showsAccounts } = operation
+  const { arrivalMsMax, answerMsMax, isNeverShed, showsAccounts, bodyBytesMax: bodyLimit } = operation
   const isOfConsole = path.startsWith('/console/')
   const credential = isPublic || isOfConsole ? 'none' : session ? 'session' : 'key'
   const schema = describe(operation as Declaration, { credential, isDeprecated: deprecated !== undefined })
@@ -56,6 +57,7 @@ function routeOf<Context extends ApiContext>(operation: Operation<Context>, cont
   return {
     method,
     url: path,
+    ...(bodyLimit === undefined ? {} : { bodyLimit }),
     schema: { ...schema, ...(isOfConsole ? { hide: true } : {}) } as NonNullable<Route['schema']>,
     // Without what is not set: Fastify merges the limits of a scope into it.
     config: Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)),
@@ -136,7 +138,7 @@ function completion({ success: { status: declared, representation } }: Pick<Oper
 }
 
 /** The call that a request makes. */
-class RequestCall<Context> implements Call<unknown, unknown, unknown, Context> {
+class RequestCall<Context extends ApiContext> implements Call<unknown, unknown, unknown, Context> {
   readonly context: Context
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
@@ -205,6 +207,10 @@ class RequestCall<Context> implements Call<unknown, unknown, unknown, Context> {
 
   get prefersCsv(): boolean {
     return prefersCsv(this.#request.headers.accept)
+  }
+
+  get ownOrigin(): string {
+    return ownOrigin(this.#request, this.context.publicUrl)
   }
 
   get signal(): AbortSignal {

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 
 /** An instant in a response: UTC with milliseconds. */
 export const Instant = Type.String({
@@ -7,6 +7,12 @@ export const Instant = Type.String({
   pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$',
   examples: ['2026-03-31T09:30:00.000Z'],
 })
+
+export const InstantOrNull = Type.Union([Instant, Type.Null()])
+
+/** A calendar day as text, '2026-03-31'. Never a Date: a day has no time zone. */
+export const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })
+export type Day = Static<typeof Day>
 
 const dayForm = '[0-9]{4}-[0-9]{2}-[0-9]{2}'
 const timeForm = 'T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]+)?)?Z'
@@ -66,9 +72,6 @@ export function parseDuration(text: string): number {
   const parts = [...text.matchAll(/([0-9]+)([WDHMS])/g)]
   return parts.reduce((sum, [, count, unit]) => sum + Number(count) * units[unit as keyof typeof units], 0)
 }
-
-/** A calendar day as text, '2026-03-31'. Never a Date: a day has no time zone. */
-export type Day = string
 
 /** Returns the current time. Only program startup reads the real clock; all other code is handed a clock. */
 export type Clock = () => Date

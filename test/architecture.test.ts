@@ -28,8 +28,8 @@ const folderOf = (file: string) => {
   return rest.length === 1 ? file : (rest[0] ?? '')
 }
 
-/** The room that a file is in: its folder below src, or one of the rooms of payouts. */
-const roomOf = (file: string) => /^src\/(payouts\/[a-z-]+)\//.exec(file)?.[1] ?? folderOf(file)
+/** The room that a file is in: its folder below src, or in payouts the folder itself. */
+const roomOf = (file: string) => /^src\/(payouts(?:\/[a-z0-9-]+)+)\//.exec(file)?.[1] ?? folderOf(file)
 const isHttpLayer = (room: string) => ['http', 'site'].includes(room)
 
 const books = ['ledger', 'events', 'audit-log', 'idempotency', 'metadata', 'tabular']
@@ -157,11 +157,25 @@ test('a file in a subfolder of a room is private to it, and operations and tasks
       .filter(each => {
         if (isHttp(each) || isTasks(each)) return !programs.includes(file)
         const inside = each.slice(`src/${roomOf(each)}/`.length)
-        return inside.includes('/') && !/^payouts\/(channels|formats)$/.test(roomOf(each))
+        return inside.includes('/')
       })
       .map(each => `${file} imports ${each}`),
   )
   expect(intrusions).toEqual([])
+})
+
+test('a channel is known to the registry alone, so that a new bank touches its own folder and one line', () => {
+  const others = modules.flatMap(({ file, imports }) =>
+    imports
+      .filter(each => /^src\/payouts\/channels\/[a-z]+\//.test(each) && roomOf(each) !== roomOf(file))
+      .filter(() => file !== 'src/payouts/registry.ts')
+      // The sandbox plays the simulated bank.
+      .filter(each => !(folderOf(file) === 'sandbox' && each.startsWith('src/payouts/channels/simulated/')))
+      // Operators carry files to the bank by hand, and the demo sends its own.
+      .filter(each => !/channels\/files\/(export|file-rail)\.ts$/.test(each))
+      .map(each => `${file} imports ${each}`),
+  )
+  expect(others).toEqual([])
 })
 
 /** The slice that owns each table: the only one that writes it. */

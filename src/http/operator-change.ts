@@ -11,9 +11,13 @@ export function operatorOf({ operator }: FastifyRequest): Operator {
   return operator
 }
 
-/** The time by the partner's clock, which a partner of a sandbox can have moved ahead of real time. */
-export async function partnerNow(db: Reader, request: FastifyRequest, partnerId: string): Promise<Date> {
-  return new Date(request.receivedAt.getTime() + (await readOffsetMs(db, partnerId)))
+/** The time of a call by the partner's clock, which a partner of a sandbox can have moved ahead of real time. */
+export async function partnerNow(
+  reader: Reader,
+  { receivedAt }: { receivedAt: Date },
+  partnerId: string,
+): Promise<Date> {
+  return new Date(receivedAt.getTime() + (await readOffsetMs(reader, partnerId)))
 }
 
 /** Writes an operator's change to the audit log, in the same transaction. @param partnerId null if it concerns no partner */

@@ -19,7 +19,6 @@ import { keyRoutes } from './operators/key-routes.ts'
 import { type Installation, operationRoutes } from './operators/operation-routes.ts'
 import { partnerRoutes } from './operators/partner-routes.ts'
 import { payoutRoutes } from './operators/payout-routes.ts'
-import { railRoutes } from './operators/rail-routes.ts'
 import { operatorTierRoutes } from './operators/tier-routes.ts'
 import { overviewRoutes } from './overview/routes.ts'
 import { payCycleRoutes } from './pay-cycles/routes.ts'
@@ -92,6 +91,7 @@ export async function buildApp(
     fence,
     banks,
     batches: withdrawalBatches({ ...context, banks }),
+    rails,
     // The simulated bank accepts every character.
     payeeName: (currency, accountHolder) => railOf(currency)?.payeeName(accountHolder) ?? accountHolder,
   }
@@ -125,7 +125,6 @@ export async function buildApp(
   floatRoutes(app, context, { rails })
   financeRoutes(app, context)
   keyRoutes(app, context)
-  railRoutes(app, context, { rails })
   payoutRoutes(app, context, { rails })
   operationRoutes(app, context, { rails, ...installation })
   healthRoutes(app, { db: context.db, isWorking: null })

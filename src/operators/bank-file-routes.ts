@@ -18,7 +18,7 @@ import { fileRailNamed, type Rail } from '../payouts/channels/rail.ts'
 import { recordOnBatch } from './batch-routes.ts'
 import { line } from './partner-schema.ts'
 import { ExportedFile, ImportedFile, OfBatch } from './payout-schema.ts'
-import { railName } from './rail-routes.ts'
+import { railName } from './rail-operations.ts'
 
 const tag = 'Payouts'
 const config = { isForOperators: true } as const

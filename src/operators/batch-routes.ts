@@ -29,7 +29,7 @@ import {
   Payments,
   proposalOnWire,
 } from './payout-schema.ts'
-import { brakeOnWire, railName, reasonOf } from './rail-routes.ts'
+import { brakeView, railName, reasonOf } from './rail-operations.ts'
 
 const tag = 'Payouts'
 const config = { isForOperators: true } as const
@@ -267,7 +267,7 @@ async function viewOf(db: Reader, { batchId, rails }: { batchId: string; rails: 
     approvalsNeeded: approvals.approvalsNeeded,
     copies: (await copies.list(db, batchId)).map(({ kind, person, at }) => ({ kind, person, at: at.toISOString() })),
     hold: batch.held ? await holdOf(db, batchId) : null,
-    brake: batch.status === 'building' ? brakeOnWire((await listBrakes(db, { rail: batch.rail }))[0]) : null,
+    brake: batch.status === 'building' ? brakeView((await listBrakes(db, { rail: batch.rail }))[0]) : null,
   }
 }
 

@@ -12,7 +12,7 @@ import * as notOurs from '../payouts/books/not-ours.ts'
 import * as rules from '../payouts/books/rules.ts'
 import { fileRailsOf, type Rail } from '../payouts/channels/rail.ts'
 import { line } from './partner-schema.ts'
-import { railName } from './rail-routes.ts'
+import { railName } from './rail-operations.ts'
 
 const tag = 'Payouts'
 const strict = { additionalProperties: false }

@@ -1223,6 +1223,9 @@ export type UnfinishedWithdrawals = {
 export type WithdrawalId = `w_${string}`
 
 export const operations: Record<string, Operation> = {
+  'listRails': { method: 'GET', path: '/operator/v1/rails' },
+  'holdRail': { method: 'POST', path: '/operator/v1/rails/{rail}/hold', hasBody: true },
+  'releaseRail': { method: 'POST', path: '/operator/v1/rails/{rail}/release', hasBody: true },
   'listPartners': { method: 'GET', path: '/operator/v1/partners', hasQuery: true, entries: 'partners', cursor: 'id' },
   'createPartner': { method: 'POST', path: '/operator/v1/partners', hasBody: true },
   'getPartner': { method: 'GET', path: '/operator/v1/partners/{partnerId}' },
@@ -1256,9 +1259,6 @@ export const operations: Record<string, Operation> = {
   'createApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys', hasBody: true },
   'rotateApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
   'revokeApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/revoke' },
-  'listRails': { method: 'GET', path: '/operator/v1/rails' },
-  'holdRail': { method: 'POST', path: '/operator/v1/rails/{rail}/hold', hasBody: true },
-  'releaseRail': { method: 'POST', path: '/operator/v1/rails/{rail}/release', hasBody: true },
   'listPayoutBatches': { method: 'GET', path: '/operator/v1/payout-batches', hasQuery: true, entries: 'batches', cursor: 'id' },
   'getPayoutBatch': { method: 'GET', path: '/operator/v1/payout-batches/{batchId}' },
   'listBatchPayments': { method: 'GET', path: '/operator/v1/payout-batches/{batchId}/payments', hasQuery: true, entries: 'payments', cursor: 'reference' },
@@ -1297,6 +1297,30 @@ export const operations: Record<string, Operation> = {
 }
 
 export interface OperatorOperations {
+  /**
+   * List the rails.
+   *
+   * The connected banks, as configured. A sandbox without a rail pays through the simulated bank.
+   *
+   * `GET /operator/v1/rails` (listRails)
+   */
+  listRails(options?: CallOptions): Call<Rails>
+  /**
+   * Hold a rail.
+   *
+   * Nothing is sent through a held rail until it is released: no file is delivered, and no request is made. The bank’s answers are still read, and payments that have been sent cannot be stopped. Idempotent.
+   *
+   * `POST /operator/v1/rails/{rail}/hold` (holdRail)
+   */
+  holdRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
+  /**
+   * Release a held rail.
+   *
+   * Also releases a rail that is no longer configured. Idempotent.
+   *
+   * `POST /operator/v1/rails/{rail}/release` (releaseRail)
+   */
+  releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
   /**
    * List partners.
    *
@@ -1608,30 +1632,6 @@ export interface OperatorOperations {
    * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/revoke` (revokeApiKey)
    */
   revokeApiKey(partnerId: PartnerId, keyId: ApiKeyId, options?: CallOptions): Call<ApiKey>
-  /**
-   * List the rails.
-   *
-   * The connected banks, as configured. A sandbox without a rail pays through the simulated bank.
-   *
-   * `GET /operator/v1/rails` (listRails)
-   */
-  listRails(options?: CallOptions): Call<Rails>
-  /**
-   * Hold a rail.
-   *
-   * Nothing is sent through a held rail until it is released: no file is delivered, and no request is made. The bank’s answers are still read, and payments that have been sent cannot be stopped. Idempotent.
-   *
-   * `POST /operator/v1/rails/{rail}/hold` (holdRail)
-   */
-  holdRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
-  /**
-   * Release a held rail.
-   *
-   * Also releases a rail that is no longer configured. Idempotent.
-   *
-   * `POST /operator/v1/rails/{rail}/release` (releaseRail)
-   */
-  releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
   /**
    * List the batches of payments.
    *

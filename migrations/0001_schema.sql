@@ -6,8 +6,8 @@
 -- ('mem_…'), compared byte by byte whatever the database's locale. A rule that must never be broken is a constraint or a trigger
 -- whose name is the rule. Nothing is ordered by transaction ids: they start again on another server.
 --
--- The app role owns nothing; src/database/grants.ts lists its rights. Rules that grants cannot express are triggers, which bind the
--- owner too.
+-- The app role owns nothing; src/database/table-rules.ts gives its rights. Rules that grants cannot express are triggers, which
+-- bind the owner too.
 
 set local lock_timeout = '5s';
 

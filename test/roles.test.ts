@@ -1,9 +1,9 @@
 import { Secret } from 'otpauth'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { appRights } from '../src/database/grants.ts'
 import { migrate } from '../src/database/migrate.ts'
 import { readableQueueColumns, readColumns, withheldColumns } from '../src/database/read-columns.ts'
+import { tableRules } from '../src/database/table-rules.ts'
 import { createLink } from '../src/users/links.ts'
 import * as totp from '../src/users/totp.ts'
 import { signIn } from './harness/console.ts'
@@ -31,6 +31,7 @@ beforeAll(async () => {
 afterAll(() => harness.stop())
 
 const insufficientPrivilege = '42501'
+const snakeCase = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 const codeOf = async (statement: string) =>
   await harness.pool.query(statement).then(
     () => 'done',
@@ -171,13 +172,46 @@ test('every trigger that keeps a table append-only names the table in its error'
   expect(rows).toEqual([])
 })
 
-test('the rights of the app role are declared for every table', async () => {
+test('every table has a rule, from which the rights of the app role derive', async () => {
   const { rows } = await harness.pool.query<{ name: string }>(
     `select relname as name from pg_class
       where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname not like 'kysely%' order by relname`,
   )
-  const declared = Object.keys(appRights).map(name => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`))
-  expect(rows.map(({ name }) => name)).toEqual(declared.toSorted())
+  expect(rows.map(({ name }) => name)).toEqual(Object.keys(tableRules).map(snakeCase).toSorted())
+})
+
+test('a table is append-only by its rule if a trigger refuses all changes of its rows', async () => {
+  const { rows } = await harness.pool.query<{ name: string }>(
+    `select distinct tgrelid::regclass::text as name from pg_trigger
+      where tgfoid in ('refuse_change'::regproc, 'refuse_change_of_audit'::regproc)
+        and tgqual is null and tgtype & 1 = 1 and tgtype & 24 = 24`,
+  )
+  expect(rows.length).toBeGreaterThan(5)
+  const appendOnly = Object.entries(tableRules).flatMap(([name, rule]) =>
+    rule === 'append-only' ? [snakeCase(name)] : [],
+  )
+  expect(rows.map(({ name }) => name).filter(name => !appendOnly.includes(name))).toEqual([])
+})
+
+test('the columns that a trigger protects are exactly those that the app role cannot update', async () => {
+  const { rows } = await harness.pool.query<{ name: string; definition: string; kept: string[] }>(
+    `select tgrelid::regclass::text as name, pg_get_triggerdef(t.oid) as definition,
+            (select array_agg(attname::text) from pg_attribute
+              where attrelid = tgrelid and attnum > 0 and not has_column_privilege(tgrelid, attnum, 'update')) as kept
+       from pg_trigger t
+      where tgfoid in ('refuse_other_terms'::regproc, 'refuse_change'::regproc, 'refuse_key_revival'::regproc)
+        and tgqual is not null`,
+  )
+  expect(rows.length).toBeGreaterThan(5)
+  for (const { name, definition, kept } of rows) {
+    // Terms are compared as (old.a, …) with (new.a, …). The comparisons that a condition limits begin with the new row.
+    const terms = [...definition.matchAll(/\bold\.(\w+)(?:\)::text)? IS DISTINCT FROM/g)].map(match => match[1] ?? '')
+    const mentioned = [...definition.matchAll(/\bold\.(\w+)/g)].map(match => match[1])
+    expect(terms.length, name).toBeGreaterThan(3)
+    const updatable = terms.filter(column => !kept.includes(column))
+    const unchecked = kept.filter(column => !mentioned.includes(column))
+    expect({ name, updatable, unchecked }).toEqual({ name, updatable: [], unchecked: [] })
+  }
 })
 
 test('migrating again grants the declared rights and revokes all others', async () => {
@@ -245,7 +279,6 @@ const columnsOfTables = `
    order by 1, 2`
 
 test('every column of every table is either readable for the read role or withheld from it, as declared', async () => {
-  const snakeCase = (name: string) => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
   const namesOf = (lists: typeof withheldColumns) =>
     lists.flatMap(([table, columns]) => columns.map(column => `${snakeCase(table)}.${snakeCase(column)}`))
   const [readable, withheld] = [namesOf(readColumns), namesOf(withheldColumns)]

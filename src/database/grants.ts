@@ -2,278 +2,10 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { type Reader, sql } from './database.ts'
 import { readableQueueColumns, readColumns } from './read-columns.ts'
-import type { DB } from './tables.ts'
+import { type TableRule, tableRules } from './table-rules.ts'
 
 // The rights of each database role. The owner role runs migrations and nothing else, the app role runs the program, and the
 // read role is for operators who query the database.
-
-type Rights<Column extends string = string> = {
-  insert?: true
-  /** The columns that may be updated. A table without any is append-only and cannot be locked with `select … for update`. */
-  update?: readonly Column[]
-  delete?: true
-}
-
-/**
- * The rights of the app role on each table, in addition to reading. PostgreSQL refuses everything that is not listed. Add each
- * table of a new migration, and each column that a new operation updates.
- */
-export const appRights: { readonly [Table in keyof DB]: Rights<keyof DB[Table] & string> } = {
-  apiKeys: { insert: true, update: ['expiresAt', 'revokedAt', 'lastUsedAt'] },
-  auditLog: { insert: true },
-  eventFeeds: { insert: true, update: ['lastPosition'] },
-  events: { insert: true, update: ['position', 'metadata'] },
-  floatLimits: { insert: true, update: ['floor', 'lowSince'], delete: true },
-  feeCollections: { insert: true, update: ['covered', 'collected'] },
-  floatCosts: { insert: true },
-  floatReferences: { insert: true },
-  // Claiming an expired record again rewrites it.
-  idempotencyKeys: {
-    insert: true,
-    update: ['fingerprint', 'operation', 'status', 'answer', 'resourceId', 'createdAt', 'expiresAt'],
-    delete: true,
-  },
-  installation: { insert: true },
-  installationKeys: {},
-  installationAuditLog: { insert: true },
-  invoiceLines: { insert: true },
-  invoices: { insert: true, update: ['status', 'paidReference', 'paidOn'] },
-  ledgerBalances: { insert: true, update: ['available', 'owed', 'transferCount'] },
-  // The statement that adds a change to the total deletes the change.
-  ledgerFloatChanges: { insert: true, delete: true },
-  ledgerFloatTotals: { insert: true, update: ['floatBalance', 'pendingBalance'] },
-  ledgerTransfers: { insert: true },
-  ledgerVerifications: { insert: true, update: ['startedAt', 'endedAt', 'checksDone', 'checks', 'problem'] },
-  memberImportProgress: { insert: true, update: ['stepsDone'], delete: true },
-  memberImportRows: { insert: true, delete: true },
-  memberImportSteps: { insert: true, update: ['action', 'fault'], delete: true },
-  memberImports: {
-    insert: true,
-    update: [
-      'status',
-      'invite',
-      'update',
-      'reinstate',
-      'offboard',
-      'unchanged',
-      'stepsDone',
-      'appliedThrough',
-      'restAction',
-      'reviewedAt',
-      'reviewSince',
-      'endedAt',
-      'forgottenAt',
-    ],
-  },
-  memberSessions: { insert: true, delete: true },
-  members: {
-    insert: true,
-    update: [
-      'status',
-      'email',
-      'firstName',
-      'lastName',
-      'phone',
-      'tier',
-      'workerId',
-      'accountHolder',
-      'sortCode',
-      'accountNumber',
-      'iban',
-      'enablePayroll',
-      'dob',
-      'gender',
-      'updatedAt',
-      'instructedAt',
-      'accountRefused',
-      'reviewReason',
-    ],
-  },
-  bankReconciliations: { insert: true, update: ['at'] },
-  bankStatements: { insert: true, update: ['opening', 'closing', 'coversFrom', 'bankFileId'] },
-  bankFiles: {
-    insert: true,
-    update: [
-      'status',
-      'recordCount',
-      'appliedCount',
-      'skippedAccounts',
-      'problem',
-      'messageId',
-      'rejectedBatches',
-      'name',
-      'receivedAt',
-    ],
-  },
-  bankRecords: { insert: true },
-  payoutBatchApprovals: { insert: true },
-  payoutBatchEndings: { insert: true, delete: true },
-  payoutRailHolds: { insert: true, update: ['releasedAt', 'releasedBy'] },
-  payoutBatches: {
-    insert: true,
-    update: [
-      'status',
-      'held',
-      'paymentCount',
-      'controlTotal',
-      'fileName',
-      'fileSha256',
-      'nameCheck',
-      'closedAt',
-      'isFull',
-      'approvedAt',
-      'approvedAutomatically',
-      'sendingAt',
-      'exportedTo',
-      'cutOffAt',
-      'valueDate',
-      'sentAt',
-      'acknowledgedAt',
-      'answeredAt',
-      'endedAt',
-      'copyTakenAt',
-      'givenBackAt',
-      'brakeReleasedAt',
-    ],
-  },
-  payoutBatchCopies: { insert: true, delete: true },
-  payoutExceptions: {
-    insert: true,
-    update: [
-      'kind',
-      'reason',
-      'amount',
-      'bookedOn',
-      'closedAt',
-      'closedBy',
-      'decision',
-      'note',
-      'closedByText',
-      'ruleId',
-    ],
-  },
-  payoutReferences: { insert: true },
-  payoutRules: { insert: true, update: ['status', 'confirmedBy', 'confirmedAt', 'endedAt'] },
-  payoutProposals: {
-    insert: true,
-    update: ['confirmedBy', 'confirmedLogin', 'confirmedIn', 'endedAt', 'endedBecause'],
-  },
-  payouts: {
-    insert: true,
-    update: [
-      'batchId',
-      'expectedAt',
-      'remittanceText',
-      'outcome',
-      'reasonCode',
-      'reason',
-      'removedAt',
-      'restriction',
-      'sentAt',
-      'requestOpenAt',
-      'refusedTransfers',
-      'retryAt',
-      'transferId',
-      'transferSequence',
-    ],
-  },
-  operatorKeys: { insert: true, update: ['revokedAt', 'revokedBy', 'lastUsedAt'] },
-  partnerLogos: { insert: true, update: ['mediaType', 'bytes', 'changedAt'], delete: true },
-  partners: {
-    insert: true,
-    update: [
-      'country',
-      'timeZone',
-      'autoActivate',
-      'graceMinutes',
-      'intentMinutes',
-      'holdSeconds',
-      'requestsPerSecond',
-      'requestsBurst',
-      'cycleSchedule',
-      'cycleAnchor',
-      'shortfallPolicy',
-      'offboardReviewPercent',
-      'reviewDays',
-      'remittanceText',
-      'metadataInEvents',
-      'paused',
-      'suspendedAt',
-    ],
-  },
-  // Replacing metadata deletes the old rows.
-  metadata: { insert: true, delete: true },
-  payCycles: { insert: true, update: ['status', 'closedAt', 'settledAt'] },
-  payRunLines: { insert: true },
-  payRuns: { insert: true, update: ['payCycleId', 'status', 'availableAt', 'revertedAt'] },
-  railCursors: { insert: true, update: ['cursor', 'readAt'] },
-  sandboxClockMoves: { insert: true, update: ['ran', 'leasedBy', 'leasedUntil', 'endedAt'] },
-  sandboxClocks: { insert: true, update: ['offsetMs'] },
-  requestLog: { insert: true, delete: true },
-  schemaCompatibility: {},
-  settlementFees: { insert: true, update: ['releasedAt'] },
-  settlementDues: { insert: true, update: ['received', 'receivedByHand', 'receivedAt'] },
-  settlementLines: { insert: true },
-  simulatedBankFaults: { insert: true, update: ['remaining'] },
-  simulatedBankInstructions: { insert: true, update: ['outcome', 'reason', 'restriction'] },
-  simulatedBankPayments: { insert: true, update: ['submissions'] },
-  // A report that is not due yet is dropped when the partner instructs the bank otherwise.
-  simulatedBankReports: { insert: true, delete: true },
-  signInFailures: { insert: true, update: ['failures', 'failedAt', 'refusedUntil'], delete: true },
-  stagedBankRecords: { insert: true, delete: true },
-  stateTransitions: {},
-  tierVersions: { insert: true },
-  tiers: { insert: true, update: ['version'] },
-  userBrowsers: { insert: true, update: ['lastUsedAt'], delete: true },
-  userIdentities: { insert: true, delete: true },
-  userInvitations: { insert: true, delete: true },
-  userLinks: { insert: true, delete: true },
-  userRecoveryCodes: { insert: true, delete: true },
-  userRoles: { insert: true, delete: true },
-  userSessions: { insert: true, update: ['lastUsedAt'], delete: true },
-  users: {
-    insert: true,
-    update: ['name', 'isOperator', 'passwordHash', 'totpSecret', 'totpConfirmedAt', 'totpLastStep', 'disabledAt'],
-  },
-  webhookAttempts: { insert: true, delete: true },
-  webhookDeliveries: {
-    insert: true,
-    update: ['state', 'attemptCount', 'scheduledCount', 'lastAttemptAt', 'dueAt', 'replayAt'],
-    delete: true,
-  },
-  webhookEndpoints: {
-    insert: true,
-    update: [
-      'url',
-      'description',
-      'types',
-      'headers',
-      'enabled',
-      'disabledReason',
-      'deletedAt',
-      'failureCount',
-      'blockedUntil',
-      'failingSince',
-      'failingDays',
-      'lastFailingDay',
-      'isRecovering',
-      'dueAt',
-      'leasedUntil',
-    ],
-    delete: true,
-  },
-  webhookFeeds: { insert: true, update: ['position'], delete: true },
-  webhookSecrets: { insert: true, update: ['expiresAt'], delete: true },
-  withdrawalTotalFeeds: { insert: true, update: ['position'] },
-  withdrawalTotals: {
-    insert: true,
-    update: ['withdrawals', 'grossAmount', 'fees', 'employerFees', 'givenBack', 'givenBackGrossAmount'],
-  },
-  withdrawalIntents: { insert: true, update: ['status'] },
-  withdrawals: { insert: true, update: ['status', 'dueAt', 'attempts', 'reason', 'adjustedInCycleId', 'recoveredBy'] },
-  withdrawalRecoveries: { insert: true },
-  workerHeartbeats: { insert: true, update: ['beatAt'], delete: true },
-}
 
 /** The database role of the program. */
 export type AppRole = {
@@ -283,8 +15,8 @@ export type AppRole = {
 }
 
 /**
- * Grants the app role and the read role exactly the rights declared above, and revokes all others.
- * Idempotent. Creates a missing role if the owner may create roles, and otherwise skips it.
+ * Grants the app role and the read role exactly the rights that the rules of the tables and the list of readable columns
+ * give, and revokes all others. Idempotent. Creates a missing role if the owner may create roles, and otherwise skips it.
  * @param client a connection of the owner, after all migrations, that holds the lock of `migrate`, because PostgreSQL fails
  *   concurrent grants on the same table
  */
@@ -321,6 +53,8 @@ type Session = {
   hasRead: boolean
   queueTables: string[]
   securedTables: string[]
+  /** The columns of each table of the program outside its primary key. */
+  columns: { readonly [table: string]: string[] }
 }
 
 async function describeSession(client: pg.ClientBase, app: AppRole): Promise<Session> {
@@ -333,7 +67,14 @@ async function describeSession(client: pg.ClientBase, app: AppRole): Promise<Ses
             coalesce((select pg_has_role(oid, current_user, 'usage') from pg_roles where rolname = $1), false) as "isAppOwner",
             exists (select from pg_roles where rolname = current_database() || '_read') as "hasRead",
             coalesce(array_agg(table_name), '{}') as "queueTables",
-            coalesce(array_agg(table_name) filter (where is_secured), '{}') as "securedTables"
+            coalesce(array_agg(table_name) filter (where is_secured), '{}') as "securedTables",
+            (select json_object_agg(relname, columns)
+               from (select relname, array_agg(attname order by attnum) as columns
+                       from pg_attribute join pg_class c on c.oid = attrelid
+                      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+                        and attnum > 0 and not attisdropped and attgenerated = ''
+                        and not exists (select from pg_index where indrelid = c.oid and indisprimary and attnum = any(indkey))
+                      group by relname) changeable) as columns
        from (select format('%I.%I', nspname, relname) as table_name, relrowsecurity as is_secured
                from pg_class c join pg_namespace n on n.oid = c.relnamespace
               where nspname = 'graphile_worker' and relkind in ('r', 'v')) queue`,
@@ -353,7 +94,7 @@ function creation({ name, password }: AppRole, { mayCreateRoles }: Session, exis
 }
 
 // All tables of the program, and the list of migrations.
-const ownTables = [...Object.keys(appRights).map(snakeCase), 'kysely_migration'].map(table => `public.${table}`)
+const ownTables = [...Object.keys(tableRules).map(snakeCase), 'kysely_migration'].map(table => `public.${table}`)
 
 function appGrants({ name }: AppRole, session: Session): string[] {
   if (!session.hasApp && !session.mayCreateRoles) return []
@@ -361,10 +102,9 @@ function appGrants({ name }: AppRole, session: Session): string[] {
   return [
     ...baseGrants(role, session, 'connect, temporary'),
     `grant select on ${[...ownTables, ...session.queueTables].join(', ')} to ${role}`,
-    ...Object.entries<Rights>(appRights).flatMap(([table, rights]) => {
-      const columns = rights.update?.map(snakeCase).join(', ')
-      const granted = [rights.insert && 'insert', columns && `update (${columns})`, rights.delete && 'delete']
-      return granted.filter(Boolean).map(right => `grant ${right} on public.${snakeCase(table)} to ${role}`)
+    ...Object.entries<TableRule>(tableRules).flatMap(([table, rule]) => {
+      const name = snakeCase(table)
+      return rightsUnder(rule, session.columns[name] ?? []).map(right => `grant ${right} on public.${name} to ${role}`)
     }),
     `grant execute on function public.analyze_tables(text[]) to ${role}`,
     // Removes old addresses from the audit log, and nothing else.
@@ -377,6 +117,25 @@ function appGrants({ name }: AppRole, session: Session): string[] {
       .map(table => `grant insert, update, delete on ${table} to ${role}`),
     `grant execute on all functions in schema graphile_worker to ${role}`,
   ]
+}
+
+/** @param columns the columns of the table outside its primary key */
+function rightsUnder(rule: TableRule, columns: readonly string[]): string[] {
+  switch (rule) {
+    case 'read-only':
+      return []
+    case 'append-only':
+      return ['insert']
+    case 'disposable':
+      return ['insert', 'delete']
+    case 'permanent':
+      return ['insert', `update (${columns.join(', ')})`]
+    case 'free':
+      return ['insert', `update (${columns.join(', ')})`, 'delete']
+  }
+  const isProtected = (column: string) => 'protects' in rule && rule.protects.map(snakeCase).includes(column)
+  const changes = 'changes' in rule ? rule.changes.map(snakeCase) : columns.filter(column => !isProtected(column))
+  return ['insert', `update (${changes.join(', ')})`, ...(rule.deletable ? ['delete'] : [])]
 }
 
 function readGrants(session: Session): string[] {

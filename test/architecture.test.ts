@@ -57,7 +57,7 @@ const slices = [
   'withdrawals',
 ]
 /** They register the routes and tasks of all slices. */
-const programs = ['src/app.ts', 'src/operations.ts', 'src/worker.ts', 'src/tasks.ts']
+const programs = ['src/app.ts', 'src/in-process.ts', 'src/operations.ts', 'src/worker.ts', 'src/tasks.ts']
 const isHttp = (file: string) =>
   /^src\/(http|site)\//.test(file) ||
   /^src\/.+\/(([a-z-]+-)?(routes|operations)|operation|operation-context)\.ts$/.test(file)

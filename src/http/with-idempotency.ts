@@ -1,8 +1,6 @@
-import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import stringify from 'safe-stable-stringify'
-import * as auditLog from '../audit-log/audit-log.ts'
 import type { BatchDb, Db, Reader, Tx } from '../database/database.ts'
 import {
   type BatchClaim,
@@ -17,8 +15,10 @@ import {
   stillRunning,
 } from '../idempotency/idempotency.ts'
 import { Problem } from '../kernel/errors.ts'
+import type { Partner } from '../partners/partners.ts'
 import { actorOf } from './admission/actor.ts'
 import type { Audit } from './operation.ts'
+import { recordAudit } from './record-audit.ts'
 
 /**
  * The answer of an operation. `body` is sent as JSON, unless the headers set another `content-type`; it is then sent as text.
@@ -72,11 +72,9 @@ async function answerOnce(
 // A replayed request never gets here, so each change is recorded once.
 async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promise<Answer>): Promise<Answer> {
   const answer = await work(tx)
-  const { audit = [], resourceId: ofAnswer } = answer
-  for (const each of [audit].flat()) {
-    const { resourceId = ofAnswer, partnerId = request.partner.id, now = request.now, ...change } = each
-    assert(typeof resourceId === 'string')
-    await auditLog.record(tx, { partnerId, actor: actorOf(request), change: { ...change, resourceId }, now })
+  if (answer.audit !== undefined) {
+    const { partner, now } = request as { partner?: Partner; now: Date }
+    await recordAudit(tx, answer, { actor: actorOf(request), partnerId: partner?.id ?? null, now })
   }
   return answer
 }

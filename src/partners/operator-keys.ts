@@ -4,12 +4,16 @@ import { newId } from '../kernel/ids.ts'
 import { generateSecret, hasChecksum, hashOf, secretPattern } from '../kernel/secrets.ts'
 
 /**
- * The caller of an operation for operators. Decisions about payments are recorded under `person`. Only users can approve.
+ * The caller of an operation for operators. Decisions about payments are recorded under `person`. An operator key decides nothing
+ * that takes people.
  */
 export type Operator = {
-  kind: 'operator_key' | 'user'
+  kind: 'operator_key' | 'user' | 'cli'
   id: string
   person: string
+  /** The login of the operating system, for a command; a second person may decide from it only if `mayShareLogin`. */
+  login?: string
+  mayShareLogin?: boolean
   /** A user with a role for the partner in the path who is not an operator. */
   isOfPartner?: boolean
 }

@@ -61,7 +61,8 @@ const defaults = {
 }
 
 type Query = Record<string, unknown>
-type Arguments = { path: string; body: unknown; query: Query | undefined; options: CallOptions }
+/** What a method was called with. @property path with its ids filled in */
+export type Arguments = { path: string; body: unknown; query: Query | undefined; options: CallOptions }
 
 /** The parts of a request that are the same in each attempt. */
 type Request = {
@@ -102,7 +103,7 @@ export class Client {
     const query = operation.hasQuery ? (left.shift() as Query | undefined) : undefined
     const options = (left.shift() ?? {}) as CallOptions
     const send = (query: Query | undefined, options: CallOptions) =>
-      this.#send(operation, { path, body, query, options })
+      this.send(operation, { path, body, query, options })
     if (operation.entries === undefined) return new Call(send(query, options))
     // An idempotency key belongs to one request, and each further page is a new request.
     const { idempotencyKey: _, ...optionsOfFurtherPages } = options
@@ -110,7 +111,10 @@ export class Client {
     return list(operation, query ?? {}, send(query, options), sendNext)
   }
 
-  async #send(operation: Operation, { path, body, query = {}, options }: Arguments): Promise<ApiResponse<unknown>> {
+  protected async send(
+    operation: Operation,
+    { path, body, query = {}, options }: Arguments,
+  ): Promise<ApiResponse<unknown>> {
     const settings = this.#settings
     const file = operation.takesFile && isFile(body) ? body : undefined
     const json = file !== undefined || body === undefined ? undefined : JSON.stringify(body)

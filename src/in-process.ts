@@ -1,0 +1,87 @@
+import type * as auditLog from './audit-log/audit-log.ts'
+import { type Declaration, describe } from './contract/description.ts'
+import { compileValidation } from './contract/validation.ts'
+import type { Db, Tx } from './database/database.ts'
+import type { Call, Download, Operation, OperationResponse } from './http/operation.ts'
+import { recordAudit } from './http/record-audit.ts'
+import type { ApiContext } from './http/server/server.ts'
+import type { Operator } from './partners/operator-keys.ts'
+
+/** Who calls operations in this process: an operator at the command line, whom no header can claim to be. */
+export type Caller = { operator: Operator; actor: auditLog.Actor }
+
+type Given = { params: unknown; query: Record<string, unknown>; body: unknown; prefersCsv?: boolean }
+
+/**
+ * Carries out an operation for operators in this process, without a server: the same function, with the same validation and audit
+ * log, but without an idempotency key.
+ * @returns the response as its JSON would be read, or the file
+ * @throws Problem as over HTTP
+ */
+export async function callInProcess<Context extends ApiContext>(
+  operation: Operation<Context>,
+  given: Given,
+  { context, caller }: { context: Context; caller: Caller },
+): Promise<{ status: number; body: unknown } | Download> {
+  const declared = describe(operation as Declaration, { credential: 'key', isDeprecated: false })
+  const { query, body } = await compileValidation(declared)({
+    ...given,
+    bodyFaults: [],
+    disconnectSignal: () => AbortSignal.any([]),
+    fingerprintStart: undefined,
+  })
+  const call = callOf({ ...given, query: query as Given['query'], body }, { context, caller })
+  const done = await run(operation, call, context)
+  if ('parts' in done) return done
+  const text = 'content-type' in (done.headers ?? {})
+  return {
+    status: done.status ?? operation.success.status,
+    body: text ? done.body : JSON.parse(JSON.stringify(done.body)),
+  }
+}
+
+async function run<Context extends ApiContext>(
+  operation: Operation<Context>,
+  call: Call<unknown, unknown, unknown, Context>,
+  { db }: Context,
+): Promise<OperationResponse | Download> {
+  const write = async (work: (tx: Tx) => Promise<OperationResponse>, on: Db = db) =>
+    await on.transaction().execute(async tx => {
+      const response = await work(tx)
+      await recordAudit(tx, response, { actor: call.actor, partnerId: null, now: call.now })
+      return response
+    })
+  if ('read' in operation) return await operation.read(db, call)
+  if ('write' in operation) return await write(tx => operation.write(tx, call))
+  if (!('run' in operation)) throw new Error(`${operation.id} runs over HTTP only`)
+  const { done } = await operation.run(call, {
+    write: async (work, on) => ({ done: await write(work, on) }),
+    read: async work => ({ done: await work(db) }),
+    download: file => ({ done: file }),
+  })
+  return done as OperationResponse | Download
+}
+function callOf<Context extends ApiContext>(
+  { params, query, body, prefersCsv = false }: Given,
+  { context, caller }: { context: Context; caller: Caller },
+): Call<unknown, unknown, unknown, Context> {
+  const now = context.now()
+  const missing = (): never => {
+    throw new Error('The operation is not for operators')
+  }
+  return {
+    ...{ context, params, query, body, now, receivedAt: now, clockOffsetMs: 0 },
+    ...caller,
+    ...{ user: undefined, prefersRepresentation: true, prefersCsv, ownOrigin: '' },
+    signal: AbortSignal.any([]),
+    get partner() {
+      return missing()
+    },
+    get memberSession() {
+      return missing()
+    },
+    get keyId() {
+      return missing()
+    },
+  }
+}

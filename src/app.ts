@@ -17,7 +17,6 @@ import { financeRoutes } from './operators/finance-routes.ts'
 import { floatRoutes } from './operators/float-routes.ts'
 import { keyRoutes } from './operators/key-routes.ts'
 import { type Installation, operationRoutes } from './operators/operation-routes.ts'
-import { partnerRoutes } from './operators/partner-routes.ts'
 import { payoutRoutes } from './operators/payout-routes.ts'
 import { operatorTierRoutes } from './operators/tier-routes.ts'
 import { overviewRoutes } from './overview/routes.ts'
@@ -120,7 +119,6 @@ export async function buildApp(
   requestRoutes(app, context)
   userRoutes(app, context)
   notificationRoutes(app, await openReceivers(context, rails))
-  partnerRoutes(app, context)
   operatorTierRoutes(app, context)
   floatRoutes(app, context, { rails })
   financeRoutes(app, context)

@@ -1,5 +1,6 @@
 import type { Operation } from './http/operation.ts'
 import type { RailsContext } from './operators/operation-context.ts'
+import { partnerOperations } from './operators/partner-operations.ts'
 import { railOperations } from './operators/rail-operations.ts'
 import { tierOperations } from './tiers/operations.ts'
 import type { WebhookContext } from './webhooks/operation-context.ts'
@@ -15,5 +16,6 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...tierOperations,
   ...withdrawalOperations,
   ...webhookOperations,
+  ...partnerOperations,
   ...railOperations,
 ]

@@ -1,14 +1,13 @@
 import { Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { visibleFormat } from '../kernel/text.ts'
-import { Instant } from '../kernel/time.ts'
+import { Instant, InstantOrNull } from '../kernel/time.ts'
 import { scopes } from '../partners/api-keys.ts'
 import { Settings, SomeSettings } from '../partners/settings.ts'
 import { Float } from './float-schema.ts'
 
-const strict = { additionalProperties: false }
 const count = Type.Integer({ minimum: 0 })
-const InstantOrNull = Type.Union([Instant, Type.Null()])
 const TextOrNull = Type.Union([Type.String(), Type.Null()])
 const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 

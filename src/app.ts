@@ -15,7 +15,6 @@ import { memberSessionRoutes } from './members/session-routes.ts'
 import { type OperationContext, operations } from './operations.ts'
 import { financeRoutes } from './operators/finance-routes.ts'
 import { floatRoutes } from './operators/float-routes.ts'
-import { keyRoutes } from './operators/key-routes.ts'
 import { type Installation, operationRoutes } from './operators/operation-routes.ts'
 import { payoutRoutes } from './operators/payout-routes.ts'
 import { operatorTierRoutes } from './operators/tier-routes.ts'
@@ -122,7 +121,6 @@ export async function buildApp(
   operatorTierRoutes(app, context)
   floatRoutes(app, context, { rails })
   financeRoutes(app, context)
-  keyRoutes(app, context)
   payoutRoutes(app, context, { rails })
   operationRoutes(app, context, { rails, ...installation })
   healthRoutes(app, { db: context.db, isWorking: null })

@@ -1,4 +1,5 @@
 import type { Operation } from './http/operation.ts'
+import { keyOperations } from './operators/key-operations.ts'
 import type { RailsContext } from './operators/operation-context.ts'
 import { partnerOperations } from './operators/partner-operations.ts'
 import { railOperations } from './operators/rail-operations.ts'
@@ -17,5 +18,6 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...withdrawalOperations,
   ...webhookOperations,
   ...partnerOperations,
+  ...keyOperations,
   ...railOperations,
 ]

@@ -1,0 +1,165 @@
+import { Type } from 'typebox'
+import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
+import type { Reader } from '../database/database.ts'
+import { operation } from '../http/operation.ts'
+import { partnerNow } from '../http/operator-change.ts'
+import { problem } from '../kernel/errors.ts'
+import { Id } from '../kernel/ids.ts'
+import * as apiKeys from '../partners/api-keys.ts'
+import { findState } from '../partners/partners.ts'
+import { building } from '../users/roles.ts'
+import { ApiKey, ApiKeyRotation, ApiKeys, ApiKeyWithSecret, NewApiKey } from './partner-schema.ts'
+
+const tag = 'Partners'
+const ofPartner = Type.Object({ partnerId: Id('partner') })
+const params = Type.Object({ partnerId: Id('partner'), keyId: Id('apiKey') })
+const msPerDay = 86_400_000
+
+// The partner's admins and developers may call them, but not its keys: a stolen key must not be able to create another.
+const access = { isForOperators: true, partnerRoles: building } as const
+
+const shownOnce =
+  'Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.'
+
+export const listApiKeys = operation({
+  id: 'listApiKeys',
+  method: 'GET',
+  path: '/operator/v1/partners/:partnerId/keys',
+  ...access,
+  tag,
+  summary: 'List the API keys of a partner',
+  description: 'Newest first, including expired and revoked ones.',
+  params: ofPartner,
+  query: Type.Object(
+    {
+      after: Type.Optional(Id('apiKey', 'The id of the last key of this page, to get the next page.')),
+      take: pageQuery.take,
+    },
+    strict,
+  ),
+  success: { status: 200, description: 'One page of keys.', schema: ApiKeys },
+  problems: ['NotFound'],
+  async read(reader, call) {
+    const { partnerId } = call.params
+    await findState(reader, partnerId)
+    const now = await partnerNow(reader, call, partnerId)
+    const { take } = pageOf(call.query)
+    const found = await apiKeys.listKeys(reader, { partnerId, before: call.query.after, take: take + 1 })
+    const { rows, hasMore } = cutPage(found, { take })
+    return { body: { keys: rows.map(key => onWire(key, now)), hasMore } }
+  },
+})
+
+export const createApiKey = operation({
+  id: 'createApiKey',
+  method: 'POST',
+  path: '/operator/v1/partners/:partnerId/keys',
+  ...access,
+  tag,
+  summary: 'Create an API key',
+  description: shownOnce,
+  params: ofPartner,
+  body: NewApiKey,
+  success: { status: 201, description: 'The key, with its secret.', schema: ApiKeyWithSecret },
+  problems: ['NotFound'],
+  async write(tx, call) {
+    const { partnerId } = call.params
+    const { scopes = apiKeys.scopes, expiresInDays } = call.body
+    const { mode } = call.context
+    await findState(tx, partnerId)
+    const now = await partnerNow(tx, call, partnerId)
+    const expiresAt = expiresInDays === undefined ? null : new Date(now.getTime() + expiresInDays * msPerDay)
+    const { key, secret } = await apiKeys.createKey(tx, { partnerId, mode, scopes, expiresAt, now })
+    return {
+      ...withSecret(key, secret, now),
+      resourceId: key.id,
+      audit: { action: 'key.create', details: detailsOf(key), partnerId, now },
+    }
+  },
+})
+
+export const rotateApiKey = operation({
+  id: 'rotateApiKey',
+  method: 'POST',
+  path: '/operator/v1/partners/:partnerId/keys/:keyId/rotate',
+  ...access,
+  tag,
+  summary: 'Rotate an API key',
+  description: `Creates a key with the same scopes and the same lifetime as the old key. The old key stays valid for \`overlapSeconds\`, or until you revoke it; switch to the new key in that time. ${shownOnce}`,
+  params,
+  body: ApiKeyRotation,
+  success: { status: 201, description: 'The new key, with its secret.', schema: ApiKeyWithSecret },
+  problems: ['NotFound'],
+  async write(tx, call) {
+    const { partnerId, keyId } = call.params
+    const { overlapSeconds } = call.body
+    const { mode } = call.context
+    const old = await requireKey(tx, { partnerId, keyId })
+    if (old.revokedAt !== null) throw problem('Conflict', 'The key is revoked; create another one')
+    const now = await partnerNow(tx, call, partnerId)
+    const expiresAt = old.expiresAt && new Date(now.getTime() + old.expiresAt.getTime() - old.createdAt.getTime())
+    const { key, secret } = await apiKeys.createKey(tx, { partnerId, mode, scopes: old.scopes, expiresAt, now })
+    const oldExpiresAt =
+      overlapSeconds === undefined
+        ? old.expiresAt
+        : await apiKeys.expireKey(tx, { partnerId, keyId, at: new Date(now.getTime() + overlapSeconds * 1_000) })
+    const details = { ...detailsOf(key), rotates: keyId, oldExpiresAt: oldExpiresAt?.toISOString() ?? null }
+    return {
+      ...withSecret(key, secret, now),
+      resourceId: key.id,
+      audit: { action: 'key.create', details, partnerId, now },
+    }
+  },
+})
+
+export const revokeApiKey = operation({
+  id: 'revokeApiKey',
+  method: 'POST',
+  path: '/operator/v1/partners/:partnerId/keys/:keyId/revoke',
+  ...access,
+  tag,
+  summary: 'Revoke an API key',
+  description: 'The key stops working within a second. Idempotent.',
+  params,
+  success: { status: 200, description: 'The revoked key.', schema: ApiKey },
+  problems: ['NotFound'],
+  async write(tx, call) {
+    const { partnerId, keyId } = call.params
+    const { hint } = await requireKey(tx, { partnerId, keyId })
+    const revoked = await apiKeys.revokeKey(tx, { keyId, now: call.receivedAt })
+    const now = await partnerNow(tx, call, partnerId)
+    const audit = { action: 'key.revoke', details: { key: hint }, partnerId, now } as const
+    return {
+      body: onWire(await requireKey(tx, { partnerId, keyId }), now),
+      resourceId: keyId,
+      audit: revoked?.isRepeated === false ? audit : undefined,
+    }
+  },
+})
+
+export const keyOperations = [listApiKeys, createApiKey, rotateApiKey, revokeApiKey]
+
+/** @throws Problem `NotFound`, including for another partner's key */
+async function requireKey(
+  db: Reader,
+  { partnerId, keyId }: { partnerId: string; keyId: string },
+): Promise<apiKeys.ApiKey> {
+  const key = await apiKeys.findKey(db, { partnerId, keyId })
+  if (key === undefined) throw problem('NotFound', `The partner has no key ${keyId}`)
+  return key
+}
+
+function detailsOf({ hint, scopes, expiresAt }: apiKeys.ApiKey) {
+  return { key: hint, scopes, expiresAt: expiresAt?.toISOString() ?? null }
+}
+
+function withSecret(key: apiKeys.ApiKey, secret: string, now: Date) {
+  const shown = onWire(key, now)
+  return { body: { ...shown, secret }, storedBody: { ...shown, secret: null } }
+}
+
+function onWire(key: apiKeys.ApiKey, now: Date) {
+  const { id, hint, scopes, createdAt, expiresAt, revokedAt, lastUsedAt } = key
+  return { id, hint, scopes, state: apiKeys.stateOf(key, now), createdAt, expiresAt, revokedAt, lastUsedAt }
+}

@@ -16,6 +16,7 @@ import { type Listening, ListenProblem, listen } from './http/server/listening.t
 import type { ApiContext, App } from './http/server/server.ts'
 import { currencies } from './kernel/money.ts'
 import type { Clock } from './kernel/time.ts'
+import type { RailsContext } from './operators/operation-context.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import { fileRailsOf, type Rail } from './payouts/channels/rail.ts'
@@ -182,6 +183,18 @@ export async function prepare(
 
 // One holds the lock, one migrates our schema, one migrates graphile-worker's.
 const ownerConnectionsMax = 3
+
+/** What the operations of operators run on, in the process of a command. */
+export async function operatorContext(
+  { db, batchDb, withCopying }: Database,
+  { settings, sealer, log }: { settings: Settings; sealer: Sealer; log: Logger },
+): Promise<RailsContext> {
+  const rails = await readRails(settings)
+  return {
+    ...{ db, batchDb, withCopying, sealer, log, now: systemClock, mode: settings.MIDMONTH_MODE },
+    ...{ bankOf: banksOf(settings, rails), rails },
+  }
+}
 
 export type Roles = { api: boolean; worker: boolean }
 

@@ -1,0 +1,170 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { operations as declared, type OperatorOperations } from '../packages/console/src/generated/operator.ts'
+import type { ApiResponse } from '../packages/sdk/src/call.ts'
+import { type Arguments, Client, type Operation as Described } from '../packages/sdk/src/client.ts'
+import { ApiError } from '../packages/sdk/src/errors.ts'
+import { type FileSource, isFile } from '../packages/sdk/src/files.ts'
+import { readSettings } from '../src/config.ts'
+import type { Operation } from '../src/http/operation.ts'
+import type { Caller } from '../src/in-process.ts'
+import { openDatabase, operatorContext, prepare, systemClock } from '../src/main.ts'
+import type { RailsContext } from '../src/operators/operation-context.ts'
+import { claimMode } from '../src/partners/partners.ts'
+import { loginOf, operator, personOf } from './actor.ts'
+import { openLog } from './log.ts'
+import { terminal } from './terminal.ts'
+
+/** The options that say where a command of operators works, and who decides. */
+export type OperatorOptions = { url?: string; key?: string; as?: string }
+
+/** Gives all commands below a command the options that say on which server they work. */
+export function addServerOptions(command: Command): void {
+  if (command.commands.length > 0) for (const each of command.commands) addServerOptions(each)
+  else
+    command
+      .option('--url <url>', 'work on the server at this address, instead of on the database', serverUrl)
+      .option('--key <key>', 'operator key for --url; prefer MIDMONTH_OPERATOR_KEY, which process listings don’t show')
+}
+
+/**
+ * Calls the operators' operations: on the configured database, in this process, as the actor of the command line; or with `--url` on
+ * a server, with an operator key.
+ *
+ * The embedded PostgreSQL is shared with a running service or started for the duration of the command, and migrated if needed.
+ * @param load the modules whose operations the command needs: only they are loaded
+ * @param options.mayBeOtherMode for what must work whatever MIDMONTH_MODE says
+ */
+export async function withOperators<T>(
+  given: OperatorOptions & { mayBeOtherMode?: true },
+  load: () => Promise<object>,
+  work: (operators: OperatorOperations) => Promise<T>,
+): Promise<T> {
+  if (given.url !== undefined) return await onServer(given.url, given.key, work)
+  const settings = readSettings(terminal().env)
+  // Warnings go to standard error, so that the output can be piped.
+  const log = openLog('warn')
+  const database = await openDatabase(settings, log)
+  try {
+    const sealer = await prepare(database, { mayMigrate: settings.DATABASE_URL === '', log })
+    const context = await operatorContext(database, { settings, sealer, log })
+    const mayShareLogin = settings.MIDMONTH_APPROVAL_LOGINS === 'any'
+    const actor = operator()
+    const caller: Caller = {
+      actor,
+      operator: { kind: 'cli', id: actor.name, person: personOf(given.as), login: loginOf(), mayShareLogin },
+    }
+    const operations = Object.values(await load()).filter(isOperation)
+    const claim = async () => {
+      if (given.mayBeOtherMode) return
+      await database.db.transaction().execute(tx => claimMode(tx, { mode: settings.MIDMONTH_MODE, now: systemClock() }))
+    }
+    return await work(methodsOf(new LocalClient(operations, { context, caller, claim })))
+  } finally {
+    await database.close()
+  }
+}
+
+async function onServer<T>(
+  baseUrl: string,
+  key: string | undefined,
+  work: (operators: OperatorOperations) => Promise<T>,
+): Promise<T> {
+  const apiKey = key ?? terminal().env.MIDMONTH_OPERATOR_KEY ?? ''
+  if (apiKey === '') throw new Error('Set MIDMONTH_OPERATOR_KEY to an operator key, or use --key')
+  try {
+    return await work(methodsOf(new Client({ baseUrl, apiKey })))
+  } catch (error) {
+    if (error instanceof ApiError)
+      throw new Error(error.issues.map(({ message }) => message).join('; '), { cause: error })
+    throw error
+  }
+}
+
+function methodsOf(client: Client): OperatorOperations {
+  const methods: Record<string, (...given: unknown[]) => unknown> = {}
+  for (const [name, each] of Object.entries(declared)) methods[name] = (...given) => client.call(each, given)
+  return methods as typeof methods & OperatorOperations
+}
+
+function serverUrl(text: string): string {
+  if (!/^https?:\/\/[^\s?#@]+$/.test(text) || !URL.canParse(text))
+    throw new InvalidArgumentError('Use a URL, for example https://pay.example.com.')
+  return text
+}
+
+function isOperation(value: unknown): value is Operation<RailsContext> {
+  return typeof value === 'object' && value !== null && 'method' in value && 'path' in value
+}
+
+type Local = { context: RailsContext; caller: Caller; claim: () => Promise<void> }
+
+/** The client of the SDK, with functions of this process in place of requests. */
+class LocalClient extends Client {
+  readonly #operations: Operation<RailsContext>[]
+  readonly #local: Local
+
+  constructor(operations: Operation<RailsContext>[], local: Local) {
+    super({ apiKey: 'none', baseUrl: 'http://localhost' })
+    this.#operations = operations
+    this.#local = local
+  }
+
+  protected override async send(
+    { method, path: template, takesFile, accepts }: Described,
+    { path, body, query = {} }: Arguments,
+  ): Promise<ApiResponse<unknown>> {
+    const operation = this.#operations.find(
+      each => each.method === method && each.path.replace(/:(\w+)/g, '{$1}') === template,
+    )
+    if (operation === undefined) throw new Error(`${method} ${template} is not loaded`)
+    if (method !== 'GET') await this.#local.claim()
+    const { callInProcess } = await import('../src/in-process.ts')
+    const uploaded = takesFile && isFile(body) ? await receive(body) : undefined
+    try {
+      const done = await callInProcess(
+        operation,
+        { params: paramsOf(template, path), query, body: uploaded ?? body, prefersCsv: accepts !== undefined },
+        this.#local,
+      )
+      const status = 'status' in done ? done.status : 200
+      const content = 'parts' in done ? ReadableStream.from(encoded(done.parts)) : String(done.body)
+      return {
+        body:
+          accepts === undefined && 'body' in done
+            ? done.body
+            : new Response(content as ConstructorParameters<typeof Response>[0]),
+        ...{ status, headers: new Headers(), requestId: '', isReplayed: false, attempts: 1 },
+      }
+    } finally {
+      await uploaded?.answered()
+    }
+  }
+}
+
+async function* encoded(parts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder()
+  for await (const part of parts) yield encoder.encode(part)
+}
+
+/** The ids in a path, by their names in its template. */
+function paramsOf(template: string, path: string): Record<string, string> {
+  const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+  const pattern = new RegExp(`^${template.replace(/\{\w+\}/g, '([^/]+)')}$`)
+  const values = pattern.exec(path)?.slice(1) ?? []
+  return Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(values[index] ?? '')]))
+}
+
+/** Puts a file where operations expect those that were uploaded. */
+async function receive(file: FileSource) {
+  const { openNameless, UploadedFile } = await import('../src/http/bodies/uploaded-file.ts')
+  const { createHash } = await import('node:crypto')
+  const handle = await openNameless()
+  const hash = createHash('sha256')
+  let bytes = 0
+  for await (const chunk of new Response(file as ConstructorParameters<typeof Response>[0]).body ?? []) {
+    hash.update(chunk)
+    bytes += chunk.length
+    await handle.writeFile(chunk)
+  }
+  return new UploadedFile(handle, { kind: 'bytes', bytes, sha256: hash.digest('hex') })
+}

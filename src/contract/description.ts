@@ -22,7 +22,7 @@ export type Declaration = {
   params?: TSchema
   query?: TSchema
   body?: TSchema
-  /** The body may be JSON or this file. */
+  /** The body may be this file; also JSON, if there is a `body`. */
   csvBody?: TextFile
   /** The body must be a file: CSV, XLSX, or a form that contains one. */
   fileBody?: TextFile & { name: string }
@@ -115,7 +115,7 @@ export function describe(
     },
     ...(params === undefined ? {} : { params }),
     ...(query === undefined ? {} : { querystring: query }),
-    ...(body === undefined ? {} : { body: bodySchema(body, csvBody) }),
+    ...bodyOf(body, csvBody),
     ...(fileBody === undefined ? {} : { body: fileSchema(fileBody) }),
     ...(bytesBody === undefined ? {} : { body: bytesSchema(bytesBody) }),
   }
@@ -136,8 +136,10 @@ function alternativeOf(alternative: { status: number; description: string; schem
   return { [status]: { description, headers, content: jsonContent(schema, undefined) } }
 }
 
-function bodySchema(json: TSchema, csv: TextFile | undefined): object {
-  return csv === undefined ? json : { content: { 'application/json': { schema: json }, ...csvContent(csv) } }
+function bodyOf(json: TSchema | undefined, csv: TextFile | undefined): { body?: object } {
+  if (csv === undefined) return json === undefined ? {} : { body: json }
+  const jsonOrNone = json === undefined ? {} : { 'application/json': { schema: json } }
+  return { body: { content: { ...jsonOrNone, ...csvContent(csv) } } }
 }
 
 function fileSchema({ name, description, example }: TextFile & { name: string }): object {

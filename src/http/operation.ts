@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { type Static, type TSchema, Type } from 'typebox'
 import type * as auditLog from '../audit-log/audit-log.ts'
 import type { Declaration } from '../contract/description.ts'
@@ -9,6 +10,7 @@ import type { Operator } from '../partners/operator-keys.ts'
 import type { Partner } from '../partners/partners.ts'
 import type { Role } from '../users/roles.ts'
 import type { SignedIn } from '../users/sessions.ts'
+import type { UploadedFile } from './bodies/uploaded-file.ts'
 import type { ApiContext } from './server/server.ts'
 
 /**
@@ -20,6 +22,9 @@ export type Call<P = unknown, Q = unknown, B = unknown, Context = ApiContext> = 
   readonly params: P
   readonly query: Q
   readonly body: B
+  /** The file in the body. Throws if the body is not a file. */
+  readonly file: UploadedFile
+  readonly headers: IncomingHttpHeaders
   /** Everything is decided as of this instant. On a sandbox, it follows the partner's clock. */
   readonly now: Date
   /** The same instant in real time, for what operators do and for logs. */

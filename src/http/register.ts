@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type * as auditLog from '../audit-log/audit-log.ts'
 import { type Declaration, describe } from '../contract/description.ts'
@@ -11,6 +12,7 @@ import { ownOrigin } from './admission/session-admission.ts'
 import { disconnectSignal } from './bodies/body-timeouts.ts'
 import { prefersCsv, sendParts } from './bodies/csv.ts'
 import { acceptUploads, anyFile } from './bodies/upload.ts'
+import { UploadedFile } from './bodies/uploaded-file.ts'
 import type { Call, Done, Operation, OperationResponse } from './operation.ts'
 import type { ApiContext, App } from './server/server.ts'
 import {
@@ -50,6 +52,7 @@ function routeOf<Context extends ApiContext>(operation: Operation<Context>, cont
   const isOfConsole = path.startsWith('/console/')
   const credential = isPublic || isOfConsole ? 'none' : session ? 'session' : 'key'
   const schema = describe(operation as Declaration, { credential, isDeprecated: deprecated !== undefined })
+  const handler = handlerOf(operation, context)
   const config = {
     ...{ scope, roles, session, isForOperators, partnerRoles, console, deprecated },
     ...{ arrivalMsMax, answerMsMax, isNeverShed, showsAccounts },
@@ -61,7 +64,14 @@ function routeOf<Context extends ApiContext>(operation: Operation<Context>, cont
     schema: { ...schema, ...(isOfConsole ? { hide: true } : {}) } as NonNullable<Route['schema']>,
     // Without what is not set: Fastify merges the limits of a scope into it.
     config: Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)),
-    handler: handlerOf(operation, context),
+    handler: isPublic || isOfConsole ? withoutIdempotency(handler) : handler,
+  }
+}
+
+function withoutIdempotency(handler: Handler): Handler {
+  return async (request, reply) => {
+    request.idempotencyKey = undefined
+    return await handler(request, reply)
   }
 }
 
@@ -159,6 +169,15 @@ class RequestCall<Context extends ApiContext> implements Call<unknown, unknown, 
 
   get body(): unknown {
     return this.#request.body
+  }
+
+  get file(): UploadedFile {
+    const { body } = this.#request
+    return known(body instanceof UploadedFile ? body : undefined, 'files')
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.#request.headers
   }
 
   get now(): Date {

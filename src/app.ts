@@ -1,7 +1,4 @@
-import { eventRoutes } from './events/routes.ts'
-import { sheetRoutes } from './http/console/sheet-routes.ts'
 import { registerOperations } from './http/register.ts'
-import { serviceRoutes } from './http/routes.ts'
 import { createServer } from './http/server/create-server.ts'
 import { serveDocuments } from './http/server/documents.ts'
 import { healthRoutes } from './http/server/health.ts'
@@ -18,23 +15,15 @@ import { floatRoutes } from './operators/float-routes.ts'
 import { type Installation, operationRoutes } from './operators/operation-routes.ts'
 import { payoutRoutes } from './operators/payout-routes.ts'
 import { operatorTierRoutes } from './operators/tier-routes.ts'
-import { overviewRoutes } from './overview/routes.ts'
-import { payCycleRoutes } from './pay-cycles/routes.ts'
-import { payRunFileRoutes } from './pay-runs/file-routes.ts'
-import { payRunRoutes } from './pay-runs/routes.ts'
-import { payRunSummaryRoutes } from './pay-runs/summary-routes.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import type { NotificationReceiver } from './payouts/channels/notifications.ts'
 import type { Rail } from './payouts/channels/rail.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
 import { openSimulatedBank } from './payouts/registry.ts'
-import { requestRoutes } from './requests/routes.ts'
-import { settlementRoutes } from './settlements/routes.ts'
 import { consoleFiles } from './site/console/routes.ts'
 import { docsRoutes } from './site/docs/routes.ts'
 import { memberPageFiles } from './site/member-page/routes.ts'
 import { packageFiles } from './site/packages/routes.ts'
-import { statementRoutes } from './statements/routes.ts'
 import { Fence } from './webhooks/fence.ts'
 import { webhooksSection } from './webhooks/openapi.ts'
 import { withdrawalBatches } from './withdrawals/batches.ts'
@@ -78,7 +67,6 @@ export async function buildApp(
   packageFiles(app)
   memberPageFiles(app)
   consoleFiles(app, context)
-  sheetRoutes(app)
   const railOf = (currency: Currency) => rails.find(rail => rail.currency === currency)
   const banks: Banks = {
     hasRail: currency => context.bankOf(currency) !== null,
@@ -90,6 +78,7 @@ export async function buildApp(
     banks,
     batches: withdrawalBatches({ ...context, banks }),
     rails,
+    reportsArrivals: currency => railOf(currency)?.reports.arrivals ?? false,
     // The simulated bank accepts every character.
     payeeName: (currency, accountHolder) => railOf(currency)?.payeeName(accountHolder) ?? accountHolder,
   }
@@ -98,15 +87,6 @@ export async function buildApp(
   memberConsoleRoutes(app, context)
   memberImportRoutes(app, context)
   memberSessionRoutes(app, context)
-  payRunRoutes(app, context)
-  payRunFileRoutes(app, context)
-  payRunSummaryRoutes(app, context)
-  payCycleRoutes(app, context)
-  settlementRoutes(app, context, {
-    reportsArrivals: currency => railOf(currency)?.reports.arrivals ?? false,
-  })
-  statementRoutes(app, context)
-  eventRoutes(app, context)
   // Loaded on a sandbox only.
   if (context.mode === 'sandbox')
     (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, {
@@ -114,8 +94,6 @@ export async function buildApp(
       moveMsMax,
       rails,
     })
-  overviewRoutes(app, context)
-  requestRoutes(app, context)
   userRoutes(app, context)
   notificationRoutes(app, await openReceivers(context, rails))
   operatorTierRoutes(app, context)
@@ -124,7 +102,6 @@ export async function buildApp(
   payoutRoutes(app, context, { rails })
   operationRoutes(app, context, { rails, ...installation })
   healthRoutes(app, { db: context.db, isWorking: null })
-  serviceRoutes(app, context)
   await app.ready()
   return app
 }

@@ -70,10 +70,13 @@ function callOf<Context extends ApiContext>(
     throw new Error('The operation is not for operators')
   }
   return {
-    ...{ context, params, query, body, now, receivedAt: now, clockOffsetMs: 0 },
+    ...{ context, params, query, body, headers: {}, now, receivedAt: now, clockOffsetMs: 0 },
     ...caller,
     ...{ user: undefined, prefersRepresentation: true, prefersCsv, ownOrigin: '' },
     signal: AbortSignal.any([]),
+    get file(): never {
+      throw new Error('Operations that take files run over HTTP only')
+    },
     get partner() {
       return missing()
     },

@@ -1,8 +1,20 @@
+import { eventOperations } from './events/operations.ts'
+import { sheetOperations } from './http/console/sheet-operations.ts'
 import type { Operation } from './http/operation.ts'
+import { serviceOperations } from './http/service-operations.ts'
 import { keyOperations } from './operators/key-operations.ts'
 import type { RailsContext } from './operators/operation-context.ts'
 import { partnerOperations } from './operators/partner-operations.ts'
 import { railOperations } from './operators/rail-operations.ts'
+import { overviewOperations } from './overview/operations.ts'
+import { payCycleOperations } from './pay-cycles/operations.ts'
+import { payRunFileOperations } from './pay-runs/file-operations.ts'
+import { payRunOperations } from './pay-runs/operations.ts'
+import { payRunSummaryOperations } from './pay-runs/summary-operations.ts'
+import { requestOperations } from './requests/operations.ts'
+import type { SettlementContext } from './settlements/operation-context.ts'
+import { settlementOperations } from './settlements/operations.ts'
+import { statementOperations } from './statements/operations.ts'
 import { tierOperations } from './tiers/operations.ts'
 import type { WebhookContext } from './webhooks/operation-context.ts'
 import { webhookOperations } from './webhooks/operations.ts'
@@ -10,14 +22,25 @@ import type { WithdrawalContext } from './withdrawals/operation-context.ts'
 import { withdrawalOperations } from './withdrawals/operations.ts'
 
 /** What the operations run on. */
-export type OperationContext = WithdrawalContext & WebhookContext & RailsContext
+export type OperationContext = WithdrawalContext & SettlementContext & WebhookContext & RailsContext
 
 /** All operations of the API, in the order of the documents. Those of the sandbox are loaded by a sandbox only. */
 export const operations: readonly Operation<OperationContext>[] = [
+  ...sheetOperations,
   ...tierOperations,
   ...withdrawalOperations,
+  ...payRunOperations,
+  ...payRunFileOperations,
+  ...payRunSummaryOperations,
+  ...payCycleOperations,
+  ...settlementOperations,
+  ...statementOperations,
+  ...eventOperations,
+  ...overviewOperations,
+  ...requestOperations,
   ...webhookOperations,
   ...partnerOperations,
   ...keyOperations,
   ...railOperations,
+  ...serviceOperations,
 ]

@@ -1,10 +1,10 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { Id } from '../kernel/ids.ts'
 import { SignedMoney, WireMoney } from '../kernel/money.ts'
+import { Day } from '../kernel/time.ts'
 import { Metadata } from '../metadata/schema.ts'
 
 const strict = { additionalProperties: false }
-const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })
 const Count = Type.Integer({ minimum: 0 })
 
 const metadata = {

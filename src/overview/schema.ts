@@ -1,13 +1,12 @@
 import { Type } from 'typebox'
 import { Id } from '../kernel/ids.ts'
 import { type Currency, CurrencyCode, SignedMoney, sumToWire, WireMoney } from '../kernel/money.ts'
-import { Instant } from '../kernel/time.ts'
+import { Day, Instant } from '../kernel/time.ts'
 import type { Overview, Point } from './overview.ts'
 import type { Totals } from './totals.ts'
 
 const strict = { additionalProperties: false }
 const count = Type.Integer({ minimum: 0 })
-const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })
 
 const WithdrawalTotals = Type.Object(
   {
@@ -109,7 +108,7 @@ export function overviewOnWire({ members, openCycle, currencies, needsDecision }
         float: money(float),
         free: money(free),
         floor: floor === null ? null : money(floor),
-        lowSince: lowSince?.toISOString() ?? null,
+        lowSince,
       }
     }),
     needsDecision: {

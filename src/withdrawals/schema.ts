@@ -4,7 +4,7 @@ import { cursorQuery, pageFields, pageQuery, totalField } from '../contract/list
 import type { ProblemName } from '../kernel/errors.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { SignedMoney, WireMoney } from '../kernel/money.ts'
-import { GivenDayOrInstant, Instant } from '../kernel/time.ts'
+import { Day, GivenDayOrInstant, Instant } from '../kernel/time.ts'
 import { MemberStatus } from '../members/schema.ts'
 import { Metadata, metadataQuery } from '../metadata/schema.ts'
 import { sessionScopes } from '../partners/member-sessions.ts'
@@ -242,8 +242,6 @@ export const WithdrawalDetails = Type.Object(
 
 /** The body for the member's page, without the partner's metadata. */
 export const OwnWithdrawal = Type.Object(details, { title: 'OwnWithdrawal', ...strict })
-
-const Day = Type.String({ title: 'Day', format: 'date', examples: ['2026-03-31'] })
 
 export const MemberBalance = Type.Object(
   {

@@ -1,11 +1,7 @@
 import type { Db } from '../database/database.ts'
-import { disconnectSignal } from '../http/bodies/body-timeouts.ts'
-import { sendParts } from '../http/bodies/csv.ts'
-import { acceptUploads } from '../http/bodies/upload.ts'
-import type { UploadedFile } from '../http/bodies/uploaded-file.ts'
-import type { ApiContext, App } from '../http/server/server.ts'
-import { hiddenOperation } from '../http/users/hidden-operation.ts'
+import { consoleOperation } from '../http/operation.ts'
 import { toWire } from '../kernel/money.ts'
+import { payroll } from '../users/roles.ts'
 import { type CheckedFile, checkFile } from './file-check.ts'
 import * as payRuns from './pay-runs.ts'
 import type { Line } from './rules.ts'
@@ -21,34 +17,31 @@ const linesAtOnce = 2_000
  * Reads a file of pay and returns the bodies and idempotency keys for `uploadPayRun`. Changes nothing, so that a person can
  * review the sums first.
  */
-export function payRunFileRoutes(app: App, { db }: ApiContext): void {
-  // In its own scope, because only this operation accepts a file.
-  app.register(async (scope: App) => {
-    acceptUploads(scope, { kinds: ['csv', 'xlsx'], fileBytesMax })
-    scope.post(
-      '/console/v1/pay-run-files',
-      { config: { scope: 'pay:write' }, schema: hiddenOperation({ id: 'checkPayRunFile', takesFile: true }) },
-      async (request, reply) => {
-        // The scope's content type parser always produces an UploadedFile.
-        const uploaded = request.body as UploadedFile
-        const { partner, now } = request
-        const checked = await uploaded.lend(fd => {
-          const file = { fd, kind: uploaded.tableKind }
-          return checkFile(db, { partnerId: partner.id, file, signal: disconnectSignal(reply) })
-        })
-        const parts = await partsOf(db, { partnerId: partner.id, checked, now })
-        const headers = { 'content-type': 'application/json; charset=utf-8' }
-        return sendParts(request, reply, { headers, parts: textOf(checked, parts) })
-      },
+const checkPayRunFile = consoleOperation({
+  id: 'checkPayRunFile',
+  method: 'POST',
+  path: '/console/v1/pay-run-files',
+  scope: 'pay:write',
+  roles: payroll,
+  fileBody: { name: 'PayRunFile', description: 'Pay by member.', example: '' },
+  fileBytesMax,
+  async run({ partner, now, file, signal, context: { db } }, { download }) {
+    const checked = await file.lend(fd =>
+      checkFile(db, { partnerId: partner.id, file: { fd, kind: file.tableKind }, signal }),
     )
-  })
-}
+    const parts = await partsOf(db, { partnerId: partner.id, checked, now })
+    const headers = { 'content-type': 'application/json; charset=utf-8' }
+    return download({ headers, parts: textOf(checked, parts) })
+  },
+})
+
+export const payRunFileOperations = [checkPayRunFile]
 
 type PartOnWire = {
   /** The key for sending the part now, or for sending it again if it was sent before. */
   idempotencyKey: string
   /** A recent pay run with the same lines that was not reverted; null if there is none. */
-  sent: { payRunId: string; at: string } | null
+  sent: { payRunId: string; at: Date } | null
   lines: Line[]
 }
 
@@ -71,7 +64,7 @@ async function partsOf(
     if (standing !== undefined) known.add(standing.id)
     parts.push({
       idempotencyKey: `pay-run-file.${digest.slice(0, 40)}.${index}.${identical[0]?.id ?? 'first'}`,
-      sent: standing === undefined ? null : { payRunId: standing.id, at: standing.createdAt.toISOString() },
+      sent: standing === undefined ? null : { payRunId: standing.id, at: standing.createdAt },
       lines,
     })
   }

@@ -1,0 +1,91 @@
+import { Type } from 'typebox'
+import { idempotencyKeyPattern } from '../contract/headers.ts'
+import { strict } from '../contract/strict.ts'
+import { partnerProblems, problem, problems } from '../kernel/errors.ts'
+import { tracing } from '../users/roles.ts'
+import { operation } from './operation.ts'
+
+const tag = 'Service'
+
+const ErrorRow = Type.Object(
+  {
+    order: Type.Integer({
+      description: 'Precedence: if several rows apply, the answer is the one with the lowest order.',
+    }),
+    code: Type.String(),
+    status: Type.Integer(),
+    retry: Type.Enum(['yes', 'no', 'if-retry-after', 'if-repeatable'], {
+      type: 'string',
+      description:
+        'When `x-should-retry` is `true`: always, never, if the answer has `retry-after`, or if a repeat is safe because the request is a GET or has an idempotency key.',
+    }),
+    extra: Type.Array(Type.String(), { description: 'Additional fields of the issue.' }),
+    when: Type.String(),
+  },
+  { title: 'ErrorRow', ...strict },
+)
+
+const IdempotencyKey = Type.Object(
+  {
+    key: Type.String(),
+    operation: Type.String({ description: 'The `operationId` of the request.', examples: ['createWithdrawalIntent'] }),
+    status: Type.Integer({ examples: [201] }),
+    resourceId: Type.Union([Type.String(), Type.Null()], {
+      description: 'The resource that the request created or changed.',
+    }),
+    createdAt: Type.String({ format: 'date-time' }),
+    expiresAt: Type.String({ format: 'date-time' }),
+  },
+  { title: 'IdempotencyKey', ...strict },
+)
+
+const errorRows = partnerProblems.map(name => {
+  const { order, code, status, retry, extra, when } = problems[name]
+  return { order, code, status, retry, extra, when }
+})
+
+const getErrors = operation({
+  id: 'getErrors',
+  method: 'GET',
+  path: '/v1/errors',
+  isPublic: true,
+  sdk: 'service.getErrors',
+  tag,
+  summary: 'List all error codes',
+  description: 'A machine-readable table of all error codes. Needs no API key.',
+  success: { status: 200, description: 'The table, in order of precedence.', schema: Type.Array(ErrorRow) },
+  read: async () => ({ body: errorRows }),
+})
+
+const getIdempotencyKey = operation({
+  id: 'getIdempotencyKey',
+  method: 'GET',
+  path: '/v1/idempotency-keys/:key',
+  scope: 'any',
+  roles: tracing,
+  sdk: 'idempotencyKeys.get',
+  tag,
+  summary: 'Look up an idempotency key',
+  description: 'Returns the outcome of the request that was sent with this key. Never includes the body of its answer.',
+  params: Type.Object({
+    key: Type.String({ pattern: idempotencyKeyPattern, examples: ['3f0c1f6e-8f5d-4c1e-9a53-0a8f0f0a7f11'] }),
+  }),
+  success: { status: 200, description: 'The request that succeeded with this key.', schema: IdempotencyKey },
+  problems: ['NotFound'],
+  async read(reader, { partner, now, params }) {
+    const body = await reader
+      .selectFrom('idempotencyKeys')
+      .select(['key', 'operation', 'status', 'resourceId', 'createdAt', 'expiresAt'])
+      .where('partnerId', '=', partner.id)
+      .where('key', '=', params.key)
+      .where('expiresAt', '>', now)
+      // A lookup that sends an idempotency key itself must not find its own record.
+      .where('status', 'is not', null)
+      .executeTakeFirst()
+    if (body === undefined) throw problem('NotFound', 'No request has succeeded with this key in the last 7 days')
+    return { body }
+  },
+})
+
+/** The table of errors, and the lookup of idempotency keys. */
+export const serviceOperations = [getErrors, getIdempotencyKey]

@@ -1,0 +1,116 @@
+import { Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
+import type { Reader } from '../database/database.ts'
+import { operation } from '../http/operation.ts'
+import { problem } from '../kernel/errors.ts'
+import { type Currency, CurrencyCode } from '../kernel/money.ts'
+import { addDays, dayIn, daysBetween } from '../kernel/time.ts'
+import { listCurrencies } from '../tiers/tiers.ts'
+import { readers } from '../users/roles.ts'
+import { readOverview, seriesByCycle, seriesByDay } from './overview.ts'
+import { OverviewAnswer, overviewOnWire, pointOnWire, Series } from './schema.ts'
+import { addUpLatest } from './totals.ts'
+
+const tag = 'Service'
+
+const limits = {
+  daysDefault: 30,
+  daysMax: 366,
+  // Two years of the shortest cycles.
+  cyclesMax: 104,
+  cyclesDefault: 12,
+}
+
+const GivenDay = Type.String({ format: 'date', pattern: '^(19|[2-9][0-9])', examples: ['2026-03-31'] })
+
+const getOverview = operation({
+  id: 'getOverview',
+  method: 'GET',
+  path: '/v1/overview',
+  scope: 'pay:read',
+  roles: readers,
+  sdk: 'overview.get',
+  tag,
+  summary: 'Get an overview',
+  description:
+    'Available and withdrawn money, payouts in flight, the float, and pending decisions. Days are days in your time zone. A sum beyond 9007199254740991 is shown as that number.',
+  success: { status: 200, description: 'The overview.', schema: OverviewAnswer },
+  async run({ partner, now, context }, { read }) {
+    const isComplete = await addUpLatest(context.db, partner.id)
+    return await read(async reader => ({
+      body: overviewOnWire(await readOverview(reader, { partner, now }), isComplete),
+    }))
+  },
+})
+
+const getOverviewSeries = operation({
+  id: 'getOverviewSeries',
+  method: 'GET',
+  path: '/v1/overview/series',
+  scope: 'pay:read',
+  roles: readers,
+  sdk: 'overview.getSeries',
+  tag,
+  summary: 'Get withdrawals over time',
+  description: `By day, for up to ${limits.daysMax} days (by default the last ${limits.daysDefault}), or by pay cycle, for the last cycles.`,
+  query: Type.Object(
+    {
+      currency: Type.Optional(
+        Type.Unsafe<Currency>({
+          ...CurrencyCode,
+          description: 'The default is the currency of your first tier.',
+        }),
+      ),
+      by: Type.Optional(Type.Enum(['day', 'cycle'], { type: 'string', default: 'day' })),
+      from: Type.Optional(Type.Unsafe<string>({ ...GivenDay, description: 'First day. Only with `by=day`.' })),
+      to: Type.Optional(Type.Unsafe<string>({ ...GivenDay, description: 'Last day. Only with `by=day`.' })),
+      cycles: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: limits.cyclesMax,
+          default: limits.cyclesDefault,
+          description: 'How many pay cycles, including the open one. Only with `by=cycle`.',
+        }),
+      ),
+    },
+    strict,
+  ),
+  success: { status: 200, description: 'The series.', schema: Series },
+  async run({ partner, now, query, context }, { read }) {
+    const { by = 'day', cycles } = query
+    const days = by === 'day' ? daysOf(query, dayIn(partner.timeZone, now)) : undefined
+    if (days !== undefined && cycles !== undefined)
+      throw problem('QueryValidation', 'cycles requires by=cycle; omit cycles', { path: 'cycles' })
+    const isComplete = await addUpLatest(context.db, partner.id)
+    return await read(async reader => {
+      const currency = query.currency ?? (await firstCurrency(reader, partner.id))
+      const asked = { partnerId: partner.id, currency }
+      const points =
+        days === undefined
+          ? await seriesByCycle(reader, { ...asked, countMax: cycles ?? limits.cyclesDefault })
+          : await seriesByDay(reader, { ...asked, ...days })
+      return { body: { currency, points: points.map(each => pointOnWire(each, currency)), isComplete } }
+    })
+  },
+})
+
+export const overviewOperations = [getOverview, getOverviewSeries]
+
+/** @throws Problem `QueryValidation` if the partner has no tier yet */
+async function firstCurrency(db: Reader, partnerId: string): Promise<Currency> {
+  const [currency] = [...(await listCurrencies(db, partnerId)).values()].sort()
+  if (currency === undefined)
+    throw problem('QueryValidation', 'You have no tier yet; name a currency', { path: 'currency' })
+  return currency
+}
+
+/** @throws Problem `QueryValidation` */
+function daysOf({ from, to }: { from?: string; to?: string }, today: string): { from: string; to: string } {
+  const last = to ?? today
+  const first = from ?? addDays(last, 1 - limits.daysDefault)
+  const length = daysBetween(first, last) + 1
+  if (length < 1) throw problem('QueryValidation', 'from must not be after to', { path: 'from' })
+  if (length > limits.daysMax)
+    throw problem('QueryValidation', `from and to may span up to ${limits.daysMax} days`, { path: 'from' })
+  return { from: first, to: last }
+}

@@ -1,0 +1,140 @@
+import { type Static, Type } from 'typebox'
+import { afterQuery, cursorOf, lastMember, pageFields, pageOf, pageQuery, totalField } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
+import type { Reader } from '../database/database.ts'
+import { csvHeaders } from '../http/bodies/csv.ts'
+import { operation } from '../http/operation.ts'
+import { exampleId, Id } from '../kernel/ids.ts'
+import { SignedMoney, toWire } from '../kernel/money.ts'
+import { Day } from '../kernel/time.ts'
+import { readers, staff } from '../users/roles.ts'
+import * as deductions from './deductions.ts'
+import { deductionLines, deductionsHeader } from './file.ts'
+import * as payCycles from './pay-cycles.ts'
+
+const tag = 'Pay cycles'
+const Status = Type.Union([Type.Literal('Open'), Type.Literal('Closed')], { title: 'PayCycleStatus' })
+
+const PayCycle = Type.Object(
+  { id: Id('payCycle'), startDate: Day, endDate: Day, status: Status },
+  { title: 'PayCycle', ...strict },
+)
+
+const Deductions = Type.Object(
+  {
+    deductions: Type.Array(
+      Type.Object(
+        {
+          memberId: Id('member'),
+          total: Type.Unsafe<Static<typeof SignedMoney>>({
+            ...SignedMoney,
+            description: 'Amount to deduct from the member’s pay. Negative if payroll is to give money back.',
+          }),
+        },
+        { title: 'Deduction', ...strict },
+      ),
+    ),
+    ...totalField,
+    ...pageFields,
+  },
+  { title: 'Deductions', ...strict },
+)
+
+const getPayCycles = operation({
+  id: 'getPayCycles',
+  method: 'GET',
+  path: '/v1/pay/cycles',
+  scope: 'pay:read',
+  roles: readers,
+  sdk: 'payCycles.list',
+  tag,
+  summary: 'List pay cycles',
+  description: 'Newest first.',
+  query: Type.Object(
+    { statuses: Type.Optional(Type.Array(Status, { maxItems: 2 })), ...pageQuery, ...afterQuery('payCycle') },
+    strict,
+  ),
+  success: {
+    status: 200,
+    description: 'One page of pay cycles.',
+    schema: Type.Object(
+      { payCycles: Type.Array(PayCycle), ...totalField, ...pageFields },
+      { title: 'PayCycles', ...strict },
+    ),
+  },
+  problems: ['NotFound'],
+  async read(reader, { partner, query }) {
+    const page = pageOf(query)
+    const found = await payCycles.list(reader, {
+      ...{ partnerId: partner.id, statuses: query.statuses ?? [] },
+      ...{ page, cursor: cursorOf(query) },
+    })
+    return { body: { ...found, ...page } }
+  },
+})
+
+const getPayCycle = operation({
+  id: 'getPayCycle',
+  method: 'GET',
+  path: '/v1/pay/cycles/:payCycleId',
+  scope: 'pay:read',
+  roles: readers,
+  sdk: 'payCycles.get',
+  tag,
+  summary: 'Get a pay cycle',
+  params: Type.Object({ payCycleId: Id('payCycle') }),
+  success: { status: 200, description: 'The pay cycle.', schema: PayCycle },
+  problems: ['NotFound'],
+  async read(reader, { partner, params: { payCycleId } }) {
+    const { settledAt: _, ...body } = await payCycles.find(reader, { partnerId: partner.id, payCycleId })
+    return { body }
+  },
+})
+
+const getPayCycleDeductions = operation({
+  id: 'getPayCycleDeductions',
+  method: 'GET',
+  path: '/v1/pay/cycles/:payCycleId/deductions',
+  scope: 'pay:read',
+  roles: staff,
+  sdk: { json: 'payCycles.listDeductions', file: 'payCycles.exportDeductions' },
+  tag,
+  summary: 'List the deductions of a pay cycle',
+  description:
+    'Lists what payroll has to deduct from each member’s pay: withdrawals, the fees that members pay, and amounts carried over from an earlier cycle. Members without a deduction are left out. Ordered by member; a member whose currency has changed may have two deductions. Without `skip`, a page never splits a member, so it may have a few entries more than `take`. Provisional while the cycle is open, final once it has closed. With `accept: text/csv` the response is the whole list as a file, and `skip` and `take` are ignored.',
+  params: Type.Object({ payCycleId: Id('payCycle') }),
+  query: Type.Object({ ...pageQuery, ...afterQuery('member', lastMember) }, strict),
+  success: {
+    status: 200,
+    description: 'One page of deductions, or all of them as a file.',
+    schema: Deductions,
+    csv: {
+      description:
+        'One line per deduction; `amount_decimal` is the amount with decimals. Spreadsheets do not read any cell as a formula. To settle the cycle, replace the amounts with what payroll actually took and upload the file.',
+      example: `member_id,worker_id,email,amount_decimal,currency\r\n${exampleId('member')},AC-1001,sam.okafor@example.com,50.00,GBP\r\n`,
+    },
+  },
+  problems: ['NotFound'],
+  async read(reader, { partner, params, query, prefersCsv }) {
+    const partnerId = partner.id
+    const cycle = await payCycles.find(reader, { partnerId, payCycleId: params.payCycleId })
+    if (prefersCsv) {
+      const name = `deductions-${cycle.startDate}-${cycle.endDate}.csv`
+      return { body: await fileOf(reader, { partnerId, cycle }), headers: csvHeaders(name) }
+    }
+    const page = pageOf(query)
+    const total = await deductions.count(reader, { partnerId, cycle })
+    const { skip } = query
+    const found = await deductions.list(reader, { partnerId, cycle, page, skip, cursor: cursorOf(query) })
+    const onWire = found.map(({ memberId, ...money }) => ({ memberId, total: toWire(money) }))
+    return { body: { deductions: onWire, total, ...page } }
+  },
+})
+
+export const payCycleOperations = [getPayCycles, getPayCycle, getPayCycleDeductions]
+
+async function fileOf(reader: Reader, of: { partnerId: string; cycle: payCycles.PayCycle }): Promise<string> {
+  const pieces = [deductionsHeader]
+  for await (const piece of deductions.listAll(reader, of)) pieces.push(deductionLines(piece))
+  return pieces.join('')
+}

@@ -1,0 +1,104 @@
+import { type Static, Type } from 'typebox'
+import { cursorOf, cutPage, pageOf } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
+import { operation } from '../http/operation.ts'
+import { Id } from '../kernel/ids.ts'
+import { GivenDayOrInstant, parseInstant } from '../kernel/time.ts'
+import { tracing } from '../users/roles.ts'
+import * as requests from './requests.ts'
+import { LoggedRequest, LoggedRequests, RequestErrors, RequestQuery } from './schema.ts'
+
+const tag = 'Service'
+
+const getRequests = operation({
+  id: 'getRequests',
+  method: 'GET',
+  path: '/v1/requests',
+  scope: 'pay:read',
+  roles: tracing,
+  sdk: 'requests.list',
+  tag,
+  summary: 'List your requests',
+  description:
+    'Your requests of the last 7 days and their outcomes, newest first, without bodies and queries. All requests are logged, except that only the first 100 requests a second that are refused with 429 are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the response is `NotFound`.',
+  query: RequestQuery,
+  success: { status: 200, description: 'One page of requests.', schema: LoggedRequests },
+  problems: ['NotFound'],
+  async read(reader, { partner, query, receivedAt }) {
+    const { take } = pageOf(query)
+    const cursor = cursorOf(query)
+    const found = await requests.list(reader, {
+      partnerId: partner.id,
+      filter: filterOf(query),
+      // One more than requested, to know whether there are more.
+      take: take + 1,
+      cursor,
+      now: receivedAt,
+    })
+    const { rows, hasMore } = cutPage(found, { take, cursor })
+    return { body: { requests: rows.map(requestBody), hasMore, take } }
+  },
+})
+
+const getRequestErrors = operation({
+  id: 'getRequestErrors',
+  method: 'GET',
+  path: '/v1/request-errors',
+  scope: 'pay:read',
+  roles: tracing,
+  sdk: 'requests.countErrors',
+  tag,
+  summary: 'Count the errors of your requests',
+  description: 'Counts by code and hour or day (UTC), oldest first, for at most 7 days.',
+  query: Type.Object(
+    {
+      by: Type.Optional(Type.Enum(['hour', 'day'], { type: 'string', default: 'hour' })),
+      fromDate: Type.Optional(Type.Unsafe<string>(GivenDayOrInstant)),
+    },
+    strict,
+  ),
+  success: { status: 200, description: 'The counts.', schema: RequestErrors },
+  async read(reader, { partner, query, receivedAt: now }) {
+    const { by = 'hour', fromDate } = query
+    const from = fromDate === undefined ? new Date(0) : parseInstant(fromDate, { decimals: 'up' })
+    return { body: await requests.countErrors(reader, { partnerId: partner.id, by, from, now }) }
+  },
+})
+
+const getRequest = operation({
+  id: 'getRequest',
+  method: 'GET',
+  path: '/v1/requests/:requestId',
+  scope: 'pay:read',
+  roles: tracing,
+  sdk: 'requests.get',
+  tag,
+  summary: 'Get a request',
+  description:
+    'One of your requests of the last 7 days, by the `id` that Midmonth assigned. To find a request by your own `x-request-id`, use the filter `requestId` of the list.',
+  params: Type.Object({ requestId: Id('request') }),
+  success: { status: 200, description: 'The request.', schema: LoggedRequest },
+  problems: ['NotFound'],
+  async read(reader, { partner, params, receivedAt }) {
+    const asked = { partnerId: partner.id, id: params.requestId, now: receivedAt }
+    return { body: requestBody(await requests.find(reader, asked)) }
+  },
+})
+
+export const requestOperations = [getRequests, getRequestErrors, getRequest]
+
+function filterOf({ status, fromDate, toDate, ...query }: Static<typeof RequestQuery>): requests.Filter {
+  const { take: _take, after: _after, before: _before, ...equal } = query
+  return {
+    ...equal,
+    ...(status === undefined
+      ? {}
+      : { status: { from: Number(status.replace('xx', '00')), to: Number(status.replace('xx', '99')) } }),
+    ...(fromDate === undefined ? {} : { from: parseInstant(fromDate, { decimals: 'up' }) }),
+    ...(toDate === undefined ? {} : { to: parseInstant(toDate, { decimals: 'up' }) }),
+  }
+}
+
+function requestBody({ isReplayed, requestId, ...logged }: requests.LoggedRequest) {
+  return { ...logged, requestId: requestId ?? logged.id, replayed: isReplayed }
+}

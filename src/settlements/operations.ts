@@ -1,0 +1,150 @@
+import { Type } from 'typebox'
+import { afterQuery, cursorOf, lastMember, pageOf, pageQuery } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
+import { UploadedFile } from '../http/bodies/uploaded-file.ts'
+import { operationsOn } from '../http/operation.ts'
+import { exampleId, Id } from '../kernel/ids.ts'
+import { fromWire, toWire } from '../kernel/money.ts'
+import { mapInSlices } from '../kernel/pace.ts'
+import { payroll, staff } from '../users/roles.ts'
+import type { SettlementContext } from './operation-context.ts'
+import { readFile } from './reading.ts'
+import type { Line } from './rules.ts'
+import { NewSettlement, Settlement, SettlementSummary } from './schema.ts'
+import * as settlements from './settlements.ts'
+
+const { operation, consoleOperation } = operationsOn<SettlementContext>()
+
+const tag = 'Pay cycles'
+const params = Type.Object({ payCycleId: Id('payCycle') })
+
+// The largest settlement as JSON or CSV, with headroom.
+const bodyBytesMax = 32 * 1024 * 1024
+
+// As many differences as a person reviews before settling.
+const previewLinesMax = 2_000
+
+const createSettlement = operation({
+  id: 'createSettlement',
+  method: 'POST',
+  path: '/v1/pay/cycles/:payCycleId/settlement',
+  bodyBytesMax,
+  fileBytesMax: bodyBytesMax,
+  // A file of 250,000 lines takes seconds on a busy machine.
+  scope: 'pay:write',
+  answerMsMax: 30_000,
+  roles: payroll,
+  sdk: 'payCycles.settle',
+  tag,
+  summary: 'Settle a pay cycle',
+  description:
+    'Reports what payroll actually took, once per closed cycle. A shortfall is carried to the open cycle or written off, depending on the partner’s setting; an excess is given back in the open cycle. Either all lines are accepted or none; every error names its row or path.',
+  params,
+  body: NewSettlement,
+  csvBody: {
+    description:
+      'One line per member: `member_id`, `currency`, and `amount_decimal` such as 50.00, or `amount_minor` in minor units. If both are present, they must agree. The delimiter is a comma, semicolon or tab. Case and spacing of the header do not matter. The other columns of the deductions file are allowed and ignored.',
+    example: `member_id,amount_decimal,currency\r\n${exampleId('member')},50.00,GBP\r\n`,
+  },
+  success: { status: 201, description: 'The result of the settlement.', schema: SettlementSummary },
+  problems: ['NotFound', 'UnprocessableEntity', 'FileContent'],
+  async run({ partner, params, body, now, signal, context }, { write }) {
+    const report = await readReport(body, signal)
+    return await write(async tx => {
+      const { payCycleId } = params
+      const { reportsArrivals } = context
+      const summary = await settlements.create(tx, { partnerId: partner.id, payCycleId, report, reportsArrivals, now })
+      const { payCycleId: _, settledAt: __, ...details } = onWire(summary)
+      const audit = { action: 'pay_cycle.settle', details } as const
+      return { body: onWire(summary), resourceId: payCycleId, audit }
+    })
+  },
+})
+
+// Lets a person review what a file would settle, because settling is final.
+const checkSettlementFile = consoleOperation({
+  id: 'checkSettlementFile',
+  method: 'POST',
+  path: '/console/v1/pay-cycles/:payCycleId/settlement-files',
+  scope: 'pay:write',
+  roles: payroll,
+  params,
+  csvBody: { description: 'As for `createSettlement`.', example: '' },
+  fileBytesMax: bodyBytesMax,
+  async run({ partner, params, file, signal, context }, { read }) {
+    const report = await readReport(file, signal)
+    const asked = { partnerId: partner.id, payCycleId: params.payCycleId, report, linesMax: previewLinesMax }
+    const { lines, totals, ...preview } = await settlements.preview(context.db, asked)
+    return await read(async () => ({
+      body: { ...preview, totals: totals.map(amountsOnWire), lines: lines.map(lineOnWire) },
+    }))
+  },
+})
+
+const getSettlement = operation({
+  id: 'getSettlement',
+  method: 'GET',
+  path: '/v1/pay/cycles/:payCycleId/settlement',
+  scope: 'pay:read',
+  roles: staff,
+  sdk: 'payCycles.listSettlementLines',
+  tag,
+  summary: 'Get the settlement of a pay cycle',
+  description:
+    'Lines are ordered by member. Without `skip`, a page never splits a member, so it may have a few entries more than `take`.',
+  params,
+  query: Type.Object({ ...pageQuery, ...afterQuery('member', lastMember) }, strict),
+  success: {
+    status: 200,
+    description: 'The result of the settlement, and one page of its lines.',
+    schema: Settlement,
+  },
+  problems: ['NotFound'],
+  async read(reader, { partner, params, query }) {
+    const cycle = { partnerId: partner.id, payCycleId: params.payCycleId }
+    const page = pageOf(query)
+    const summary = await settlements.find(reader, cycle)
+    const { skip } = query
+    const lines = await settlements.listLines(reader, { ...cycle, page, skip, cursor: cursorOf(query) })
+    const { matched, short, over, unknown } = summary
+    const total = matched + short + over + unknown
+    return { body: { ...onWire(summary), lines: lines.map(lineOnWire), total, ...page } }
+  },
+})
+
+export const settlementOperations = [createSettlement, checkSettlementFile, getSettlement]
+
+async function readReport(body: NewSettlement | UploadedFile, signal: AbortSignal): Promise<settlements.PayrollReport> {
+  if (body instanceof UploadedFile) {
+    return { ...(await body.lend(fd => readFile(fd, { signal }))), naming: byRow }
+  }
+  const taken = await mapInSlices(body.deductions, ({ memberId, taken }, at) => ({ memberId, ...fromWire(taken), at }))
+  return { taken, faults: [], naming: byPath }
+}
+
+const byRow: settlements.Naming = { problem: 'FileContent', placeOf: ({ at }) => ({ row: String(at) }) }
+
+const fieldPaths = { memberId: 'memberId', amount: 'taken.amount', currency: 'taken.currency' }
+const byPath: settlements.Naming = {
+  problem: 'BodyValidation',
+  placeOf: ({ at, field = 'memberId' }) => ({ path: `deductions.${at}.${fieldPaths[field]}` }),
+}
+
+function onWire({ totals, ...summary }: settlements.Summary) {
+  return { ...summary, totals: totals.map(totalOnWire) }
+}
+
+function lineOnWire({ memberId, outcome, ...amounts }: Line) {
+  return { memberId, outcome, ...amountsOnWire(amounts) }
+}
+
+function totalOnWire({ due, ...amounts }: settlements.Summary['totals'][number]) {
+  return { ...amountsOnWire(amounts), due: toWire({ amount: due, currency: amounts.currency }) }
+}
+
+type Amounts = Pick<Line, 'currency' | 'deducted' | 'taken' | 'carried' | 'writtenOff'>
+
+function amountsOnWire({ currency, deducted, taken, carried, writtenOff }: Amounts) {
+  const money = (amount: bigint) => toWire({ amount, currency })
+  return { deducted: money(deducted), taken: money(taken), carried: money(carried), writtenOff: money(writtenOff) }
+}

@@ -1223,9 +1223,6 @@ export type UnfinishedWithdrawals = {
 export type WithdrawalId = `w_${string}`
 
 export const operations: Record<string, Operation> = {
-  'listRails': { method: 'GET', path: '/operator/v1/rails' },
-  'holdRail': { method: 'POST', path: '/operator/v1/rails/{rail}/hold', hasBody: true },
-  'releaseRail': { method: 'POST', path: '/operator/v1/rails/{rail}/release', hasBody: true },
   'listPartners': { method: 'GET', path: '/operator/v1/partners', hasQuery: true, entries: 'partners', cursor: 'id' },
   'createPartner': { method: 'POST', path: '/operator/v1/partners', hasBody: true },
   'getPartner': { method: 'GET', path: '/operator/v1/partners/{partnerId}' },
@@ -1234,6 +1231,13 @@ export const operations: Record<string, Operation> = {
   'resumePartner': { method: 'POST', path: '/operator/v1/partners/{partnerId}/resume', hasBody: true },
   'suspendPartner': { method: 'POST', path: '/operator/v1/partners/{partnerId}/suspend', hasBody: true },
   'restorePartner': { method: 'POST', path: '/operator/v1/partners/{partnerId}/restore', hasBody: true },
+  'listApiKeys': { method: 'GET', path: '/operator/v1/partners/{partnerId}/keys', hasQuery: true, entries: 'keys', cursor: 'id' },
+  'createApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys', hasBody: true },
+  'rotateApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
+  'revokeApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/revoke' },
+  'listRails': { method: 'GET', path: '/operator/v1/rails' },
+  'holdRail': { method: 'POST', path: '/operator/v1/rails/{rail}/hold', hasBody: true },
+  'releaseRail': { method: 'POST', path: '/operator/v1/rails/{rail}/release', hasBody: true },
   'listTiers': { method: 'GET', path: '/operator/v1/partners/{partnerId}/tiers' },
   'getTier': { method: 'GET', path: '/operator/v1/partners/{partnerId}/tiers/{tier}' },
   'saveTier': { method: 'PUT', path: '/operator/v1/partners/{partnerId}/tiers/{tier}', hasBody: true },
@@ -1255,10 +1259,6 @@ export const operations: Record<string, Operation> = {
   'reopenInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen', hasBody: true },
   'voidInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/void', hasBody: true },
   'exportJournal': { method: 'GET', path: '/operator/v1/journal', hasQuery: true, accepts: '*/*' },
-  'listApiKeys': { method: 'GET', path: '/operator/v1/partners/{partnerId}/keys', hasQuery: true, entries: 'keys', cursor: 'id' },
-  'createApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys', hasBody: true },
-  'rotateApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
-  'revokeApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/revoke' },
   'listPayoutBatches': { method: 'GET', path: '/operator/v1/payout-batches', hasQuery: true, entries: 'batches', cursor: 'id' },
   'getPayoutBatch': { method: 'GET', path: '/operator/v1/payout-batches/{batchId}' },
   'listBatchPayments': { method: 'GET', path: '/operator/v1/payout-batches/{batchId}/payments', hasQuery: true, entries: 'payments', cursor: 'reference' },
@@ -1297,30 +1297,6 @@ export const operations: Record<string, Operation> = {
 }
 
 export interface OperatorOperations {
-  /**
-   * List the rails.
-   *
-   * The connected banks, as configured. A sandbox without a rail pays through the simulated bank.
-   *
-   * `GET /operator/v1/rails` (listRails)
-   */
-  listRails(options?: CallOptions): Call<Rails>
-  /**
-   * Hold a rail.
-   *
-   * Nothing is sent through a held rail until it is released: no file is delivered, and no request is made. The bank’s answers are still read, and payments that have been sent cannot be stopped. Idempotent.
-   *
-   * `POST /operator/v1/rails/{rail}/hold` (holdRail)
-   */
-  holdRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
-  /**
-   * Release a held rail.
-   *
-   * Also releases a rail that is no longer configured. Idempotent.
-   *
-   * `POST /operator/v1/rails/{rail}/release` (releaseRail)
-   */
-  releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
   /**
    * List partners.
    *
@@ -1394,6 +1370,67 @@ export interface OperatorOperations {
    * `POST /operator/v1/partners/{partnerId}/restore` (restorePartner)
    */
   restorePartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
+  /**
+   * List the API keys of a partner.
+   *
+   * Newest first, including expired and revoked ones.
+   *
+   * `GET /operator/v1/partners/{partnerId}/keys` (listApiKeys)
+   */
+  listApiKeys(partnerId: PartnerId, query?: {
+    /** The id of the last key of this page, to get the next page. */
+    after?: ApiKeyId | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<ApiKeys, ApiKey>
+  /**
+   * Create an API key.
+   *
+   * Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
+   *
+   * `POST /operator/v1/partners/{partnerId}/keys` (createApiKey)
+   */
+  createApiKey(partnerId: PartnerId, body: NewApiKey, options?: CallOptions): Call<ApiKeyWithSecret>
+  /**
+   * Rotate an API key.
+   *
+   * Creates a key with the same scopes and the same lifetime as the old key. The old key stays valid for `overlapSeconds`, or until you revoke it; switch to the new key in that time. Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
+   *
+   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/rotate` (rotateApiKey)
+   */
+  rotateApiKey(partnerId: PartnerId, keyId: ApiKeyId, body?: ApiKeyRotation, options?: CallOptions): Call<ApiKeyWithSecret>
+  /**
+   * Revoke an API key.
+   *
+   * The key stops working within a second. Idempotent.
+   *
+   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/revoke` (revokeApiKey)
+   */
+  revokeApiKey(partnerId: PartnerId, keyId: ApiKeyId, options?: CallOptions): Call<ApiKey>
+  /**
+   * List the rails.
+   *
+   * The connected banks, as configured. A sandbox without a rail pays through the simulated bank.
+   *
+   * `GET /operator/v1/rails` (listRails)
+   */
+  listRails(options?: CallOptions): Call<Rails>
+  /**
+   * Hold a rail.
+   *
+   * Nothing is sent through a held rail until it is released: no file is delivered, and no request is made. The bank’s answers are still read, and payments that have been sent cannot be stopped. Idempotent.
+   *
+   * `POST /operator/v1/rails/{rail}/hold` (holdRail)
+   */
+  holdRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
+  /**
+   * Release a held rail.
+   *
+   * Also releases a rail that is no longer configured. Idempotent.
+   *
+   * `POST /operator/v1/rails/{rail}/release` (releaseRail)
+   */
+  releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
   /**
    * List the tiers of a partner.
    *
@@ -1595,43 +1632,6 @@ export interface OperatorOperations {
     /** Only this partner; by default, all partners. */
     partnerId?: PartnerId | undefined
   }, options?: CallOptions): Call<Response>
-  /**
-   * List the API keys of a partner.
-   *
-   * Newest first, including expired and revoked ones.
-   *
-   * `GET /operator/v1/partners/{partnerId}/keys` (listApiKeys)
-   */
-  listApiKeys(partnerId: PartnerId, query?: {
-    /** The id of the last key of this page, to get the next page. */
-    after?: ApiKeyId | undefined
-    /** Maximum number of entries to return, 1 to 1,000. */
-    take?: number | undefined
-  }, options?: CallOptions): List<ApiKeys, ApiKey>
-  /**
-   * Create an API key.
-   *
-   * Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
-   *
-   * `POST /operator/v1/partners/{partnerId}/keys` (createApiKey)
-   */
-  createApiKey(partnerId: PartnerId, body: NewApiKey, options?: CallOptions): Call<ApiKeyWithSecret>
-  /**
-   * Rotate an API key.
-   *
-   * Creates a key with the same scopes and the same lifetime as the old key. The old key stays valid for `overlapSeconds`, or until you revoke it; switch to the new key in that time. Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
-   *
-   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/rotate` (rotateApiKey)
-   */
-  rotateApiKey(partnerId: PartnerId, keyId: ApiKeyId, body?: ApiKeyRotation, options?: CallOptions): Call<ApiKeyWithSecret>
-  /**
-   * Revoke an API key.
-   *
-   * The key stops working within a second. Idempotent.
-   *
-   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/revoke` (revokeApiKey)
-   */
-  revokeApiKey(partnerId: PartnerId, keyId: ApiKeyId, options?: CallOptions): Call<ApiKey>
   /**
    * List the batches of payments.
    *

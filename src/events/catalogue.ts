@@ -1,10 +1,10 @@
 import { type Static, type TSchema, Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { SignedMoney, WireMoney } from '../kernel/money.ts'
 import { Day } from '../kernel/time.ts'
 import { Metadata } from '../metadata/schema.ts'
 
-const strict = { additionalProperties: false }
 const Count = Type.Integer({ minimum: 0 })
 
 const metadata = {

@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { type Currency, CurrencyCode, SignedMoney, sumToWire, WireMoney } from '../kernel/money.ts'
 import { Day, Instant } from '../kernel/time.ts'
 import type { Overview, Point } from './overview.ts'
 import type { Totals } from './totals.ts'
 
-const strict = { additionalProperties: false }
 const count = Type.Integer({ minimum: 0 })
 
 const WithdrawalTotals = Type.Object(

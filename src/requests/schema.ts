@@ -1,10 +1,9 @@
 import { Type } from 'typebox'
 import { cursorQuery, pageFields, pageQuery } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
 import { partnerProblems, problems } from '../kernel/errors.ts'
 import { CallerId, Id } from '../kernel/ids.ts'
 import { GivenDayOrInstant, Instant } from '../kernel/time.ts'
-
-const strict = { additionalProperties: false }
 
 const orNull = (description: string, examples: string[]) =>
   Type.Union([Type.String(), Type.Null()], { description, examples })

@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox'
 import { pageFields, totalField } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { SignedMoney } from '../kernel/money.ts'
 import { referenceOf } from './dues.ts'
 import { linesMax } from './file.ts'
 
-const strict = { additionalProperties: false }
 const Taken = Type.Unsafe<Static<typeof SignedMoney>>({
   ...SignedMoney,
   description:

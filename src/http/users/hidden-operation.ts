@@ -7,12 +7,12 @@ const tag = 'Console'
 
 type Given<K extends string, S> = S extends TSchema ? { [key in K]: S } : unknown
 
-/** Declares an operation of the console: validated like any other, but not in the OpenAPI document of the partner API. `takesFile`: see `acceptUploads`. */
+/** Declares an operation of the console: validated like any other, but not in the OpenAPI document of the partner API. */
 export function hiddenOperation<
   P extends TSchema | undefined = undefined,
   Q extends TSchema | undefined = undefined,
   B extends TSchema | undefined = undefined,
->({ id, params, query, body, takesFile }: { id: string; params?: P; query?: Q; body?: B; takesFile?: true }) {
+>({ id, params, query, body }: { id: string; params?: P; query?: Q; body?: B }) {
   const declared = operation({
     id,
     tag,
@@ -21,7 +21,6 @@ export function hiddenOperation<
     ...(params === undefined ? {} : { params }),
     ...(query === undefined ? {} : { query }),
     ...(body === undefined ? {} : { body }),
-    ...(takesFile === undefined ? {} : { fileBody: { name: 'File', description: 'A table.', example: '' } }),
     success: { status: 200, description: 'Done.', schema: Type.Unknown() },
   })
   return { ...declared, hide: true } as { hide: true } & Given<'params', P> & Given<'querystring', Q> & Given<'body', B>

@@ -1,7 +1,6 @@
 import { registerOperations } from './http/register.ts'
 import { createServer } from './http/server/create-server.ts'
 import { serveDocuments } from './http/server/documents.ts'
-import { healthRoutes } from './http/server/health.ts'
 import type { ApiContext, App } from './http/server/server.ts'
 import { userRoutes } from './http/users/routes.ts'
 import type { Currency } from './kernel/money.ts'
@@ -74,6 +73,8 @@ export async function buildApp(
   }
   const operationContext: OperationContext = {
     ...context,
+    isDraining: () => app.isDraining,
+    isWorking: null,
     fence,
     banks,
     batches: withdrawalBatches({ ...context, banks }),
@@ -101,7 +102,6 @@ export async function buildApp(
   financeRoutes(app, context)
   payoutRoutes(app, context, { rails })
   operationRoutes(app, context, { rails, ...installation })
-  healthRoutes(app, { db: context.db, isWorking: null })
   await app.ready()
   return app
 }

@@ -1,6 +1,7 @@
 import { eventOperations } from './events/operations.ts'
 import { sheetOperations } from './http/console/sheet-operations.ts'
 import type { Operation } from './http/operation.ts'
+import { type HealthContext, healthOperations } from './http/server/health.ts'
 import { serviceOperations } from './http/service-operations.ts'
 import { keyOperations } from './operators/key-operations.ts'
 import type { RailsContext } from './operators/operation-context.ts'
@@ -22,7 +23,7 @@ import type { WithdrawalContext } from './withdrawals/operation-context.ts'
 import { withdrawalOperations } from './withdrawals/operations.ts'
 
 /** What the operations run on. */
-export type OperationContext = WithdrawalContext & SettlementContext & WebhookContext & RailsContext
+export type OperationContext = HealthContext & WithdrawalContext & SettlementContext & WebhookContext & RailsContext
 
 /** All operations of the API, in the order of the documents. Those of the sandbox are loaded by a sandbox only. */
 export const operations: readonly Operation<OperationContext>[] = [
@@ -42,5 +43,6 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...partnerOperations,
   ...keyOperations,
   ...railOperations,
+  ...healthOperations,
   ...serviceOperations,
 ]

@@ -24,8 +24,11 @@ import {
   withStartedWork,
 } from './with-idempotency.ts'
 
+/** What serving operations needs. A process without batches has no connections for them. */
+type ServedContext = Pick<ApiContext, 'db' | 'publicUrl'> & Partial<Pick<ApiContext, 'batchDb'>>
+
 /** Serves operations over HTTP. */
-export function registerOperations<Context extends ApiContext>(
+export function registerOperations<Context extends ServedContext>(
   app: App,
   context: Context,
   operations: readonly Operation<Context>[],
@@ -45,7 +48,7 @@ export function registerOperations<Context extends ApiContext>(
 
 type Route = Parameters<App['route']>[0]
 
-function routeOf<Context extends ApiContext>(operation: Operation<Context>, context: Context): Route {
+function routeOf<Context extends ServedContext>(operation: Operation<Context>, context: Context): Route {
   const { method, path, deprecated } = operation
   const { scope, roles, session, isForOperators, partnerRoles, console, isPublic } = operation
   const { arrivalMsMax, answerMsMax, isNeverShed, showsAccounts, bodyBytesMax: bodyLimit } = operation
@@ -77,7 +80,7 @@ function withoutIdempotency(handler: Handler): Handler {
 
 type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
-function handlerOf<Context extends ApiContext>(operation: Operation<Context>, context: Context): Handler {
+function handlerOf<Context extends ServedContext>(operation: Operation<Context>, context: Context): Handler {
   const { db, batchDb } = context
   const complete = completion(operation)
   if ('batch' in operation) {
@@ -124,7 +127,7 @@ function handlerOf<Context extends ApiContext>(operation: Operation<Context>, co
         : async (request, reply) => {
             const call = new RequestCall(context, request, reply)
             const work: Parameters<typeof read>[3] = async reader => complete(await operation.read(reader, call), call)
-            return operation.isPrepared
+            return operation.isPrepared && batchDb !== undefined
               ? await readPrepared({ db, batchDb }, request, reply, work)
               : await read(db, request, reply, work)
           }
@@ -148,7 +151,7 @@ function completion({ success: { status: declared, representation } }: Pick<Oper
 }
 
 /** The call that a request makes. */
-class RequestCall<Context extends ApiContext> implements Call<unknown, unknown, unknown, Context> {
+class RequestCall<Context extends ServedContext> implements Call<unknown, unknown, unknown, Context> {
   readonly context: Context
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply

@@ -1,14 +1,15 @@
 import { type TSchema, Type } from 'typebox'
+import { strict } from '../../contract/strict.ts'
 import type { Db } from '../../database/database.ts'
 import { describeNewerSchema, readSchemaState } from '../../database/migrations.ts'
 import { problem } from '../../kernel/errors.ts'
 import { limits as heartbeatLimits, listWorkers } from '../../worker/heartbeats.ts'
-import { operation } from '../described-route.ts'
+import { operationsOn } from '../operation.ts'
+import { registerOperations } from '../register.ts'
 import { createServer } from './create-server.ts'
 import type { ApiContext, App } from './server.ts'
 
 const tag = 'Service'
-const strict = { additionalProperties: false }
 const Status = Type.Object({ status: Type.Literal('ok') }, { title: 'ServiceStatus', ...strict })
 
 const check = <T extends TSchema>(status: T) =>
@@ -38,84 +39,90 @@ const limits = {
   answerMsMax: 2_000,
 }
 
-/**
- * Registers the two health probes.
- * @param isWorking whether the worker of this process is running; null in a process without a worker, which checks whether any
- *   worker is alive
- */
-export function healthRoutes(app: App, { db, isWorking }: { db: Db; isWorking: (() => boolean) | null }): void {
-  app.get(
-    '/livez',
-    {
-      schema: operation({
-        id: 'getLiveness',
-        tag,
-        summary: 'Is the process alive?',
-        public: true,
-        success: { status: 200, description: 'The process is alive.', schema: Status },
-      }),
-    },
-    async () => ({ status: 'ok' as const }),
-  )
+/** What the health probes run on. */
+export type HealthContext = Pick<ApiContext, 'db' | 'log'> & {
+  /** Whether the process is about to stop. */
+  isDraining: () => boolean
+  /** Whether the worker of this process is running; null in a process without a worker, which checks whether any worker is alive. */
+  isWorking: (() => boolean) | null
+}
 
-  // Probes need no key, so all concurrent probes share one query.
-  let looking: Promise<Check> | undefined
+const { operation } = operationsOn<HealthContext>()
 
-  app.get(
-    '/readyz',
-    {
-      // A probe is repeated within seconds, and gives up sooner than a client.
-      config: { answerMsMax: limits.answerMsMax, isNeverShed: true },
-      schema: operation({
-        id: 'getReadiness',
-        tag,
-        summary: 'Can the process serve requests?',
-        description:
-          'Checks the database and its migrations. If the response is 503, send requests elsewhere and try again later. If no worker has been alive for a minute, the response is 200 with a warning, because the API can still serve requests.',
-        public: true,
-        success: { status: 200, description: 'The process can serve requests.', schema: Readiness },
-        problems: ['ServiceUnavailable'],
-      }),
-    },
-    async request => {
-      if (app.isDraining) throw notReady('The process is stopping')
-      looking ??= look().finally(() => {
-        looking = undefined
-      })
-      const worker = await looking.catch(error => {
-        request.log.warn({ err: error, requestId: request.id }, 'not ready')
-        throw notReady(error instanceof Unready ? error.message : 'database: no reply')
-      })
-      const fine = { status: 'ok' as const }
-      return { status: worker.status, checks: { database: fine, migrations: fine, worker } }
-    },
-  )
+const getLiveness = operation({
+  id: 'getLiveness',
+  method: 'GET',
+  path: '/livez',
+  isPublic: true,
+  sdk: 'service.getLiveness',
+  tag,
+  summary: 'Is the process alive?',
+  success: { status: 200, description: 'The process is alive.', schema: Status },
+  read: async () => ({ body: { status: 'ok' } }),
+})
 
-  async function look(): Promise<Check> {
-    const { promise: tooLate, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(new Unready('database: no reply in time')), limits.answerMsMax)
-    try {
-      return await Promise.race([lookAtDatabase(), tooLate])
-    } finally {
-      clearTimeout(timer)
-    }
+const getReadiness = operation({
+  id: 'getReadiness',
+  method: 'GET',
+  path: '/readyz',
+  isPublic: true,
+  // A probe is repeated within seconds, and gives up sooner than a client.
+  answerMsMax: limits.answerMsMax,
+  isNeverShed: true,
+  sdk: 'service.getReadiness',
+  tag,
+  summary: 'Can the process serve requests?',
+  description:
+    'Checks the database and its migrations. If the response is 503, send requests elsewhere and try again later. If no worker has been alive for a minute, the response is 200 with a warning, because the API can still serve requests.',
+  success: { status: 200, description: 'The process can serve requests.', schema: Readiness },
+  problems: ['ServiceUnavailable'],
+  async read(_, { context }) {
+    if (context.isDraining()) throw notReady('The process is stopping')
+    const worker = await sharedLook(context).catch(error => {
+      context.log.warn({ err: error }, 'not ready')
+      throw notReady(error instanceof Unready ? error.message : 'database: no reply')
+    })
+    const fine = { status: 'ok' }
+    return { body: { status: worker.status, checks: { database: fine, migrations: fine, worker } } }
+  },
+})
+
+export const healthOperations = [getLiveness, getReadiness]
+
+const looking = new WeakMap<Db, Promise<Check>>()
+
+/** Probes need no key, so all concurrent probes share one query. */
+async function sharedLook(context: HealthContext): Promise<Check> {
+  const { db } = context
+  const running = looking.get(db) ?? look(context).finally(() => looking.delete(db))
+  looking.set(db, running)
+  return await running
+}
+
+async function look(context: HealthContext): Promise<Check> {
+  const { promise: tooLate, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Unready('database: no reply in time')), limits.answerMsMax)
+  try {
+    return await Promise.race([lookAtDatabase(context), tooLate])
+  } finally {
+    clearTimeout(timer)
   }
+}
 
-  async function lookAtDatabase(): Promise<Check> {
-    const state = await readSchemaState(db)
-    if (state.pending.length > 0)
-      throw new Unready(`migrations: ${state.pending.join(', ')} missing; run midmonth migrate`)
-    const tooNew = await describeNewerSchema(state)
-    if (tooNew !== undefined) throw new Unready(`migrations: ${tooNew}`)
-    if (isWorking !== null) {
-      if (!isWorking()) throw new Unready('worker: lost its queue and is being restarted')
-      return { status: 'ok' }
-    }
-    const workers = await listWorkers(db)
-    if (workers.some(({ isAlive }) => isAlive)) return { status: 'ok' }
-    const message = `No worker has been alive for ${heartbeatLimits.silenceSecondsMax} s, so nothing is paid out; run midmonth start --worker`
-    return { status: 'warning', message }
+async function lookAtDatabase({ db, isWorking }: HealthContext): Promise<Check> {
+  const state = await readSchemaState(db)
+  if (state.pending.length > 0)
+    throw new Unready(`migrations: ${state.pending.join(', ')} missing; run midmonth migrate`)
+  const tooNew = await describeNewerSchema(state)
+  if (tooNew !== undefined) throw new Unready(`migrations: ${tooNew}`)
+  if (isWorking !== null) {
+    if (!isWorking()) throw new Unready('worker: lost its queue and is being restarted')
+    return { status: 'ok' }
   }
+  const workers = await listWorkers(db)
+  if (workers.some(({ isAlive }) => isAlive)) return { status: 'ok' }
+  const message = `No worker has been alive for ${heartbeatLimits.silenceSecondsMax} s, so nothing is paid out; run midmonth start --worker`
+  return { status: 'warning', message }
 }
 
 /** An app with only the health probes, for a process that runs only the worker. */
@@ -124,7 +131,7 @@ export async function buildHealthApp(
   { isWorking }: { isWorking: () => boolean },
 ): Promise<App> {
   const app = createServer(context)
-  healthRoutes(app, { db: context.db, isWorking })
+  registerOperations(app, { ...context, isDraining: () => app.isDraining, isWorking }, healthOperations)
   await app.ready()
   return app
 }

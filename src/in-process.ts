@@ -74,6 +74,7 @@ function callOf<Context extends ApiContext>(
     ...caller,
     ...{ user: undefined, prefersRepresentation: true, prefersCsv, ownOrigin: '' },
     signal: AbortSignal.any([]),
+    moveTo: missing,
     get file(): never {
       throw new Error('Operations that take files run over HTTP only')
     },

@@ -51,6 +51,8 @@ export type Call<P = unknown, Q = unknown, B = unknown, Context = ApiContext> = 
   readonly ownOrigin: string
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal
+  /** Continues at another instant, which `now` then returns: the call has moved the partner’s clock. */
+  moveTo(now: Date): void
 }
 
 /** What an operation responds with. */
@@ -95,7 +97,7 @@ export type Steps = {
 export type Done = { readonly done: unknown }
 
 /** The function of an operation, in one of these forms. */
-type Work<C> =
+type Work<C, Result> =
   | {
       /** Needs no transaction, unless its response is stored for an idempotency key. */
       read: (reader: Reader, call: C) => Promise<OperationResponse>
@@ -114,9 +116,9 @@ type Work<C> =
       batch: Batched<C, any>
     }
   | {
-      /** Commits the start of some work, waits for it, then responds; see `withStartedWork`. */
-      start: (tx: Tx, call: C, claim: Claim | undefined) => Promise<() => Promise<void>>
-      respond: (tx: Tx, call: C) => Promise<OperationResponse>
+      /** Commits the start of some work, waits for its result, then responds; see `withStartedWork`. */
+      start: (tx: Tx, call: C, claim: Claim | undefined) => Promise<() => Promise<Result>>
+      respond: (tx: Tx, call: C, result: Result) => Promise<OperationResponse>
     }
 
 /** A command that is decided and written together with those of other calls. */
@@ -167,7 +169,8 @@ type Limits = {
 export type Operation<Context = ApiContext> = Omit<Declaration, 'params' | 'query' | 'body'> &
   Access &
   Limits &
-  Work<Call<unknown, unknown, unknown, Context>> & {
+  // biome-ignore lint/suspicious/noExplicitAny: each operation has its own result; `operation` ties the functions that share it.
+  Work<Call<unknown, unknown, unknown, Context>, any> & {
     method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
     path: string
     params?: TSchema
@@ -187,9 +190,9 @@ type Fields<P, Q, B> = Omit<
   Operation,
   'params' | 'query' | 'body' | 'read' | 'isPrepared' | 'write' | 'run' | 'batch' | 'start' | 'respond'
 > & { params?: P; query?: Q; body?: B }
-type Declared<P, Q, B, Context> = Fields<P, Q, B> & Work<Call<Given<P>, Given<Q>, Given<B>, Context>>
-type DeclaredOfConsole<P, Q, B, Context> = Omit<Fields<P, Q, B>, 'tag' | 'summary' | 'success'> &
-  Work<Call<Given<P>, Given<Q>, Given<B>, Context>>
+/** A declaration, without the fields that are `Implied` by the function that it is given to. */
+export type Declared<Implied extends PropertyKey, P, Q, B, Context, Result> = Omit<Fields<P, Q, B>, Implied> &
+  Work<Call<Given<P>, Given<Q>, Given<B>, Context>, Result>
 
 /** The functions that declare operations which run on more than the API's context. */
 export function operationsOn<Context>() {
@@ -198,16 +201,18 @@ export function operationsOn<Context>() {
       P extends TSchema | undefined = undefined,
       Q extends TSchema | undefined = undefined,
       B extends TSchema | undefined = undefined,
+      Result = unknown,
     >(
-      declared: Declared<P, Q, B, Context>,
+      declared: Declared<never, P, Q, B, Context, Result>,
       // The function is only ever called with what its own schemas have accepted.
     ) => declared as Operation<Context>,
     consoleOperation: <
       P extends TSchema | undefined = undefined,
       Q extends TSchema | undefined = undefined,
       B extends TSchema | undefined = undefined,
+      Result = unknown,
     >(
-      declared: DeclaredOfConsole<P, Q, B, Context>,
+      declared: Declared<'tag' | 'summary' | 'success', P, Q, B, Context, Result>,
     ) => {
       const success = { status: 200, description: 'Done.', schema: Type.Unknown() } as const
       return { ...declared, tag: 'Console', summary: declared.id, success } as Operation<Context>

@@ -14,6 +14,7 @@ import { prefersCsv, sendParts } from './bodies/csv.ts'
 import { acceptUploads, anyFile } from './bodies/upload.ts'
 import { UploadedFile } from './bodies/uploaded-file.ts'
 import type { Call, Done, Operation, OperationResponse } from './operation.ts'
+import { idleConnectionMsMax, keepOpenFor } from './server/connections.ts'
 import type { ApiContext, App } from './server/server.ts'
 import {
   type Answer,
@@ -67,6 +68,9 @@ function routeOf<Context extends ServedContext>(operation: Operation<Context>, c
     schema: { ...schema, ...(isOfConsole ? { hide: true } : {}) } as NonNullable<Route['schema']>,
     // Without what is not set: Fastify merges the limits of a scope into it.
     config: Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)),
+    ...(answerMsMax === undefined || answerMsMax <= idleConnectionMsMax
+      ? {}
+      : { preHandler: async (request: FastifyRequest) => keepOpenFor(request, answerMsMax) }),
     handler: isPublic || isOfConsole ? withoutIdempotency(handler) : handler,
   }
 }
@@ -98,7 +102,7 @@ function handlerOf<Context extends ServedContext>(operation: Operation<Context>,
       const call = new RequestCall(context, request, reply)
       return await withStartedWork(db, request, reply, {
         start: (tx, claim) => operation.start(tx, call, claim),
-        answer: async tx => complete(await operation.respond(tx, call), call),
+        answer: async (tx, result) => complete(await operation.respond(tx, call, result), call),
       })
     }
   }
@@ -187,10 +191,6 @@ class RequestCall<Context extends ServedContext> implements Call<unknown, unknow
     return this.#request.now
   }
 
-  set now(now: Date) {
-    this.#request.now = now
-  }
-
   get receivedAt(): Date {
     return this.#request.receivedAt
   }
@@ -237,6 +237,10 @@ class RequestCall<Context extends ServedContext> implements Call<unknown, unknow
 
   get signal(): AbortSignal {
     return disconnectSignal(this.#reply)
+  }
+
+  moveTo(now: Date): void {
+    this.#request.now = now
   }
 }
 

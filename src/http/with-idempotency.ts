@@ -108,9 +108,9 @@ export async function withBatchIdempotency<Result extends object>(
  * Like `withIdempotency`, for an operation that starts work, waits for it and then answers: `start` is committed before
  * `answer` is asked for, and the key is recorded with the answer. The key is held from before `start` until then, so a second
  * request with it starts nothing. If the process stops in between, a retry starts again, so `start` must be idempotent.
- * @param work.start returns what to wait for; `claimed` is undefined if the request has no key
+ * @param work.start returns what to wait for, and `answer` gets its result; `claimed` is undefined if the request has no key
  */
-export async function withStartedWork(
+export async function withStartedWork<Result>(
   db: Db,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -118,8 +118,8 @@ export async function withStartedWork(
     start,
     answer,
   }: {
-    start: (tx: Tx, claimed: Claim | undefined) => Promise<() => Promise<void>>
-    answer: (tx: Tx) => Promise<Answer>
+    start: (tx: Tx, claimed: Claim | undefined) => Promise<() => Promise<Result>>
+    answer: (tx: Tx, result: Result) => Promise<Answer>
   },
 ): Promise<FastifyReply> {
   const claimed = claimOf(request)
@@ -130,9 +130,12 @@ export async function withStartedWork(
       return known ?? (await start(tx, claimed))
     })
     if (started instanceof Replay) return started
-    await started()
-    // The work may have moved the clock of the request.
-    return await answerOnce(db, request, { claimed: claimed && { ...claimed, now: request.now }, work: answer })
+    const result = await started()
+    return await answerOnce(db, request, {
+      // The work may have moved the clock of the request.
+      claimed: claimed && { ...claimed, now: request.now },
+      work: tx => answer(tx, result),
+    })
   }
   return send(reply, claimed === undefined ? await run() : await inTurn(claimed, () => hold(db, claimed, run)))
 }

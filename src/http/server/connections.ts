@@ -94,6 +94,9 @@ export class Connections {
   }
 }
 
+/** How long no byte may cross a connection before it is closed. */
+export const idleConnectionMsMax = 60_000
+
 /** Keeps a connection open during a long request: no bytes cross it, so it would be closed as idle. */
 export function keepOpenFor({ raw: { socket } }: FastifyRequest, ms: number): void {
   // An injected request has another kind of socket.

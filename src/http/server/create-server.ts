@@ -20,7 +20,7 @@ import { parseStrictJson, refusalOf } from '../bodies/strict-json.ts'
 import { maskAccountsIn } from '../masked-accounts.ts'
 import { RequestRecords } from '../request-record.ts'
 import { fingerprintStart } from '../with-idempotency.ts'
-import { Connections } from './connections.ts'
+import { Connections, idleConnectionMsMax } from './connections.ts'
 import { answerError } from './error-answers.ts'
 import { MethodTable } from './method-table.ts'
 import { RawReplies } from './raw-replies.ts'
@@ -50,7 +50,6 @@ const limits = {
   closingArrivalMsMax: 4_000,
   // How often slow bodies and connections are checked.
   checkEveryMs: 1_000,
-  idleConnectionMsMax: 60_000,
   keepAliveMsMax: 72_000,
   // Each connection takes a file descriptor, about 20 KB, and up to one unread response.
   connectionsMax: 4_096,
@@ -98,7 +97,7 @@ export function createServer(
     return503OnClosing: false,
     bodyLimit: limits.bodyBytesMax,
     requestTimeout: limits.requestMsMax,
-    connectionTimeout: limits.idleConnectionMsMax,
+    connectionTimeout: idleConnectionMsMax,
     keepAliveTimeout: limits.keepAliveMsMax,
     exposeHeadRoutes: false,
     trustProxy: trustedProxies === '' ? false : trustedProxies,

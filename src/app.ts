@@ -16,7 +16,7 @@ import { payoutRoutes } from './operators/payout-routes.ts'
 import { operatorTierRoutes } from './operators/tier-routes.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import type { NotificationReceiver } from './payouts/channels/notifications.ts'
-import type { Rail } from './payouts/channels/rail.ts'
+import { fileRailsOf, type Rail } from './payouts/channels/rail.ts'
 import { notificationRoutes } from './payouts/notification-routes.ts'
 import { openSimulatedBank } from './payouts/registry.ts'
 import { consoleFiles } from './site/console/routes.ts'
@@ -45,7 +45,8 @@ export async function buildApp(
     fence = new Fence({ allowsHttp: context.mode === 'sandbox', allowsLoopback: false, refusedPorts: [] }),
     rails = [],
     channels,
-    moveMsMax,
+    // A move of a clock that takes longer is answered with 202, and continues.
+    moveMsMax = 20_000,
     installation = { railsFile: '', publicUrl: '', isEmbedded: false, auditAddressDays: 90, keyPlace: '' },
   }: {
     hasDocs?: boolean
@@ -88,13 +89,7 @@ export async function buildApp(
   memberConsoleRoutes(app, context)
   memberImportRoutes(app, context)
   memberSessionRoutes(app, context)
-  // Loaded on a sandbox only.
-  if (context.mode === 'sandbox')
-    (await import('./sandbox/routes.ts')).sandboxRoutes(app, context, {
-      tasks: await sandboxTasks(context, channels),
-      moveMsMax,
-      rails,
-    })
+  if (context.mode === 'sandbox') await registerSandbox(app, context, { channels, moveMsMax, rails })
   userRoutes(app, context)
   notificationRoutes(app, await openReceivers(context, rails))
   operatorTierRoutes(app, context)
@@ -104,6 +99,25 @@ export async function buildApp(
   operationRoutes(app, context, { rails, ...installation })
   await app.ready()
   return app
+}
+
+// Loaded on a sandbox only.
+async function registerSandbox(
+  app: App,
+  context: ApiContext,
+  { channels, moveMsMax, rails }: { channels: Channel[] | undefined; moveMsMax: number; rails: readonly Rail[] },
+): Promise<void> {
+  const { ClockDriver, refuseProvoked, sandboxOperations } = await import('./sandbox/operations.ts')
+  const tasks = await sandboxTasks(context, channels)
+  const clockDriver = new ClockDriver({ ...context, tasks })
+  app.addHook('preClose', async () => clockDriver.stop())
+  // Only after the key was accepted.
+  app.addHook('preHandler', async ({ headers, partner }) => {
+    if (partner !== undefined) refuseProvoked(headers)
+  })
+  const forgetKeys = (partnerId: string) => app.forgetKeys(partnerId)
+  const sandbox = { ...context, tasks, clockDriver, moveMsMax, fileRails: fileRailsOf(rails), forgetKeys }
+  registerOperations(app, sandbox, sandboxOperations)
 }
 
 /** The worker's tasks, for sandbox operations that run them immediately. */

@@ -24,15 +24,6 @@ type Withdrawn = { mine: TestPartner; members: string[]; withdrawals: string[] }
 
 const inTx = <T>(work: (tx: Tx) => Promise<T>) => harness.db.transaction().execute(work)
 
-async function withdraw({ key }: TestPartner, memberId: string, amount: number): Promise<string> {
-  const body = { memberId, amount: { amount, currency: 'GBP' } }
-  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body })
-  const { withdrawalIntentId } = intent.body
-  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
-  if (completed.status !== 201) throw new Error(completed.text)
-  return completed.headers.location?.split('/').at(-1) ?? ''
-}
-
 /** Members who have withdrawn these amounts, with a fee of 0.50 each, in a pay cycle that has closed. */
 async function closedCycle(amounts: number[], settings: PartnerSettings = {}): Promise<Withdrawn> {
   harness.clock.set(march)
@@ -42,7 +33,7 @@ async function closedCycle(amounts: number[], settings: PartnerSettings = {}): P
   for (const amount of amounts) {
     const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
     members.push(memberId)
-    ids.push(await withdraw(mine, memberId, amount))
+    ids.push(await harness.withdraw({ key: mine.key, memberId, amount }))
   }
   harness.clock.advance({ minutes: 2 })
   await inTx(tx => withdrawals.submitDue(tx, claimingAt(harness.clock.now())))
@@ -151,7 +142,7 @@ describe('fees that members pay', () => {
     const next = await openCycle(mine)
     const payDetails = [{ memberId: members[0], money: { amount: 20_000, currency: 'GBP' } }]
     await harness.call('POST', '/v1/pay/run', { key: mine.key, body: { payDetails } })
-    await withdraw(mine, members[0] ?? '', 4_000)
+    await harness.withdraw({ key: mine.key, memberId: members[0] ?? '', amount: 4_000 })
     await close(mine, may)
     await settle(mine, next.id, [[members[0], 4_000n]])
     await receive(mine, next.id, 4_000n)
@@ -177,7 +168,7 @@ describe('fees that members pay', () => {
     const { mine, members, withdrawals: ids } = await closedCycle([2_000])
     const next = await openCycle(mine)
     await report(mine, ids[0] ?? '', 'returned')
-    await withdraw(mine, members[0] ?? '', 2_000)
+    await harness.withdraw({ key: mine.key, memberId: members[0] ?? '', amount: 2_000 })
     await settle(mine, mine.payCycle.id, [[members[0], 2_000n]])
     await receive(mine, mine.payCycle.id, 2_000n)
     expect(await balanceOf(mine, 'revenue')).toBe(0n)

@@ -9,8 +9,6 @@ import { confirm } from '../../test/payouts/two-person-decisions.ts'
 import { type Action, list } from '../audit-log/audit-log.ts'
 import { closeIfOver } from '../closing/closing.ts'
 import * as float from '../float/float.ts'
-import { fileRail } from '../payouts/channels/files/file-rail.ts'
-import { payoutTasks } from '../payouts/tasks.ts'
 import { auditTasks } from '../verification/tasks.ts'
 
 /** The recorded action of each writing operation for operators, and of a download, or why it has none. */
@@ -74,26 +72,14 @@ let openBatchId: string
 const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 const eur = (amount: number) => ({ amount, currency: 'EUR' })
 const inEuros = { account: { accountHolder: holder, iban }, tier: 'Silver EU', currency: 'EUR' } as const
-const run = (task: keyof ReturnType<typeof payoutTasks>) => {
-  const { db, clock } = harness
-  const rails = [fileRail({ db, now: clock.now, settings: rail })]
-  return payoutTasks(rails)[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
-}
-const withdraw = async (options: { key?: string; amount: { amount: number; currency: string }; memberId: string }) => {
-  const { key = harness.key, ...body } = options
-  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body })
-  const { withdrawalIntentId } = intent.body
-  const done = await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
-  expect(done.status, done.text).toBeLessThan(300)
-}
 
 /** A partner with a settlement due, whose employer pays a fee. */
 async function addDue() {
   const { partner, key, payCycle } = await harness.addPartner('Settled')
   const memberId = await harness.addMember({ ...inEuros, key, available: 9_000 })
-  await withdraw({ key, memberId, amount: eur(5_000) })
+  await harness.withdraw({ key, memberId, amount: 5_000, currency: 'EUR' })
   const employed = await harness.addMember({ key, tier: 'Gold', available: 9_000 })
-  await withdraw({ key, memberId: employed, amount: gbp(5_000) })
+  await harness.withdraw({ key, memberId: employed, amount: 5_000 })
   dues.push({ partnerId: partner.id, payCycleId: payCycle.id })
   return async () => {
     await harness.db.transaction().execute(tx => closeIfOver(tx, { partnerId: partner.id, now: harness.clock.now() }))
@@ -107,7 +93,7 @@ async function addDue() {
 async function addBatch(day: string) {
   await addOpenBatch(day)
   harness.clock.advance({ minutes: 5 * 60 })
-  await run('send-payout-batches')
+  await harness.runTask('send-payout-batches')
   const { id } = (await key.call('GET', '/payout-batches?take=1')).body.batches[0]
   const { payments } = (await key.call('GET', `/payout-batches/${id}/payments`)).body
   batches.push({ id, references: payments.map(({ reference }: { reference: string }) => reference) })
@@ -118,10 +104,10 @@ async function addOpenBatch(day: string): Promise<string> {
   harness.clock.set(new Date(`${day}T10:00:00.000Z`))
   for (const amount of [5_000, 6_000]) {
     const memberId = await harness.addMember({ ...inEuros, available: 20_000 })
-    await withdraw({ memberId, amount: eur(amount) })
+    await harness.withdraw({ memberId, amount, currency: 'EUR' })
   }
   harness.clock.advance({ seconds: 30 })
-  await run('submit-withdrawals')
+  await harness.runTask('submit-withdrawals')
   return (await key.call('GET', '/payout-batches?take=1')).body.batches[0].id
 }
 
@@ -134,7 +120,7 @@ beforeAll(async () => {
   const settle = [await addDue(), await addDue()]
   // Puts their payments into an earlier batch than those of the tests.
   harness.clock.advance({ seconds: 30 })
-  await run('submit-withdrawals')
+  await harness.runTask('submit-withdrawals')
   harness.clock.set(new Date('2026-04-02T10:00:00.000Z'))
   for (const each of settle) await each()
   await addBatch('2026-04-14')

@@ -19,13 +19,6 @@ const gbp = (amount: number) => ({ amount, currency: 'GBP' })
 const problemOf = ({ status, body }: ApiResponse) => [status, body.issues[0].code, body.issues[0].path]
 
 /** Withdraws. @returns the id of the withdrawal */
-async function withdraw({ key }: TestPartner, memberId: string, amount: number): Promise<string> {
-  const body = { memberId, amount: gbp(amount) }
-  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body })).body
-  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
-  expect(completed.status, completed.text).toBe(201)
-  return completed.headers.location?.split('/').at(-1) ?? ''
-}
 
 const cancel = async ({ key }: TestPartner, withdrawalId: string) =>
   expect((await harness.call('POST', `/v1/pay/withdrawals/${withdrawalId}/cancel`, { key })).status).toBe(200)
@@ -54,8 +47,8 @@ describe('revenue', () => {
     const at = `/partners/${mine.partner.id}`
     const take = (amount: number, reference: string) =>
       operator.call('POST', `${at}/revenue/withdraw`, { body: { amount: gbp(amount), reference } })
-    await withdraw(mine, payer, 5_000)
-    await withdraw(mine, payer, 6_000)
+    await harness.withdraw({ key: mine.key, memberId: payer, amount: 5_000 })
+    await harness.withdraw({ key: mine.key, memberId: payer, amount: 6_000 })
     expect(problemOf(await take(1, 'too early'))).toEqual([422, 'UnprocessableEntity', undefined])
     harness.clock.set(april)
     await close(mine)
@@ -110,11 +103,11 @@ describe('an invoice', () => {
     const { mine, payer, employed } = await addPartner()
     const at = `/partners/${mine.partner.id}/invoices`
     const issue = (body: object) => operator.call('POST', at, { body: { currency: 'GBP', ...body } })
-    const early = await withdraw(mine, employed, 2_000)
-    await withdraw(mine, payer, 2_000)
+    const early = await harness.withdraw({ key: mine.key, memberId: employed, amount: 2_000 })
+    await harness.withdraw({ key: mine.key, memberId: payer, amount: 2_000 })
     harness.clock.advance({ minutes: 24 * 60 })
-    await withdraw(mine, employed, 3_000)
-    await cancel(mine, await withdraw(mine, employed, 4_000))
+    await harness.withdraw({ key: mine.key, memberId: employed, amount: 3_000 })
+    await cancel(mine, await harness.withdraw({ key: mine.key, memberId: employed, amount: 4_000 }))
     expect(problemOf(await issue({ month: '2026-03' }))).toEqual([409, 'Conflict', undefined])
     const invoice = await issue({})
     expect(invoice.status, invoice.text).toBe(201)
@@ -133,9 +126,9 @@ describe('an invoice', () => {
     // There is a credit now.
     expect(problemOf(await issue({}))).toEqual([409, 'Conflict', undefined])
     harness.clock.set(new Date('2026-03-31T22:30:00.000Z'))
-    await withdraw(mine, employed, 2_500)
+    await harness.withdraw({ key: mine.key, memberId: employed, amount: 2_500 })
     expect((await issue({})).body.issues[0].message).toContain('the fees given back equal the others')
-    await withdraw(mine, employed, 2_600)
+    await harness.withdraw({ key: mine.key, memberId: employed, amount: 2_600 })
     harness.clock.set(april)
     await close(mine)
     const next = await issue({ month: '2026-03' })
@@ -152,7 +145,7 @@ describe('an invoice', () => {
       const { invoiced, paid, inFloat } = found.find(({ currency }: { currency: string }) => currency === 'GBP')
       return [invoiced.amount, paid.amount, inFloat.amount]
     }
-    await withdraw(mine, employed, 2_000)
+    await harness.withdraw({ key: mine.key, memberId: employed, amount: 2_000 })
     const issue = () => operator.call('POST', `${at}/invoices`, { body: { currency: 'GBP' } })
     const { id } = (await issue()).body
     const act = (verb: string, body: object) => operator.call('POST', `${at}/invoices/${id}/${verb}`, { body })
@@ -173,7 +166,7 @@ describe('an invoice', () => {
     expect(await revenue()).toEqual([0, 50, 0])
     expect(problemOf(await act('reopen', {}))[0]).toBe(400)
     expect((await act('reopen', { note: 'paid by mistake' })).body).toMatchObject({ status: 'open', paid: null })
-    await withdraw(mine, employed, 2_000)
+    await harness.withdraw({ key: mine.key, memberId: employed, amount: 2_000 })
     const later = (await issue()).body
     expect(problemOf(await act('void', { note: 'wrong' }))).toEqual([409, 'Conflict', undefined])
     const laterVoid = await operator.call('POST', `${at}/invoices/${later.id}/void`, { body: { note: 'wrong' } })
@@ -190,7 +183,7 @@ describe('an invoice', () => {
 
   test('is paid and reopened once when many requests come at the same time', async () => {
     const { mine, employed } = await addPartner()
-    await withdraw(mine, employed, 2_000)
+    await harness.withdraw({ key: mine.key, memberId: employed, amount: 2_000 })
     const at = `/partners/${mine.partner.id}/invoices`
     const issued = await Promise.all([1, 2, 3].map(() => operator.call('POST', at, { body: { currency: 'GBP' } })))
     expect(issued.map(({ status }) => status).sort()).toEqual([201, 409, 409])
@@ -206,7 +199,7 @@ describe('an invoice', () => {
 
   test('of another partner, or unknown, is not found', async () => {
     const { mine, employed } = await addPartner()
-    await withdraw(mine, employed, 2_000)
+    await harness.withdraw({ key: mine.key, memberId: employed, amount: 2_000 })
     const at = `/partners/${mine.partner.id}/invoices`
     const { id } = (await operator.call('POST', at, { body: { currency: 'GBP' } })).body
     const elsewhere = `/partners/${harness.partner.id}/invoices/${id}`
@@ -221,9 +214,9 @@ describe('an invoice', () => {
 describe('for the accountant', () => {
   test('the fee statement of a month has a line per day and tier, and sums, in JSON and as a file', async () => {
     const { mine, payer, employed } = await addPartner()
-    await withdraw(mine, employed, 2_000)
-    const early = await withdraw(mine, payer, 2_000)
-    await withdraw(mine, payer, 3_000)
+    await harness.withdraw({ key: mine.key, memberId: employed, amount: 2_000 })
+    const early = await harness.withdraw({ key: mine.key, memberId: payer, amount: 2_000 })
+    await harness.withdraw({ key: mine.key, memberId: payer, amount: 3_000 })
     harness.clock.advance({ minutes: 24 * 60 })
     await cancel(mine, early)
     const at = `/partners/${mine.partner.id}/fee-statement?month=2026-03`
@@ -267,8 +260,8 @@ describe('for the accountant', () => {
     await operator.call('POST', `/partners/${partnerId}/float/fund`, {
       body: { amount: gbp(70_000), reference: '=HYPERLINK("x")' },
     })
-    await withdraw(mine, payer, 2_000)
-    await withdraw(mine, employed, 3_000)
+    await harness.withdraw({ key: mine.key, memberId: payer, amount: 2_000 })
+    await harness.withdraw({ key: mine.key, memberId: employed, amount: 3_000 })
     harness.clock.set(april)
     await close(mine)
     const read = (query: string) => operator.call('GET', `/journal?from=2026-03-01&to=${query}`)

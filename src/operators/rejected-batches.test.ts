@@ -1,4 +1,3 @@
-import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { euroRail, ownIban } from '../../test/banks/file-bank.ts'
 import { accountReport, type Entry, type Status, statusReport, wholeBatch } from '../../test/banks/iso20022.ts'
@@ -6,11 +5,8 @@ import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { closeException } from '../../test/payouts/two-person-decisions.ts'
 import * as approvals from '../payouts/books/approvals.ts'
 import { hasSignOfCopy } from '../payouts/books/batches.ts'
-import { fileRail } from '../payouts/channels/files/file-rail.ts'
 import { sepaFormat } from '../payouts/formats/sepa/format.ts'
-import { payoutTasks } from '../payouts/tasks.ts'
 import { verify } from '../verification/verify.ts'
-import type { TaskContext } from '../worker/task.ts'
 
 // A bank that gets the file of a batch twice pays the first copy and rejects the second. Everything goes through the operators' API.
 
@@ -18,14 +14,12 @@ const byHand = euroRail({ name: 'by-hand', currency: 'EUR', format: sepaFormat()
 
 let harness: Harness
 let operator: Awaited<ReturnType<Harness['addOperator']>>
-let context: TaskContext
 beforeAll(async () => {
   harness = await startHarness({
     rails: [byHand],
     bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated'),
   })
   operator = await harness.addOperator()
-  context = { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now }
 })
 afterAll(() => harness.stop())
 
@@ -42,19 +36,7 @@ afterEach(async () => {
   )
 })
 
-const tasks = () => payoutTasks([fileRail({ db: harness.db, now: harness.clock.now, settings: byHand })])
-const run = (task: keyof ReturnType<typeof tasks>) => tasks()[task](context)
-
 type Batch = { id: string; messageId: string; withdrawals: string[]; references: string[]; members: string[] }
-
-async function withdraw(memberId: string, amount = 10_000): Promise<string> {
-  const body = { memberId, amount: { amount, currency: 'EUR' } }
-  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body })
-  expect(intent.status, intent.text).toBe(201)
-  const { withdrawalIntentId } = intent.body
-  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-  return completed.headers.location?.split('/').at(-1) ?? ''
-}
 
 const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
 const statusesOf = async ({ withdrawals }: Batch) =>
@@ -67,11 +49,12 @@ async function closedBatch(): Promise<Batch> {
   for (let count = 0; count < 5; count++)
     members.push(await harness.addMember({ available: 50_000, account, tier: 'Silver EU', currency: 'EUR' }))
   const withdrawals: string[] = []
-  for (const member of members) withdrawals.push(await withdraw(member))
+  for (const member of members)
+    withdrawals.push(await harness.withdraw({ memberId: member, amount: 10_000, currency: 'EUR' }))
   harness.clock.advance({ seconds: 30 })
-  await run('submit-withdrawals')
+  await harness.runTask('submit-withdrawals')
   harness.clock.advance({ minutes: 5 * 60 })
-  await run('send-payout-batches')
+  await harness.runTask('send-payout-batches')
   const { batches } = (await operator.call('GET', '/payout-batches?rail=by-hand&take=1')).body
   const references = await Promise.all(withdrawals.map(async id => (await get(id)).paymentReference as string))
   return { ...batches[0], withdrawals, references, members }
@@ -99,7 +82,7 @@ async function importFile(xml: (message: { id: string; at: Date }) => string): P
     headers: { 'content-type': 'application/octet-stream' },
   })
   expect(imported.status, imported.text).toBe(200)
-  await run('read-rail-reports')
+  await harness.runTask('read-rail-reports')
 }
 
 /** Imports a pain.002 about a whole batch, or about each of its payments. */
@@ -311,7 +294,7 @@ describe('after a batch was given back', () => {
     )
   const get = async (id: string) => (await operator.call('GET', `/payout-batches/${id}`)).body
   const close = async (batchId: string) => {
-    await run('send-payout-batches')
+    await harness.runTask('send-payout-batches')
     return (await get(batchId)).status
   }
 

@@ -20,14 +20,6 @@ const nothing = {
   ...{ givenBack: 0, givenBackAmount: gbp(0) },
 }
 
-async function withdraw({ key }: TestPartner, memberId: string, amount: number): Promise<string> {
-  const body = { memberId, amount: gbp(amount) }
-  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body })).body
-  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
-  expect(completed.status, completed.text).toBe(201)
-  return completed.headers.location?.split('/').at(-1) ?? ''
-}
-
 const overview = async ({ key }: TestPartner) => {
   const { status, body, text } = await harness.call('GET', '/v1/overview', { key })
   expect(status, text).toBe(200)
@@ -56,9 +48,9 @@ test('the overview shows a withdrawal immediately: available, withdrawn, fees, i
   // Silver: a fee of 50 from the member. Gold: a fee of 50 from the employer.
   const silver = await harness.addMember({ key, available: 20_000 })
   const gold = await harness.addMember({ key, available: 9_000, tier: 'Gold' })
-  await withdraw(mine, silver, 5_000)
-  await withdraw(mine, gold, 2_000)
-  const cancelled = await withdraw(mine, silver, 3_000)
+  await harness.withdraw({ key: mine.key, memberId: silver, amount: 5_000 })
+  await harness.withdraw({ key: mine.key, memberId: gold, amount: 2_000 })
+  const cancelled = await harness.withdraw({ key: mine.key, memberId: silver, amount: 3_000 })
   await harness.call('POST', `/v1/pay/withdrawals/${cancelled}/cancel`, { key })
   const found = await overview(mine)
   const totals = {
@@ -89,7 +81,7 @@ test('a series by day has every day of the range, with returned money on the day
   const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
   // In New York it is still the 9th.
   harness.clock.set(new Date('2026-03-10T03:00:00.000Z'))
-  const id = await withdraw(mine, memberId, 5_000)
+  const id = await harness.withdraw({ key: mine.key, memberId, amount: 5_000 })
   harness.clock.set(new Date('2026-03-12T03:00:00.000Z'))
   await harness.db
     .transaction()
@@ -115,7 +107,7 @@ test('a series by day has every day of the range, with returned money on the day
 test('a series by cycle has the last cycles, each with the totals of its withdrawals', async () => {
   const mine = await harness.addPartner('By cycle')
   const memberId = await harness.addMember({ key: mine.key, available: 9_000 })
-  await withdraw(mine, memberId, 5_000)
+  await harness.withdraw({ key: mine.key, memberId, amount: 5_000 })
   harness.clock.set(new Date('2026-04-02T10:00:00.000Z'))
   await harness.db
     .transaction()
@@ -137,7 +129,7 @@ test('a series by cycle has the last cycles, each with the totals of its withdra
 test('the worker and concurrent requests add up each event once', async () => {
   const mine = await harness.addPartner('Once')
   const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
-  for (let count = 0; count < 3; count += 1) await withdraw(mine, memberId, 1_000)
+  for (let count = 0; count < 3; count += 1) await harness.withdraw({ key: mine.key, memberId, amount: 1_000 })
   const context = { db: harness.db, log: harness.app.log, now: harness.clock.now } as never
   const addUp = () => overviewTasks['add-up-withdrawals'](context)
   await Promise.all([overview(mine), addUp(), overview(mine), addUp(), overview(mine)])
@@ -147,12 +139,12 @@ test('the worker and concurrent requests add up each event once', async () => {
 test('a reset empties the totals', async () => {
   const mine = await harness.addPartner('Reset')
   const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
-  await withdraw(mine, memberId, 1_000)
+  await harness.withdraw({ key: mine.key, memberId, amount: 1_000 })
   expect((await overview(mine)).today.withdrawals).toBe(1)
   expect((await harness.call('POST', '/v1/sandbox/reset', { key: mine.key })).status).toBe(200)
   expect(await overview(mine)).toMatchObject({ today: nothing, cycle: nothing, available: gbp(0) })
   const next = await harness.addMember({ key: mine.key, available: 20_000 })
-  await withdraw(mine, next, 2_000)
+  await harness.withdraw({ key: mine.key, memberId: next, amount: 2_000 })
   expect((await overview(mine)).today).toMatchObject({ withdrawals: 1, amount: gbp(2_000) })
 })
 
@@ -174,7 +166,11 @@ test('pending decisions are counted', async () => {
 test('another partner’s withdrawals are not counted, and an impossible range is refused', async () => {
   const mine = await harness.addPartner('Mine')
   const other = await harness.addPartner('Theirs')
-  await withdraw(other, await harness.addMember({ key: other.key, available: 20_000 }), 1_000)
+  await harness.withdraw({
+    key: other.key,
+    memberId: await harness.addMember({ key: other.key, available: 20_000 }),
+    amount: 1_000,
+  })
   expect((await overview(mine)).today).toEqual(nothing)
   expect(problemOf(await series(mine, 'from=2026-03-02&to=2026-03-01'))).toEqual([400, 'QueryValidation', 'from'])
   expect(problemOf(await series(mine, 'from=2024-03-02&to=2026-03-01'))).toEqual([400, 'QueryValidation', 'from'])

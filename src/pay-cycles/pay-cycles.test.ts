@@ -1,15 +1,12 @@
-import pino from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { locatedId } from '../../test/harness/api-response.ts'
 import { euAccount, goodAccount, type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { claimingAt } from '../../test/payouts/claims.ts'
 import { extent } from '../../test/runner/extent.ts'
 import { closeIfOver } from '../closing/closing.ts'
-import { closingTasks } from '../closing/tasks.ts'
 import { sql, type Tx } from '../database/database.ts'
 import type { PartnerSettings } from '../partners/partners.ts'
 import { makeAvailable } from '../pay-runs/pay-runs.ts'
-import { payRunTasks } from '../pay-runs/tasks.ts'
 import { verify } from '../verification/verify.ts'
 import { complete as completeIn } from '../withdrawals/completions.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
@@ -32,14 +29,7 @@ async function partner(name: string, settings: PartnerSettings = {}): Promise<Te
   return await harness.addPartner(name, settings)
 }
 
-async function run(task: 'close-pay-cycles' | 'make-pay-runs-available'): Promise<void> {
-  const { db, clock } = harness
-  const perform = { ...closingTasks, ...payRunTasks }[task]
-  if (perform === undefined) throw new Error(`There is no task ${task}`)
-  await perform({ db, now: clock.now, log: pino({ level: 'silent' }) })
-}
-
-const close = () => run('close-pay-cycles')
+const close = () => harness.runTask('close-pay-cycles')
 
 const pay = (key: string, lines: [string, number][]) =>
   harness.call('POST', '/v1/pay/run', {
@@ -47,23 +37,8 @@ const pay = (key: string, lines: [string, number][]) =>
     body: { payDetails: lines.map(([memberId, amount]) => ({ memberId, money: gbp(amount) })) },
   })
 
-async function intentOf(key: string, memberId: string, amount = 5_000): Promise<string> {
-  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
-    key,
-    body: { memberId, amount: gbp(amount) },
-  })
-  if (intent.status !== 201) throw new Error(intent.text)
-  return intent.body.withdrawalIntentId
-}
-
 const complete = (key: string, withdrawalIntentId: string) =>
   harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
-
-async function withdraw(key: string, memberId: string, amount = 5_000): Promise<string> {
-  const { status, headers, text } = await complete(key, await intentOf(key, memberId, amount))
-  if (status !== 201) throw new Error(text)
-  return headers.location?.split('/').at(-1) ?? ''
-}
 
 const cyclesOf = async (key: string) => (await harness.call('GET', '/v1/pay/cycles', { key })).body.payCycles
 const deductionsOf = async (key: string, payCycleId: string) =>
@@ -196,7 +171,7 @@ describe('closing', () => {
       await harness.addMember({ key, available: 12_000 }),
       await harness.addMember({ key, available: 700 }),
     ]
-    await withdraw(key, drew)
+    await harness.withdraw({ key, memberId: drew })
     harness.clock.set(april)
     await close()
     const [next, closed] = await cyclesOf(key)
@@ -230,7 +205,7 @@ describe('closing', () => {
   test('after downtime, closes every overdue cycle until today’s is open, and running again changes nothing', async () => {
     const { key, partner: mine } = await partner('Standstill', { cycleSchedule: 'weekly', cycleAnchor: '2026-03-02' })
     const memberId = await harness.addMember({ key, available: 12_000 })
-    await withdraw(key, memberId)
+    await harness.withdraw({ key, memberId })
     harness.clock.set(new Date('2026-04-08T10:00:00Z'))
     await Promise.all([close(), close(), close()])
     await close()
@@ -277,7 +252,7 @@ describe('closing', () => {
     const moved = await harness.call('GET', `/v1/pay/runs/${locatedId(payRun)}`, { key })
     expect(moved.body).toMatchObject({ payCycleId: next.id, status: 'Scheduled' })
     harness.clock.set(new Date('2026-03-31T23:30:00Z'))
-    await run('make-pay-runs-available')
+    await harness.runTask('make-pay-runs-available')
     const { body } = await harness.call('GET', `/v1/pay/members/${memberId}/balance`, { key })
     expect(body).toMatchObject({ available: gbp(900), payCycle: { id: next.id } })
     await expectBooksToAgree()
@@ -286,7 +261,7 @@ describe('closing', () => {
   test('keeps what a member owes, and the next pay repays it', async () => {
     const { key, payCycle } = await partner('Owing')
     const memberId = await harness.addMember({ key, available: 10_000 })
-    await withdraw(key, memberId, 8_000)
+    await harness.withdraw({ key, memberId, amount: 8_000 })
     await pay(key, [[memberId, -5_000]])
     harness.clock.set(april)
     await close()
@@ -339,7 +314,7 @@ describe('closing, concurrent with', () => {
   test('a completion that came first: it counts in the closing cycle', async () => {
     const { key, payCycle, partner: mine } = await partner('Completion first')
     const memberId = await harness.addMember({ key, available: 12_000 })
-    const intentId = await intentOf(key, memberId)
+    const intentId = await harness.createIntent({ key, memberId })
     const completing = await holding(tx =>
       completeIn(tx, { partner: mine, intentId, now: harness.clock.now(), clockOffsetMs: 0 }),
     )
@@ -356,7 +331,7 @@ describe('closing, concurrent with', () => {
   test('a completion that has locked its member: the two do not deadlock', async () => {
     const { key, payCycle, partner: mine } = await partner('Completion begun')
     const memberId = await harness.addMember({ key, available: 12_000 })
-    const intentId = await intentOf(key, memberId)
+    const intentId = await harness.createIntent({ key, memberId })
     let closing = Promise.resolve()
     await harness.db.transaction().execute(async tx => {
       await sql`select from members where partner_id = ${mine.id} and id = ${memberId} for no key update`.execute(tx)
@@ -376,7 +351,7 @@ describe('closing, concurrent with', () => {
     const { key, payCycle, partner: mine } = await partner('Completion second', { intentMinutes: 1_440 })
     const memberId = await harness.addMember({ key, available: 12_000 })
     harness.clock.set(new Date('2026-03-31T22:59:00Z'))
-    const intentId = await intentOf(key, memberId)
+    const intentId = await harness.createIntent({ key, memberId })
     harness.clock.set(new Date('2026-03-31T23:01:00Z'))
     const closing = await holding(tx => closeIfOver(tx, { partnerId: mine.id, now: harness.clock.now() }))
     const completing = complete(key, intentId)
@@ -399,7 +374,7 @@ describe('closing, concurrent with', () => {
       } = await partner(`Second ${step}`, { graceMinutes: step === 'make available' ? 1 : 0 })
       const memberId = await harness.addMember({ key })
       const payRun = await pay(key, [[memberId, 12_000]])
-      const withdrawalId = step === 'cancel' ? await withdraw(key, memberId) : ''
+      const withdrawalId = step === 'cancel' ? await harness.withdraw({ key, memberId }) : ''
       harness.clock.set(april)
       const closing = await holding(tx => closeIfOver(tx, { partnerId: mine.id, now: harness.clock.now() }))
       const second = {
@@ -455,12 +430,16 @@ describe('closing, concurrent with', () => {
     const memberIds = await Promise.all(Array.from({ length: 12 }, () => harness.addMember({ key, available: 30_000 })))
     let closings = 0
     for (const week of [1, 2, 3]) {
-      const withdrawalIds = await Promise.all(memberIds.slice(0, 4).map(memberId => withdraw(key, memberId, 1_000)))
+      const withdrawalIds = await Promise.all(
+        memberIds.slice(0, 4).map(memberId => harness.withdraw({ key, memberId, amount: 1_000 })),
+      )
       const early = await pay(
         key,
         memberIds.slice(8).map(memberId => [memberId, 400]),
       )
-      const intentIds = await Promise.all(memberIds.map(memberId => intentOf(key, memberId, 2_000)))
+      const intentIds = await Promise.all(
+        memberIds.map(memberId => harness.createIntent({ key, memberId, amount: 2_000 })),
+      )
       harness.clock.set(new Date(Date.parse('2026-03-09T06:00:00Z') + week * 7 * 86_400_000))
       const answers = await Promise.all([
         ...intentIds.map(intentId => complete(key, intentId)),
@@ -536,7 +515,7 @@ describe('reading deductions', () => {
     const memberId = await harness.addMember({ key, available: 12_000 })
     await harness.addMember({ key, available: 12_000 })
     expect(await deductionsOf(key, payCycle.id)).toEqual([])
-    await withdraw(key, memberId)
+    await harness.withdraw({ key, memberId })
     expect(await deductionsOf(key, payCycle.id)).toEqual([{ memberId, total: gbp(5_000) }])
   })
 
@@ -546,7 +525,7 @@ describe('reading deductions', () => {
       await harness.addMember({ key, available: 9_000, tier: 'Bronze' }),
       await harness.addMember({ key, available: 9_000, tier: 'Gold' }),
     ]
-    for (const memberId of members) await withdraw(key, memberId, 5_000)
+    for (const memberId of members) await harness.withdraw({ key, memberId })
     const expected = members.toSorted().map(memberId => ({ memberId, total: gbp(5_000) }))
     expect(await deductionsOf(key, payCycle.id)).toEqual(expected)
   })
@@ -554,7 +533,7 @@ describe('reading deductions', () => {
   test('a member whose currency has changed has one deduction per currency', async () => {
     const { key, payCycle } = await partner('Currencies')
     const memberId = await harness.addMember({ key, available: 5_000 })
-    await withdraw(key, memberId)
+    await harness.withdraw({ key, memberId })
     await payOut()
     const changed = await harness.call('PATCH', `/v1/members/${memberId}`, {
       key,
@@ -575,7 +554,7 @@ describe('reading deductions', () => {
 
     // A page by cursor never splits a member. A page by `skip` has exactly as many entries as requested.
     const last = await harness.addMember({ key, available: 5_000 })
-    await withdraw(key, last)
+    await harness.withdraw({ key, memberId: last })
     const page = async (query: string) => {
       const { body } = await harness.call('GET', `/v1/pay/cycles/${payCycle.id}/deductions?${query}`, { key })
       return body.deductions.map((each: { memberId: string; total: { currency: string } }) => [
@@ -597,7 +576,7 @@ describe('reading deductions', () => {
     const members: string[] = []
     for (let count = 0; count < 5; count++) {
       members.push(await harness.addMember({ key, available: 5_000 }))
-      await withdraw(key, members.at(-1) ?? '')
+      await harness.withdraw({ key, memberId: members.at(-1) ?? '' })
     }
     const page = async (query: string) =>
       (await harness.call('GET', `/v1/pay/cycles/${payCycle.id}/deductions?${query}`, { key })).body
@@ -626,7 +605,7 @@ describe('reading deductions', () => {
       expect(invited.status).toBe(201)
       memberIds.push(invited.body.memberId)
       await pay(key, [[invited.body.memberId, 5_000]])
-      await withdraw(key, invited.body.memberId, 1_050)
+      await harness.withdraw({ key, memberId: invited.body.memberId, amount: 1_050 })
     }
     const answer = await harness.call('GET', `/v1/pay/cycles/${payCycle.id}/deductions?take=2`, {
       key,
@@ -647,7 +626,7 @@ describe('reading deductions', () => {
   test('a negative deduction in the file is a number, not a formula', async () => {
     const { key } = await partner('Negative')
     const memberId = await harness.addMember({ key, available: 5_000 })
-    const withdrawalId = await withdraw(key, memberId, 1_250)
+    const withdrawalId = await harness.withdraw({ key, memberId, amount: 1_250 })
     harness.clock.set(april)
     await close()
     await harness.call('POST', `/v1/pay/withdrawals/${withdrawalId}/cancel`, { key })

@@ -43,16 +43,6 @@ async function balance(memberId: string, currency = 'GBP') {
   return { available: Number(row?.available ?? 0n), owed: Number(row?.owed ?? 0n) }
 }
 
-async function withdraw(memberId: string, amount: number, key = harness.key): Promise<void> {
-  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
-    key,
-    body: { memberId, amount: gbp(amount) },
-  })
-  const { withdrawalIntentId } = intent.body
-  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
-  if (completed.status !== 201) throw new Error(completed.text)
-}
-
 /** Submits all held withdrawals and has the bank pay them. */
 async function payOut(): Promise<void> {
   const now = new Date(harness.clock.now().getTime() + 60_000)
@@ -116,7 +106,7 @@ describe('reverting', () => {
       [drew, 10_000],
       [kept, 4_000],
     ])
-    await withdraw(drew, 8_000)
+    await harness.withdraw({ memberId: drew, amount: 8_000 })
     const reverted = await revert(idOf(payRun))
     expect(reverted.body).toMatchObject({ id: idOf(payRun), status: 'Reverted' })
     expect(await balance(drew)).toEqual({ available: 0, owed: 8_000 })
@@ -161,7 +151,7 @@ describe('reverting', () => {
   test('takes back the original currency, even if the member’s currency has changed', async () => {
     const memberId = await harness.addMember()
     const payRun = await pay([[memberId, 5_000]])
-    await withdraw(memberId, 5_000)
+    await harness.withdraw({ memberId, amount: 5_000 })
     // The member has no money left in pounds.
     await payOut()
     const changed = await harness.call('PATCH', `/v1/members/${memberId}`, {

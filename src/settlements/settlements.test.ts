@@ -30,7 +30,7 @@ async function closedCycle(withdrawn: number[], settings: PartnerSettings = {}):
   for (const amount of withdrawn) {
     const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
     memberIds.push(memberId)
-    if (amount > 0) await withdraw(mine.key, memberId, amount)
+    if (amount > 0) await harness.withdraw({ key: mine.key, memberId, amount })
   }
   harness.clock.set(april)
   await close(mine)
@@ -39,20 +39,6 @@ async function closedCycle(withdrawn: number[], settings: PartnerSettings = {}):
 
 const close = ({ partner }: TestPartner) =>
   harness.db.transaction().execute(tx => closeIfOver(tx, { partnerId: partner.id, now: harness.clock.now() }))
-
-async function withdraw(key: string, memberId: string, amount: number): Promise<string> {
-  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', {
-    key,
-    body: { memberId, amount: gbp(amount) },
-  })
-  const { withdrawalIntentId } = intent.body
-  const { status, text, headers } = await harness.call('POST', '/v1/pay/withdrawals/complete', {
-    key,
-    body: { withdrawalIntentId },
-  })
-  if (status !== 201) throw new Error(text)
-  return headers.location ?? ''
-}
 
 const path = (payCycleId: string) => `/v1/pay/cycles/${payCycleId}/settlement`
 type Taken = { memberId: string | undefined; taken: { amount: number; currency: string } }
@@ -268,11 +254,13 @@ describe('settling', () => {
     harness.clock.set(march)
     const mine = await harness.addPartner('Late')
     const memberId = await harness.addMember({ key: mine.key, available: 20_000 })
-    const withdrawal = await withdraw(mine.key, memberId, 5_000)
+    const withdrawal = await harness.withdraw({ key: mine.key, memberId, amount: 5_000 })
     harness.clock.set(april)
     await close(mine)
     await settle(mine, [{ memberId, taken: gbp(5_000) }])
-    expect((await harness.call('POST', `${withdrawal}/cancel`, { key: mine.key })).status).toBeLessThan(300)
+    expect(
+      (await harness.call('POST', `/v1/pay/withdrawals/${withdrawal}/cancel`, { key: mine.key })).status,
+    ).toBeLessThan(300)
     expect(await earnedPayOf(mine.payCycle.id)).toEqual([])
     expect(await deductionsOf(mine.key, (await openCycle(mine.key)).id)).toEqual([{ memberId, total: gbp(-5_000) }])
     await expectBooksToAgree()

@@ -16,20 +16,13 @@ const statement = (memberId: string, query = '', options = {}) =>
 const pay = (memberId: string, amount: number) =>
   harness.call('POST', '/v1/pay/run', { body: { payDetails: [{ memberId, money: gbp(amount) }] } })
 
-async function withdraw(memberId: string, amount: number): Promise<string> {
-  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } })
-  const { withdrawalIntentId } = intent.body
-  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-  return completed.headers.location?.split('/').at(-1) ?? ''
-}
-
 /** A member who is paid, withdraws, and gets a correction beyond the available balance, a minute apart. */
 async function memberWithHistory() {
   const memberId = await harness.addMember()
   const payRun = locatedId(await pay(memberId, 12_000))
   const paidAt = harness.clock.now()
   harness.clock.advance({ minutes: 1 })
-  const withdrawalId = await withdraw(memberId, 5_000)
+  const withdrawalId = await harness.withdraw({ memberId, amount: 5_000 })
   const withdrawnAt = harness.clock.now()
   harness.clock.advance({ minutes: 1 })
   const correction = locatedId(await pay(memberId, -7_500))
@@ -85,7 +78,7 @@ describe('a statement', () => {
     const paidAt = harness.clock.now()
     // A request that waited for the lock keeps the instant at which it arrived.
     harness.clock.set(began)
-    await withdraw(memberId, 5_000)
+    await harness.withdraw({ memberId, amount: 5_000 })
     const { body } = await statement(memberId, `?asOf=${paidAt.toISOString()}`)
     expect(
       body.lines.map((line: { balanceAfter: { available: { amount: number } } }) => line.balanceAfter.available),
@@ -98,7 +91,7 @@ describe('a statement', () => {
     const memberId = await harness.addMember()
     // All in one millisecond, so only the booking order is left.
     for (let amount = 1_000; amount < 1_008; amount++) await pay(memberId, amount)
-    await withdraw(memberId, 2_000)
+    await harness.withdraw({ memberId, amount: 2_000 })
     const all = (await statement(memberId)).body
     expect(all.lines).toHaveLength(10)
     for (const { balanceAfter } of all.lines) expect(balanceAfter.available.amount).toBeGreaterThanOrEqual(0)

@@ -34,12 +34,6 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
     const payDetails = lines.map(([memberId, amount]) => ({ memberId, money: gbp(amount) }))
     return { id: locatedId(await call('POST', '/v1/pay/run', { body: { payDetails } })) }
   }
-  const withdraw = async (memberId: string, amount: number) => {
-    const intent = await ok(call('POST', '/v1/pay/withdrawals/intent', { body: { memberId, amount: gbp(amount) } }))
-    const { withdrawalIntentId } = intent
-    const completed = await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-    return completed.headers.location?.split('/').at(-1) ?? ''
-  }
   const submit = async () => {
     clock.advance({ minutes: 2 })
     await inTx(tx => withdrawals.submitDue(tx, claimingAt(clock.now())))
@@ -56,19 +50,19 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
   ]
   const [dan, eve] = [await harness.addMember(), await harness.addMember()]
   const payRun = await pay([sam, ann, bob, dan].map(memberId => [memberId, 50_000]))
-  const paid = await withdraw(sam, 10_000)
-  const failed = await withdraw(ann, 9_000)
-  const cancelled = await withdraw(bob, 8_000)
-  const returned = await withdraw(bob, 7_000)
-  const lateReturn = await withdraw(dan, 6_000)
-  await withdraw(dan, 5_000)
+  const paid = await harness.withdraw({ memberId: sam, amount: 10_000 })
+  const failed = await harness.withdraw({ memberId: ann, amount: 9_000 })
+  const cancelled = await harness.withdraw({ memberId: bob, amount: 8_000 })
+  const returned = await harness.withdraw({ memberId: bob, amount: 7_000 })
+  const lateReturn = await harness.withdraw({ memberId: dan, amount: 6_000 })
+  await harness.withdraw({ memberId: dan, amount: 5_000 })
   await ok(call('POST', `/v1/pay/withdrawals/${cancelled}/cancel`))
   await submit()
   for (const id of [paid, returned, lateReturn]) await report(id, 'paid')
   await report(returned, 'returned')
   await report(failed, 'failed')
   const reverted = await pay([[eve, 4_000]])
-  await withdraw(eve, 1_500)
+  await harness.withdraw({ memberId: eve, amount: 1_500 })
   await ok(call('POST', `/v1/pay/runs/${reverted.id}/revert`))
   const closedCycle = harness.payCycle.id
   clock.set(new Date('2026-04-02T09:00:00Z'))
@@ -86,8 +80,8 @@ async function liveThroughTwoCycles(): Promise<Record<string, string>> {
     [eve, 5_000],
     [ann, 5_000],
   ])
-  const held = await withdraw(sam, 2_000)
-  await withdraw(ann, 1_500)
+  const held = await harness.withdraw({ memberId: sam, amount: 2_000 })
+  await harness.withdraw({ memberId: ann, amount: 1_500 })
   const now = clock.now()
   const taken = { partnerId, amount: { amount: 50n, currency: 'GBP' as const }, reference: 'fees', now }
   await inTx(tx => float.withdrawRevenue(tx, taken))

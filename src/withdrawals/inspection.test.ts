@@ -12,14 +12,6 @@ beforeAll(async () => {
 })
 afterAll(() => harness.stop())
 
-async function withdraw(amount = 5_000): Promise<{ memberId: string; withdrawalId: string }> {
-  const memberId = await harness.addMember({ available: 12_000 })
-  const body = { memberId, amount: { amount, currency: 'GBP' } }
-  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
-  const { headers } = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-  return { memberId, withdrawalId: headers.location?.split('/').at(-1) ?? '' }
-}
-
 const stuck = async () =>
   (await list(harness.db, { filter: { isStuck: true }, take: 100, now: harness.clock.now() })).map(each => [
     each.id,
@@ -27,7 +19,7 @@ const stuck = async () =>
   ])
 
 test('a withdrawal is stuck when its step is five minutes overdue or polling the bank has failed, and says why', async () => {
-  const { withdrawalId } = await withdraw()
+  const { id: withdrawalId } = await harness.addWithdrawal()
   harness.clock.advance({ minutes: 5, seconds: 29 })
   expect(await stuck()).toEqual([])
   harness.clock.advance({ seconds: 2 })
@@ -52,8 +44,12 @@ test('a withdrawal is stuck when its step is five minutes overdue or polling the
 })
 
 test('a list across all partners pages by id and respects its filter', async () => {
-  const made = [await withdraw(2_000), await withdraw(3_000), await withdraw(4_000)]
-  const [oldest, middle, newest] = made.map(({ withdrawalId }) => withdrawalId)
+  const made = [
+    await harness.addWithdrawal({ net: 2_000 }),
+    await harness.addWithdrawal({ net: 3_000 }),
+    await harness.addWithdrawal({ net: 4_000 }),
+  ]
+  const [oldest, middle, newest] = made.map(({ id }) => id)
   const now = harness.clock.now()
   const page = async (filter: Parameters<typeof list>[1]['filter'], before?: string) =>
     (await list(harness.db, { filter, before, take: 2, now })).map(({ id }) => id)
@@ -65,7 +61,7 @@ test('a list across all partners pages by id and respects its filter', async () 
 })
 
 test('the reasons against a member’s withdrawal come from the rules that decide it', async () => {
-  const { memberId } = await withdraw()
+  const { memberId } = await harness.addWithdrawal({ available: 12_050 })
   const partnerId = harness.partner.id
   const eligibility = (hasRail = true) =>
     findEligibility(harness.db, { partnerId, memberId, hasRail: () => hasRail, now: harness.clock.now() })

@@ -23,11 +23,6 @@ const quote = (memberId: string, headers = {}) =>
 const complete = (withdrawalIntentId: string, headers = {}) =>
   harness.call('POST', paths.complete, { body: { withdrawalIntentId }, headers })
 const quoted = async (memberId: string): Promise<string> => (await quote(memberId)).body.withdrawalIntentId
-const withdraw = async (memberId: string): Promise<string> => {
-  const { status, headers } = await complete(await quoted(memberId))
-  expect(status).toBe(201)
-  return headers.location?.split('/').at(-1) ?? ''
-}
 const get = async (path: string) => (await harness.call('GET', path)).body
 
 describe('a caller that prefers the representation gets', () => {
@@ -94,10 +89,10 @@ describe('a caller that prefers the representation gets', () => {
 
   test('withdrawals with status, gross amount and last change', async () => {
     const memberId = await harness.addMember({ available: 50_000, tier: 'Bronze' })
-    const first = await withdraw(memberId)
+    const first = await harness.withdraw({ memberId })
     harness.clock.advance({ seconds: 10 })
     await harness.call('POST', `${paths.list}/${first}/cancel`)
-    const second = await withdraw(memberId)
+    const second = await harness.withdraw({ memberId })
     const query = `?memberId=${memberId}&statuses=cancelled&statuses=held`
     const { body, headers } = await harness.call('GET', `${paths.list}${query}`, { headers: fuller })
     expect(headers).toMatchObject({ 'preference-applied': 'return=representation' })
@@ -197,7 +192,7 @@ describe('the list of withdrawals', () => {
     const all = ['held', 'submitted', 'paid', 'failed', 'returned', 'cancelled']
     const ids = new Map<string, string>()
     for (const status of all) {
-      const id = await withdraw(memberId)
+      const id = await harness.withdraw({ memberId })
       ids.set(status, id)
       const way = { held: [], returned: ['submitted', 'paid', 'returned'], cancelled: ['cancelled'] }[
         status as 'held'
@@ -228,7 +223,7 @@ describe('the list of withdrawals', () => {
 })
 
 test('a withdrawal and a list read the events of the withdrawals shown, by their index', async () => {
-  const id = await withdraw(await harness.addMember({ available: 12_000 }))
+  const id = await harness.withdraw({ memberId: await harness.addMember({ available: 12_000 }) })
   const sent: { text: string; values: unknown[] }[] = []
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {

@@ -25,11 +25,6 @@ const tell = (withdrawalId: string, name: string, reason?: string) =>
     body: reason === undefined ? {} : { reason },
   })
 
-async function withdraw(memberId?: string): Promise<{ memberId: string; withdrawalId: string }> {
-  const id = memberId ?? (await harness.addMember({ available: 100_000 }))
-  return { memberId: id, withdrawalId: locatedId(await complete((await quote(id)).body.withdrawalIntentId)) }
-}
-
 describe('an account that the bank refused', () => {
   const refused = {
     status: 422,
@@ -44,7 +39,7 @@ describe('an account that the bank refused', () => {
   }
 
   test.each(['fail', 'return'])('takes no withdrawal after a %s until it is changed', async name => {
-    const { memberId, withdrawalId } = await withdraw()
+    const { memberId, id: withdrawalId } = await harness.addWithdrawal({ available: 100_000 })
     const pending = (await quote(memberId)).body.withdrawalIntentId
     expect((await tell(withdrawalId, name, 'AC04')).status).toBe(200)
     expect(await quote(memberId)).toMatchObject(refused)
@@ -52,28 +47,28 @@ describe('an account that the bank refused', () => {
     await change(memberId, { lastName: 'Ade', accountDetails: goodAccount })
     expect(await quote(memberId)).toMatchObject(refused)
     await change(memberId, { accountDetails: otherAccount })
-    await withdraw(memberId)
+    await harness.withdraw({ memberId })
     await change(memberId, { accountDetails: goodAccount })
-    await withdraw(memberId)
+    await harness.withdraw({ memberId })
   })
 
   test('is no longer refused once only the holder’s name has changed', async () => {
-    const { memberId, withdrawalId } = await withdraw()
+    const { memberId, id: withdrawalId } = await harness.addWithdrawal({ available: 100_000 })
     await tell(withdrawalId, 'fail', 'AC01')
     await change(memberId, { accountDetails: { ...goodAccount, accountHolder: 'Samuel Okafor' } })
-    await withdraw(memberId)
+    await harness.withdraw({ memberId })
   })
 
   test('does not affect an account that the member has had since', async () => {
-    const { memberId, withdrawalId } = await withdraw()
+    const { memberId, id: withdrawalId } = await harness.addWithdrawal({ available: 100_000 })
     await tell(withdrawalId, 'hold')
     await change(memberId, { accountDetails: otherAccount })
     await tell(withdrawalId, 'fail', 'AC04')
-    await withdraw(memberId)
+    await harness.withdraw({ memberId })
   })
 
   test('is no longer refused after any change of the account, and keeps its reason otherwise', async () => {
-    const { memberId, withdrawalId } = await withdraw()
+    const { memberId, id: withdrawalId } = await harness.addWithdrawal({ available: 100_000 })
     await tell(withdrawalId, 'fail', 'AC04')
     await sql`update members set account_holder = account_holder, updated_at = now() where id = ${memberId}`.execute(
       harness.db,
@@ -82,11 +77,11 @@ describe('an account that the bank refused', () => {
     await sql`update members set sort_code = '107999', account_number = '88837491' where id = ${memberId}`.execute(
       harness.db,
     )
-    await withdraw(memberId)
+    await harness.withdraw({ memberId })
   })
 
   test('can be released by the operator if it is correct', async () => {
-    const { memberId, withdrawalId } = await withdraw()
+    const { memberId, id: withdrawalId } = await harness.addWithdrawal({ available: 100_000 })
     await tell(withdrawalId, 'fail', 'AC03')
     const { db } = harness
     const partnerId = harness.partner.id
@@ -94,13 +89,13 @@ describe('an account that the bank refused', () => {
     expect((await findEligibility(db, asked))?.refusal).toMatch(/^The bank refused the member’s bank account \(AC03 /)
     const before = await db.transaction().execute(tx => release(tx, { partnerId, memberId }))
     expect(before).toEqual({ accountRefused: expect.stringMatching(/^AC03 /), reviewReason: null })
-    await withdraw(memberId)
+    await harness.withdraw({ memberId })
   })
 })
 
 describe('a member held for review', () => {
   test.each(['AC06', 'AG01', 'MD07', 'MS03', 'BE01'])('after %s cannot withdraw until released', async code => {
-    const { memberId, withdrawalId } = await withdraw()
+    const { memberId, id: withdrawalId } = await harness.addWithdrawal({ available: 100_000 })
     const pending = (await quote(memberId)).body.withdrawalIntentId
     await tell(withdrawalId, 'return', code)
     const held = {
@@ -112,16 +107,16 @@ describe('a member held for review', () => {
     await change(memberId, { accountDetails: otherAccount })
     expect(await quote(memberId)).toMatchObject(held)
     await harness.db.transaction().execute(tx => release(tx, { partnerId: harness.partner.id, memberId }))
-    await withdraw(memberId)
+    await harness.withdraw({ memberId })
   })
 })
 
 test('a payment that fails on a sandbox without a given reason restricts nothing', async () => {
-  const { memberId, withdrawalId } = await withdraw()
+  const { memberId, id: withdrawalId } = await harness.addWithdrawal({ available: 100_000 })
   await tell(withdrawalId, 'fail')
-  const second = await withdraw(memberId)
-  await tell(second.withdrawalId, 'return')
-  await withdraw(memberId)
+  const second = await harness.withdraw({ memberId })
+  await tell(second, 'return')
+  await harness.withdraw({ memberId })
 })
 
 test('an account in euros is refused and changed like one in pounds', async () => {

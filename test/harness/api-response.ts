@@ -1,4 +1,9 @@
-export type Call = { body?: unknown; headers?: Record<string, string>; key?: string | null; raw?: string | Buffer }
+export type Call = {
+  body?: unknown
+  headers?: Record<string, string>
+  key?: string | null | undefined
+  raw?: string | Buffer
+}
 // biome-ignore lint/suspicious/noExplicitAny: every body is checked against openapi.json, and a test that reads a wrong field fails anyway.
 export type ApiResponse = { status: number; headers: Record<string, string | undefined>; body: any; text: string }
 

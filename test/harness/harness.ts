@@ -23,6 +23,7 @@ import { Fence } from '../../src/webhooks/fence.ts'
 import type { ApiResponse, Call } from './api-response.ts'
 import { assertCommonParts, verifyResponse } from './contract.ts'
 import { keySettings, keySource } from './installation-key.ts'
+import { type NewMember, verbsOf } from './verbs.ts'
 
 /** A clock that only moves when a test moves it. */
 export type TestClock = {
@@ -103,6 +104,31 @@ export async function startHarness({
     return (method: string, path: string, call: Call = {}) => send(app, { method, path }, call)
   }
 
+  /**
+   * Invites a member (active at once), and creates a pay run if `available` is not 0.
+   * @param options.tier by default the tier `Silver` of the currency
+   */
+  async function addMember({
+    available = 0,
+    currency = 'GBP',
+    tier = currency === 'EUR' ? 'Silver EU' : 'Silver',
+    account = currency === 'EUR' ? euAccount : goodAccount,
+    key,
+  }: NewMember = {}): Promise<string> {
+    const email = `member-${randomBytes(5).toString('hex')}@example.com`
+    const invited = await call('POST', '/v1/members', {
+      key,
+      body: { email, firstName: 'Sam', lastName: 'Okafor', tier, accountDetails: account },
+    })
+    if (invited.status !== 201) throw new Error(`Setting up a member failed: ${invited.text}`)
+    if (available > 0) {
+      const body = { payDetails: [{ memberId: invited.body.memberId, money: { amount: available, currency } }] }
+      const paid = await call('POST', '/v1/pay/run', { key, body })
+      if (paid.status !== 201) throw new Error(`Setting up a pay run failed: ${paid.text}`)
+    }
+    return invited.body.memberId
+  }
+
   async function send(
     app: App,
     { method, path }: { method: string; path: string },
@@ -170,27 +196,8 @@ export async function startHarness({
         call(method, `/operator/v1${path}`, { key: secret, ...options })
       return { id: key.id, secret, call: operate }
     },
-    /** Invites a member (active at once), and creates a pay run if `available` is not 0. */
-    async addMember({
-      available = 0,
-      tier = 'Silver',
-      account = goodAccount as object | null,
-      key = mine.key,
-      currency = 'GBP',
-    } = {}): Promise<string> {
-      const email = `member-${randomBytes(5).toString('hex')}@example.com`
-      const invited = await call('POST', '/v1/members', {
-        key,
-        body: { email, firstName: 'Sam', lastName: 'Okafor', tier, accountDetails: account },
-      })
-      if (invited.status !== 201) throw new Error(`Setting up a member failed: ${invited.text}`)
-      if (available > 0) {
-        const body = { payDetails: [{ memberId: invited.body.memberId, money: { amount: available, currency } }] }
-        const paid = await call('POST', '/v1/pay/run', { key, body })
-        if (paid.status !== 201) throw new Error(`Setting up a pay run failed: ${paid.text}`)
-      }
-      return invited.body.memberId
-    },
+    addMember,
+    ...verbsOf({ call, addMember, db, clock, log, channels, rails }),
     /**
      * Stands in for a second process: the same API with separate connections.
      * @param options.channels replaces the channels of the first process

@@ -12,6 +12,7 @@ import { readRails, systemClock } from '../src/main.ts'
 import { accountDayOnWire } from '../src/operators/float-schema.ts'
 import * as approvals from '../src/payouts/books/approvals.ts'
 import { listBalances } from '../src/payouts/books/balances.ts'
+import { type BatchStatus, batchStatuses } from '../src/payouts/books/batch-lifecycle.ts'
 import * as batches from '../src/payouts/books/batches.ts'
 import { brakeInWords, listBrakes } from '../src/payouts/books/brakes.ts'
 import * as copies from '../src/payouts/books/copies.ts'
@@ -51,7 +52,7 @@ addPaging(
       'List the batches of payments, newest first, and the rails that are held or do not approve batches automatically.',
     )
     .option('--rail <rail>', 'only this rail')
-    .addOption(new Option('--status <status...>', 'only batches with these statuses').choices(batches.batchStatuses)),
+    .addOption(new Option('--status <status...>', 'only batches with these statuses').choices(batchStatuses)),
   'payoutBatch',
 )
   .option('--json', 'print JSON')
@@ -93,7 +94,7 @@ addPaging(
     )
   })
 
-type ListOptions = Paging & { json?: boolean; rail?: string; status?: batches.BatchStatus[] }
+type ListOptions = Paging & { json?: boolean; rail?: string; status?: BatchStatus[] }
 
 payoutsCommand
   .command('show')

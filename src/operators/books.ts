@@ -4,6 +4,7 @@ import { describeExcess } from '../database/grants.ts'
 import * as float from '../float/float.ts'
 import { listValidKeys } from '../partners/api-keys.ts'
 import { checkMode, listStates, type Mode } from '../partners/partners.ts'
+import { unansweredStatuses, unsentStatuses } from '../payouts/books/batch-lifecycle.ts'
 import * as batches from '../payouts/books/batches.ts'
 import { listBrakes } from '../payouts/books/brakes.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
@@ -40,8 +41,8 @@ export async function readBooks(db: Reader, { mode, now }: { mode: Mode; now: Da
     operators: await countOperators(db),
     // Read separately, so that many sent batches, for example of an API, do not hide a waiting one.
     batches: [
-      ...(await batches.list(db, { statuses: ['building', 'approved'], take: limits.batchesMax })),
-      ...(await batches.list(db, { statuses: ['sent', 'acknowledged'], take: limits.batchesMax })),
+      ...(await batches.list(db, { statuses: unsentStatuses, take: limits.batchesMax })),
+      ...(await batches.list(db, { statuses: unansweredStatuses, take: limits.batchesMax })),
     ],
     heldRails: await railHolds.list(db),
     brakes: await listBrakes(db),

@@ -2,7 +2,8 @@ import { type Static, Type } from 'typebox'
 import { Id } from '../kernel/ids.ts'
 import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
 import { Instant } from '../kernel/time.ts'
-import * as batches from '../payouts/books/batches.ts'
+import { batchStatuses } from '../payouts/books/batch-lifecycle.ts'
+import type * as batches from '../payouts/books/batches.ts'
 import type * as exceptions from '../payouts/books/exceptions.ts'
 import { outcomesByHand } from '../payouts/books/outcomes.ts'
 import type { OpenProposal, Proposal } from '../payouts/books/proposals.ts'
@@ -111,7 +112,7 @@ const ProposedDecision = Type.Union(
   { description: 'A decision that takes two people and that one person has made.' },
 )
 
-export const BatchStatus = Type.Enum([...batches.batchStatuses], { title: 'PayoutBatchStatus', type: 'string' })
+export const BatchStatus = Type.Enum([...batchStatuses], { title: 'PayoutBatchStatus', type: 'string' })
 
 const batch = {
   id: Id('payoutBatch'),

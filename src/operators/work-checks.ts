@@ -1,6 +1,7 @@
 import { inWords } from '../kernel/money.ts'
 import { countOf } from '../kernel/text.ts'
 import { addDays, dayIn } from '../kernel/time.ts'
+import { isUnsent } from '../payouts/books/batch-lifecycle.ts'
 import type { Batch } from '../payouts/books/batches.ts'
 import { brakeInWords } from '../payouts/books/brakes.ts'
 import { progressInWords } from '../payouts/books/import.ts'
@@ -101,7 +102,7 @@ function batchOf(batch: Batch, { now, ...facts }: SettingsFacts): Found[] {
   const rail = fileRailsOf(railsOf(facts)).find(({ name }) => name === batch.rail)
   const what = `${id} (${countOf(batch.paymentCount, 'payment')}, ${inWords({ amount: batch.controlTotal, currency: batch.currency })})`
   const today = dayIn(rail?.timeZone ?? 'UTC', now)
-  if (status === 'building' || status === 'approved') {
+  if (isUnsent(status)) {
     const late = valueDate < today ? `, and its value date ${valueDate} has passed` : ''
     if (held)
       return [warning({ sentence: `${what} is held${late}`, command: `midmonth payouts release ${id} --as PERSON` })]

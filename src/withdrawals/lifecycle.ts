@@ -19,9 +19,11 @@ export type IntentStatus = (typeof intentStatuses)[number]
 /** A final report of the bank about a payment. */
 export type FinalOutcome = 'paid' | 'failed' | 'returned'
 
-// The same transitions as in the table state_transitions, whose trigger refuses all others. Only an operator's decision (`recover`)
-// leads from failed or returned to paid, never a bank report.
-const transitions: Record<WithdrawalStatus, readonly WithdrawalStatus[]> = {
+/**
+ * The transitions of a withdrawal. The database lists the same ones in state_transitions, and its trigger refuses all others. Only an
+ * operator's decision (`recover`) leads from failed or returned to paid, never a bank report.
+ */
+export const transitions: Record<WithdrawalStatus, readonly WithdrawalStatus[]> = {
   held: ['submitted', 'cancelled'],
   submitted: ['paid', 'failed'],
   paid: ['returned'],

@@ -2,6 +2,7 @@ import { sql, type Tx } from '../../database/database.ts'
 import type { Currency } from '../../kernel/money.ts'
 import type { BankFileHead, BankRecord } from '../formats/bank-files.ts'
 import { isUnpaid, keepRecords } from './bank-records.ts'
+import { statusesBefore } from './batch-lifecycle.ts'
 import * as batches from './batches.ts'
 import * as exceptions from './exceptions.ts'
 import { gravestOf } from './reasons.ts'
@@ -79,13 +80,12 @@ export async function markBatch(
   tx: Tx,
   { batchId, as: status, now }: { batchId: string; as: 'acknowledged' | 'rejected'; now: Date },
 ): Promise<void> {
-  const from: batches.BatchStatus[] = status === 'acknowledged' ? ['sent'] : ['sent', 'acknowledged']
   const at = status === 'acknowledged' ? { acknowledgedAt: now } : { endedAt: now }
   const batch = tx.updateTable('payoutBatches').where('id', '=', batchId)
   await batch.set(at).where('status', '=', 'approved').execute()
   await batch
     .set({ ...at, status })
-    .where('status', 'in', from)
+    .where('status', 'in', statusesBefore(status))
     .execute()
 }
 

@@ -10,6 +10,7 @@ import type { BatchToWrite, PaymentOrder } from '../formats/bank-files.ts'
 import { newBatchReference } from '../payments/reference.ts'
 import { endMore, endUnanswered } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
+import { type BatchStatus, statusesBefore, unansweredStatuses } from './batch-lifecycle.ts'
 import { listBrakes, releaseBrakes } from './brakes.ts'
 import { hasReference } from './by-reference.ts'
 import * as copies from './copies.ts'
@@ -22,17 +23,6 @@ import { lockRail } from './rail-lock.ts'
 
 // How many payments are read at once while a file is written.
 const pageSize = 5_000
-
-export const batchStatuses = [
-  'building',
-  'approved',
-  'sent',
-  'acknowledged',
-  'settled',
-  'rejected',
-  'cancelled',
-] as const
-export type BatchStatus = (typeof batchStatuses)[number]
 
 export type Batch = {
   id: string
@@ -235,6 +225,11 @@ async function applyEarlierCutOff(tx: Tx, { name, timeZone, cutOff }: FileRailSe
   }
 }
 
+const isOneOf = (statuses: readonly BatchStatus[]) =>
+  sql<boolean>`status in (${sql.join(statuses.map(status => sql.lit(status)))})`
+const canBecome = (to: BatchStatus) => isOneOf(statusesBefore(to))
+const isUnanswered = isOneOf(unansweredStatuses)
+
 const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id)
 
 async function admitClosed(
@@ -243,7 +238,7 @@ async function admitClosed(
 ): Promise<void> {
   await sql`
     update payout_batches set status = 'cancelled', ended_at = ${now}
-     where rail = ${rail.name} and status in ('building', 'approved') and closed_at is not null and payment_count = 0`.execute(
+     where rail = ${rail.name} and ${canBecome('cancelled')} and closed_at is not null and payment_count = 0`.execute(
     tx,
   )
   const settings = 'format' in rail && rail.format.readsStatements ? rail : undefined
@@ -287,7 +282,7 @@ async function payUnanswered(tx: Tx, { rail, now }: { rail: FileRailSettings; no
   if (countsAsPaid === null) return
   const unanswered = await sql<SentBatch>`
     select id, message_id, value_date, cut_off_at, sent_at, is_instant from payout_batches b
-     where rail = ${rail.name} and status in ('sent', 'acknowledged')
+     where rail = ${rail.name} and ${isUnanswered}
        and exists (select from payouts p where p.batch_id = b.id and p.outcome is null)
      order by id for update`.execute(tx)
   const today = dayIn(rail.timeZone, now)
@@ -347,7 +342,7 @@ export async function endRest(db: Reader, { rail, now }: { rail: string; now: Da
 export async function settleAnswered(tx: Tx, { rail, now }: { rail: string; now: Date }): Promise<void> {
   await sql`
     update payout_batches b set status = 'settled', ended_at = ${now}
-     where rail = ${rail} and status in ('sent', 'acknowledged')
+     where rail = ${rail} and ${canBecome('settled')}
        and not exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
 }
 

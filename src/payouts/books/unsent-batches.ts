@@ -1,5 +1,6 @@
 import { sql, type Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
+import { isUnsent } from './batch-lifecycle.ts'
 import * as batches from './batches.ts'
 import { hasReference } from './by-reference.ts'
 import { findPayout, lockPayout } from './decided-payments.ts'
@@ -46,8 +47,7 @@ export async function remove(
 }
 
 function refuseSent({ status, sendingAt }: batches.Batch): void {
-  if (status !== 'building' && status !== 'approved')
-    throw problem('Conflict', `The batch is ${status}, so it cannot be changed`)
+  if (!isUnsent(status)) throw problem('Conflict', `The batch is ${status}, so it cannot be changed`)
   if (sendingAt !== null)
     throw problem('Conflict', 'The file of the batch is being delivered, so the batch cannot be changed')
 }

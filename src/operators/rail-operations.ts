@@ -67,8 +67,11 @@ const changeOfHold = ({
         importing: [],
         brake: null,
       }
+      if (!hasChanged) return { body, resourceId: rail }
+      // The reason of a hold is read from the audit log, where this one is not yet.
+      const hold = verb === 'hold' ? { since: now, by: person, reason } : null
       const audit = { action: `rail.${verb}`, details: { person, reason }, partnerId: null, now } as const
-      return { body, resourceId: rail, audit: hasChanged ? audit : undefined }
+      return { body: { ...body, hold }, resourceId: rail, audit }
     },
   })
 

@@ -328,8 +328,20 @@ async function review(
   return { memberImport: await find(tx, { partnerId, importId }), isRepeated: false }
 }
 
+/** The instants since which a partner's imports have work to do, and how many steps are left. */
+export const dueWork = ({ partnerId }: { partnerId: string }) => sql<{ at: Date; work: number }>`
+  select i.created_at as at, i.invite + i.update + i.reinstate + i.offboard + i.unchanged - i.steps_done + 1 as work
+    from member_imports i
+   where i.partner_id = ${partnerId} and ${canGoOn}`
+
+/** The instants at which the reviews of a partner's imports expire. */
+export const dueReviews = ({ partnerId }: { partnerId: string }) => sql<{ at: Date; work: number }>`
+  select coalesce(i.review_since, i.created_at) + make_interval(days => p.review_days) as at, 1 as work
+    from member_imports i join partners p on p.id = i.partner_id
+   where i.partner_id = ${partnerId} and i.ended_at is null and i.status = 'AwaitingReview'`
+
 /** SQL of the condition that a row `i` of `member_imports` has work to do now: it is being applied, or is the next in its queue. */
-export const canGoOn = sql`i.ended_at is null
+const canGoOn = sql`i.ended_at is null
        and (i.status = 'Processing' or i.status = 'NotReady' and not exists (
              select from member_imports ahead
               where ahead.partner_id = i.partner_id and ahead.ended_at is null

@@ -182,6 +182,11 @@ export async function expireKey(
   return rows[0]?.expiresAt ?? at
 }
 
+/** The instants at which a partner's keys expire. */
+export const dueExpiries = ({ partnerId, after }: { partnerId: string; after: Date }) => sql<{ at: Date }>`
+  select expires_at as at from api_keys
+   where partner_id = ${partnerId} and revoked_at is null and expires_at > ${after}`
+
 export type KeyHolder = {
   partner: Partner
   keyId: string

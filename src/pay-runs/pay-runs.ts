@@ -292,6 +292,12 @@ export async function findDue(
     .execute()
 }
 
+/** The instants at which a partner's scheduled pay runs become available. */
+export const due = ({ partnerId }: { partnerId: string }) => sql<{ at: Date; work: number }>`
+  select r.scheduled_for as at, 1 as work
+    from pay_runs r join pay_cycles c on c.partner_id = r.partner_id and c.id = r.pay_cycle_id and c.status = 'Open'
+   where r.partner_id = ${partnerId} and r.status = 'Scheduled'`
+
 /** Returns when money last became available in a cycle; null if it has not yet. */
 export async function lastAvailableAt(
   db: Reader,

@@ -1,8 +1,13 @@
+import type { RawBuilder } from 'kysely'
 import { type Reader, sql } from '../database/database.ts'
 import { addDays, dayIn, daysBetween, startOfDay } from '../kernel/time.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
+import * as apiKeys from '../partners/api-keys.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
-import { feedDelayMs } from '../payouts/channels/simulated/simulated-bank.ts'
+import * as payRuns from '../pay-runs/pay-runs.ts'
+import * as simulatedBank from '../payouts/channels/simulated/simulated-bank.ts'
+import * as deliveries from '../webhooks/deliveries.ts'
+import * as intents from '../withdrawals/intents.ts'
 import * as withdrawals from '../withdrawals/withdrawals.ts'
 import type { TaskName } from '../worker/task.ts'
 
@@ -40,10 +45,6 @@ export type NextKind = (typeof nextKinds)[number]
  */
 export type Due = { kind: DueKind; count: number; workLeft: number; next: Date | null }
 
-// A withdrawal about which the bank has been silent for hours is polled every hour. A clock that is moved by months polls once a day, which
-// changes nothing for the partner and saves thousands of steps.
-const quietPollDays = 1
-
 /**
  * Finds the work that is due for a partner, by kind.
  * @param after events that need no work, such as the expiry of a key, count if they fell due after this
@@ -52,45 +53,21 @@ export async function readDue(
   db: Reader,
   { partnerId, after, now }: { partnerId: string; after: Date; now: Date },
 ): Promise<Due[]> {
+  const work = {
+    member_job: memberImports.dueWork({ partnerId }),
+    review_expiry: memberImports.dueReviews({ partnerId }),
+    pay_run_available: payRuns.due({ partnerId }),
+    intent_expiry: intents.due({ partnerId }),
+    withdrawal_submission: withdrawals.dueSubmissions({ partnerId }),
+    bank_poll: withdrawals.duePolls({ partnerId, now }),
+  }
+  const passing = {
+    bank_report: simulatedBank.dueReports({ partnerId, after }),
+    key_expiry: apiKeys.dueExpiries({ partnerId, after }),
+    webhook_retry: deliveries.dueRetries({ partnerId, after, now }),
+  }
   const { rows } = await sql<Due>`
-    with due (kind, at, work) as (
-      select 'member_job', i.created_at, i.invite + i.update + i.reinstate + i.offboard + i.unchanged - i.steps_done + 1
-        from member_imports i
-       where i.partner_id = ${partnerId} and ${memberImports.canGoOn}
-      union all
-      select 'pay_run_available', r.scheduled_for, 1
-        from pay_runs r join pay_cycles c on c.partner_id = r.partner_id and c.id = r.pay_cycle_id and c.status = 'Open'
-       where r.partner_id = ${partnerId} and r.status = 'Scheduled'
-      union all
-      select 'intent_expiry', expires_at, 1 from withdrawal_intents where partner_id = ${partnerId} and status = 'pending'
-      union all
-      select 'withdrawal_submission', due_at, 1 from withdrawals
-       where partner_id = ${partnerId} and status = 'held' and due_at is not null
-      union all
-      select 'bank_poll', case when attempts > ${withdrawals.attemptsQuietMax} and due_at > ${now}
-                               then greatest(due_at, ${now}::timestamptz + make_interval(days => ${quietPollDays}))
-                               else due_at end, 1
-        from withdrawals
-       where partner_id = ${partnerId} and status = 'submitted' and due_at is not null
-      union all
-      select 'review_expiry', coalesce(i.review_since, i.created_at) + make_interval(days => p.review_days), 1
-        from member_imports i join partners p on p.id = i.partner_id
-       where i.partner_id = ${partnerId} and i.ended_at is null and i.status = 'AwaitingReview'
-    ), passing (kind, at) as (
-      select 'bank_report', r.reported_at + ${feedDelayMs} * interval '1 ms'
-        from simulated_bank_reports r left join payouts p on p.partner_id = r.partner_id and p.reference = r.reference
-             left join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
-       where r.partner_id = ${partnerId} and r.reported_at > ${after}::timestamptz - ${feedDelayMs} * interval '1 ms'
-         and r.outcome is distinct from w.status
-      union all
-      select 'key_expiry', expires_at from api_keys
-       where partner_id = ${partnerId} and revoked_at is null and expires_at > ${after}
-      union all
-      select 'webhook_retry', d.due_at
-        from webhook_deliveries d
-        join webhook_endpoints w on w.partner_id = d.partner_id and w.id = d.endpoint_id and w.enabled
-       where d.partner_id = ${partnerId} and d.scheduled_count > 0 and d.due_at > ${after} and d.due_at <= ${now}
-    )
+    with due as (${byKind(work)}), passing as (${byKind(passing)})
     select kind, count(*) filter (where at <= ${now})::integer as count,
            coalesce(sum(work) filter (where at <= ${now}), 0)::integer as work_left,
            min(at) filter (where at > ${now}) as next
@@ -100,6 +77,14 @@ export async function readDue(
       from passing group by kind`.execute(db)
   const cycle = await cycleClose(db, { partnerId, now })
   return cycle === undefined ? rows : [...rows, cycle]
+}
+
+/** The instants that the slices give, each with its kind, in one statement. */
+function byKind(instants: { [kind in DueKind]?: RawBuilder<{ at: Date }> }): RawBuilder<unknown> {
+  const selections = Object.entries(instants).map(
+    ([kind, each]) => sql`select ${sql.lit(kind)} as kind, d.* from (${each}) d`,
+  )
+  return sql.join(selections, sql` union all `)
 }
 
 async function cycleClose(db: Reader, { partnerId, now }: { partnerId: string; now: Date }): Promise<Due | undefined> {

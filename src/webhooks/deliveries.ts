@@ -235,6 +235,14 @@ async function wake(tx: Tx, { partnerId, webhookId, now }: OfEndpoint & { now: D
      where partner_id = ${partnerId} and id = ${webhookId}`.execute(tx)
 }
 
+/** The instants at which retries of a partner's deliveries fell due. */
+export const dueRetries = ({ partnerId, after, now }: { partnerId: string; after: Date; now: Date }) => sql<{
+  at: Date
+}>`
+  select d.due_at as at
+    from webhook_deliveries d join ${endpointOfDelivery} and w.enabled
+   where d.partner_id = ${partnerId} and d.scheduled_count > 0 and d.due_at > ${after} and d.due_at <= ${now}`
+
 /**
  * Deletes the deliveries of events that have left the feed and of deleted endpoints, with their attempts. Then deletes deleted
  * endpoints without deliveries.

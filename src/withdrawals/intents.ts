@@ -231,6 +231,10 @@ export function completeSql(completed: { partnerId: string; intent: Intent }[]) 
      where i.partner_id = done.partner_id and i.id = done.id ${onOnePartner('i', completed)}`
 }
 
+/** The instants at which a partner's intents expire. */
+export const due = ({ partnerId }: { partnerId: string }) => sql<{ at: Date; work: number }>`
+  select expires_at as at, 1 as work from withdrawal_intents where partner_id = ${partnerId} and status = 'pending'`
+
 /**
  * Expires intents that are past their time, at most `countMax`. Safe to run twice: only pending ones change.
  * @returns how many expired

@@ -283,6 +283,23 @@ function storable(reason: string): string {
 // ISO 20022 allows 105 characters.
 const reasonLengthMax = 140
 
+/** The instants at which the holds of a partner's withdrawals end. */
+export const dueSubmissions = ({ partnerId }: { partnerId: string }) => sql<{ at: Date; work: number }>`
+  select due_at as at, 1 as work from withdrawals
+   where partner_id = ${partnerId} and status = 'held' and due_at is not null`
+
+// A withdrawal about which the bank has been silent for hours is polled every hour. A clock that is moved by months polls once a day, which
+// changes nothing for the partner and saves thousands of steps.
+const quietPollDays = 1
+
+/** The instants at which a partner's submitted withdrawals are polled while its clock is moved. */
+export const duePolls = ({ partnerId, now }: { partnerId: string; now: Date }) => sql<{ at: Date; work: number }>`
+  select case when attempts > ${attemptsQuietMax} and due_at > ${now}
+              then greatest(due_at, ${now}::timestamptz + make_interval(days => ${quietPollDays}))
+              else due_at end as at, 1 as work
+    from withdrawals
+   where partner_id = ${partnerId} and status = 'submitted' and due_at is not null`
+
 type Row = Withdrawal & {
   partnerId: string
   withdrawalIntentId: string

@@ -101,7 +101,7 @@ function instructed({ outcome, reason, restriction }: Instruction): ScriptedRepo
 }
 
 // A report appears in the feed this late, so that one that another process is still writing is not skipped.
-export const feedDelayMs = 2_000
+const feedDelayMs = 2_000
 
 const bankName = 'simulated-bank'
 
@@ -220,6 +220,14 @@ export async function instruct(
     )
   }
 }
+
+/** The instants at which the feed shows the bank's reports that change a partner's withdrawals. */
+export const dueReports = ({ partnerId, after }: { partnerId: string; after: Date }) => sql<{ at: Date }>`
+  select r.reported_at + ${feedDelayMs} * interval '1 ms' as at
+    from simulated_bank_reports r left join payouts p on p.partner_id = r.partner_id and p.reference = r.reference
+         left join withdrawals w on w.partner_id = p.partner_id and w.id = p.withdrawal_id
+   where r.partner_id = ${partnerId} and r.reported_at > ${after}::timestamptz - ${feedDelayMs} * interval '1 ms'
+     and r.outcome is distinct from w.status`
 
 /** Queues a fault for the partner's next payments, after those that are queued already. */
 export async function addFault(

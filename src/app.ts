@@ -4,10 +4,7 @@ import { serveDocuments } from './http/server/documents.ts'
 import type { ApiContext, App } from './http/server/server.ts'
 import { userRoutes } from './http/users/routes.ts'
 import type { Currency } from './kernel/money.ts'
-import { memberImportRoutes } from './member-imports/routes.ts'
-import { memberConsoleRoutes } from './members/console-routes.ts'
-import { memberRoutes } from './members/routes.ts'
-import { memberSessionRoutes } from './members/session-routes.ts'
+import { memberTemplateRoutes } from './members/template-routes.ts'
 import { type OperationContext, operations } from './operations.ts'
 import { financeRoutes } from './operators/finance-routes.ts'
 import { floatRoutes } from './operators/float-routes.ts'
@@ -66,6 +63,7 @@ export async function buildApp(
     })
   packageFiles(app)
   memberPageFiles(app)
+  memberTemplateRoutes(app)
   consoleFiles(app, context)
   const railOf = (currency: Currency) => rails.find(rail => rail.currency === currency)
   const banks: Banks = {
@@ -85,10 +83,6 @@ export async function buildApp(
     payeeName: (currency, accountHolder) => railOf(currency)?.payeeName(accountHolder) ?? accountHolder,
   }
   registerOperations(app, operationContext, operations)
-  memberRoutes(app, context)
-  memberConsoleRoutes(app, context)
-  memberImportRoutes(app, context)
-  memberSessionRoutes(app, context)
   if (context.mode === 'sandbox') await registerSandbox(app, context, { channels, moveMsMax, rails })
   userRoutes(app, context)
   notificationRoutes(app, await openReceivers(context, rails))

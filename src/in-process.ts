@@ -2,6 +2,7 @@ import type * as auditLog from './audit-log/audit-log.ts'
 import { type Declaration, describe } from './contract/description.ts'
 import { compileValidation } from './contract/validation.ts'
 import type { Db, Tx } from './database/database.ts'
+import { UploadedFile } from './http/bodies/uploaded-file.ts'
 import type { Call, Download, Operation, OperationResponse } from './http/operation.ts'
 import { recordAudit } from './http/record-audit.ts'
 import type { ApiContext } from './http/server/server.ts'
@@ -75,8 +76,9 @@ function callOf<Context extends ApiContext>(
     ...{ user: undefined, prefersRepresentation: true, prefersCsv, ownOrigin: '' },
     signal: AbortSignal.any([]),
     moveTo: missing,
-    get file(): never {
-      throw new Error('Operations that take files run over HTTP only')
+    get file(): UploadedFile {
+      if (body instanceof UploadedFile) return body
+      throw new Error('The body is not a file')
     },
     get partner() {
       return missing()

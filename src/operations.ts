@@ -3,6 +3,9 @@ import { sheetOperations } from './http/console/sheet-operations.ts'
 import type { Operation } from './http/operation.ts'
 import { type HealthContext, healthOperations } from './http/server/health.ts'
 import { serviceOperations } from './http/service-operations.ts'
+import { memberImportOperations } from './member-imports/operations.ts'
+import { memberOperations } from './members/operations.ts'
+import { memberSessionOperations } from './members/session-operations.ts'
 import { keyOperations } from './operators/key-operations.ts'
 import type { RailsContext } from './operators/operation-context.ts'
 import { partnerOperations } from './operators/partner-operations.ts'
@@ -30,6 +33,9 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...sheetOperations,
   ...tierOperations,
   ...withdrawalOperations,
+  ...memberOperations,
+  ...memberImportOperations,
+  ...memberSessionOperations,
   ...payRunOperations,
   ...payRunFileOperations,
   ...payRunSummaryOperations,

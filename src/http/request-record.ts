@@ -19,15 +19,16 @@ export class RequestRecords {
   }
 
   /**
-   * Undefined if the partner is not known, because the API key was refused or not yet looked up; and for what users of the
-   * console only look at: each page that is opened would add a dozen lines to the log of the partner's servers.
+   * Undefined if the partner is not known, because the API key was refused or not yet looked up; for what users of the console only
+   * look at, because each page that is opened would add a dozen lines to the log of the partner's servers; and for operations of the
+   * console alone, which are in the audit log.
    */
   recordOf(request: FastifyRequest, reply: FastifyReply): RequestRecord | undefined {
     // Refused requests may lack what is declared for every request.
     const { partner, refusal, idempotencyKey } = request as Partial<FastifyRequest>
     if (partner === undefined) return undefined
-    if (request.user !== undefined && request.method === 'GET') return undefined
-    const { url } = request.routeOptions
+    const { url, config } = request.routeOptions
+    if (request.user !== undefined && (request.method === 'GET' || config.console !== undefined)) return undefined
     const route = url === undefined || request.is404 ? null : (this.#routes.get(url) ?? null)
     return {
       partnerId: partner.id,

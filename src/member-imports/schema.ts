@@ -1,9 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { pageFields, pageQuery, totalField } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { MemberUpdate, NewMember } from '../members/schema.ts'
-
-const strict = { additionalProperties: false }
 
 const memberId = Id('member')
 const AddMember = Type.Object({ type: Type.Literal('Add'), ...NewMember.properties }, { title: 'AddMember', ...strict })

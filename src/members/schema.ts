@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox'
 import { afterQuery, pageFields, pageQuery, totalField } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { Metadata, metadataQuery } from '../metadata/schema.ts'
 import { Email, schemasOf, WorkerId } from './fields.ts'
 
-const strict = { additionalProperties: false }
 const filterValuesMax = { maxItems: 100 }
 
 export const MemberStatus = Type.Enum(['invited', 'active', 'inactive'], { title: 'MemberStatus', type: 'string' })

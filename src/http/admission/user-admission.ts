@@ -36,6 +36,12 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   /** @throws Problem `Forbidden`, `SessionRefused`, `RateLimitExceeded` */
   admitUser(request: FastifyRequest, reply: FastifyReply, who: 'user' | 'operator'): Promise<void>
   /**
+   * Admits a request about the partner that the header `midmonth-partner` names, if the user is an operator or has one of these
+   * roles with it.
+   * @throws like `admitUser`, and Problem `NotFound` if the user has no role with that partner
+   */
+  admitUserWithRole(request: FastifyRequest, reply: FastifyReply, allowed: readonly Role[]): Promise<void>
+  /**
    * Admits the request to the partner API, for the partner that the header `midmonth-partner` names.
    * @throws also Problem `NotFound` if the user has no role with that partner
    */
@@ -63,6 +69,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   let isClaimed = false
   return {
     admitUser,
+    admitUserWithRole,
     admitUserTo,
     admitUserAsOperator,
     admitStranger,
@@ -94,6 +101,15 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     if (who === 'operator' && !found.user.isOperator)
       throw problem('Forbidden', 'Only an operator of this installation may do this')
     request.user = found
+  }
+
+  async function admitUserWithRole(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    allowed: readonly Role[],
+  ): Promise<void> {
+    await admitUser(request, reply, 'user')
+    request.partner = await requireRole(db, request, allowed)
   }
 
   async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -185,12 +201,12 @@ function requireOwnPage(request: FastifyRequest, publicUrl: string | undefined):
  * The partner of a request to one of the console's own operations.
  * @throws Problem `NotFound` if the user has no role with the partner; `Forbidden` if the user has none of the allowed roles
  */
-export async function requireRole(db: Db, request: FastifyRequest, allowed: readonly Role[]): Promise<string> {
+export async function requireRole(db: Db, request: FastifyRequest, allowed: readonly Role[]): Promise<Partner> {
   const { user } = request
   if (user === undefined) throw refused()
-  const partnerId = partnerIdOf(request)
-  requireOneOf(allowed, await standingOf(db, user, partnerId))
-  return partnerId
+  const standing = await standingOf(db, user, partnerIdOf(request))
+  requireOneOf(allowed, standing)
+  return standing.partner
 }
 
 /**

@@ -120,7 +120,7 @@ export function createServer(
   const { admit, forgetKeys } = admission({ db, mode, now })
   const admitSession = sessionAdmission({ db, mode, now, publicUrl })
   const users = userAdmission({ db, mode, publicUrl })
-  const { admitUser, admitUserTo, admitUserAsOperator, admitStranger, hasUserSession } = users
+  const { admitUser, admitUserWithRole, admitUserTo, admitUserAsOperator, admitStranger, hasUserSession } = users
   const admitOperator = operatorAdmission({ db, now })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
@@ -194,10 +194,11 @@ export function createServer(
     if (app.isDraining) reply.header('connection', 'close')
     if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
     // Read once: Fastify builds the object on each access.
-    const { deprecated, scope, session, console: who, isForOperators } = request.routeOptions.config
+    const { deprecated, scope, roles, session, console: who, isForOperators } = request.routeOptions.config
     if (deprecated !== undefined) setDeprecation(reply, deprecated)
     if (session !== undefined) await admitSession(request, reply, session)
     else if (who === 'stranger' || who === 'founder' || who === 'visitor') await admitStranger(request, who)
+    else if (who === 'user' && typeof roles === 'object') await admitUserWithRole(request, reply, roles)
     else if (who !== undefined) await admitUser(request, reply, who)
     else if (isForOperators || (request.is404 && isOperatorPath(request.url))) {
       if (hasUserSession(request)) await admitUserAsOperator(request, reply)
@@ -222,9 +223,10 @@ export function createServer(
 
   app.addHook('preValidation', async (request, reply) => {
     bodyTimeouts.arrived(request)
-    request.idempotencyKey = readIdempotencyKey(request)
     const { params, query, body, bodyFaults } = request
-    const { validate } = request.routeOptions.config
+    const { validate, console: who } = request.routeOptions.config
+    // A page of the console is not repeated by key: a stored response would reveal an account again without recording it.
+    if (who === undefined) request.idempotencyKey = readIdempotencyKey(request)
     if (validate === undefined) return
     const start = (query: unknown) => fingerprintStart(request, query)
     const validated = await validate({

@@ -21,7 +21,7 @@ export function logoRoutes(app: App, { db }: ApiContext): void {
   const config = { console: 'user' } as const
 
   app.get('/console/v1/logo', { config, schema: hiddenOperation({ id: 'getLogo' }) }, async (request, reply) => {
-    const partnerId = await requireRole(db, request, ['admin'])
+    const { id: partnerId } = await requireRole(db, request, ['admin'])
     return await send(reply, await findLogo(db, partnerId))
   })
 
@@ -34,7 +34,7 @@ export function logoRoutes(app: App, { db }: ApiContext): void {
       schema: hiddenOperation({ id: 'setLogo', body: Type.Object({ data }, { additionalProperties: false }) }),
     },
     async request => {
-      const partnerId = await requireRole(db, request, ['admin'])
+      const { id: partnerId } = await requireRole(db, request, ['admin'])
       const bytes = Buffer.from(request.body.data, 'base64')
       return await db.transaction().execute(async tx => {
         const { mediaType } = await saveLogo(tx, { partnerId, bytes, now: request.receivedAt })
@@ -47,7 +47,7 @@ export function logoRoutes(app: App, { db }: ApiContext): void {
   )
 
   app.delete('/console/v1/logo', { config, schema: hiddenOperation({ id: 'removeLogo' }) }, async request => {
-    const partnerId = await requireRole(db, request, ['admin'])
+    const { id: partnerId } = await requireRole(db, request, ['admin'])
     return await db.transaction().execute(async tx => {
       const removed = await removeLogo(tx, partnerId)
       const change = { action: 'partner.remove_logo', resourceId: partnerId, details: {} } as const

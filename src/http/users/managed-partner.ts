@@ -14,5 +14,5 @@ export async function managedPartner(db: Db, request: FastifyRequest): Promise<s
     if (user.isOperator) return null
     throw problem('Forbidden', 'Only an operator of this installation may do this; send the header midmonth-partner')
   }
-  return await requireRole(db, request, ['admin'])
+  return (await requireRole(db, request, ['admin'])).id
 }

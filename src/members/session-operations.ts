@@ -1,8 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { ownOrigin } from '../http/admission/session-admission.ts'
-import { operation } from '../http/described-route.ts'
-import type { ApiContext, App } from '../http/server/server.ts'
-import { withIdempotency } from '../http/with-idempotency.ts'
+import { strict } from '../contract/strict.ts'
+import { operation } from '../http/operation.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { Instant } from '../kernel/time.ts'
@@ -10,8 +8,6 @@ import { createSession, sessionLimits, sessionScopes } from '../partners/member-
 import type { Mode } from '../partners/partners.ts'
 import { lockMembers } from './locks.ts'
 import { memberNotFound } from './rules.ts'
-
-const strict = { additionalProperties: false }
 
 const NewMemberSession = Type.Object(
   {
@@ -55,44 +51,42 @@ const MemberSession = Type.Object(
   { title: 'MemberSession', ...strict },
 )
 
-export function memberSessionRoutes(app: App, { db, mode, publicUrl }: ApiContext): void {
-  app.post(
-    '/v1/member-sessions',
-    {
-      config: { scope: 'pay:write' },
-      schema: operation({
-        id: 'createMemberSession',
-        tag: 'Member sessions',
-        summary: 'Create a member session',
-        description: `Creates a token for the page of one member, valid for up to ${sessionLimits.secondsMax / 60} minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most ${sessionLimits.perMemberMax} sessions; another one ends the oldest.`,
-        body: NewMemberSession,
-        success: { status: 201, description: 'The session, with its token.', schema: MemberSession },
-        problems: ['MemberNotFound'],
-      }),
-    },
-    async (request, reply) => {
-      requireOrigin(request.body, mode)
-      return await withIdempotency(db, request, reply, async tx => {
-        const { partner, keyId, receivedAt, body } = request
-        const { memberId, scope, origin = null, expiresInSeconds: seconds = sessionLimits.secondsMax } = body
-        const [member] = await lockMembers(tx, { partnerId: partner.id, memberIds: [memberId] })
-        if (member === undefined) throw memberNotFound(memberId)
-        if (member.status === 'inactive')
-          throw problem('Conflict', 'The member was offboarded; reinstate the member first')
-        const asked = { partnerId: partner.id, keyId, mode, memberId, scope, origin, seconds, now: receivedAt }
-        const { session, token } = await createSession(tx, asked)
-        const expiresAt = session.expiresAt.toISOString()
-        const url = origin === null ? `${ownOrigin(request, publicUrl)}/m#${token}` : null
-        return {
-          status: 201,
-          body: { id: session.id, token, expiresAt, url },
-          resourceId: session.id,
-          audit: { action: 'member_session.create', details: { memberId, scope, origin, expiresAt } },
-        }
-      })
-    },
-  )
-}
+const createMemberSession = operation({
+  id: 'createMemberSession',
+  method: 'POST',
+  path: '/v1/member-sessions',
+  scope: 'pay:write',
+  roles: 'keysOnly',
+  sdk: 'memberSessions.create',
+  tag: 'Member sessions',
+  summary: 'Create a member session',
+  description: `Creates a token for the page of one member, valid for up to ${sessionLimits.secondsMax / 60} minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most ${sessionLimits.perMemberMax} sessions; another one ends the oldest.`,
+  body: NewMemberSession,
+  success: { status: 201, description: 'The session, with its token.', schema: MemberSession },
+  problems: ['MemberNotFound'],
+  async run({ partner, keyId, receivedAt, body, ownOrigin, context: { mode } }, { write }) {
+    requireOrigin(body, mode)
+    const { memberId, scope, origin = null, expiresInSeconds: seconds = sessionLimits.secondsMax } = body
+    return await write(async tx => {
+      const [member] = await lockMembers(tx, { partnerId: partner.id, memberIds: [memberId] })
+      if (member === undefined) throw memberNotFound(memberId)
+      if (member.status === 'inactive')
+        throw problem('Conflict', 'The member was offboarded; reinstate the member first')
+      const asked = { partnerId: partner.id, keyId, mode, memberId, scope, origin, seconds, now: receivedAt }
+      const { session, token } = await createSession(tx, asked)
+      const { id } = session
+      const expiresAt = session.expiresAt.toISOString()
+      const url = origin === null ? `${ownOrigin}/m#${token}` : null
+      return {
+        body: { id, token, expiresAt, url },
+        resourceId: id,
+        audit: { action: 'member_session.create', details: { memberId, scope, origin, expiresAt } },
+      }
+    })
+  },
+})
+
+export const memberSessionOperations = [createMemberSession]
 
 /** @throws Problem `BodyValidation` */
 function requireOrigin({ origin }: Static<typeof NewMemberSession>, mode: Mode): void {

@@ -1,0 +1,68 @@
+import { Type } from 'typebox'
+import { lastFour } from '../bank-accounts/rules.ts'
+import { strict } from '../contract/strict.ts'
+import { consoleOperation } from '../http/operation.ts'
+import { problem } from '../kernel/errors.ts'
+import { Id } from '../kernel/ids.ts'
+import { payroll } from '../users/roles.ts'
+import { auditOf } from './audit.ts'
+import * as members from './members.ts'
+import { release } from './restrictions.ts'
+
+const Reason = Type.String({ pattern: '^(?=.*\\S)[^\\x00-\\x1f\\x7f]*$', minLength: 3, maxLength: 200 })
+
+const params = Type.Object({ memberId: Id('member') })
+
+/** Reveals the bank account, which every other response to a user masks. */
+const revealAccount = consoleOperation({
+  id: 'revealAccount',
+  method: 'POST',
+  path: '/console/v1/members/:memberId/account',
+  console: 'user',
+  roles: payroll,
+  params,
+  body: Type.Object({ reason: Reason }, strict),
+  async write(tx, { partner, params: { memberId }, body: { reason } }) {
+    const { accountDetails } = await members.find(tx, { partnerId: partner.id, memberId })
+    if (accountDetails === null) throw problem('NotFound', 'The member has no bank account')
+    const audit = { action: 'member.reveal', details: { reason, lastFour: lastFour(accountDetails) } } as const
+    return { body: { accountDetails }, resourceId: memberId, audit }
+  },
+})
+
+/** `PUT /v1/members/{id}` takes the whole profile, but users see only a masked bank account. Idempotent. */
+const reinstateMember = consoleOperation({
+  id: 'reinstateMember',
+  method: 'POST',
+  path: '/console/v1/members/:memberId/reinstate',
+  scope: 'members:write',
+  roles: payroll,
+  params,
+  async write(tx, { partner, params: { memberId }, now }) {
+    const command = { type: 'List', memberId, update: {} } as const
+    const reinstated = await members.change(tx, { partner, command, now })
+    const audit = auditOf('member.reinstate', reinstated)
+    return { body: { status: reinstated.after.status }, resourceId: memberId, audit }
+  },
+})
+
+/** Like `midmonth member release`, for operators only. Idempotent. */
+const releaseMember = consoleOperation({
+  id: 'releaseMember',
+  method: 'POST',
+  path: '/console/v1/members/:memberId/release',
+  console: 'user',
+  roles: [],
+  params,
+  body: Type.Object({ reason: Type.Optional(Reason) }, strict),
+  async write(tx, { partner, params: { memberId }, body: { reason = null } }) {
+    const before = await release(tx, { partnerId: partner.id, memberId })
+    const body = { released: true }
+    if (before.accountRefused === null && before.reviewReason === null) return { body, resourceId: memberId }
+    const details = { before, after: { accountRefused: null, reviewReason: null }, reason }
+    return { body, resourceId: memberId, audit: { action: 'member.release', details } }
+  },
+})
+
+/** Operations on one member for users of the console. No partner's server needs them. */
+export const consoleOperations = [revealAccount, reinstateMember, releaseMember]

@@ -1,4 +1,3 @@
-import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { euroRail } from '../../test/banks/file-bank.ts'
 import type { ApiResponse } from '../../test/harness/api-response.ts'
@@ -11,8 +10,7 @@ import { sql } from '../database/database.ts'
 import { instantAt } from '../kernel/time.ts'
 import { closeDue, join } from '../payouts/books/batches.ts'
 import { closeEarly } from '../payouts/books/early-closing.ts'
-import { fileRail } from '../payouts/channels/files/file-rail.ts'
-import { payoutTasks } from '../payouts/tasks.ts'
+import type { TaskName } from '../worker/task.ts'
 
 // Two people approve a batch of more than 100.00.
 const limits = { paymentMax: 10_000n, batchMax: 100_000n, dayMax: 1_000_000n }
@@ -53,13 +51,8 @@ const paymentsOf = async (batchId: string) =>
 const conflict = (answer: ApiResponse) => [answer.status, answer.body.issues[0].message]
 
 /** Runs a task with another cut-off of the rail. */
-const runWith = (cutOff: string, task: keyof ReturnType<typeof payoutTasks>) => {
-  const { db, clock } = scene.harness
-  const settings = euroRail({ automatic: limits, cutOff })
-  return payoutTasks([fileRail({ db, now: clock.now, settings })])[task]({
-    ...{ db, log: pino({ level: 'silent' }), now: clock.now },
-  })
-}
+const runWith = (cutOff: string, task: TaskName) =>
+  scene.harness.runTask(task, { rails: [euroRail({ automatic: limits, cutOff })] })
 
 test('two people close a batch before its cut-off; within the limits it is approved immediately, and later payments go into another batch', async () => {
   const id = await openBatch(5_000)

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { euroRail, FileBank } from '../../test/banks/file-bank.ts'
 import type { ApiResponse } from '../../test/harness/api-response.ts'
@@ -10,8 +9,6 @@ import { list } from '../audit-log/audit-log.ts'
 import { sql } from '../database/database.ts'
 import { approve as approveBatch } from '../payouts/books/approvals.ts'
 import * as railHolds from '../payouts/books/rail-holds.ts'
-import { fileRail } from '../payouts/channels/files/file-rail.ts'
-import { payoutTasks } from '../payouts/tasks.ts'
 
 // No batch is approved automatically, and the files are carried by hand.
 const rail = euroRail({ automatic: null })
@@ -42,11 +39,6 @@ const actionsOn = async (resourceId: string) =>
   (await list(harness.db, { filter: { resourceId }, take: 100 }))
     .map(({ action, actor }) => [action, actor])
     .toReversed()
-const run = (task: keyof ReturnType<typeof payoutTasks>) => {
-  const { db, clock } = harness
-  const rails = [fileRail({ db, now: clock.now, settings: rail })]
-  return payoutTasks(rails)[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
-}
 const post = (path: string, body?: object) => operator.call('POST', path, body === undefined ? {} : { body })
 
 /** Sessions expire when the clock moves on. */
@@ -56,17 +48,11 @@ async function signInUsers() {
 
 /** A batch after its cut-off with a payment of each net amount. */
 async function batchOf(...nets: number[]) {
-  const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
-  for (const net of nets) {
-    const memberId = await harness.addMember({ available: 20_000, account, tier: 'Silver EU', currency: 'EUR' })
-    const intent = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
-    const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body: intent })).body
-    await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-  }
+  for (const net of nets) await harness.addWithdrawal({ currency: 'EUR', net })
   harness.clock.advance({ seconds: 30 })
-  await run('submit-withdrawals')
+  await harness.runTask('submit-withdrawals')
   harness.clock.advance({ minutes: 5 * 60 })
-  await run('send-payout-batches')
+  await harness.runTask('send-payout-batches')
   await signInUsers()
   const { batches } = (await operator.call('GET', '/payout-batches?rail=euro-files&statuses=building&take=1')).body
   expect(batches).toMatchObject([{ status: 'building', needsApproval: true, paymentCount: nets.length }])
@@ -175,9 +161,8 @@ test('the file of a batch that the worker delivered is downloaded only if a seco
   const bank = new FileBank()
   const { id } = await batchOf(5_000)
   for (const user of users) await approve(id, user)
-  const { db, clock } = harness
-  const rails = [fileRail({ db, now: clock.now, settings: { ...rail, delivery: async () => bank } })]
-  await payoutTasks(rails)['send-payout-batches']({ db, log: pino({ level: 'silent' }), now: clock.now })
+  const { clock } = harness
+  await harness.runTask('send-payout-batches', { rails: [{ ...rail, delivery: async () => bank }] })
   const at = `/payout-batches/${id}`
   const deliveredAt = clock.now().toISOString()
   const delivery = { kind: 'delivery', person: null, at: deliveredAt }
@@ -257,7 +242,7 @@ test('a payment that is taken out of an unsent batch fails, and the others stay'
     batchId: id,
   })
   expect(problemOf(await remove())).toEqual([409, 'Conflict', undefined])
-  await run('read-rail-reports')
+  await harness.runTask('read-rail-reports')
   expect((await harness.call('GET', `/v1/pay/withdrawals/${first?.withdrawalId}`)).body.status).toBe('failed')
   expect((await operator.call('GET', `/payout-batches/${id}`)).body.paymentCount).toBe(1)
   expect(problemOf(await post('/payouts/MMAAAAAAAAAAAAAA/remove', { reason: 'x' }))[0]).toBe(404)
@@ -284,7 +269,7 @@ test('a file of the bank is streamed and imported once; a broken one is refused 
       details: { person: operator.id, rail: 'euro-files', file: 'answer.txt', sha256, records: 1 },
     },
   ])
-  await run('read-rail-reports')
+  await harness.runTask('read-rail-reports')
   expect((await harness.call('GET', `/v1/pay/withdrawals/${payments[0]?.withdrawalId}`)).body.status).toBe('paid')
   expect(problemOf(await upload(answer, 'x', 'other'))[0]).toBe(404)
   const json = await operator.call('POST', '/rails/euro-files/files?name=x', { body: {} })
@@ -353,7 +338,7 @@ test('two people close a debit of too little by naming the payments that the ban
     { action: 'payout_exception.close', actor: second, details },
     { action: 'payout_exception.close', actor: first, details: { ...details, isProposed: true } },
   ])
-  await run('read-rail-reports')
+  await harness.runTask('read-rail-reports')
   const statuses = await Promise.all(
     payments.map(
       async ({ withdrawalId }) => (await harness.call('GET', `/v1/pay/withdrawals/${withdrawalId}`)).body.status,
@@ -406,7 +391,7 @@ test('a proposed decision is listed, confirmed once by another person, withdrawn
   })
   expect((await confirm(second, other)).status).toBe(409)
   expect((await operator.call('GET', '/payout-proposals')).body.proposals).toEqual([])
-  await run('read-rail-reports')
+  await harness.runTask('read-rail-reports')
   const statuses = await Promise.all(
     payments.map(
       async ({ withdrawalId }) => (await harness.call('GET', `/v1/pay/withdrawals/${withdrawalId}`)).body.status,

@@ -1,15 +1,13 @@
-import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { euroRail, FileBank } from '../../test/banks/file-bank.ts'
 import { euAccount, goodAccount, type Harness, startHarness } from '../../test/harness/harness.ts'
 import type { Currency } from '../kernel/money.ts'
 import { updatePartner } from '../partners/partners.ts'
+import type { TaskName } from '../worker/task.ts'
 import { cutOffOf, leadTimes } from './calendars/cut-off.ts'
 import { uk } from './calendars/uk.ts'
-import { fileRail } from './channels/files/file-rail.ts'
 import { sepaFormat } from './formats/sepa/format.ts'
 import { standard18Format } from './formats/standard18/format.ts'
-import { payoutTasks } from './tasks.ts'
 
 const euros = new FileBank()
 const pounds = new FileBank()
@@ -38,11 +36,9 @@ beforeEach(() => {
   harness.clock.set(day)
 })
 
-async function run(task: 'submit-withdrawals' | 'send-payout-batches', { afterMinutes }: { afterMinutes: number }) {
-  const { db, clock } = harness
-  clock.advance({ minutes: afterMinutes })
-  const tasks = payoutTasks(rails.map(settings => fileRail({ db, now: clock.now, settings })))
-  await tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
+async function run(task: TaskName, { afterMinutes }: { afterMinutes: number }) {
+  harness.clock.advance({ minutes: afterMinutes })
+  await harness.runTask(task)
 }
 
 const fuller = { prefer: 'return=representation' }
@@ -81,8 +77,7 @@ test('a payment keeps the text of its partner from the time at which it joined i
       .transaction()
       .execute(tx => updatePartner(tx, { partnerId: harness.partner.id, settings: { remittanceText } }))
   const withdraw = async () => {
-    const { withdrawalIntentId } = await quote(harness, 'EUR', 'Ada')
-    await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+    await harness.addWithdrawal({ currency: 'EUR' })
     await run('submit-withdrawals', { afterMinutes: 1 })
   }
   await setText('Wages on demand')

@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { euAccount, goodAccount, type Harness, startHarness } from '../../test/harness/harness.ts'
+import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { claimingAt } from '../../test/payouts/claims.ts'
 import { extent } from '../../test/runner/extent.ts'
 import type { Reader } from '../database/database.ts'
@@ -14,7 +14,6 @@ import type { Channel } from './channels/channel.ts'
 import { simulatedBank } from './channels/simulated/simulated-bank.ts'
 import type { Report } from './payments/payment.ts'
 import { findByReference } from './payouts.ts'
-import { payoutTasks } from './tasks.ts'
 
 type Line = { level: number; msg: string; withdrawalId?: string; reference?: string }
 
@@ -35,28 +34,9 @@ afterEach(() => {
 afterAll(() => harness.stop())
 
 type Step = 'submit-withdrawals' | 'ask-about-withdrawals' | 'read-rail-reports'
-const run = async (step: Step, rail: Channel | null = bank) => payoutTasks(rail === null ? [] : [rail])[step](context)
+const run = (step: Step, rail: Channel | null = bank) =>
+  harness.runTask(step, { channels: rail === null ? [] : [rail], log: context.log })
 const errors = () => lines.filter(({ level }) => level >= 50).map(({ msg }) => msg)
-
-async function withdraw(
-  net: number,
-  { memberId, account = goodAccount as object, tier = 'Silver', key = harness.key } = {} as {
-    memberId?: string
-    account?: object
-    tier?: string
-    key?: string
-  },
-): Promise<{ id: string; memberId: string }> {
-  const currency = tier === 'Silver EU' ? 'EUR' : 'GBP'
-  const who = memberId ?? (await harness.addMember({ available: 20_000, account, tier, key, currency }))
-  // Silver takes a fee of 50 from the member.
-  const amount = { amount: tier === 'Gold' ? net : net + 50, currency }
-  const intent = await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body: { memberId: who, amount } })
-  const { withdrawalIntentId } = intent.body
-  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
-  expect(completed.status).toBe(201)
-  return { id: completed.headers.location?.split('/').at(-1) ?? '', memberId: who }
-}
 
 const afterHold = () => harness.clock.advance({ seconds: 30 })
 const untilAsked = () => harness.clock.advance({ minutes: 3 })
@@ -103,12 +83,12 @@ async function atTheBank(id: string): Promise<{ submissions: number; executed: n
 }
 
 test('a batch of withdrawals is one log line, and each withdrawal only a debug line', async () => {
-  for (const amount of [5_000, 6_000]) await withdraw(amount)
-  await withdraw(6_601)
+  for (const amount of [5_000, 6_000]) await harness.addWithdrawal({ net: amount })
+  await harness.addWithdrawal({ net: 6_601 })
   afterHold()
   const logged: Record<string, unknown>[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => logged.push(JSON.parse(line)) })
-  await payoutTasks([bank])['submit-withdrawals']({ ...context, log })
+  await harness.runTask('submit-withdrawals', { channels: [bank], log })
   const info = logged.filter(({ level }) => level === 30)
   expect(info).toEqual([
     expect.objectContaining({ msg: 'withdrawals submitted', submitted: 3, reported: 3, paid: 2, failed: 1 }),
@@ -118,7 +98,7 @@ test('a batch of withdrawals is one log line, and each withdrawal only a debug l
 
 describe('the payment reference', () => {
   test('is given on submission, fits every payment scheme, and is what the bank, the partner and the event feed see', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     expect(await referenceOf(id)).toBeNull()
     afterHold()
     await run('submit-withdrawals')
@@ -140,7 +120,7 @@ describe('the payment reference', () => {
   })
 
   test('stays the same, and so does the amount, whatever the program tries', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     await run('submit-withdrawals')
     const change = harness.ownerDb.updateTable('payouts').where('withdrawalId', '=', id)
@@ -149,7 +129,7 @@ describe('the payment reference', () => {
   })
 
   test('is unique over all partners, and finds the payment without naming its partner', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     await run('submit-withdrawals')
     const reference = (await referenceOf(id)) ?? ''
@@ -163,7 +143,7 @@ describe('the payment reference', () => {
   })
 
   test('that finds another partner than its payment’s is noticed by ledger verify', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     await run('submit-withdrawals')
     const reference = (await referenceOf(id)) ?? ''
@@ -182,8 +162,8 @@ describe('the payment reference', () => {
 })
 
 test('a rail claims only withdrawals in its currencies, and is polled only about its own', async () => {
-  const euro = await withdraw(5_000, { tier: 'Silver EU', account: euAccount })
-  const pounds = await withdraw(6_603)
+  const euro = await harness.addWithdrawal({ net: 5_000, currency: 'EUR' })
+  const pounds = await harness.addWithdrawal({ net: 6_603 })
   afterHold()
   const asked: string[] = []
   const euroBank: Channel = {
@@ -209,7 +189,7 @@ test('a rail claims only withdrawals in its currencies, and is polled only about
 
 describe('a withdrawal', () => {
   test('is held for the partner’s hold time, submitted to the bank, and paid from the float', async () => {
-    const { id, memberId } = await withdraw(5_000)
+    const { id, memberId } = await harness.addWithdrawal({ net: 5_000 })
     harness.clock.advance({ seconds: 29 })
     await run('submit-withdrawals')
     expect(await statusOf(id)).toBe('held')
@@ -236,13 +216,13 @@ describe('a withdrawal', () => {
 
   test('is submitted at once if the partner has no hold', async () => {
     const { key } = await harness.addPartner('No hold', { holdSeconds: 0 })
-    const { id } = await withdraw(5_000, { key })
+    const { id } = await harness.addWithdrawal({ net: 5_000, key })
     await run('submit-withdrawals')
     expect((await get(id, key)).status).toBe('paid')
   })
 
   test('wakes the worker when its hold is over', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     const { rows } = await harness.pool.query(
       `select run_at from graphile_worker.jobs where task_identifier = 'submit-withdrawals' order by id desc limit 1`,
     )
@@ -255,7 +235,7 @@ describe('a withdrawal', () => {
   })
 
   test('that fails is refunded to the member at once, with its fee and the reason', async () => {
-    const { id, memberId } = await withdraw(6_601)
+    const { id, memberId } = await harness.addWithdrawal({ net: 6_601 })
     afterHold()
     await run('submit-withdrawals')
     expect(await available(memberId)).toBe(20_000)
@@ -272,7 +252,7 @@ describe('a withdrawal', () => {
   })
 
   test('that fails refunds the fee to the employer if the employer paid it', async () => {
-    const { id, memberId } = await withdraw(6_601, { tier: 'Gold' })
+    const { id, memberId } = await harness.addWithdrawal({ net: 6_601, tier: 'Gold' })
     afterHold()
     await run('submit-withdrawals')
     expect(await available(memberId)).toBe(20_000)
@@ -283,9 +263,10 @@ describe('a withdrawal', () => {
   })
 
   test('that is returned after it was paid is refunded to the float and to the member', async () => {
-    const { id, memberId } = await withdraw(5_000, {
+    const { id, memberId } = await harness.addWithdrawal({
+      net: 5_000,
       account: { accountHolder: 'Mia Schulz', iban: 'DE79000000000000000002' },
-      tier: 'Silver EU',
+      currency: 'EUR',
     })
     afterHold()
     await run('submit-withdrawals')
@@ -305,7 +286,7 @@ describe('a withdrawal', () => {
   })
 
   test('that is returned before the paid report arrives goes through both states', async () => {
-    const { id } = await withdraw(6_602)
+    const { id } = await harness.addWithdrawal({ net: 6_602 })
     afterHold()
     const [payout] = await claim()
     await submit([payout])
@@ -318,7 +299,7 @@ describe('a withdrawal', () => {
   })
 
   test('at a slow bank is polled until it is paid', async () => {
-    const { id } = await withdraw(6_603)
+    const { id } = await harness.addWithdrawal({ net: 6_603 })
     afterHold()
     await run('submit-withdrawals')
     expect(await statusOf(id)).toBe('submitted')
@@ -331,8 +312,8 @@ describe('a withdrawal', () => {
   })
 
   test('whose submission gets no response is polled, and not submitted again', async () => {
-    const { id } = await withdraw(6_604)
-    const other = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 6_604 })
+    const other = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     await run('submit-withdrawals')
     expect([await statusOf(id), await statusOf(other.id)]).toEqual(['submitted', 'submitted'])
@@ -344,7 +325,7 @@ describe('a withdrawal', () => {
   })
 
   test('whose submission gets no response is also settled by a bank report', async () => {
-    const { id } = await withdraw(6_604)
+    const { id } = await harness.addWithdrawal({ net: 6_604 })
     afterHold()
     await run('submit-withdrawals')
     harness.clock.advance({ seconds: 5 })
@@ -353,7 +334,7 @@ describe('a withdrawal', () => {
   })
 
   test('that the bank reports twice is paid once', async () => {
-    const { id } = await withdraw(6_605)
+    const { id } = await harness.addWithdrawal({ net: 6_605 })
     afterHold()
     await run('submit-withdrawals')
     untilAsked()
@@ -364,7 +345,7 @@ describe('a withdrawal', () => {
   })
 
   test('that was lost in transit is submitted again once the bank says that it is unknown', async () => {
-    const { id } = await withdraw(6_606)
+    const { id } = await harness.addWithdrawal({ net: 6_606 })
     afterHold()
     await run('submit-withdrawals')
     expect(await statusOf(id)).toBe('submitted')
@@ -375,7 +356,7 @@ describe('a withdrawal', () => {
   })
 
   test('stays held without a bank, and can be cancelled', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     for (const step of ['submit-withdrawals', 'ask-about-withdrawals', 'read-rail-reports'] as const)
       await run(step, null)
@@ -386,7 +367,7 @@ describe('a withdrawal', () => {
 
 describe('a worker that is killed', () => {
   test('between claiming and calling loses nothing: the bank does not know the payment, and receives it', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     await claim()
     await run('submit-withdrawals')
@@ -400,7 +381,7 @@ describe('a worker that is killed', () => {
   })
 
   test('between calling and recording pays nothing twice: the bank says that it has paid', async () => {
-    const { id, memberId } = await withdraw(5_000)
+    const { id, memberId } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     await submit(await claim())
     untilAsked()
@@ -411,7 +392,7 @@ describe('a worker that is killed', () => {
   })
 
   test('after polling and before submitting again is replaced by one that submits', async () => {
-    const { id } = await withdraw(6_606)
+    const { id } = await harness.addWithdrawal({ net: 6_606 })
     afterHold()
     await run('submit-withdrawals')
     untilAsked()
@@ -425,7 +406,7 @@ describe('a worker that is killed', () => {
   })
 
   test('while recording changes nothing twice when the bank is polled again', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     const reports = await submit(await claim())
     await Promise.all(Array.from({ length: 10 }, () => record(reports)))
@@ -437,7 +418,7 @@ describe('a worker that is killed', () => {
 describe('several workers at once', () => {
   test('pay each withdrawal once', async () => {
     const nets = [5_000, 6_601, 6_603, 6_604, 6_605, 6_606, 5_001, 5_002, 5_003, 5_004]
-    const all = await Promise.all([...nets, ...nets].map(net => withdraw(net)))
+    const all = await Promise.all([...nets, ...nets].map(net => harness.addWithdrawal({ net })))
     afterHold()
     const small = { ...bank, paymentsMax: 3 }
     for (let round = 0; round < 4; round++) {
@@ -458,7 +439,7 @@ describe('several workers at once', () => {
 
 describe('cancelling', () => {
   test('refunds the money and the fee at once, and the bank is never called', async () => {
-    const { id, memberId } = await withdraw(5_000)
+    const { id, memberId } = await harness.addWithdrawal({ net: 5_000 })
     const answer = await cancel(id)
     expect(answer.status).toBe(200)
     expect(answer.body).toMatchObject({ id, status: 'cancelled' })
@@ -476,7 +457,7 @@ describe('cancelling', () => {
   })
 
   test('again gives the same response and moves nothing', async () => {
-    const { id, memberId } = await withdraw(5_000)
+    const { id, memberId } = await harness.addWithdrawal({ net: 5_000 })
     const first = await cancel(id)
     harness.clock.advance({ minutes: 1 })
     const second = await cancel(id)
@@ -485,7 +466,7 @@ describe('cancelling', () => {
   })
 
   test('twenty times at once cancels once, and all twenty report it', async () => {
-    const { id, memberId } = await withdraw(5_000)
+    const { id, memberId } = await harness.addWithdrawal({ net: 5_000 })
     const answers = await Promise.all(Array.from({ length: 20 }, () => cancel(id)))
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
     expect(answers[0]?.status).toBe(200)
@@ -494,7 +475,7 @@ describe('cancelling', () => {
   })
 
   test('with an idempotency key replays the response', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     const headers = { 'x-idempotency-key': `cancel-${id}` }
     const first = await cancel(id, { headers })
     const second = await cancel(id, { headers })
@@ -507,7 +488,7 @@ describe('cancelling', () => {
     [5_000, 'paid'],
     [6_601, 'failed'],
   ])('is refused once a withdrawal of %d is %s', async (net, status) => {
-    const { id, memberId } = await withdraw(net)
+    const { id, memberId } = await harness.addWithdrawal({ net })
     afterHold()
     await run('submit-withdrawals')
     const before = await available(memberId)
@@ -519,7 +500,7 @@ describe('cancelling', () => {
   })
 
   test('another partner’s withdrawal responds like an unknown one', async () => {
-    const { id, memberId } = await withdraw(5_000)
+    const { id, memberId } = await harness.addWithdrawal({ net: 5_000 })
     const foreign = await cancel(id, { key: harness.other.key })
     const missing = await cancel('w_01kah4pzc5e4r8v2m6t0x9y3bd', { key: harness.other.key })
     expect([foreign.status, foreign.text]).toEqual([404, missing.text])
@@ -529,7 +510,7 @@ describe('cancelling', () => {
   })
 
   test('needs an id of the right form, and the scope to write', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     const wrong = await cancel('wi_01kah4pzc5e4r8v2m6t0x9y3bd')
     expect(wrong.body.issues[0]).toMatchObject({ code: 'PathValidation', path: 'withdrawalId' })
     const { secret } = await harness.addKey(['pay:read'])
@@ -539,7 +520,7 @@ describe('cancelling', () => {
   test('racing with the bank, exactly one of the two happens', async () => {
     const outcomes = new Set<string>()
     for (let round = 0; round < extent({ short: 6, long: 20 }); round++) {
-      const { id, memberId } = await withdraw(5_000)
+      const { id, memberId } = await harness.addWithdrawal({ net: 5_000 })
       afterHold()
       const [answer] = await Promise.all([cancel(id), run('submit-withdrawals')])
       const status = await statusOf(id)
@@ -554,7 +535,7 @@ describe('cancelling', () => {
 
 describe('a faulty bank', () => {
   test('that reports failed after paid changes nothing, and the operator sees it', async () => {
-    const { id, memberId } = await withdraw(5_000)
+    const { id, memberId } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     await run('submit-withdrawals')
     await record([{ reference: id, outcome: 'failed', reason: 'Changed our mind' }])
@@ -564,7 +545,7 @@ describe('a faulty bank', () => {
   })
 
   test('that reports paid for a payment we never submitted changes nothing, and the operator sees it', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     await record([{ reference: id, outcome: 'paid', reason: null }])
     expect(await statusOf(id)).toBe('held')
     expect(errors()).toHaveLength(1)
@@ -575,7 +556,7 @@ describe('a faulty bank', () => {
   })
 
   test('that reports a foreign payment does not block the other reports', async () => {
-    const { id } = await withdraw(6_603)
+    const { id } = await harness.addWithdrawal({ net: 6_603 })
     afterHold()
     await run('submit-withdrawals')
     await record([
@@ -587,7 +568,7 @@ describe('a faulty bank', () => {
   })
 
   test('that gives a reason the database cannot store is still recorded', async () => {
-    const { id } = await withdraw(6_603)
+    const { id } = await harness.addWithdrawal({ net: 6_603 })
     afterHold()
     await run('submit-withdrawals')
     const reason = `\0closed \ud800${'💷'.repeat(200)}`
@@ -598,7 +579,7 @@ describe('a faulty bank', () => {
   })
 
   test('that reports nothing final for hours is polled hourly, and the operator sees it', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     const mute: Channel = {
       ...bank,
@@ -623,7 +604,7 @@ describe('a faulty bank', () => {
 
   test('that is unreachable breaks nothing: state is unchanged, and the call is retried later', async () => {
     const down: Channel = { ...bank, submit: unreachable, ask: unreachable, collect: unreachable }
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     afterHold()
     await run('submit-withdrawals', down)
     untilAsked()
@@ -644,7 +625,7 @@ test('the books account for every penny of these tests', async () => {
 
 describe('a late refund', () => {
   test('goes to the open cycle when the withdrawal’s cycle has closed, and the closed one does not change', async () => {
-    const { id, memberId } = await withdraw(6_602)
+    const { id, memberId } = await harness.addWithdrawal({ net: 6_602 })
     afterHold()
     await run('submit-withdrawals')
     const before = await get(id)
@@ -670,7 +651,7 @@ describe('a late refund', () => {
   })
 
   test('waits for a closing in progress, and goes into the next cycle', async () => {
-    const { id } = await withdraw(5_000)
+    const { id } = await harness.addWithdrawal({ net: 5_000 })
     let next = ''
     let cancelling: ReturnType<typeof cancel> | undefined
     await harness.db.transaction().execute(async tx => {
@@ -696,7 +677,7 @@ describe('a late refund', () => {
 
   test('is not lost while no cycle is open: the report is processed again once one is', async () => {
     const { partner, key } = await harness.addPartner('Between cycles')
-    const { id, memberId } = await withdraw(6_602, { key })
+    const { id, memberId } = await harness.addWithdrawal({ net: 6_602, key })
     afterHold()
     await run('submit-withdrawals')
     harness.clock.advance({ minutes: 5 })
@@ -709,7 +690,7 @@ describe('a late refund', () => {
     expect((await get(id, key)).status).toBe('paid')
     expect(await openExceptions(id)).toEqual(['refused'])
     // The reports after it are read meanwhile.
-    const other = await withdraw(6_603)
+    const other = await harness.addWithdrawal({ net: 6_603 })
     afterHold()
     await run('submit-withdrawals')
     harness.clock.advance({ minutes: 5 })

@@ -1,19 +1,16 @@
-import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { euroRail, FileBank } from '../../test/banks/file-bank.ts'
-import { type ApiResponse, locatedId } from '../../test/harness/api-response.ts'
-import { euAccount, type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
+import type { ApiResponse } from '../../test/harness/api-response.ts'
+import { type Harness, startHarness, type TestPartner } from '../../test/harness/harness.ts'
 import { extent } from '../../test/runner/extent.ts'
 import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import { cutOffOf, leadTimes } from '../payouts/calendars/cut-off.ts'
 import { uk } from '../payouts/calendars/uk.ts'
-import type { Channel } from '../payouts/channels/channel.ts'
-import { fileRail } from '../payouts/channels/files/file-rail.ts'
 import { sepaFormat } from '../payouts/formats/sepa/format.ts'
 import { stateWithoutAdvice } from '../payouts/formats/standard18/entry-day.ts'
 import { standard18Format } from '../payouts/formats/standard18/format.ts'
-import { payoutTasks } from '../payouts/tasks.ts'
 import { verify } from '../verification/verify.ts'
+import type { TaskName } from '../worker/task.ts'
 
 const startAt = new Date('2026-03-10T09:00:00.000Z')
 const euros = new FileBank()
@@ -37,11 +34,8 @@ const settings: FileRailSettings[] = [
 ]
 
 let harness: Harness
-let rails: Channel[]
 beforeAll(async () => {
   harness = await startHarness({ bankOf: () => 'connected', rails: settings })
-  const { db, clock } = harness
-  rails = settings.map(each => fileRail({ db, now: clock.now, settings: each }))
 })
 afterAll(() => harness.stop())
 
@@ -52,9 +46,8 @@ beforeEach(() => {
   harness.clock.set(day)
 })
 
-const run = async (...names: (keyof ReturnType<typeof payoutTasks>)[]) => {
-  const context = { db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now }
-  for (const name of names) await payoutTasks(rails)[name](context)
+const run = async (...names: TaskName[]) => {
+  for (const name of names) await harness.runTask(name)
 }
 const statusOf = async (id: string) => (await get(id)).status
 const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
@@ -67,19 +60,12 @@ type Of = { currency?: 'EUR' | 'GBP'; key?: string }
 const withdrawalsMax = 500
 
 async function withdraw(nets: number[], { currency = 'EUR', key = harness.key }: Of = {}): Promise<string[]> {
-  const terms = currency === 'EUR' ? { tier: 'Silver EU', account: euAccount } : {}
   const ids: string[] = []
   for (let first = 0; first < nets.length; first += withdrawalsMax) {
-    const memberId = await harness.addMember({ available: 10_000_000, currency, key, ...terms })
+    const memberId = await harness.addMember({ available: 10_000_000, currency, key })
     for (const net of nets.slice(first, first + withdrawalsMax)) {
       // The tier takes a fee of 50 from the member.
-      const body = { memberId, amount: { amount: net + 50, currency } }
-      const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body, key })).body
-      const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', {
-        body: { withdrawalIntentId },
-        key,
-      })
-      ids.push(locatedId(completed))
+      ids.push(await harness.withdraw({ memberId, amount: net + 50, currency, key }))
     }
   }
   return ids

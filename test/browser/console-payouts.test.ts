@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import pino from 'pino'
 import type { Download, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
@@ -10,7 +9,7 @@ import * as railHolds from '../../src/payouts/books/rail-holds.ts'
 import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
 import { fileRailsOf } from '../../src/payouts/channels/rail.ts'
 import { readRails } from '../../src/payouts/rails.ts'
-import { payoutTasks } from '../../src/payouts/tasks.ts'
+import type { TaskName } from '../../src/worker/task.ts'
 import {
   accountReport,
   type Entry,
@@ -56,11 +55,7 @@ let rails: FileRailSettings[]
 let operator: Awaited<ReturnType<ConsolePages['harness']['addOperator']>>
 
 /** Runs a task of the worker with the test's clock. */
-function run(task: keyof ReturnType<typeof payoutTasks>) {
-  const { db, clock } = pages.harness
-  const tasks = payoutTasks(rails.map(settings => fileRail({ db, now: clock.now, settings })))
-  return tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
-}
+const run = (task: TaskName) => pages.harness.runTask(task)
 
 type Payment = { reference: string; withdrawalId: string; amount: { amount: number } }
 

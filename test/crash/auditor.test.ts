@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto'
 import pg from 'pg'
-import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
 import { sepaFormat } from '../../src/payouts/formats/sepa/format.ts'
-import { payoutTasks } from '../../src/payouts/tasks.ts'
+import type { TaskName } from '../../src/worker/task.ts'
 import { euroRail, FileBank, ownIban } from '../banks/file-bank.ts'
 import { accountReport, type Entry, readCreditTransfer, transaction } from '../banks/iso20022.ts'
 import { euAccount, type Harness, startHarness } from '../harness/harness.ts'
@@ -23,20 +21,12 @@ let before: Findings
 beforeAll(async () => {
   const rail = euroRail({ format: sepaFormat(), delivery: async () => bank })
   harness = await startHarness({ bankOf: () => 'connected' })
-  const { db, clock, host, superuser, database } = harness
+  const { clock, host, superuser, database } = harness
   client = new pg.Client({ host, user: superuser, database })
   await client.connect()
-  const tasks = payoutTasks([fileRail({ db, now: clock.now, settings: rail })])
-  const run = async (task: keyof typeof tasks) => {
-    await tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
-  }
-  for (const [index, amount] of [5_050, 6_050, 7_050].entries()) {
-    const memberId = await harness.addMember({
-      ...{ available: 20_000 + index, account: euAccount, tier: 'Silver EU', currency: 'EUR' as const },
-    })
-    const body = { memberId, amount: { amount, currency: 'EUR' } }
-    const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
-    await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+  const run = (task: TaskName) => harness.runTask(task, { rails: [rail] })
+  for (const [index, net] of [5_000, 6_000, 7_000].entries()) {
+    await harness.addWithdrawal({ currency: 'EUR', available: 20_000 + index, net })
   }
   clock.advance({ minutes: 1 })
   await run('submit-withdrawals')

@@ -65,7 +65,7 @@ export function verbsOf({ call, addMember, db, clock, log, ...own }: Of) {
       currency = 'GBP',
       key,
       ...member
-    }: NewMember & { net?: number } = {}): Promise<{ id: string; memberId: string }> {
+    }: NewMember & { net?: number | undefined } = {}): Promise<{ id: string; memberId: string }> {
       const memberId = await addMember({ available, currency, key, ...member })
       const amount = member.tier === 'Gold' ? net : net + 50
       return { id: await withdraw({ memberId, amount, currency, key }), memberId }

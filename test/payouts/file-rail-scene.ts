@@ -1,12 +1,10 @@
-import pino from 'pino'
 import type { Tx } from '../../src/database/database.ts'
 import * as exceptions from '../../src/payouts/books/exceptions.ts'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
-import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
-import { payoutTasks } from '../../src/payouts/tasks.ts'
 import { verify } from '../../src/verification/verify.ts'
+import type { TaskName } from '../../src/worker/task.ts'
 import { euroRail, FileBank } from '../banks/file-bank.ts'
-import { euAccount, type Harness, startHarness } from '../harness/harness.ts'
+import { type Harness, startHarness } from '../harness/harness.ts'
 
 /** A payment sent to the bank. Each belongs to a different member. */
 export type SentPayment = { id: string; reference: string; memberId: string }
@@ -54,30 +52,18 @@ export class FileRailScene {
     this.harness.clock.set(new Date(start.getTime() + weeks * 7 * 86_400_000))
   }
 
-  run = async (task: keyof ReturnType<typeof payoutTasks>) => {
-    const { db, clock } = this.harness
-    const rails = [fileRail({ db, now: clock.now, settings: this.settings })]
-    await payoutTasks(rails)[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
-  }
+  run = async (task: TaskName) => await this.harness.runTask(task, { rails: [this.settings] })
 
   inTx = async <T>(run: (tx: Tx) => Promise<T>) => await this.harness.db.transaction().execute(run)
 
   /** Creates a member who withdraws the available balance, or less. The member pays a fee of 50. */
   async withdraw(net: number, { available = net + 50, key = this.harness.key } = {}) {
-    const { call, addMember } = this.harness
-    const memberId = await addMember({ key, available, account: euAccount, tier: 'Silver EU', currency: 'EUR' })
-    const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
-    const { withdrawalIntentId } = (await call('POST', '/v1/pay/withdrawals/intent', { key, body })).body
-    const completed = await call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
-    return { id: completed.headers.location?.split('/').at(-1) ?? '', memberId }
+    return await this.harness.addWithdrawal({ currency: 'EUR', net, available, key })
   }
 
   /** Makes a member withdraw once more, without sending a file. */
   async withdrawAgain(memberId: string, net: number): Promise<void> {
-    const { call } = this.harness
-    const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
-    const { withdrawalIntentId } = (await call('POST', '/v1/pay/withdrawals/intent', { body })).body
-    await call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
+    await this.harness.withdraw({ memberId, amount: net + 50, currency: 'EUR' })
   }
 
   /** Makes withdrawals and sends their file: one batch with a payment for each net amount. */

@@ -4,17 +4,14 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import pino from 'pino'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { lockByName } from '../../src/database/named-locks.ts'
 import { readRails } from '../../src/main.ts'
 import * as copies from '../../src/payouts/books/copies.ts'
-import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
 import { fileRailsOf } from '../../src/payouts/channels/rail.ts'
 import { writeStatusReport } from '../../src/payouts/formats/sepa/write-answers.ts'
-import { payoutTasks } from '../../src/payouts/tasks.ts'
+import type { TaskName } from '../../src/worker/task.ts'
 import { accountReport } from '../banks/iso20022.ts'
-import { locatedId } from '../harness/api-response.ts'
 import { type Harness, startHarness } from '../harness/harness.ts'
 import { type Environment, midmonth } from './program.ts'
 
@@ -67,23 +64,14 @@ async function diagnosed(check: string): Promise<string | undefined> {
 
 const refusal = async (args: string[]) => (await midmonth(args, settings)).stderr
 
-async function withdraw(net: number): Promise<string> {
-  const iban = 'DE89370400440532013000'
-  const memberId = await harness.addMember({
-    ...{ available: 20_000, tier: 'Silver EU', currency: 'EUR', account: { accountHolder: 'Mia Schulz', iban } },
-  })
-  const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
-  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
-  return locatedId(await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } }))
-}
+const withdraw = async (net: number) => (await harness.addWithdrawal({ currency: 'EUR', net })).id
 const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
 
 test('by hand, two people approve a batch, it is exported, and the imported bank answer pays it', async () => {
   const { db, clock } = harness
   const [configured] = fileRailsOf(await readRails({ ...settings, MIDMONTH_MODE: 'sandbox' }))
   if (configured === undefined) throw new Error('The rail is missing')
-  const tasks = payoutTasks([fileRail({ db, now: clock.now, settings: configured })])
-  const run = (task: keyof typeof tasks) => tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
+  const run = (task: TaskName) => harness.runTask(task, { rails: [configured] })
   const [first, second, third] = [await withdraw(5_000), await withdraw(6_000), await withdraw(7_000)]
   clock.advance({ minutes: 1 })
   await run('submit-withdrawals')
@@ -223,8 +211,7 @@ test('a payment without an answer from the bank is paid, and later returned, by 
   const { db, clock } = harness
   const [configured] = fileRailsOf(await readRails({ ...settings, MIDMONTH_MODE: 'sandbox' }))
   if (configured === undefined) throw new Error('The rail is missing')
-  const tasks = payoutTasks([fileRail({ db, now: clock.now, settings: configured })])
-  const run = (task: keyof typeof tasks) => tasks[task]({ db, log: pino({ level: 'silent' }), now: clock.now })
+  const run = (task: TaskName) => harness.runTask(task, { rails: [configured] })
   const withdrawalId = await withdraw(5_000)
   clock.advance({ minutes: 1 })
   await run('submit-withdrawals')
@@ -407,7 +394,7 @@ test('one message names every fault in MIDMONTH_RAILS, and nothing starts', asyn
 })
 
 test('a rail with a folder pays pounds: the file appears in the folder, payees count as paid on the entry day, and a later return still counts', async () => {
-  const { db, clock } = harness
+  const { clock } = harness
   const bacs = {
     ...{ name: 'bacs', type: 'standard18-file', currency: 'GBP', scheme: 'bacs', serviceUserNumber: '123456' },
     debtors: { default: { name: 'Acme Ltd', sortCode: '089999', accountNumber: '66374958' } },
@@ -420,14 +407,10 @@ test('a rail with a folder pays pounds: the file appears in the folder, payees c
   if (configured === undefined) throw new Error('The rail is missing')
   // Midday on a Tuesday.
   clock.set(new Date('2026-03-17T12:00:00Z'))
-  const memberId = await harness.addMember({ available: 20_000 })
-  const body = { memberId, amount: { amount: 5_050, currency: 'GBP' } }
-  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
-  const id = locatedId(await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } }))
+  const { id } = await harness.addWithdrawal()
   clock.advance({ minutes: 1 })
-  const tasks = payoutTasks([fileRail({ db, now: clock.now, settings: configured })])
-  const run = async (...names: (keyof typeof tasks)[]) => {
-    for (const each of names) await tasks[each]({ db, log: pino({ level: 'silent' }), now: clock.now })
+  const run = async (...names: TaskName[]) => {
+    for (const name of names) await harness.runTask(name, { rails: [configured] })
   }
   await run('submit-withdrawals')
   clock.set(new Date('2026-03-17T16:00:00Z'))

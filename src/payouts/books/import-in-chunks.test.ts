@@ -1,15 +1,14 @@
-import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { euroRail, FileBank } from '../../../test/banks/file-bank.ts'
 import { type Harness, startHarness } from '../../../test/harness/harness.ts'
 import { preparePayments } from '../../../test/payouts/prepared-payments.ts'
 import { sql } from '../../database/database.ts'
 import { holdByNameIfFree } from '../../database/named-locks.ts'
+import type { TaskName } from '../../worker/task.ts'
 import type { Channel } from '../channels/channel.ts'
 import { markExported } from '../channels/files/export.ts'
 import { fileRail } from '../channels/files/file-rail.ts'
 import type { Payment } from '../payments/payment.ts'
-import { payoutTasks } from '../tasks.ts'
 import { type BatchStatus, batchStatuses } from './batch-lifecycle.ts'
 import { closeException } from './decisions.ts'
 import { list } from './exceptions.ts'
@@ -43,8 +42,7 @@ beforeEach(() => {
   rail = fileRail({ db: harness.db, now: harness.clock.now, settings })
 })
 
-const run = (task: keyof ReturnType<typeof payoutTasks>, of = rail) =>
-  payoutTasks([of])[task]({ db: harness.db, log: pino({ level: 'silent' }), now: harness.clock.now })
+const run = (task: TaskName, of = rail) => harness.runTask(task, { channels: [of] })
 
 /** Payments of one batch that is at the bank. */
 async function sent(count: number): Promise<{ payments: Payment[]; messageId: string }> {

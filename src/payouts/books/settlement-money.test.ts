@@ -1,4 +1,3 @@
-import pino from 'pino'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { euroRail, FileBank, ownIban } from '../../../test/banks/file-bank.ts'
 import { type Harness, startHarness, type TestPartner } from '../../../test/harness/harness.ts'
@@ -8,9 +7,6 @@ import type { Tx } from '../../database/database.ts'
 import * as float from '../../float/float.ts'
 import * as dues from '../../settlements/dues.ts'
 import { verify } from '../../verification/verify.ts'
-import type { TaskContext } from '../../worker/task.ts'
-import { fileRail } from '../channels/files/file-rail.ts'
-import { payoutTasks } from '../tasks.ts'
 import { listBalances } from './balances.ts'
 import type { FileRailSettings } from './file-rail-settings.ts'
 
@@ -20,7 +16,6 @@ const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
 const eur = (amount: number) => ({ amount, currency: 'EUR' })
 
 let harness: Harness
-let context: TaskContext
 const bank = new FileBank()
 const settings: FileRailSettings = euroRail({ name: 'euro-settled', delivery: async () => bank })
 beforeAll(async () => {
@@ -28,8 +23,6 @@ beforeAll(async () => {
     bankOf: currency => (currency === 'EUR' ? 'connected' : 'simulated'),
     rails: [settings],
   })
-  const { db, clock } = harness
-  context = { db, log: pino({ level: 'silent' }), now: clock.now }
 })
 afterAll(() => harness.stop())
 
@@ -41,9 +34,8 @@ beforeEach(() => {
 const answer = async (...lines: string[]) => await answerOn(settings, ...lines)
 
 async function answerOn(rail: FileRailSettings, ...lines: string[]): Promise<void> {
-  const rails = [fileRail({ db: harness.db, now: harness.clock.now, settings: rail })]
   bank.inbox.set(`answer-${Math.random()}.txt`, [...lines, 'end'].join('\n'))
-  await payoutTasks(rails)['read-bank-files'](context)
+  await harness.runTask('read-bank-files', { rails: [rail] })
 }
 const inTx = async <T>(run: (tx: Tx) => Promise<T>) => await harness.db.transaction().execute(run)
 const entry = (amount: number, reference: string, { bank = `E${files}`, text = '' } = {}) =>
@@ -70,9 +62,7 @@ async function closedCycle(...withdrawn: number[]): Promise<Closed> {
     const { key } = mine
     const memberId = await harness.addMember({ key, available: 20_000, account, tier: 'Silver EU', currency: 'EUR' })
     memberIds.push(memberId)
-    const body = { memberId, amount: eur(amount) }
-    const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { key, body })).body
-    await harness.call('POST', '/v1/pay/withdrawals/complete', { key, body: { withdrawalIntentId } })
+    await harness.withdraw({ key, memberId, amount, currency: 'EUR' })
   }
   harness.clock.set(april)
   await inTx(tx => closeIfOver(tx, { partnerId: mine.partner.id, now: harness.clock.now() }))

@@ -8,7 +8,7 @@ import { closeException } from '../../../../test/payouts/two-person-decisions.ts
 import { extent } from '../../../../test/runner/extent.ts'
 import { sql } from '../../../database/database.ts'
 import { verify } from '../../../verification/verify.ts'
-import { payoutTasks } from '../../tasks.ts'
+import type { TaskName } from '../../../worker/task.ts'
 
 // 11:00 in Berlin, on a Tuesday.
 const tuesday = new Date('2026-03-10T10:00:00.000Z')
@@ -37,19 +37,7 @@ afterEach(async () => {
   await ownerDb.deleteFrom('payoutExceptions').execute()
 })
 
-const context = () => ({ db: setUp.harness.db, log, now: setUp.harness.clock.now })
-const run = (task: keyof ReturnType<typeof payoutTasks>) => payoutTasks([setUp.rail])[task](context())
-
-async function withdraw(net = 5_000, { accountHolder = 'Mia Schulz', iban = 'DE89370400440532013000' } = {}) {
-  const { harness } = setUp
-  const account = { accountHolder, iban }
-  const memberId = await harness.addMember({ available: 20_000, account, tier: 'Silver EU', currency: 'EUR' })
-  // The tier takes a fee of 50 from the member.
-  const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
-  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
-  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-  return completed.headers.location?.split('/').at(-1) ?? ''
-}
+const run = (task: TaskName) => setUp.harness.runTask(task, { channels: [setUp.rail], log })
 
 const get = async (id: string) => (await setUp.harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
 const statusOf = async (id: string) => (await get(id)).status
@@ -57,7 +45,7 @@ const referenceOf = async (id: string): Promise<string> => (await get(id)).payme
 
 /** Withdraws, and submits after the hold. */
 async function submitted(net?: number): Promise<{ id: string; reference: string }> {
-  const id = await withdraw(net)
+  const { id } = await setUp.harness.addWithdrawal({ currency: 'EUR', net })
   setUp.harness.clock.advance({ seconds: 30 })
   await run('submit-withdrawals')
   return { id, reference: await referenceOf(id) }
@@ -208,8 +196,8 @@ describe('a refusal', () => {
 
   test('of one payment for another reason makes it wait, and does not keep back the others', async () => {
     setUp.service.fail({ status: 422, body: refusal(422, '30_112', ['balanceAccountId']) })
-    const blocked = await withdraw()
-    const fine = await withdraw()
+    const { id: blocked } = await setUp.harness.addWithdrawal({ currency: 'EUR' })
+    const { id: fine } = await setUp.harness.addWithdrawal({ currency: 'EUR' })
     setUp.harness.clock.advance({ seconds: 30 })
     await run('submit-withdrawals')
     await settle()
@@ -544,7 +532,7 @@ describe('an outcome', () => {
     })
     setUp.service.decide(() => [])
     const { id, reference } = await submitted()
-    const another = await withdraw(6_000)
+    const { id: another } = await setUp.harness.addWithdrawal({ currency: 'EUR', net: 6_000 })
     const stray = setUp.service.addTransfer('a', info('BY-HAND-1', 100), [{ status: 'booked' }])
     const second = setUp.service.addTransfer('b', info(reference, 5_000), [{ status: 'booked' }])
     await setUp.service.notify(stray.notification)
@@ -722,7 +710,8 @@ test('whatever fails, is repeated or arrives in another order, every payment is 
   service.decide(() => [...pick(endings)])
   const faults = ['cut-before', 'cut-after', 'error-before', 'error-after'] as const
   const ids: string[] = []
-  for (let count = 0; count < extent({ short: 15, long: 150 }); count++) ids.push(await withdraw())
+  for (let count = 0; count < extent({ short: 15, long: 150 }); count++)
+    ids.push((await setUp.harness.addWithdrawal({ currency: 'EUR' })).id)
   harness.clock.advance({ seconds: 30 })
   const told: string[] = []
   for (let round = 0; round < 12; round++) {

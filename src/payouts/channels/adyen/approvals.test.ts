@@ -4,11 +4,11 @@ import { refusal } from '../../../../test/adyen/service.ts'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
 import { closeException } from '../../../../test/payouts/two-person-decisions.ts'
 import { verify } from '../../../verification/verify.ts'
+import type { TaskName } from '../../../worker/task.ts'
 import * as approvals from '../../books/approvals.ts'
 import * as batches from '../../books/batches.ts'
 import * as railHolds from '../../books/rail-holds.ts'
 import { remove, setHeld } from '../../books/unsent-batches.ts'
-import { payoutTasks } from '../../tasks.ts'
 
 // 11:00 in Berlin, on a Tuesday.
 const tuesday = new Date('2026-03-10T10:00:00.000Z')
@@ -41,22 +41,11 @@ afterEach(async () => {
   await ownerDb.deleteFrom('payoutExceptions').execute()
 })
 
-const run = (task: keyof ReturnType<typeof payoutTasks>, rail = setUp.rail) =>
-  payoutTasks([rail])[task]({ db: setUp.harness.db, log, now: setUp.harness.clock.now })
-
-async function withdraw(net: number): Promise<string> {
-  const { harness } = setUp
-  const account = { accountHolder: 'Mia Schulz', iban: 'DE89370400440532013000' }
-  const memberId = await harness.addMember({ available: 20_000, account, tier: 'Silver EU', currency: 'EUR' })
-  const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
-  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
-  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-  return completed.headers.location?.split('/').at(-1) ?? ''
-}
+const run = (task: TaskName, rail = setUp.rail) => setUp.harness.runTask(task, { channels: [rail], log })
 
 async function submit(...nets: number[]): Promise<string[]> {
   const ids: string[] = []
-  for (const net of nets) ids.push(await withdraw(net))
+  for (const net of nets) ids.push((await setUp.harness.addWithdrawal({ currency: 'EUR', net })).id)
   setUp.harness.clock.advance({ seconds: 30 })
   await run('submit-withdrawals')
   return ids
@@ -189,7 +178,7 @@ test('without limits, every payment waits for two people', async () => {
   const { adyenRail } = await import('./adyen-rail.ts')
   const { db, clock } = setUp.harness
   const rail = adyenRail({ db, now: clock.now, settings: { ...setUp.settings, automatic: null } })
-  const id = await withdraw(4_000)
+  const { id } = await setUp.harness.addWithdrawal({ currency: 'EUR', net: 4_000 })
   clock.advance({ seconds: 30 })
   await run('submit-withdrawals', rail)
   await run('send-payout-batches', rail)

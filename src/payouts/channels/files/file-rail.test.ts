@@ -8,13 +8,13 @@ import pino from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { euroRail, FileBank, ownIban } from '../../../../test/banks/file-bank.ts'
 import { accountReport, transaction } from '../../../../test/banks/iso20022.ts'
-import { type Harness, silver, startHarness } from '../../../../test/harness/harness.ts'
+import { goodAccount, type Harness, silver, startHarness } from '../../../../test/harness/harness.ts'
 import { closeException } from '../../../../test/payouts/two-person-decisions.ts'
 import { sql, type Tx } from '../../../database/database.ts'
 import * as float from '../../../float/float.ts'
 import { zipOf } from '../../../tabular/zip.fixture.ts'
 import { verify } from '../../../verification/verify.ts'
-import type { TaskContext } from '../../../worker/task.ts'
+import type { TaskContext, TaskName } from '../../../worker/task.ts'
 import { approve } from '../../books/approvals.ts'
 import { listBalances } from '../../books/balances.ts'
 import { claimForSending, toWrite } from '../../books/batches.ts'
@@ -27,7 +27,6 @@ import { putByHand } from '../../delivery/by-hand.ts'
 import { type Delivery, NotDelivered } from '../../delivery/delivery.ts'
 import { FolderDelivery } from '../../delivery/folder.ts'
 import { sepaFormat } from '../../formats/sepa/format.ts'
-import { payoutTasks } from '../../tasks.ts'
 import type { Channel } from '../channel.ts'
 import { exportBatch, markExported } from './export.ts'
 import { fileRail } from './file-rail.ts'
@@ -70,17 +69,7 @@ const deliveryWith = (put: FileBank['put']): Delivery => ({
   reject: (name, report) => bank.reject(name, report),
 })
 
-const run = (task: keyof ReturnType<typeof payoutTasks>) => payoutTasks(rails)[task](context)
-
-async function withdraw(net: number, { iban = 'DE89370400440532013000', tier = 'Silver EU' } = {}): Promise<string> {
-  const account = { accountHolder: 'Mia Schulz', iban }
-  const memberId = await harness.addMember({ available: 20_000, account, tier, currency: 'EUR' })
-  // The tier takes a fee of 50 from the member.
-  const body = { memberId, amount: { amount: net + 50, currency: 'EUR' } }
-  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
-  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-  return completed.headers.location?.split('/').at(-1) ?? ''
-}
+const run = (task: TaskName) => harness.runTask(task, { channels: rails })
 
 const get = async (id: string) => (await harness.call('GET', `/v1/pay/withdrawals/${id}`)).body
 const statusOf = async (id: string) => (await get(id)).status
@@ -99,7 +88,7 @@ const disagreements = async () => (await verify(harness.db)).filter(({ disagreem
 /** Withdraws and submits: the payments are in the open batch. */
 async function submitted(...nets: number[]): Promise<{ id: string; reference: string }[]> {
   const ids: string[] = []
-  for (const net of nets) ids.push(await withdraw(net))
+  for (const net of nets) ids.push((await harness.addWithdrawal({ currency: 'EUR', net })).id)
   harness.clock.advance({ seconds: 30 })
   await run('submit-withdrawals')
   return await Promise.all(ids.map(async id => ({ id, reference: await referenceOf(id) })))
@@ -241,10 +230,10 @@ describe('a batch', () => {
 
     test('which the tier decides as it was when the withdrawal was quoted, and expectedAt follows', async () => {
       useRail({ format: { ...settings.format, write: sepaFormat().write } })
-      const usual = await withdraw(5_000)
-      const instant = await withdraw(6_000, { tier: 'Fast EU' })
+      const { id: usual } = await harness.addWithdrawal({ currency: 'EUR', net: 5_000 })
+      const { id: instant } = await harness.addWithdrawal({ currency: 'EUR', net: 6_000, tier: 'Fast EU' })
       await harness.addTier('Fast EU', { ...terms, payoutSpeed: 'standard' }, { currency: 'EUR' })
-      const later = await withdraw(7_000, { tier: 'Fast EU' })
+      const { id: later } = await harness.addWithdrawal({ currency: 'EUR', net: 7_000, tier: 'Fast EU' })
       // A Tuesday after the cut-off: the next day is the value date, but not of instant payments.
       harness.clock.set(new Date('2026-03-10T15:00:00.000Z'))
       await run('submit-withdrawals')
@@ -263,8 +252,8 @@ describe('a batch', () => {
 
     test('which is that of the rail unless the tier asks for one, and standard if the rail cannot pay instantly', async () => {
       useRail({ isInstant: true, schedule: (now, isInstant = true) => euroRail().schedule(now, isInstant) })
-      await withdraw(5_000)
-      await withdraw(6_000, { tier: 'Slow EU' })
+      await harness.addWithdrawal({ currency: 'EUR', net: 5_000 })
+      await harness.addWithdrawal({ currency: 'EUR', net: 6_000, tier: 'Slow EU' })
       harness.clock.advance({ seconds: 30 })
       await run('submit-withdrawals')
       expect((await inBatches()).map(([isInstant, count]) => [isInstant, count]).sort()).toEqual([
@@ -272,7 +261,7 @@ describe('a batch', () => {
         [true, 1],
       ])
       useRail({ canBeInstant: false })
-      await withdraw(7_000, { tier: 'Fast EU' })
+      await harness.addWithdrawal({ currency: 'EUR', net: 7_000, tier: 'Fast EU' })
       harness.clock.advance({ seconds: 30 })
       await run('submit-withdrawals')
       expect((await inBatches()).map(([isInstant, count]) => [isInstant, count])).toEqual([[false, 1]])
@@ -473,11 +462,7 @@ describe('a batch', () => {
 })
 
 test('a payment that the format cannot write fails at once, and the member has the money back', async () => {
-  const memberId = await harness.addMember({ available: 20_000, tier: 'Silver EU', currency: 'EUR' })
-  const body = { memberId, amount: { amount: 5_050, currency: 'EUR' } }
-  const { withdrawalIntentId } = (await harness.call('POST', '/v1/pay/withdrawals/intent', { body })).body
-  const completed = await harness.call('POST', '/v1/pay/withdrawals/complete', { body: { withdrawalIntentId } })
-  const id = completed.headers.location?.split('/').at(-1) ?? ''
+  const { id } = await harness.addWithdrawal({ currency: 'EUR', account: goodAccount })
   harness.clock.advance({ seconds: 30 })
   await run('submit-withdrawals')
   expect(await get(id)).toMatchObject({ status: 'failed' })

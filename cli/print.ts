@@ -2,7 +2,7 @@ import { terminal, writeLine } from './terminal.ts'
 
 export { countOf } from '../src/kernel/text.ts'
 
-export type Row = Record<string, string | number | boolean | null>
+export type SheetRow = Record<string, string | number | boolean | null>
 
 /** Prints a result as text, or with `--json` only as JSON. */
 export function printResult(
@@ -25,7 +25,7 @@ function exact(_key: string, value: unknown): unknown {
 }
 
 /** Prints one row or a list of rows as a table, or as JSON with `--json`. */
-export function print(rows: Row | Row[], options: { json?: boolean }): void {
+export function print(rows: SheetRow | SheetRow[], options: { json?: boolean }): void {
   printResult(options, { value: rows, text: () => table([rows].flat()) })
 }
 
@@ -35,7 +35,7 @@ export function print(rows: Row | Row[], options: { json?: boolean }): void {
  * @param options.widths of the columns, if more rows follow
  */
 export function table(
-  rows: Row[],
+  rows: SheetRow[],
   { widths = widthsOf(rows), hasHeader = true }: { widths?: number[]; hasHeader?: boolean } = {},
 ): string {
   const [first] = rows
@@ -51,13 +51,13 @@ export function table(
 }
 
 /** The widths of the columns of a table. */
-export function widthsOf(rows: Row[]): number[] {
+export function widthsOf(rows: SheetRow[]): number[] {
   const names = Object.keys(rows[0] ?? {})
   return names.map(name => Math.max(widthOf(name), ...rows.map(row => widthOf(cell(row[name])))))
 }
 
 /** One row, printed as a line per field. */
-export function sheet(fields: Row): string {
+export function sheet(fields: SheetRow): string {
   const lines = Object.entries(fields).map(([name, value]) => [name, cell(value)])
   return columns(lines, [Math.max(...lines.map(([name = '']) => widthOf(name))), 0])
 }
@@ -76,7 +76,7 @@ function columns(lines: string[][], widths: number[]): string {
 }
 
 // Names come from partners' files: a control character in one could move the cursor, or end the line.
-function cell(value: Row[string] | undefined): string {
+function cell(value: SheetRow[string] | undefined): string {
   return String(value ?? '–').replace(/\p{Cc}/gu, '�')
 }
 

@@ -4,7 +4,7 @@ import { Interrupted, setExitCode, type Terminal, terminal, withTerminal } from 
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
-type Entry = {
+type CommandEntry = {
   name: string
   description: string
   /**
@@ -21,7 +21,7 @@ export type Commands = {
   settings: string
   /** The exit codes that only these commands have. */
   exitCodes: string
-  entries: Entry[]
+  entries: CommandEntry[]
   /** The named command with its options and subcommands, for completion, without loading its module. */
   outlined?: (name: string) => Promise<Command>
   /** Reports an error of one of the commands. */

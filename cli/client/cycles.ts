@@ -2,7 +2,7 @@ import { Command, Option } from 'commander'
 import type { PayCycle, PayCycleId, PayCycleStatus } from '../../packages/sdk/src/generated/schemas.ts'
 import { enumOf } from '../contract.ts'
 import { examples } from '../help.ts'
-import { type Row, sheet } from '../print.ts'
+import { type SheetRow, sheet } from '../print.ts'
 import { writeLine } from '../terminal.ts'
 import { whole } from '../whole.ts'
 import { idOf } from './arguments.ts'
@@ -51,6 +51,6 @@ addConnectionOptions(cyclesCommand.command('deductions'))
     if (file !== undefined) writeLine(`Wrote ${file}.`)
   })
 
-function cycleRow({ id, status, startDate, endDate, ...rest }: PayCycle): Row {
+function cycleRow({ id, status, startDate, endDate, ...rest }: PayCycle): SheetRow {
   return { cycle: id, status, from: startDate, to: endDate, ...rest }
 }

@@ -31,7 +31,7 @@ const limits = {
 }
 
 type ImportOptions = { dryRun?: boolean; v1?: boolean; yes?: boolean; json?: boolean }
-type Fault = { row: number; message: string }
+type RefusedRow = { row: number; message: string }
 
 /**
  * Imports a complete list of members: runs a dry run, asks for confirmation if members would be offboarded, then imports
@@ -222,7 +222,7 @@ async function* counting(notes: AsyncIterable<Note>, counts: Counts): AsyncGener
 type Output = { source: MemberSource; print: (text: string) => void; printJson: (value: object) => void }
 
 async function explainFaults({ issues }: ApiError, { source, print, printJson }: Output): Promise<Error> {
-  const faults: Fault[] = issues
+  const faults: RefusedRow[] = issues
     .slice(0, limits.faultsMax)
     .map(issue => ({ row: 'row' in issue ? Number(issue.row) : Number.NaN, message: issue.message }))
   const closing = issues[limits.faultsMax]?.message ?? null
@@ -238,7 +238,7 @@ async function explainFaults({ issues }: ApiError, { source, print, printJson }:
   return new Error(`${howMany} ${howMany === 1 ? 'row has an error' : 'rows have errors'}; nothing was imported`)
 }
 
-async function writeFaults(source: MemberSource, faults: Fault[]): Promise<string> {
+async function writeFaults(source: MemberSource, faults: RefusedRow[]): Promise<string> {
   const { annotate } = await import('./annotated-file.ts')
   async function* notes(): AsyncGenerator<Note> {
     for (const { row, message } of faults) yield { row, action: '', outcome: 'Error', memberId: '', message }

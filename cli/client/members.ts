@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import type { Member, MemberStatus, NewMember } from '../../packages/sdk/src/generated/schemas.ts'
 import { enumOf } from '../contract.ts'
 import { examples } from '../help.ts'
-import { print, type Row, sheet } from '../print.ts'
+import { print, type SheetRow, sheet } from '../print.ts'
 import { writeLine } from '../terminal.ts'
 import { whole } from '../whole.ts'
 import { accountOf, idOf, memberArgument, memberOf, readJson } from './arguments.ts'
@@ -132,11 +132,11 @@ addConnectionOptions(membersCommand.command('reject'))
   .addHelpText('after', examples('members reject maj_…'))
   .action(async (jobId, options) => print(await reject(await connect(options), jobId), options))
 
-function memberRow({ memberId, status, firstName, lastName, email, tier }: Member): Row {
+function memberRow({ memberId, status, firstName, lastName, email, tier }: Member): SheetRow {
   return { member: memberId, status, name: `${firstName} ${lastName}`, email, tier }
 }
 
-function memberSheet(member: Member): Row {
+function memberSheet(member: Member): SheetRow {
   const { memberId, status, firstName, lastName, email, phone, tier, workerId, accountDetails, enablePayroll } = member
   return {
     id: memberId,

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { List } from '../../packages/sdk/src/call.ts'
-import { type Row, table, widthsOf } from '../print.ts'
+import { type SheetRow, table, widthsOf } from '../print.ts'
 import { terminal, writeLine } from '../terminal.ts'
 
 type ListOptions = { json?: boolean; all?: boolean }
@@ -13,7 +13,7 @@ type ListOptions = { json?: boolean; all?: boolean }
 export async function printList<Page extends object, Entry>(
   list: List<Page, Entry>,
   { json = false, all = false }: ListOptions,
-  { entriesOf, rowOf }: { entriesOf: (page: Page) => Entry[]; rowOf: (entry: Entry) => Row },
+  { entriesOf, rowOf }: { entriesOf: (page: Page) => Entry[]; rowOf: (entry: Entry) => SheetRow },
 ): Promise<void> {
   if (all) {
     if (json) await printLines(list)
@@ -57,7 +57,7 @@ async function* linesOf(entries: AsyncIterable<unknown>): AsyncGenerator<string>
 /** A table whose columns are as wide as the first page needs. A longer value of a later page is shown whole and moves its row. */
 async function* tableOf<Page, Entry>(
   list: List<Page, Entry>,
-  { entriesOf, rowOf }: { entriesOf: (page: Page) => Entry[]; rowOf: (entry: Entry) => Row },
+  { entriesOf, rowOf }: { entriesOf: (page: Page) => Entry[]; rowOf: (entry: Entry) => SheetRow },
 ): AsyncGenerator<string> {
   let widths: number[] | undefined
   for await (const page of list.pages()) {

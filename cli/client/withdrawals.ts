@@ -14,7 +14,7 @@ import type {
 import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { enumOf } from '../contract.ts'
 import { examples } from '../help.ts'
-import { type Row, sheet, table } from '../print.ts'
+import { type SheetRow, sheet, table } from '../print.ts'
 import { writeLine } from '../terminal.ts'
 import { whole } from '../whole.ts'
 import { idOf, inWords, memberArgument, memberOf } from './arguments.ts'
@@ -38,7 +38,7 @@ addConnectionOptions(withdrawalsCommand.command('list'))
   .option('--all', 'show every page')
   .option('--json', 'print the response of the API; with --all, a line of JSON per withdrawal')
   .addHelpText('after', examples('withdrawals list', 'withdrawals list --status failed returned --all --json'))
-  .action(async (options: Options & Filter) => {
+  .action(async (options: Options & ListFilter) => {
     const { member, status, from: fromDate, to: toDate, take, before } = options
     const midmonth = await connect(options)
     const memberId: MemberId | undefined = member === undefined ? undefined : await memberOf(midmonth, member)
@@ -47,7 +47,7 @@ addConnectionOptions(withdrawalsCommand.command('list'))
     await printList(list, options, { entriesOf: page => page.withdrawals, rowOf: withdrawalRow })
   })
 
-type Filter = {
+type ListFilter = {
   member?: string
   status?: WithdrawalStatus[]
   from?: string
@@ -152,12 +152,12 @@ function printLife({ withdrawal, explanation, requests, deliveries }: Life): voi
   section('Webhooks', deliveries?.map(deliveryRow), 'not visible with this key, or the feed is too long to search')
 }
 
-function section(title: string, rows: Row[] | undefined, otherwise = ''): void {
+function section(title: string, rows: SheetRow[] | undefined, otherwise = ''): void {
   writeLine(`\n${title}`)
   writeLine(rows === undefined ? `(${otherwise})` : table(rows))
 }
 
-function withdrawalRow({ id, memberId, status, amount, netAmount, createdAt, reason }: WithdrawalWithStatus): Row {
+function withdrawalRow({ id, memberId, status, amount, netAmount, createdAt, reason }: WithdrawalWithStatus): SheetRow {
   return {
     withdrawal: id,
     member: memberId,
@@ -169,7 +169,7 @@ function withdrawalRow({ id, memberId, status, amount, netAmount, createdAt, rea
   }
 }
 
-function withdrawalSheet(withdrawal: WithdrawalDetails): Row {
+function withdrawalSheet(withdrawal: WithdrawalDetails): SheetRow {
   const { id, memberId, payCycleId, status, amount, fee, netAmount, balanceAfter } = withdrawal
   const { bankAccount, createdAt, expectedAt, paymentReference, withdrawalIntentId } = withdrawal
   return {
@@ -188,7 +188,7 @@ function withdrawalSheet(withdrawal: WithdrawalDetails): Row {
   }
 }
 
-function requestRow({ createdAt, method, path, status, replayed, requestId }: LoggedRequest): Row {
+function requestRow({ createdAt, method, path, status, replayed, requestId }: LoggedRequest): SheetRow {
   return {
     at: createdAt,
     request: `${method} ${path}`,
@@ -198,14 +198,14 @@ function requestRow({ createdAt, method, path, status, replayed, requestId }: Lo
   }
 }
 
-function ruleRow({ rule, amount, because }: WithdrawalIntentExplanation['rules'][number]): Row {
+function ruleRow({ rule, amount, because }: WithdrawalIntentExplanation['rules'][number]): SheetRow {
   return { rule, amount: inWords(amount), because }
 }
 
-function timelineRow({ at, status, reason }: WithdrawalDetails['timeline'][number]): Row {
+function timelineRow({ at, status, reason }: WithdrawalDetails['timeline'][number]): SheetRow {
   return { at, status, reason }
 }
 
-function deliveryRow({ createdAt, type, url, state, attemptCount, nextAttemptAt }: Delivery): Row {
+function deliveryRow({ createdAt, type, url, state, attemptCount, nextAttemptAt }: Delivery): SheetRow {
   return { event: createdAt, type, url, state, attempts: attemptCount, 'next attempt': nextAttemptAt }
 }

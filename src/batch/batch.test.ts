@@ -4,12 +4,12 @@ import { outageOutcome, type Unavailable } from '../database/errors.ts'
 import { Deadline } from '../kernel/deadline.ts'
 import { Problem, problem } from '../kernel/errors.ts'
 import type { Lanes } from '../kernel/lanes.ts'
-import { Batches, busy, type Outcome } from './batch.ts'
+import { Batches, busy, type CommandOutcome } from './batch.ts'
 
 // Each test runs batches with its own function, without a database.
 
 /** Runs batches until the test ends them. */
-function stepwise<Result>(decide: (command: string) => Outcome<Result>, options: { lanes?: Lanes } = {}) {
+function stepwise<Result>(decide: (command: string) => CommandOutcome<Result>, options: { lanes?: Lanes } = {}) {
   const started: string[][] = []
   const gates: (() => void)[] = []
   const batches = new Batches<string, Result>(async commands => {

@@ -7,7 +7,7 @@ import type { Lanes } from '../kernel/lanes.ts'
 export const busy = Symbol('busy')
 
 /** The outcome of one command of a batch. A refusal is a value, so it does not roll back its neighbours. */
-export type Outcome<Result> = Result | Problem | typeof busy
+export type CommandOutcome<Result> = Result | Problem | typeof busy
 
 /**
  * Decides the commands of a batch, in order, and writes them together.
@@ -15,7 +15,10 @@ export type Outcome<Result> = Result | Problem | typeof busy
  * @returns one outcome per command, in order
  * @throws if the batch was rolled back
  */
-export type RunBatch<Command, Result> = (commands: Command[], context: { waits: boolean }) => Promise<Outcome<Result>[]>
+export type RunBatch<Command, Result> = (
+  commands: Command[],
+  context: { waits: boolean },
+) => Promise<CommandOutcome<Result>[]>
 
 const limits = {
   // Beyond this, longer statements cost more than the saved round trips.
@@ -37,7 +40,7 @@ const limits = {
   runMsMax: 4_000,
 }
 
-type Entry<Command, Result> = {
+type Waiting<Command, Result> = {
   partnerId: string
   command: Command
   since: number
@@ -50,7 +53,7 @@ type Entry<Command, Result> = {
   reject(reason: unknown): void
 }
 
-type Lane<Command, Result> = { waiting: Entry<Command, Result>[]; inFlight: number }
+type Lane<Command, Result> = { waiting: Waiting<Command, Result>[]; inFlight: number }
 
 /**
  * Coalesces concurrent commands into batches: the commands that are waiting when a batch returns form the next batch. There is
@@ -66,7 +69,7 @@ export class Batches<Command, Result> {
   readonly #run: RunBatch<Command, Result>
   readonly #lanesAre: Lanes
   readonly #lanes = new Map<string, Lane<Command, Result>>()
-  readonly #held = new Map<string, Entry<Command, Result>[]>()
+  readonly #held = new Map<string, Waiting<Command, Result>[]>()
   readonly #batches = new Semaphore(limits.inFlightOfAllMax)
   readonly #lockWaits = new Semaphore(limits.lockWaitsMax)
   #count = 0
@@ -87,7 +90,7 @@ export class Batches<Command, Result> {
     let timer: NodeJS.Timeout | undefined
     try {
       return await new Promise<Result>((resolve, reject) => {
-        const entry: Entry<Command, Result> = {
+        const entry: Waiting<Command, Result> = {
           partnerId,
           command,
           since: performance.now(),
@@ -107,7 +110,7 @@ export class Batches<Command, Result> {
     }
   }
 
-  #enqueue(entry: Entry<Command, Result>): void {
+  #enqueue(entry: Waiting<Command, Result>): void {
     const name = this.#lanesAre === 'shared' ? 'all partners' : entry.partnerId
     const lane = this.#lanes.get(name) ?? { waiting: [], inFlight: 0 }
     this.#lanes.set(name, lane)
@@ -127,7 +130,7 @@ export class Batches<Command, Result> {
     if (lane.inFlight === 0) this.#lanes.delete(name)
   }
 
-  #hold(entry: Entry<Command, Result>): void {
+  #hold(entry: Waiting<Command, Result>): void {
     const { partnerId } = entry
     const lane = this.#held.get(partnerId)
     if (lane === undefined) {
@@ -141,7 +144,7 @@ export class Batches<Command, Result> {
     }
   }
 
-  async #drainHeld(partnerId: string, lane: Entry<Command, Result>[]): Promise<void> {
+  async #drainHeld(partnerId: string, lane: Waiting<Command, Result>[]): Promise<void> {
     while (lane.length > 0) {
       const [oldest, ...others] = await this.#attempt(take(lane), { waits: false })
       lane.unshift(...others)
@@ -155,7 +158,7 @@ export class Batches<Command, Result> {
    * Runs a batch and settles its commands, except commands that would have to wait for a lock. Never throws.
    * @returns the commands that would have to wait, in order
    */
-  async #attempt(batch: Entry<Command, Result>[], context: { waits: boolean }): Promise<Entry<Command, Result>[]> {
+  async #attempt(batch: Waiting<Command, Result>[], context: { waits: boolean }): Promise<Waiting<Command, Result>[]> {
     if (batch.length === 0) return []
     for (const entry of batch) entry.isRunning = true
     try {
@@ -171,9 +174,9 @@ export class Batches<Command, Result> {
 
   async #attemptAfter(
     error: unknown,
-    batch: Entry<Command, Result>[],
+    batch: Waiting<Command, Result>[],
     context: { waits: boolean },
-  ): Promise<Entry<Command, Result>[]> {
+  ): Promise<Waiting<Command, Result>[]> {
     const [first] = batch
     if (concernsAll(error)) {
       for (const entry of batch) entry.reject(error)
@@ -199,20 +202,23 @@ export class Batches<Command, Result> {
 }
 
 // Refuses the commands that have waited too long.
-function take<Command, Result>(lane: Entry<Command, Result>[]): Entry<Command, Result>[] {
+function take<Command, Result>(lane: Waiting<Command, Result>[]): Waiting<Command, Result>[] {
   const oldest = performance.now() - limits.waitMsMax
   const taken = lane.splice(0, limits.batchMax)
   for (const entry of taken) if (entry.since < oldest) entry.reject(tooBusy())
   return taken.filter(entry => entry.since >= oldest && !entry.isGivenUp)
 }
 
-function giveUp<Command, Result>(entry: Entry<Command, Result>): void {
+function giveUp<Command, Result>(entry: Waiting<Command, Result>): void {
   entry.isGivenUp = true
   entry.reject(new Unavailable('the batch did not end in time', entry.isRunning ? 'unknown' : 'nothing-done'))
 }
 
 /** @returns false if the command is not settled yet, because it must wait for a lock */
-function conclude<Command, Result>(entry: Entry<Command, Result>, outcome: Outcome<Result> | undefined): boolean {
+function conclude<Command, Result>(
+  entry: Waiting<Command, Result>,
+  outcome: CommandOutcome<Result> | undefined,
+): boolean {
   if (outcome === busy) {
     entry.isRunning = false
     return false

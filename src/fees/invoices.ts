@@ -269,14 +269,14 @@ export async function listInvoiceLines(db: Reader, { partnerId, invoiceId }: OfI
     .execute()
 }
 
-type Filter = { partnerId?: string | undefined; statuses?: readonly InvoiceStatus[] | undefined }
+type InvoiceFilter = { partnerId?: string | undefined; statuses?: readonly InvoiceStatus[] | undefined }
 
 /** Invoices, newest first. */
-export async function list(db: Reader, { page, ...filter }: Filter & { page: Page }): Promise<Invoice[]> {
+export async function list(db: Reader, { page, ...filter }: InvoiceFilter & { page: Page }): Promise<Invoice[]> {
   return await filtered(selectAll(db), filter).orderBy('id', 'desc').offset(page.skip).limit(page.take).execute()
 }
 
-export async function count(db: Reader, filter: Filter): Promise<number> {
+export async function count(db: Reader, filter: InvoiceFilter): Promise<number> {
   const { total } = await filtered(selectAll(db), filter)
     .clearSelect()
     .select(sql<number>`count(*)::integer`.as('total'))
@@ -291,7 +291,7 @@ function selectAll(db: Reader) {
     .select(['paidReference', 'paidOn'])
 }
 
-function filtered(query: ReturnType<typeof selectAll>, { partnerId, statuses }: Filter) {
+function filtered(query: ReturnType<typeof selectAll>, { partnerId, statuses }: InvoiceFilter) {
   return query
     .$if(partnerId !== undefined, all => all.where('partnerId', '=', partnerId ?? ''))
     .$if(statuses !== undefined, all => all.where('status', 'in', statuses ?? []))

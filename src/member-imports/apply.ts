@@ -35,7 +35,7 @@ export const wavesMax = 100
 type Step = { step: number; action: Action; memberId: string; command: MemberCommand | null; fault: string | null }
 
 /** The effect of a step, or the reason why it failed. */
-type Outcome = { step: number; action?: Action; fault?: string | undefined }
+type StepOutcome = { step: number; action?: Action; fault?: string | undefined }
 
 /**
  * Applies the next steps of an import. They are decided again, since a planned step may have become impossible or unnecessary while
@@ -211,7 +211,7 @@ async function applyChanges(
     written?: (count: number, total: number) => Promise<void>
     now: Date
   },
-): Promise<Outcome[]> {
+): Promise<StepOutcome[]> {
   if (steps.length === 0) return []
   const { partnerId, createdAt: since } = memberImport
   // Locked before the commands are read, since these depend on the kind of account that a member has.
@@ -255,7 +255,7 @@ async function commandsOf(tx: Tx, memberImport: LockedImport, steps: Step[]): Pr
   return steps.map(({ step, memberId, command }) => command ?? byStep.get(step) ?? { type: 'Offboard', memberId })
 }
 
-async function recordFaults(tx: Tx, { partnerId, importId }: LockedImport, failed: Outcome[]): Promise<void> {
+async function recordFaults(tx: Tx, { partnerId, importId }: LockedImport, failed: StepOutcome[]): Promise<void> {
   if (failed.length === 0) return
   await sql`
     update member_import_steps s set fault = f.fault
@@ -270,7 +270,7 @@ async function recordActions(
     memberImport: { partnerId, importId, steps },
     outcomes,
     appliedThrough,
-  }: { memberImport: LockedImport; outcomes: Outcome[]; appliedThrough: number },
+  }: { memberImport: LockedImport; outcomes: StepOutcome[]; appliedThrough: number },
 ): Promise<void> {
   await sql`
     update member_import_steps s set action = done.action

@@ -11,7 +11,7 @@ export type Inspected = Pick<MemberImport, 'id' | 'status' | 'stepsDone' | 'crea
   reviewedAt: Date | null
 }
 
-export type Filter = { partnerId?: string; statuses?: string[] }
+export type ImportFilter = { partnerId?: string; statuses?: string[] }
 
 /**
  * Member imports, newest first.
@@ -19,7 +19,7 @@ export type Filter = { partnerId?: string; statuses?: string[] }
  */
 export async function list(
   db: Reader,
-  { filter, before, take }: { filter: Filter; before?: string | undefined; take: number },
+  { filter, before, take }: { filter: ImportFilter; before?: string | undefined; take: number },
 ): Promise<Inspected[]> {
   const { partnerId, statuses } = filter
   const conditions = [

@@ -622,9 +622,9 @@ function select(db: Reader, partnerId: string) {
     .where('partnerId', '=', partnerId)
 }
 
-type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
+type ImportRow = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-function toMemberImport(row: Row): MemberImport {
+function toMemberImport(row: ImportRow): MemberImport {
   const {
     kind,
     invite,

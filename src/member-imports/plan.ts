@@ -4,7 +4,7 @@ import { issuesMax, Problem } from '../kernel/errors.ts'
 import { decideAll, type MemberCommand, type PartnerRules } from '../members/changes.ts'
 import { type Column, columnSpecs } from '../members/fields.ts'
 import { profileColumns } from '../members/rows.ts'
-import type { Fault, Read } from './read-file.ts'
+import type { Read, RowFault } from './read-file.ts'
 import {
   type Action,
   actionOf,
@@ -26,7 +26,7 @@ const decidedAtOnce = 1_000
 /** The plan of a file: its numbers, and the action of the rows that have no step. */
 export type FilePlan = { plan: Plan; restAction: RestAction; membersBefore: number }
 
-type Faults = { faults: Fault[]; faultsMore: number }
+type Faults = { faults: RowFault[]; faultsMore: number }
 
 /**
  * Compares the copied rows of a file with the members. It stores a step for every member that is offboarded, and for every row
@@ -309,7 +309,7 @@ async function planMatched(
 
 // Faults beyond the limit of a response are only counted.
 async function listFaults(tx: Tx, { clashes }: { clashes: 'refuse' | 'defer' }): Promise<Faults> {
-  const { rows } = await sql<Fault & { total: number }>`
+  const { rows } = await sql<RowFault & { total: number }>`
     select row, array_agg(distinct message) as messages, (count(*) over ())::integer as total
       from member_import_faults where not is_clash or ${clashes === 'refuse'}::boolean
      group by row order by row limit ${issuesMax}`.execute(tx)

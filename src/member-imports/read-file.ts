@@ -8,7 +8,7 @@ import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import type { TableKind } from '../tabular/tabular.ts'
 
 /** A fault of a row of a file; the header is row 1. */
-export type Fault = { row: number; messages: string[] }
+export type RowFault = { row: number; messages: string[] }
 
 /** Input of the reader thread. */
 export type Reading = {
@@ -28,7 +28,7 @@ export type Read = {
   /** Rows below the header, including faulty ones. */
   rowCount: number
   /** At most `issuesMax`. */
-  faults: Fault[]
+  faults: RowFault[]
   /** Number of further faulty rows. */
   faultsMore: number
   /** Columns that may contain duplicates; the database finds the rows. */

@@ -9,7 +9,7 @@ import { FileFault, readRows } from '../tabular/tabular.ts'
 import { copyLine } from './copy.ts'
 import { DuplicateFilter } from './duplicate-filter.ts'
 import { type RowRead, readHeader, rowReader } from './read.ts'
-import type { Fault, Read, Reading } from './read-file.ts'
+import type { Read, Reading, RowFault } from './read-file.ts'
 import { unreadText } from './rules.ts'
 
 // Runs in a worker thread: reads a file row by row, checks each row on its own, and sends the rows in the format of
@@ -21,9 +21,9 @@ const countMsMax = 2_500
 serveReads<Reading, Uint8Array, Read>(read, { batchesAhead: 4 })
 
 async function read(reading: Reading, send: (rows: Uint8Array) => Promise<void>): Promise<Read> {
-  const faults: Fault[] = []
+  const faults: RowFault[] = []
   const read: Read = { columns: [], rowCount: 0, faults, faultsMore: 0, mayBeRepeated: [], readTo: 1 }
-  const addFault = (fault: Fault) => {
+  const addFault = (fault: RowFault) => {
     // Beyond the limit, faults are only counted.
     if (faults.length < issuesMax) faults.push(fault)
     else read.faultsMore += 1

@@ -5,7 +5,7 @@ import { newId } from '../kernel/ids.ts'
 import type { Decision, MemberCommand } from '../members/changes.ts'
 import { type Column, type ColumnKey, columnSpecs } from '../members/fields.ts'
 import type { MemberUpdate } from '../members/schema.ts'
-import type { Fault, Read } from './read-file.ts'
+import type { Read, RowFault } from './read-file.ts'
 import type { MemberAction } from './schema.ts'
 
 // The decisions of an import that need no database.
@@ -178,7 +178,7 @@ const refusalNames = {
  */
 export function faultyFile(
   read: Pick<Read, 'faults' | 'faultsMore' | 'rowCount' | 'readTo'>,
-  planned: { faults: Fault[]; faultsMore: number } = { faults: [], faultsMore: 0 },
+  planned: { faults: RowFault[]; faultsMore: number } = { faults: [], faultsMore: 0 },
 ): Problem {
   const byRow = new Map<number, Set<string>>()
   for (const { row, messages } of [...read.faults, ...planned.faults]) {

@@ -11,6 +11,7 @@ import type { FieldName } from './fields.ts'
 import { lockMembers } from './locks.ts'
 import { profileAssignments, profileColumns, relationOf, select, toMember } from './rows.ts'
 import {
+  type ChangeOutcome,
   decideActivation,
   decideInvitation,
   decideListed,
@@ -20,7 +21,6 @@ import {
   type Facts,
   type Member,
   memberNotFound,
-  type Outcome,
   type Step,
   statusAfter,
 } from './rules.ts'
@@ -276,7 +276,7 @@ function decideAbout(
   member: Member,
   command: Exclude<MemberCommand, { type: 'Add' }>,
   state: MemberState,
-): Outcome | Problem {
+): ChangeOutcome | Problem {
   const facts = (wanted: MemberUpdate) => factsFor(state, { member, wanted: { ...member, ...wanted } })
   switch (command.type) {
     case 'Replace':

@@ -148,7 +148,7 @@ export type Payee = {
 /** Finds members by id, worker id or e-mail address, including inactive members. */
 export async function findPayees(
   db: Reader,
-  { partnerId, ...filter }: { partnerId: string } & Pick<Filter, 'memberIds' | 'workerIds' | 'emails'>,
+  { partnerId, ...filter }: { partnerId: string } & Pick<MemberFilter, 'memberIds' | 'workerIds' | 'emails'>,
 ): Promise<Payee[]> {
   if (Object.values(filter).every(values => values.length === 0)) return []
   return await db
@@ -163,7 +163,7 @@ export async function findPayees(
  * A member matches if every given list contains the member's value. E-mails are case-insensitive. `search` is an id, an e-mail or
  * a worker id, or the beginning of the whole name or the last name, in any case.
  */
-export type Filter = {
+export type MemberFilter = {
   memberIds?: string[]
   statuses?: MemberStatus[]
   emails?: string[]
@@ -178,7 +178,12 @@ export type Filter = {
  */
 export async function list(
   db: Reader,
-  { partnerId, filter, page, cursor }: { partnerId: string; filter: Filter; page: Page; cursor?: Cursor | undefined },
+  {
+    partnerId,
+    filter,
+    page,
+    cursor,
+  }: { partnerId: string; filter: MemberFilter; page: Page; cursor?: Cursor | undefined },
 ): Promise<Member[]> {
   await requireKnown(db, 'members', { partnerId, cursor })
   const rows = await select(db, partnerId)
@@ -197,7 +202,7 @@ const rowsAtOnce = 2_000
 /** Lists all matching members, oldest first. A member who is added during the reading comes last. */
 export async function* listAll(
   db: Reader,
-  { partnerId, filter }: { partnerId: string; filter: Filter },
+  { partnerId, filter }: { partnerId: string; filter: MemberFilter },
 ): AsyncGenerator<Member[]> {
   for (let after = ''; ; ) {
     const rows = await select(db, partnerId)
@@ -213,7 +218,10 @@ export async function* listAll(
   }
 }
 
-export async function count(db: Reader, { partnerId, filter }: { partnerId: string; filter: Filter }): Promise<number> {
+export async function count(
+  db: Reader,
+  { partnerId, filter }: { partnerId: string; filter: MemberFilter },
+): Promise<number> {
   const { total } = await db
     .selectFrom('members')
     .select(sql<number>`count(*)::integer`.as('total'))
@@ -226,7 +234,7 @@ export async function count(db: Reader, { partnerId, filter }: { partnerId: stri
 // Enough for a person, who narrows the search down. A program has the other filters.
 const foundByNameMax = 1_000
 
-function matching(partnerId: string, { memberIds, statuses, emails, workerIds, search, metadata }: Filter) {
+function matching(partnerId: string, { memberIds, statuses, emails, workerIds, search, metadata }: MemberFilter) {
   const conditions = [
     ...(memberIds === undefined ? [] : [sql<boolean>`id = any(${memberIds}::text[])`]),
     ...(statuses === undefined ? [] : [sql<boolean>`status = any(${statuses}::text[])`]),

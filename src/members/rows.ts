@@ -41,10 +41,10 @@ export function select(db: Reader, partnerId: string) {
     .where('partnerId', '=', partnerId)
 }
 
-type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
+type MemberRow = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
 /** @throws Problem `MemberNotFound` if there is no row */
-export function toMember(row: Row | undefined, memberId: string): Member {
+export function toMember(row: MemberRow | undefined, memberId: string): Member {
   if (row === undefined) throw memberNotFound(memberId)
   const { accountHolder, sortCode, accountNumber, iban, ...member } = row
   return { ...member, accountDetails: fromColumns({ accountHolder, sortCode, accountNumber, iban }) }

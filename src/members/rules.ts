@@ -19,7 +19,7 @@ export const statusAfter = {
 } as const satisfies Record<Step, MemberStatus>
 
 /** The effect of a change: the new profile, its changed fields, and the transitions to make, in order. */
-export type Outcome = { profile: Profile; changed: FieldName[]; steps: Step[] }
+export type ChangeOutcome = { profile: Profile; changed: FieldName[]; steps: Step[] }
 
 /** Everything besides the request and the member that decides a change. */
 export type Facts = {
@@ -68,7 +68,7 @@ function withDefaults(body: NewMember): Profile {
  * Changes the given fields. An inactive member stays inactive.
  * @returns Problem `MemberAlreadyInvited`, or `InvalidUpdateMemberPayload` with an issue for each fault
  */
-export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts): Outcome | Problem {
+export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts): ChangeOutcome | Problem {
   return decideChange(member, { ...profileOf(member), ...update }, facts, {
     emailMayChange: member.status === 'invited',
     steps: [],
@@ -79,7 +79,7 @@ export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts)
  * Replaces the member's profile, and reinstates an inactive member.
  * @returns as `decideUpdate`
  */
-export function decideReplacement(member: Member, body: NewMember, facts: Facts): Outcome | Problem {
+export function decideReplacement(member: Member, body: NewMember, facts: Facts): ChangeOutcome | Problem {
   return decideChange(member, withDefaults(body), facts, {
     emailMayChange: member.status !== 'active',
     steps: stepsToReinstate(member, facts),
@@ -90,7 +90,7 @@ export function decideReplacement(member: Member, body: NewMember, facts: Facts)
  * Applies a row of a complete list of members: the given fields change, and an inactive member is reinstated.
  * @returns as `decideUpdate`
  */
-export function decideListed(member: Member, given: MemberUpdate, facts: Facts): Outcome | Problem {
+export function decideListed(member: Member, given: MemberUpdate, facts: Facts): ChangeOutcome | Problem {
   return decideChange(member, { ...profileOf(member), ...given, ...namesWithSpaces(member, given) }, facts, {
     emailMayChange: member.status !== 'active',
     steps: stepsToReinstate(member, facts),
@@ -107,12 +107,12 @@ function namesWithSpaces(member: Member, given: MemberUpdate): Partial<Profile> 
 }
 
 /** Offboarding an inactive member changes nothing. */
-export function decideOffboarding(member: Member): Outcome {
+export function decideOffboarding(member: Member): ChangeOutcome {
   return { profile: profileOf(member), changed: [], steps: member.status === 'inactive' ? [] : ['removed'] }
 }
 
 /** Activating an active member changes nothing. @returns Problem `Conflict` for an inactive one */
-export function decideActivation(member: Member): Outcome | Problem {
+export function decideActivation(member: Member): ChangeOutcome | Problem {
   const outcome = (steps: Step[]) => ({ profile: profileOf(member), changed: [], steps })
   switch (member.status) {
     case 'invited':
@@ -147,7 +147,7 @@ function decideChange(
   wanted: Profile,
   facts: Facts,
   { emailMayChange, steps }: { emailMayChange: boolean; steps: Step[] },
-): Outcome | Problem {
+): ChangeOutcome | Problem {
   const { profile, faults } = normalise(wanted, member, facts)
   const changed = changedFields(member, profile)
   const { emailHolderId, workerIdHolderId } = facts.holders

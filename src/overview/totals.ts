@@ -132,7 +132,7 @@ async function isBehindFeed(db: Reader, partnerId: string): Promise<boolean> {
   return rows.length > 0
 }
 
-type Row = Totals & { currency: Currency; period: string }
+type TotalsRow = Totals & { currency: Currency; period: string }
 
 /** The totals of some periods, in all currencies or in one. */
 export async function ofPeriods(
@@ -143,7 +143,7 @@ export async function ofPeriods(
     kind,
     periods,
   }: { partnerId: string; currency?: Currency; kind: 'day' | 'cycle'; periods: string[] },
-): Promise<Row[]> {
+): Promise<TotalsRow[]> {
   return await select(
     db,
     sql`partner_id = ${partnerId} and kind = ${kind} and period = any(${periods}::text[])
@@ -155,15 +155,15 @@ export async function ofPeriods(
 export async function ofDays(
   db: Reader,
   { partnerId, currency, from, to }: { partnerId: string; currency: Currency; from: Day; to: Day },
-): Promise<Row[]> {
+): Promise<TotalsRow[]> {
   return await select(
     db,
     sql`partner_id = ${partnerId} and currency = ${currency} and kind = 'day' and period between ${from} and ${to}`,
   )
 }
 
-async function select(db: Reader, where: ReturnType<typeof sql>): Promise<Row[]> {
-  const { rows } = await sql<Row>`
+async function select(db: Reader, where: ReturnType<typeof sql>): Promise<TotalsRow[]> {
+  const { rows } = await sql<TotalsRow>`
     select currency, period, withdrawals::float8 as withdrawals, gross_amount, fees, employer_fees,
            given_back::float8 as given_back, given_back_gross_amount
       from withdrawal_totals where ${where}`.execute(db)

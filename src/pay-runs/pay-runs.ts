@@ -243,7 +243,7 @@ export async function findIdentical(
   return rows
 }
 
-export type Filter = { statuses?: PayRunStatus[]; payCycleId?: string; metadata?: Metadata }
+export type PayRunFilter = { statuses?: PayRunStatus[]; payCycleId?: string; metadata?: Metadata }
 
 /**
  * Lists pay runs, newest first.
@@ -251,7 +251,12 @@ export type Filter = { statuses?: PayRunStatus[]; payCycleId?: string; metadata?
  */
 export async function list(
   db: Reader,
-  { partnerId, filter, page, cursor }: { partnerId: string; filter: Filter; page: Page; cursor: Cursor | undefined },
+  {
+    partnerId,
+    filter,
+    page,
+    cursor,
+  }: { partnerId: string; filter: PayRunFilter; page: Page; cursor: Cursor | undefined },
 ): Promise<{ payRuns: PayRun[]; total: number }> {
   const { statuses = [], payCycleId, metadata = {} } = filter
   const filtered = db

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { locatedId } from '../../test/harness/api-response.ts'
 import { type Harness, startHarness } from '../../test/harness/harness.ts'
 import { sql } from '../database/database.ts'
-import type { Fault } from '../payouts/channels/simulated/simulated-bank.ts'
+import type { BankFault } from '../payouts/channels/simulated/simulated-bank.ts'
 
 type Line = { msg: string; call?: string; err?: { message: string } }
 
@@ -178,7 +178,7 @@ describe('a queued fault meets one payment, which is paid in the end, as that fa
   let submittedAtMs = 0
 
   /** Queues a fault, and moves the clock to the submission of a payment, which meets the fault. */
-  async function meet(next: Fault) {
+  async function meet(next: BankFault) {
     const { key, partner } = await harness.addPartner(`Fault ${next}`)
     const queued = await post('/v1/sandbox/bank/faults', { next }, key)
     expect(queued).toMatchObject({ status: 201, body: { faults: [{ fault: next, remaining: 1 }] } })

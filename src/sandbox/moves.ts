@@ -144,7 +144,7 @@ async function targetOf(
 
 /** The latest move of the partner's clock; undefined if it was never moved. */
 export async function findLatest(db: Reader, partnerId: string): Promise<Move | undefined> {
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<MoveRow>`
     select id, starts_at, target, ran, ended_at from sandbox_clock_moves
      where partner_id = ${partnerId} order by id desc limit 1`.execute(db)
   return rows[0] && toMove(rows[0])
@@ -152,16 +152,16 @@ export async function findLatest(db: Reader, partnerId: string): Promise<Move | 
 
 /** Undefined if there is none: a reset deletes moves. */
 export async function find(db: Reader, { partnerId, moveId }: MoveKey): Promise<Move | undefined> {
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<MoveRow>`
     select id, starts_at, target, ran, ended_at from sandbox_clock_moves
      where partner_id = ${partnerId} and id = ${moveId}`.execute(db)
   return rows[0] && toMove(rows[0])
 }
 
-type Row = { id: string; startsAt: Date; target: Date; ran: StoredDueSummary[]; endedAt: Date | null }
+type MoveRow = { id: string; startsAt: Date; target: Date; ran: StoredDueSummary[]; endedAt: Date | null }
 type StoredDueSummary = { due: DueKind; from: string; to: string; count: number }
 
-function toMove({ id, startsAt, target, ran, endedAt }: Row): Move {
+function toMove({ id, startsAt, target, ran, endedAt }: MoveRow): Move {
   const entries = ran.map(each => ({ ...each, from: new Date(each.from), to: new Date(each.to) }))
   return { id, startsAt, target, ran: entries, isComplete: endedAt !== null }
 }
@@ -312,7 +312,7 @@ type Lease = { holder: string; startsAt: Date; target: Date; ran: DueSummary[]; 
 
 async function acquire(tx: Tx, { partnerId, moveId }: MoveKey): Promise<Lease | undefined> {
   const holder = randomUUID()
-  const { rows } = await sql<Row & { offsetMs: bigint | null }>`
+  const { rows } = await sql<MoveRow & { offsetMs: bigint | null }>`
     update sandbox_clock_moves
        set leased_by = ${holder}, leased_until = now() + make_interval(secs => ${limits.leaseSeconds})
      where partner_id = ${partnerId} and id = ${moveId} and ended_at is null

@@ -47,7 +47,7 @@ type ProvokingRequest = {
 /** @property id of the fixture; for a member that has to be named, `email` is the member's */
 export type CreatedFixture = { id: string; email: string }
 
-type Row = {
+type Provocation = {
   reaches: Reaches
   needs: Fixture
   note: string
@@ -83,7 +83,7 @@ const payRun = (memberId: string, currency: string): ProvokingRequest => ({
 
 const moved = (next: string): ProvokingRequest => ({ method: 'POST', path: '/v1/sandbox/clock', body: { next } })
 
-const problem = (problem: ProblemName, needs: Fixture, note: string, request: Row['request']): Row => ({
+const problem = (problem: ProblemName, needs: Fixture, note: string, request: Provocation['request']): Provocation => ({
   ...{ reaches: { problem }, needs, note, request },
 })
 
@@ -92,8 +92,8 @@ const transition = (
   [from, to]: [from: string, to: string],
   needs: Fixture,
   note: string,
-  request: Row['request'],
-): Row => ({ reaches: { entity, from, to }, needs, note, request })
+  request: Provocation['request'],
+): Provocation => ({ reaches: { entity, from, to }, needs, note, request })
 
 const byHeader = provocable.map(name =>
   problem(name, 'nothing', `The header ${provokeHeader} is known only to a sandbox.`, () => ({
@@ -113,7 +113,7 @@ const jobs = (Object.entries(importTransitions) as [ImportTransition, string][])
 })
 
 /** One row for each problem and for each transition. Rows that move the clock are last. */
-export const rows: readonly Row[] = [
+export const rows: readonly Provocation[] = [
   problem('ApiKeyRefused', 'nothing', 'This header takes the place of your own.', () => ({
     method: 'GET',
     path: '/v1/tiers',

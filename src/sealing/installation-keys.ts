@@ -5,7 +5,7 @@ import { keyBytes } from './aes-gcm.ts'
 import { createKeyFile, type KeyProvider, type KeySource, openProvider, placeOf } from './key-providers.ts'
 import { type InstallationKey, Sealer } from './sealer.ts'
 
-type Row = { number: number; wrapped: Buffer; provider: string }
+type KeyRow = { number: number; wrapped: Buffer; provider: string }
 
 /**
  * Creates the first installation key of a database that has none, and the key file if it does not exist. Idempotent. Safe to run
@@ -37,7 +37,7 @@ export async function openSealer(db: Reader, source: KeySource): Promise<Sealer>
   const provider = await openProvider(source)
   const fault = faultOf(provider, { rows: [first, ...rest], place: placeOf(source) })
   if (fault !== undefined || provider === undefined) throw new SettingsProblem(fault)
-  const unwrap = async ({ number, wrapped }: Row): Promise<InstallationKey> => ({
+  const unwrap = async ({ number, wrapped }: KeyRow): Promise<InstallationKey> => ({
     number,
     key: await provider.unwrap(wrapped),
   })
@@ -46,7 +46,7 @@ export async function openSealer(db: Reader, source: KeySource): Promise<Sealer>
 
 function faultOf(
   provider: KeyProvider | undefined,
-  { rows, place }: { rows: Row[]; place: string },
+  { rows, place }: { rows: KeyRow[]; place: string },
 ): string | undefined {
   const expected = rows.find(row => row.provider !== provider?.id)
   if (expected === undefined) return undefined
@@ -64,7 +64,9 @@ async function createProvider(source: KeySource): Promise<KeyProvider> {
   return provider
 }
 
-async function readRows(db: Reader): Promise<Row[]> {
-  const { rows } = await sql<Row>`select number, wrapped, provider from installation_keys order by number`.execute(db)
+async function readRows(db: Reader): Promise<KeyRow[]> {
+  const { rows } = await sql<KeyRow>`select number, wrapped, provider from installation_keys order by number`.execute(
+    db,
+  )
   return rows
 }

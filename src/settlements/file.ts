@@ -2,7 +2,7 @@ import { issuesMax } from '../kernel/errors.ts'
 import { isIdOf } from '../kernel/ids.ts'
 import { type Currency, decimalsOf } from '../kernel/money.ts'
 import { type Cell, FileFault, type Row, readAmount, readHeader } from '../tabular/tabular.ts'
-import type { Fault, Taken } from './rules.ts'
+import type { LineFault, Taken } from './rules.ts'
 
 /** A larger settlement would make other requests wait too long. */
 export const linesMax = 250_000
@@ -17,7 +17,7 @@ const ambiguousAmount =
   'the column amount does not say its unit; name it amount_decimal for amounts such as 120.00, or amount_minor for minor units such as 12000'
 
 /** The faults of a file: at most one more than a response names, and the number of the others. */
-export type FileRead = { faults: Fault[]; faultsMore: number }
+export type FileRead = { faults: LineFault[]; faultsMore: number }
 
 /**
  * Reads a settlement file: one header, then one line per member. `at` is the row, and the header is row 1.
@@ -28,7 +28,7 @@ export async function readSettlement(
   take: (lines: Taken[]) => Promise<void> | void,
 ): Promise<FileRead> {
   const read: FileRead = { faults: [], faultsMore: 0 }
-  const addFault = (fault: Fault) => {
+  const addFault = (fault: LineFault) => {
     if (read.faults.length <= issuesMax) read.faults.push(fault)
     else read.faultsMore += 1
   }

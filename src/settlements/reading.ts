@@ -1,6 +1,6 @@
 import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import type { FileRead } from './file.ts'
-import type { Fault, Taken } from './rules.ts'
+import type { LineFault, Taken } from './rules.ts'
 
 // 250,000 lines take three seconds. A read without progress for twenty seconds has hung.
 const threads = new ReaderThreads<{ fd: number }, Taken[], FileRead>(new URL('./reader.ts', import.meta.url), {
@@ -22,7 +22,7 @@ const heapMbMax = 128
 export async function readFile(
   fd: number,
   { signal }: { signal: AbortSignal },
-): Promise<{ taken: Taken[]; faults: Fault[]; faultsMore: number }> {
+): Promise<{ taken: Taken[]; faults: LineFault[]; faultsMore: number }> {
   const taken: Taken[] = []
   try {
     const found = await threads.read(

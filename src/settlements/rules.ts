@@ -9,21 +9,21 @@ export type Taken = Money & { memberId: string; at: number }
 export type Deduction = Money & { memberId: string }
 
 /** `short`: payroll took less than the deduction; `over`: more; `unknown`: the member had no deduction. */
-export type Outcome = 'matched' | 'short' | 'over' | 'unknown'
+export type LineOutcome = 'matched' | 'short' | 'over' | 'unknown'
 
 export type Line = {
   memberId: string
   currency: Currency
   deducted: bigint
   taken: bigint
-  outcome: Outcome
+  outcome: LineOutcome
   /** Positive: to be taken in the next cycle. Negative: to be given back in it. */
   carried: bigint
   writtenOff: bigint
 }
 
 /** An error in a settlement; `field` is the field of the line, if the error concerns one. */
-export type Fault = { at: number; field?: 'memberId' | 'amount' | 'currency'; message: string }
+export type LineFault = { at: number; field?: 'memberId' | 'amount' | 'currency'; message: string }
 
 /**
  * Returns a function that checks the lines of a settlement one by one. If any line has an error, nothing may be booked.
@@ -39,7 +39,7 @@ export function lineCheck({
   deductions: Deduction[]
   currencyOf: ReadonlyMap<string, Currency>
   totals: Map<Currency, bigint>
-}): (line: Taken) => Fault[] {
+}): (line: Taken) => LineFault[] {
   const deducted = new Map(deductions.map(deduction => [keyOf(deduction), deduction.amount]))
   const withDeduction = new Set(deductions.map(deduction => deduction.memberId))
   const seen = new Set<string>()
@@ -56,7 +56,7 @@ export function lineCheck({
     ]
   }
 
-  function faultInItself(line: Taken): Omit<Fault, 'at'> | undefined {
+  function faultInItself(line: Taken): Omit<LineFault, 'at'> | undefined {
     const { memberId, amount, currency } = line
     const memberCurrency = currencyOf.get(memberId)
     if (memberCurrency === undefined) return { field: 'memberId', message: 'there is no such member' }

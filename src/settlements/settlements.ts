@@ -13,16 +13,16 @@ import * as deductions from '../pay-cycles/deductions.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
 import { noOpenCycle } from '../pay-cycles/rules.ts'
 import * as dues from './dues.ts'
-import { type Fault, type Line, lineCheck, type Outcome, settle, type Taken, transfersOf } from './rules.ts'
+import { type Line, type LineFault, type LineOutcome, lineCheck, settle, type Taken, transfersOf } from './rules.ts'
 
 /**
  * Payroll's report of actual deductions: the readable lines, and the errors of the others. `faultsMore` counts errors beyond
  * those listed. `naming` locates an error in the input: a row of a file, or a path of a body.
  */
-export type PayrollReport = { taken: Taken[]; faults: Fault[]; faultsMore?: number; naming: Naming }
-export type Naming = { problem: ProblemName; placeOf(fault: Fault): Record<string, string> }
+export type PayrollReport = { taken: Taken[]; faults: LineFault[]; faultsMore?: number; naming: Naming }
+export type Naming = { problem: ProblemName; placeOf(fault: LineFault): Record<string, string> }
 
-export type Summary = Record<Outcome, number> & {
+export type Summary = Record<LineOutcome, number> & {
   payCycleId: string
   settledAt: Date
   /** The reference of the transfer to the float's account; null if no transfer is, or was, expected. */
@@ -90,7 +90,7 @@ export async function create(
 }
 
 /** The effect of a settlement. `lines` are the first lines with a difference. */
-export type Preview = Pick<Summary, Outcome> & {
+export type Preview = Pick<Summary, LineOutcome> & {
   shortfallPolicy: ShortfallPolicy
   totals: Omit<Summary['totals'][number], 'due'>[]
   lines: Line[]
@@ -113,7 +113,7 @@ export async function preview(
   if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is still open; settle it once it has closed')
   if (cycle.settledAt !== null) throw payCycles.alreadySettled()
   const lines = (await compare(db, { partnerId, cycle, report })).flat()
-  const counts: Record<Outcome, number> = { matched: 0, short: 0, over: 0, unknown: 0 }
+  const counts: Record<LineOutcome, number> = { matched: 0, short: 0, over: 0, unknown: 0 }
   const totals = new Map<Currency, Preview['totals'][number]>()
   for (const { outcome, currency, ...line } of lines) {
     counts[outcome] += 1
@@ -212,7 +212,10 @@ async function groupsByMember(taken: Taken[], deducted: deductions.Deduction[]) 
 }
 
 // One issue per place (row or path), for up to a thousand places.
-function refusalOf(faults: Fault[], { naming: { problem: name, placeOf }, faultsMore = 0 }: PayrollReport): Problem {
+function refusalOf(
+  faults: LineFault[],
+  { naming: { problem: name, placeOf }, faultsMore = 0 }: PayrollReport,
+): Problem {
   const messages = new Map<string, { place: Record<string, string>; messages: string[] }>()
   for (const fault of faults.toSorted((a, b) => a.at - b.at)) {
     const place = placeOf(fault)
@@ -323,7 +326,7 @@ async function summarise(
   db: Reader,
   { partnerId, payCycleId, settledAt }: { partnerId: string; payCycleId: string; settledAt: Date },
 ): Promise<Summary> {
-  const { rows } = await sql<Summary['totals'][number] & Record<Outcome, number>>`
+  const { rows } = await sql<Summary['totals'][number] & Record<LineOutcome, number>>`
     select currency, sum(deducted)::bigint as deducted, sum(taken)::bigint as taken,
            sum(carried)::bigint as carried, sum(written_off)::bigint as written_off,
            (count(*) filter (where outcome = 'matched'))::integer as matched,
@@ -334,7 +337,7 @@ async function summarise(
      where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId}
      group by currency order by currency`.execute(db)
   const expected = await dues.listOfCycle(db, { partnerId, payCycleId })
-  const count = (outcome: Outcome) => rows.reduce((sum, row) => sum + row[outcome], 0)
+  const count = (outcome: LineOutcome) => rows.reduce((sum, row) => sum + row[outcome], 0)
   return {
     payCycleId,
     settledAt,

@@ -50,7 +50,7 @@ export async function readStatement(
 ): Promise<Statement> {
   const beyond = cursor === undefined ? sql`` : await beyondSql(db, { partnerId, memberId, currency, cursor })
   const order = sql.raw(readingOrder(cursor))
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<LineRow>`
     with booked as (
       select t.id, t.movement_id, t.reason, t.created_at, t.member_sequence,
              case when t.credit = 'member_available' then t.amount when t.debit = 'member_available' then -t.amount else 0 end as available,
@@ -104,10 +104,10 @@ async function beyondSql(
 
 const nothing: MemberBalance = { available: 0n, owed: 0n }
 
-type Row = Pick<StatementLine, 'id' | 'movementId' | 'reason' | 'createdAt'> &
+type LineRow = Pick<StatementLine, 'id' | 'movementId' | 'reason' | 'createdAt'> &
   MemberBalance & { availableAfter: bigint; owedAfter: bigint }
 
-function toLine({ availableAfter, owedAfter, available, owed, ...line }: Row): StatementLine {
+function toLine({ availableAfter, owedAfter, available, owed, ...line }: LineRow): StatementLine {
   return { ...line, change: { available, owed }, after: { available: availableAfter, owed: owedAfter } }
 }
 

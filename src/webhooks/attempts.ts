@@ -2,7 +2,7 @@ import { type Db, sql, type Tx } from '../database/database.ts'
 import * as events from '../events/events.ts'
 import { offsetMsOf } from '../partners/clocks.ts'
 import { applyAttempt, flowLimits, type Health, nextAttemptAt } from './rules.ts'
-import type { Outcome } from './send.ts'
+import type { AttemptOutcome } from './send.ts'
 
 const limits = {
   // Candidates of a round: enough that the slots of a process are shared among partners that each have 16 endpoints.
@@ -145,7 +145,7 @@ export async function readDue(
 }
 
 /** An attempt that has ended. */
-export type Attempt = Outcome & {
+export type Attempt = AttemptOutcome & {
   partnerId: string
   endpointId: string
   eventId: string

@@ -37,7 +37,7 @@ export const attemptErrors = [
 type AttemptError = (typeof attemptErrors)[number]
 
 /** The outcome of an attempt. `error` is null for a success, `status` and `response` are null if no response came. */
-export type Outcome = {
+export type AttemptOutcome = {
   status: number | null
   error: AttemptError | null
   response: string | null
@@ -60,7 +60,7 @@ export class Sender {
   }
 
   /** Never throws: a failed request is an outcome. Redirects are not followed. */
-  async send(outgoing: Outgoing): Promise<Outcome> {
+  async send(outgoing: Outgoing): Promise<AttemptOutcome> {
     const startedMs = performance.now()
     const { status, retryAfter, response, thrown } = await this.exchange(outgoing)
     return {

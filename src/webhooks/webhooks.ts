@@ -208,7 +208,10 @@ export async function startAnew(tx: Tx, { partnerId }: { partnerId: string }): P
 }
 
 /** Locks an endpoint. @throws Problem `NotFound` */
-export async function lock(tx: Tx, { partnerId, webhookId }: { partnerId: string; webhookId: string }): Promise<Row> {
+export async function lock(
+  tx: Tx,
+  { partnerId, webhookId }: { partnerId: string; webhookId: string },
+): Promise<EndpointRow> {
   const row = await select(tx, partnerId).where('id', '=', webhookId).forNoKeyUpdate().executeTakeFirst()
   if (row === undefined) throw notFound()
   return row
@@ -231,9 +234,9 @@ function select(db: Reader, partnerId: string) {
     .where('deletedAt', 'is', null)
 }
 
-type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
+type EndpointRow = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-function toEndpoint({ partnerId, headers, ...row }: Row, sealer: Sealer): Endpoint {
+function toEndpoint({ partnerId, headers, ...row }: EndpointRow, sealer: Sealer): Endpoint {
   return { ...row, headers: openHeaders(sealer, { partnerId, headers }) }
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { busy, type Outcome } from '../batch/batch.ts'
+import { busy, type CommandOutcome } from '../batch/batch.ts'
 import { cachedSql } from '../database/cached-sql.ts'
 import type { Tx } from '../database/database.ts'
 import { onOnePartner } from '../database/one-partner.ts'
@@ -66,7 +66,7 @@ export async function completeAll(
   tx: Tx,
   commands: Completion[],
   { waits, banks, schedule }: { waits: boolean; banks: Banks; schedule: SubmissionSchedule },
-): Promise<{ outcomes: Outcome<Completed | idempotency.Replay>[]; scheduled: ScheduledSubmission[] }> {
+): Promise<{ outcomes: CommandOutcome<Completed | idempotency.Replay>[]; scheduled: ScheduledSubmission[] }> {
   const asked = commands.map(({ partner, intentId }) => ({ partnerId: partner.id, intentId }))
   const held = await intents.lockAll(tx, asked, { waits })
   // After the locks, so that these statements see what the previous lock holders committed.
@@ -105,8 +105,8 @@ export async function completeAll(
 async function withDetails(
   tx: Tx,
   commands: Completion[],
-  outcomes: Outcome<Completed | NewWithdrawal | idempotency.Replay>[],
-): Promise<Outcome<Completed | idempotency.Replay>[]> {
+  outcomes: CommandOutcome<Completed | NewWithdrawal | idempotency.Replay>[],
+): Promise<CommandOutcome<Completed | idempotency.Replay>[]> {
   const earlier = outcomes.flatMap((outcome, index) => {
     const command = commands[index]
     if (!command?.wantsDetails || !isCompleted(outcome) || 'intent' in outcome) return []
@@ -131,7 +131,7 @@ async function withDetails(
   })
 }
 
-function isCompleted<C extends Completed>(outcome: Outcome<C | idempotency.Replay>): outcome is C {
+function isCompleted<C extends Completed>(outcome: CommandOutcome<C | idempotency.Replay>): outcome is C {
   return typeof outcome === 'object' && 'withdrawalId' in outcome
 }
 

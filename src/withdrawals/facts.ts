@@ -12,7 +12,7 @@ import type { Facts, MemberFacts } from './rules.ts'
 /** Names a member of a partner, and the instant as of which the facts are read. */
 export type FactsQuery = { partnerId: string; memberId: string; now: Date }
 
-type Row = AccountColumns &
+type FactsRow = AccountColumns &
   Restrictions &
   Omit<Tier, 'name'> & {
     place: number
@@ -48,7 +48,7 @@ export async function readFacts<A extends FactsQuery>(
   asked: A[],
   { hasRail, accountRefusal }: Banks,
 ): Promise<(A & { facts: Facts })[]> {
-  const { rows } = await cachedSql<Row>`
+  const { rows } = await cachedSql<FactsRow>`
     select a.place::integer, p.paused, l.floor, l.low_since is not null as is_alerted,
            c.id as pay_cycle_id,
            m.id as member_id, m.status, m.account_holder, m.sort_code, m.account_number, m.iban,
@@ -92,14 +92,14 @@ export async function readFacts<A extends FactsQuery>(
   })
 }
 
-const floatOf = ({ partnerId }: FactsQuery, { currency }: Row) => `${partnerId} ${currency}`
+const floatOf = ({ partnerId }: FactsQuery, { currency }: FactsRow) => `${partnerId} ${currency}`
 
 const ofLimited = { partnerId: sql`limited.partner_id`, currency: sql`limited.currency` }
 
 /** The free amount of each float that has a floor, once for all commands. */
 async function readFreeFloats<A extends FactsQuery>(
   db: Reader,
-  { asked, rowOf }: { asked: A[]; rowOf: (each: A) => Row },
+  { asked, rowOf }: { asked: A[]; rowOf: (each: A) => FactsRow },
 ): Promise<Map<string, bigint>> {
   const watched = asked.filter(each => rowOf(each).floor !== null)
   if (watched.length === 0) return new Map()
@@ -123,7 +123,7 @@ const isDeducted = sql`w.status in (${sql.join(deductedStatuses.map(status => sq
 /** Counts the withdrawals that were not refunded, of members whose tier limits their number, and no further than the limit. */
 async function countWithdrawals<A extends FactsQuery>(
   db: Reader,
-  { asked, rowOf }: { asked: A[]; rowOf: (each: A) => Row },
+  { asked, rowOf }: { asked: A[]; rowOf: (each: A) => FactsRow },
 ): Promise<Map<A, Count>> {
   const limited = asked.filter(each => {
     const { memberId, withdrawalsPerDay, withdrawalsPerCycle } = rowOf(each)
@@ -165,7 +165,7 @@ async function countWithdrawals<A extends FactsQuery>(
 
 // Field by field: this runs for every withdrawal, and copying the rest of a row costs as much as everything else here.
 function toFacts(
-  row: Row,
+  row: FactsRow,
   {
     hasRail,
     accountRefusal,

@@ -29,7 +29,12 @@ export type Inspected = Withdrawal & {
   stuck: StuckReason | null
 }
 
-export type Filter = { partnerId?: string; memberId?: string; statuses?: WithdrawalStatus[]; isStuck?: boolean }
+export type InspectionFilter = {
+  partnerId?: string
+  memberId?: string
+  statuses?: WithdrawalStatus[]
+  isStuck?: boolean
+}
 
 /**
  * Withdrawals, newest first.
@@ -37,7 +42,7 @@ export type Filter = { partnerId?: string; memberId?: string; statuses?: Withdra
  */
 export async function list(
   db: Reader,
-  { filter, before, take, now }: { filter: Filter; before?: string | undefined; take: number; now: Date },
+  { filter, before, take, now }: { filter: InspectionFilter; before?: string | undefined; take: number; now: Date },
 ): Promise<Inspected[]> {
   const { partnerId, memberId, statuses, isStuck } = filter
   const conditions = [

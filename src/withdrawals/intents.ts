@@ -193,7 +193,7 @@ export async function lockAll(
   const [lockOfMember, lockOfIntent] = waits
     ? [lockOfMembers.waiting, cachedSql`for update of i`]
     : [lockOfMembers.skipping, cachedSql`for update of i skip locked`]
-  const { rows } = await cachedSql<Row & { partnerId: string }>`
+  const { rows } = await cachedSql<IntentRow & { partnerId: string }>`
     select i.partner_id, i.id, i.member_id, i.pay_cycle_id, i.status, i.currency, i.gross_amount, i.net_amount, i.fee, i.employer_fee,
            i.tier, i.tier_version, i.account_holder, i.sort_code, i.account_number, i.iban, i.created_at, i.expires_at
       from unnest(${asked.map(each => each.partnerId)}::text[], ${asked.map(each => each.intentId)}::text[])
@@ -268,13 +268,13 @@ function select(db: Reader, { partnerId, intentId }: { partnerId: string; intent
     .where('id', '=', intentId)
 }
 
-type Row = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
+type IntentRow = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
 export function intentNotFound(): Problem {
   return problem('NotFound', 'There is no such withdrawal intent')
 }
 
-function toIntent(row: Row | undefined): Intent {
+function toIntent(row: IntentRow | undefined): Intent {
   if (row === undefined) throw intentNotFound()
   const { accountHolder, sortCode, accountNumber, iban, ...intent } = row
   const account = fromColumns({ accountHolder, sortCode, accountNumber, iban })

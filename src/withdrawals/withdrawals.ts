@@ -300,14 +300,18 @@ export const duePolls = ({ partnerId, now }: { partnerId: string; now: Date }) =
     from withdrawals
    where partner_id = ${partnerId} and status = 'submitted' and due_at is not null`
 
-type Row = Withdrawal & {
+type WithdrawalRow = Withdrawal & {
   partnerId: string
   withdrawalIntentId: string
   employerFee: bigint
 }
 
 /** A locked withdrawal, with the open pay cycle that a refund or recovery is booked in. */
-type Locked = Row & { openCycleId: string | null; adjustedInCycleId: string | null; recoveredBy: string | null }
+type Locked = WithdrawalRow & {
+  openCycleId: string | null
+  adjustedInCycleId: string | null
+  recoveredBy: string | null
+}
 
 // Moves a locked withdrawal to another state: status and reason, transfers, event.
 async function transition(
@@ -364,7 +368,7 @@ function select(db: Reader, { partnerId, withdrawalId }: { partnerId: string; wi
 
 const notFound = () => problem('NotFound', 'There is no such withdrawal')
 
-type Due = Row & {
+type Due = WithdrawalRow & {
   attempts: number
   /** Null before it is submitted. */
   reference: string | null
@@ -440,7 +444,7 @@ export function eventOf(
     now,
   }: {
     partnerId: string
-    withdrawal: Omit<Row, 'partnerId' | 'status'>
+    withdrawal: Omit<WithdrawalRow, 'partnerId' | 'status'>
     reason?: string | null
     paymentReference?: string | undefined
     now: Date
@@ -552,7 +556,7 @@ export async function findAll(
 }
 
 /** `statuses` defaults to `deductedStatuses`. */
-export type Filter = {
+export type WithdrawalFilter = {
   memberId?: string
   payCycleId?: string
   from?: Date
@@ -561,7 +565,7 @@ export type Filter = {
   metadata?: Metadata
 }
 
-type Listing = { partnerId: string; filter: Filter; page: Page; cursor: Cursor | undefined }
+type Listing = { partnerId: string; filter: WithdrawalFilter; page: Page; cursor: Cursor | undefined }
 
 /**
  * Newest first. `from` is inclusive, `before` exclusive.
@@ -614,7 +618,10 @@ function pageOf(db: Reader, { partnerId, filter, page }: Listing, position: Posi
     .limit(page.take)
 }
 
-export async function count(db: Reader, { partnerId, filter }: { partnerId: string; filter: Filter }): Promise<number> {
+export async function count(
+  db: Reader,
+  { partnerId, filter }: { partnerId: string; filter: WithdrawalFilter },
+): Promise<number> {
   const { total } = await filtered(db, { partnerId, filter })
     .select(sql<number>`count(*)::integer`.as('total'))
     .executeTakeFirstOrThrow()
@@ -626,7 +633,7 @@ function filtered(
   {
     partnerId,
     filter: { memberId, payCycleId, from, before, statuses, metadata = {} },
-  }: { partnerId: string; filter: Filter },
+  }: { partnerId: string; filter: WithdrawalFilter },
 ) {
   return db
     .selectFrom('withdrawals')

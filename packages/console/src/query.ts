@@ -8,7 +8,7 @@ import { toast } from './toasts.ts'
 /** `isLoading` is true until the first response, and while a request is retried after an error. */
 export type Loaded<T> = { value?: T; error?: unknown; isLoading: boolean }
 
-type Entry = {
+type CachedQuery = {
   key: string
   state: Signal<Loaded<unknown>>
   load: () => Promise<unknown>
@@ -22,7 +22,7 @@ type Entry = {
 }
 
 /** Responses by partner and key. A page that is opened again shows the cached response, then the updated one. */
-const entries = new Map<string, Entry>()
+const entries = new Map<string, CachedQuery>()
 // Bounds the cache of a reader who opens many records.
 const entriesMax = 300
 // A click does not repeat a request that was made while the pointer rested on the link.
@@ -35,7 +35,7 @@ function nameOf(key: string): string {
   return `${partnerId.value ?? ''} ${key}`
 }
 
-function entryOf(key: string, load: () => Promise<unknown>): Entry {
+function entryOf(key: string, load: () => Promise<unknown>): CachedQuery {
   const name = nameOf(key)
   const found = entries.get(name)
   if (found !== undefined) {
@@ -43,7 +43,7 @@ function entryOf(key: string, load: () => Promise<unknown>): Entry {
     return found
   }
   if (entries.size >= entriesMax) forgetOldest()
-  const entry: Entry = {
+  const entry: CachedQuery = {
     key,
     state: signal({ isLoading: true }),
     load,
@@ -65,7 +65,7 @@ function forgetOldest(): void {
 }
 
 /** @param options.isQuiet whether an error stays on the page until a response arrives */
-async function fill(entry: Entry, { isQuiet = false } = {}): Promise<void> {
+async function fill(entry: CachedQuery, { isQuiet = false } = {}): Promise<void> {
   entry.sequence++
   entry.askedAt = performance.now()
   const { sequence } = entry

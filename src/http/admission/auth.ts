@@ -22,7 +22,7 @@ const limits = {
   unknownKeys: { perSecond: 5, burst: 20 },
 }
 
-type Entry = { holder: Promise<KeyHolder | undefined>; partnerId?: string; readAtMs: number }
+type CachedHolder = { holder: Promise<KeyHolder | undefined>; partnerId?: string; readAtMs: number }
 
 /** The running lookups of uncached keys from one address; `ended` resolves when the next lookup ends. */
 type Running = { count: number; ended: PromiseWithResolvers<void> }
@@ -42,7 +42,7 @@ export function authenticator(
   authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder>
   forget(partnerId: string): void
 } {
-  const cache = new Map<string, Entry>()
+  const cache = new Map<string, CachedHolder>()
   const refusedAtMs = new Map<string, number>()
   const limiter = new RateLimiter()
   const runningOf = new Map<string, Running>()
@@ -98,10 +98,10 @@ export function authenticator(
 
   async function lookUp(
     secret: string,
-    { readAtMs, cached, addressOf }: { readAtMs: number; cached?: Entry; addressOf: () => string },
+    { readAtMs, cached, addressOf }: { readAtMs: number; cached?: CachedHolder; addressOf: () => string },
   ): Promise<KeyHolder | undefined> {
     if (cache.size >= limits.cachedMax) cache.clear()
-    const lookup: Entry = { holder: findHolder(db, { secret, mode, now: now() }), readAtMs }
+    const lookup: CachedHolder = { holder: findHolder(db, { secret, mode, now: now() }), readAtMs }
     cache.set(secret, lookup)
     try {
       const holder = await lookup.holder

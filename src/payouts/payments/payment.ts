@@ -17,12 +17,12 @@ export type Payment = {
   speed?: PayoutSpeed
 }
 
-export type Outcome = FinalOutcome | 'pending' | 'unknown'
+export type ReportedOutcome = FinalOutcome | 'pending' | 'unknown'
 
 /** A rail’s report about a payment. `returned` means that it had been paid. */
 export type Report = {
   reference: string
-  outcome: Outcome
+  outcome: ReportedOutcome
   /** Why it failed or was returned, in the rail's words. Without bank details and names, since partners read it. */
   reason: string | null
   /** What follows from the reason for the member; none by default. The reason must be about the member, not about a file. */

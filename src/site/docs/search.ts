@@ -4,11 +4,11 @@ import type { Operation } from './openapi.ts'
 import { operationAddress } from './reference.ts'
 
 /** A part of a page that a search can find. */
-type Entry = { id: number; title: string; heading: string; address: string; text: string }
+type IndexedSection = { id: number; title: string; heading: string; address: string; text: string }
 
 /** The script with all search entries. A browser loads the script when its reader begins to search. */
 export async function searchEntries({ guides, operations }: { guides: Guide[]; operations: Operation[] }) {
-  const found: Omit<Entry, 'id'>[] = operations.map(operation => ({
+  const found: Omit<IndexedSection, 'id'>[] = operations.map(operation => ({
     title: `${operation.method} ${operation.path}`,
     heading: operation.summary,
     address: operationAddress(operation),
@@ -26,6 +26,6 @@ export async function searchEntries({ guides, operations }: { guides: Guide[]; o
       })
     }
   }
-  const entries: Entry[] = found.map((entry, id) => ({ id, ...entry }))
+  const entries: IndexedSection[] = found.map((entry, id) => ({ id, ...entry }))
   return `export const entries = ${JSON.stringify(entries)}\n`
 }

@@ -18,7 +18,7 @@ export const helpIsOpen = signal(false)
 
 /** @property recordOf finds the record to open instead of the list at `href` */
 type Opening = { href: string; recordOf?: () => Promise<string | undefined>; pageAction?: PageAction }
-type Entry = { key: string; title: string; note: string; icon: IconName } & Opening
+type PaletteEntry = { key: string; title: string; note: string; icon: IconName } & Opening
 
 /** Finds a page or action by name, or a record by its id or a member’s name, and opens it. */
 export function Palette() {
@@ -43,7 +43,7 @@ export function Palette() {
   useEffect(() => {
     document.getElementById(`palette-${chosen}`)?.scrollIntoView({ block: 'nearest' })
   }, [chosen])
-  const open = async (entry: Entry | undefined) => {
+  const open = async (entry: PaletteEntry | undefined) => {
     if (entry === undefined) return
     const { href, recordOf, pageAction } = entry
     paletteIsOpen.value = false
@@ -133,14 +133,14 @@ export function Palette() {
 }
 
 /** Puts entries that begin with the text first. Without a text, lists every action and page. */
-function ranked(entries: Entry[], text: string): Entry[] {
+function ranked(entries: PaletteEntry[], text: string): PaletteEntry[] {
   const wanted = text.trim().toLowerCase()
-  const isFirst = ({ title, note }: Entry) =>
+  const isFirst = ({ title, note }: PaletteEntry) =>
     wanted === '' ? note === actionNote : title.toLowerCase().startsWith(wanted)
   return [...entries.filter(isFirst), ...entries.filter(entry => !isFirst(entry))]
 }
 
-function pagesFor(text: string): Entry[] {
+function pagesFor(text: string): PaletteEntry[] {
   const wanted = text.trim().toLowerCase()
   return groups().flatMap(group =>
     group.places
@@ -160,7 +160,7 @@ const actionNote = 'Action'
 type Action = { title: string; words: string; icon: IconName; isAllowed: boolean } & Opening
 
 /** Actions that open a drawer or dialog directly. */
-function actionsFor(text: string): Entry[] {
+function actionsFor(text: string): PaletteEntry[] {
   const wanted = text.trim().toLowerCase()
   const isOperator = session.value?.isOperator === true
   const hasPartner = partnerId.value !== undefined
@@ -239,10 +239,10 @@ async function cycleToSettle(): Promise<string | undefined> {
 }
 
 /** Finds records by their full id at once, and members by name, e-mail address or worker id after a request. */
-function useRecords(text: string): Entry[] {
+function useRecords(text: string): PaletteEntry[] {
   const wanted = text.trim()
   const isId = idPattern.test(wanted)
-  const [found, setFound] = useState<{ wanted: string; entries: Entry[] }>({ wanted: '', entries: [] })
+  const [found, setFound] = useState<{ wanted: string; entries: PaletteEntry[] }>({ wanted: '', entries: [] })
   useEffect(() => {
     if (isId || wanted.length < 2) return
     let isCurrent = true
@@ -262,7 +262,7 @@ function useRecords(text: string): Entry[] {
 }
 
 /** The page of a record and the lists that mention it. */
-function entriesOfId(id: string): Entry[] {
+function entriesOfId(id: string): PaletteEntry[] {
   const prefix = idPattern.exec(id)?.[1] ?? ''
   const kind = kinds[prefix] ?? 'Record'
   const href = hrefOfId(id)
@@ -280,7 +280,7 @@ function entriesOfId(id: string): Entry[] {
 }
 
 /** A text with a digit and without spaces may be a request id or an idempotency key. */
-function entriesOfKey(text: string): Entry[] {
+function entriesOfKey(text: string): PaletteEntry[] {
   if (!may('support', 'developer') || !/^(?=.*\d)\S{8,}$/.test(text)) return []
   const query = encodeURIComponent(text)
   return [
@@ -289,7 +289,7 @@ function entriesOfKey(text: string): Entry[] {
   ]
 }
 
-async function membersFor(search: string): Promise<Entry[]> {
+async function membersFor(search: string): Promise<PaletteEntry[]> {
   const { members } = await api.members.list({ search, take: 5 }).catch(() => ({ members: [] }))
   return members.map(({ memberId, firstName, lastName, email }) => ({
     ...{ key: memberId, title: `${firstName} ${lastName}`, note: email, icon: 'members' as const },

@@ -373,11 +373,14 @@ function Account({ memberId, account }: { memberId: MemberId; account: AccountDe
 }
 
 /** Combines the lines of one movement with the same reason: the fee of a withdrawal is a separate line. */
-type Entry = Pick<MemberStatementLine, 'id' | 'movementId' | 'reason' | 'createdAt' | 'change' | 'balanceAfter'>
+type StatementEntry = Pick<
+  MemberStatementLine,
+  'id' | 'movementId' | 'reason' | 'createdAt' | 'change' | 'balanceAfter'
+>
 
 /** Newest first, like the lines. */
-function entriesOf(lines: MemberStatementLine[]): Entry[] {
-  const entries: Entry[] = []
+function entriesOf(lines: MemberStatementLine[]): StatementEntry[] {
+  const entries: StatementEntry[] = []
   for (const line of lines) {
     const last = entries.at(-1)
     if (last === undefined || last.movementId !== line.movementId || last.reason !== line.reason) entries.push(line)
@@ -403,7 +406,7 @@ const reasonsInWords: Record<string, string> = {
   'pay_cycle.closed': 'Pay cycle closed',
 }
 
-function statementColumns(withdrawals: ReadonlyMap<string, WithdrawalWithStatus>): Column<Entry>[] {
+function statementColumns(withdrawals: ReadonlyMap<string, WithdrawalWithStatus>): Column<StatementEntry>[] {
   return [
     {
       title: 'What',

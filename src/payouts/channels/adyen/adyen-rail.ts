@@ -2,7 +2,7 @@ import type { Db } from '../../../database/database.ts'
 import type { Clock } from '../../../kernel/time.ts'
 import { SecretFileProblem } from '../../../secret-file.ts'
 import { readRecords } from '../../books/reports.ts'
-import { type Outcome, type Payment, type Report, toReport } from '../../payments/payment.ts'
+import { type Payment, type Report, type ReportedOutcome, toReport } from '../../payments/payment.ts'
 import type { Channel } from '../channel.ts'
 import { admit, releaseApproved } from './approvals.ts'
 import {
@@ -273,7 +273,7 @@ function reportsOf(references: string[], known: ReadonlyMap<string, KnownPayment
   return references.map(reference => {
     const payment = known.get(reference)
     const isKnown = payment !== undefined && (payment.transferId !== null || payment.isWaiting)
-    const outcome: Outcome = payment?.outcome ?? (isKnown ? 'pending' : 'unknown')
+    const outcome: ReportedOutcome = payment?.outcome ?? (isKnown ? 'pending' : 'unknown')
     return toReport({ reference, outcome, reason: payment?.reason ?? null, restriction: payment?.restriction ?? null })
   })
 }

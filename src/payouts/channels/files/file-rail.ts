@@ -9,7 +9,7 @@ import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { lockRail } from '../../books/rail-lock.ts'
 import { reconcile } from '../../books/reconciliation.ts'
 import { readRecords, recordOutcome } from '../../books/reports.ts'
-import { type Outcome, type Payment, type Report, type StoredReport, toReport } from '../../payments/payment.ts'
+import { type Payment, type Report, type ReportedOutcome, type StoredReport, toReport } from '../../payments/payment.ts'
 import type { Channel } from '../channel.ts'
 import { receiveBankFiles } from './receive.ts'
 import { sendBatches } from './send.ts'
@@ -63,7 +63,7 @@ type KnownPayment = {
   netAmount: bigint
   currency: string
   batchId: string | null
-  outcome: Outcome | null
+  outcome: ReportedOutcome | null
   reason: string | null
   restriction: Restriction | null
 }

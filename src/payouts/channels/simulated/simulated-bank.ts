@@ -13,7 +13,7 @@ export type Behaviour = 'paid' | 'failed' | 'returned' | 'slow' | 'silent' | 'tw
 
 /** The faults that a partner can queue for its next payments. */
 export const faults = ['timeout', 'error', 'duplicate', 'late', 'contradiction', 'unknown_reference'] as const
-export type Fault = (typeof faults)[number]
+export type BankFault = (typeof faults)[number]
 
 /** The outcome that a partner can choose for one payment; `hold`: the bank accepts it and reports nothing. */
 export type InstructedOutcome = 'hold' | 'paid' | 'failed' | 'returned'
@@ -85,7 +85,7 @@ const scripts: Record<Behaviour | 'contradicted' | 'accompanied', ScriptedReport
   accompanied: [paid, { ...paid, isStray: true }],
 }
 
-const byFault: Record<Fault, keyof typeof scripts> = {
+const byFault: Record<BankFault, keyof typeof scripts> = {
   timeout: 'silent',
   error: 'lost',
   duplicate: 'twice',
@@ -232,7 +232,7 @@ export const dueReports = ({ partnerId, after }: { partnerId: string; after: Dat
 /** Queues a fault for the partner's next payments, after those that are queued already. */
 export async function addFault(
   tx: Tx,
-  { partnerId, fault, count }: { partnerId: string; fault: Fault; count: number },
+  { partnerId, fault, count }: { partnerId: string; fault: BankFault; count: number },
 ): Promise<void> {
   await sql`
     insert into simulated_bank_faults (partner_id, fault, remaining) values (${partnerId}, ${fault}, ${count})`.execute(
@@ -241,8 +241,8 @@ export async function addFault(
 }
 
 /** The faults that the partner's next payments will meet, in order. */
-export async function listFaults(db: Reader, partnerId: string): Promise<{ fault: Fault; remaining: number }[]> {
-  const { rows } = await sql<{ fault: Fault; remaining: number }>`
+export async function listFaults(db: Reader, partnerId: string): Promise<{ fault: BankFault; remaining: number }[]> {
+  const { rows } = await sql<{ fault: BankFault; remaining: number }>`
     select fault, remaining from simulated_bank_faults
      where partner_id = ${partnerId} and remaining > 0 order by sequence`.execute(db)
   return rows
@@ -296,8 +296,8 @@ async function planAll(db: Reader, payments: Payment[]): Promise<{ payment: Paym
 
 type Nullable<T> = { [Field in keyof T]: T[Field] | null }
 
-async function takeFault(db: Reader, partnerId: string): Promise<Fault | undefined> {
-  const { rows } = await sql<{ fault: Fault }>`
+async function takeFault(db: Reader, partnerId: string): Promise<BankFault | undefined> {
+  const { rows } = await sql<{ fault: BankFault }>`
     update simulated_bank_faults set remaining = remaining - 1
      where partner_id = ${partnerId} and remaining > 0
        and sequence = (select min(sequence) from simulated_bank_faults

@@ -20,10 +20,10 @@ const outcomes = {
     'The bank made the payment, but the money came back and is returned to the member. Requires the day and amount of the credit.',
   ],
 } as const
-type Outcome = keyof typeof outcomes
+type ChosenOutcome = keyof typeof outcomes
 
 /** The outcomes that can be recorded for a sent payment. */
-function choicesFor({ outcome, removedAt }: Payment): Outcome[] {
+function choicesFor({ outcome, removedAt }: Payment): ChosenOutcome[] {
   if (removedAt !== null || outcome === 'failed' || outcome === 'returned') return []
   return outcome === 'paid' ? ['returned'] : ['paid', 'failed', 'returned']
 }
@@ -50,7 +50,7 @@ export function RecordOutcome({ payment }: { payment: Payment }) {
 }
 
 function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void }) {
-  const [outcome, setOutcome] = useState<Outcome>()
+  const [outcome, setOutcome] = useState<ChosenOutcome>()
   const { reference, amount } = payment
   return (
     <>
@@ -134,7 +134,7 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
 function bodyOf(fields: Record<string, string>, { amount: { currency } }: Payment): PaymentOutcome {
   const { note = '', borneBy } = fields
   // The server rejects a missing outcome.
-  const outcome = (fields.outcome ?? '') as Outcome
+  const outcome = (fields.outcome ?? '') as ChosenOutcome
   if (outcome !== 'returned') return { outcome, note }
   const credit = readFields(fields, field => ({
     bookedOn: field('bookedOn', dayIn),

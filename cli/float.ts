@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import type { Float } from '../packages/console/src/generated/operator.ts'
 import type { Action } from '../src/audit-log/audit-log.ts'
 import type { Reader } from '../src/database/database.ts'
 import * as float from '../src/float/float.ts'
@@ -14,7 +15,7 @@ import { currency, minorUnits, name } from './arguments.ts'
 import * as balancesInWords from './bank-balances.ts'
 import { examples } from './help.ts'
 import { partnerNow } from './partner-clock.ts'
-import { printResult, table } from './print.ts'
+import { moneyInWords, printResult, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
 export const floatCommand = new Command('float')
@@ -47,7 +48,7 @@ floatCommand
       })),
       text: () =>
         [
-          inTable(floats),
+          inTable(floats.map(floatOnWire)),
           ...(open.length > 0 ? [duesInTable(open)] : []),
           ...(balances.length > 0 ? [balancesInWords.inTable(balances)] : []),
         ].join('\n\n'),
@@ -120,7 +121,7 @@ for (const { verb, action, description, example, move } of [
               ...(isRepeated
                 ? [`"${reference}" was already recorded on ${at.toISOString()}; nothing changed.`, '']
                 : []),
-              inTable(floats),
+              inTable(floats.map(floatOnWire)),
             ].join('\n'),
         },
       )
@@ -159,7 +160,7 @@ floatCommand
       })
       printResult(options, {
         value: { movement: { id: movementId, amount: toWire(amount), payCycleId }, floats: floats.map(floatOnWire) },
-        text: () => inTable(floats),
+        text: () => inTable(floats.map(floatOnWire)),
       })
     },
   )
@@ -182,7 +183,7 @@ floatCommand
       if (before !== floor) await recordChange(tx, { partnerId, change, now })
       return await read(tx, partnerId)
     })
-    printResult(options, { value: floats.map(floatOnWire), text: () => inTable(floats) })
+    printResult(options, { value: floats.map(floatOnWire), text: () => inTable(floats.map(floatOnWire)) })
   })
 
 async function read(db: Reader, partnerId: string): Promise<float.Float[]> {
@@ -202,19 +203,16 @@ function duesInTable(open: dues.Due[]): string {
   )
 }
 
-export function inTable(floats: float.Float[]): string {
+export function inTable(floats: Float[]): string {
   return table(
-    floats.map(({ currency: code, float: there, pending, free, uncovered, floor, lowSince }) => {
-      const words = (amount: bigint) => inWords({ amount, currency: code })
-      return {
-        currency: code,
-        float: words(there),
-        pending: words(pending),
-        free: words(free),
-        'not covered': words(uncovered),
-        floor: floor === null ? null : words(floor),
-        'low since': lowSince?.toISOString() ?? null,
-      }
-    }),
+    floats.map(({ currency: code, float: there, pending, free, uncovered, floor, lowSince }) => ({
+      currency: code,
+      float: moneyInWords(there),
+      pending: moneyInWords(pending),
+      free: moneyInWords(free),
+      'not covered': moneyInWords(uncovered),
+      floor: floor && moneyInWords(floor),
+      'low since': lowSince,
+    })),
   )
 }

@@ -64,6 +64,13 @@ export async function withOperators<T>(
   }
 }
 
+/** Reads all pages of a list. */
+export async function allOf<Entry>(list: AsyncIterable<Entry>): Promise<Entry[]> {
+  const entries: Entry[] = []
+  for await (const entry of list) entries.push(entry)
+  return entries
+}
+
 async function onServer<T>(
   baseUrl: string,
   key: string | undefined,
@@ -123,7 +130,12 @@ class LocalClient extends Client {
     try {
       const done = await callInProcess(
         operation,
-        { params: paramsOf(template, path), query, body: uploaded ?? body, prefersCsv: accepts !== undefined },
+        {
+          params: paramsOf(template, path),
+          query: textsOf(query),
+          body: uploaded ?? jsonOf(body),
+          prefersCsv: accepts !== undefined,
+        },
         this.#local,
       )
       const status = 'status' in done ? done.status : 200
@@ -139,6 +151,18 @@ class LocalClient extends Client {
       await uploaded?.answered()
     }
   }
+}
+
+/** A query as it arrives over HTTP: values are text, and omitted ones are absent. */
+function textsOf(query: Record<string, unknown>): Record<string, unknown> {
+  const text = (value: unknown) => (Array.isArray(value) ? value.map(String) : String(value))
+  const given = Object.entries(query).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given.map(([name, value]) => [name, text(value)]))
+}
+
+/** A body as it arrives over HTTP. */
+function jsonOf(body: unknown): unknown {
+  return body === undefined ? undefined : JSON.parse(JSON.stringify(body))
 }
 
 async function* encoded(parts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {

@@ -1,32 +1,16 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { type Action, differences } from '../src/audit-log/audit-log.ts'
-import type { Tx } from '../src/database/database.ts'
-import { systemClock } from '../src/main.ts'
-import { readPartner } from '../src/operators/partner-view.ts'
-import {
-  createPartner,
-  cycleSchedules,
-  defaultSettings,
-  isSameState,
-  listStates,
-  type PartnerChange,
-  pausePartner,
-  restorePartner,
-  resumePartner,
-  settingsOf,
-  shortfallPolicies,
-  suspendPartner,
-  updatePartner,
-} from '../src/partners/partners.ts'
+import type { Partner, PartnerId } from '../packages/console/src/generated/operator.ts'
+import { stopInWords } from '../src/operators/partner-view.ts'
+import { cycleSchedules, defaultSettings, shortfallPolicies } from '../src/partners/partners.ts'
 import { isCountry, isRemittanceText, isTimeZone, remittanceAdvice, settingBounds } from '../src/partners/settings.ts'
-import * as payCycles from '../src/pay-cycles/pay-cycles.ts'
-import { recordChange } from './actor.ts'
 import { day, name, whole } from './arguments.ts'
+import { inTable } from './float.ts'
 import { examples } from './help.ts'
-import { partnerNow } from './partner-clock.ts'
-import { partnerInWords, partnerOnWire } from './partner-show.ts'
+import { addServerOptions, allOf, withOperators } from './operator-client.ts'
+import { takeMax } from './paging.ts'
 import { printResult, sheet, table } from './print.ts'
-import { withDatabase, withTransaction } from './with-database.ts'
+
+const operations = () => import('../src/operators/partner-operations.ts')
 
 export const partnerCommand = new Command('partner')
 
@@ -36,18 +20,11 @@ const createCommand = partnerCommand
   .argument('<name>', 'display name, for example "Acme Couriers"', name({ lengthMax: 140 }))
   .option('--json', 'print JSON')
   .addHelpText('after', examples('partner create "Acme Couriers" --cycle-schedule weekly --cycle-anchor 2026-01-05'))
-  .action(async (partnerName: string, { json, ...settings }) => {
-    const now = systemClock()
-    const partner = await withTransaction(async tx => {
-      const created = await createPartner(tx, { name: partnerName, settings, now })
-      await payCycles.openFirst(tx, { partner: created, now })
-      const details = { before: null, after: { name: partnerName, ...settingsOf(created) } }
-      const change = { action: 'partner.create', resourceId: created.id, details } as const
-      await recordChange(tx, { partnerId: created.id, change, now })
-      return created
-    })
-    const { suspendedAt: _, ...value } = partner
-    printResult({ json }, { value, text: () => table([{ id: partner.id, name: partner.name }]) })
+  .action(async (partnerName: string, { json, url, key, ...settings }) => {
+    const partner = await withOperators({ url, key }, operations, api =>
+      api.createPartner({ name: partnerName, settings }),
+    )
+    printResult({ json }, { value: partner, text: () => table([{ id: partner.id, name: partner.name }]) })
   })
 
 partnerCommand
@@ -56,17 +33,17 @@ partnerCommand
   .option('--json', 'print JSON')
   .addHelpText('after', examples('partner list'))
   .action(async options => {
-    const partners = await withDatabase(db => listStates(db))
+    const partners = await withOperators(options, operations, api => allOf(api.listPartners({ take: takeMax })))
     printResult(options, {
       value: partners,
       text: () =>
         table(
-          partners.map(({ id, name, country, timeZone, paused, suspendedAt }) => ({
+          partners.map(({ id, name, country, timeZone, state }) => ({
             id,
             name,
             country,
             'time zone': timeZone,
-            state: suspendedAt !== null ? 'suspended' : paused ? 'paused' : 'open',
+            state,
           })),
         ),
     })
@@ -78,11 +55,9 @@ partnerCommand
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('partner show par_…'))
-  .action(async (partnerId: string, options) => {
-    const found = await withDatabase(async db => {
-      return await readPartner(db, { partnerId, now: await partnerNow(db, partnerId) })
-    })
-    printResult(options, { value: partnerOnWire(found), text: () => partnerInWords(found) })
+  .action(async (partnerId: PartnerId, options) => {
+    const partner = await withOperators(options, operations, api => api.getPartner(partnerId))
+    printResult(options, { value: partner, text: () => inWords(partner) })
   })
 
 const setCommand = partnerCommand
@@ -93,32 +68,13 @@ const setCommand = partnerCommand
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('partner set par_… --grace-minutes 30 --auto-activate'))
-  .action(async (partnerId: string, { json, ...settings }) => {
+  .action(async (partnerId: PartnerId, { json, url, key, ...settings }) => {
     if (Object.keys(settings).length === 0) setCommand.error('error: specify at least one setting to change')
-    const now = systemClock()
-    const { before, after } = await withTransaction(async tx => {
-      const changed = await updatePartner(tx, { partnerId, settings })
-      const details = differences(settingsOf(changed.before), settingsOf(changed.after))
-      const change = { action: 'partner.set', resourceId: partnerId, details: details ?? {} } as const
-      if (details !== null) await recordChange(tx, { partnerId, change, now })
-      return changed
-    })
-    const changes = differences(settingsOf(before), settingsOf(after))
-    const { id, name: partnerName } = after
-    printResult(
-      { json },
-      {
-        value: { id, name: partnerName, ...settingsOf(after), changed: Object.keys(changes?.after ?? {}) },
-        text: () =>
-          changes === null
-            ? `No change: ${partnerName} already has these settings.`
-            : sheet(
-                Object.fromEntries(
-                  Object.keys(changes.after).map(each => [each, `${changes.before[each]} → ${changes.after[each]}`]),
-                ),
-              ),
-      },
-    )
+    const { before, after } = await withOperators({ url, key }, operations, async api => ({
+      before: await api.getPartner(partnerId),
+      after: await api.updatePartner(partnerId, settings),
+    }))
+    printResult({ json }, { value: after, text: () => changesInWords(before, after) })
   })
 
 // Both commands have the same options: create uses defaults for omitted options, set keeps the current values.
@@ -189,49 +145,36 @@ for (const command of [createCommand, setCommand]) {
     )
 }
 
-type StateChange = {
-  verb: string
-  action: Action
-  description: string
-  change: (tx: Tx, partnerId: string) => Promise<PartnerChange>
-  done: string
-  unchanged: string
-}
-
-for (const { verb, action, description, change, done, unchanged } of [
+for (const { verb, description, isDone, done, unchanged } of [
   {
     verb: 'pause',
-    action: 'partner.pause',
     description: 'Stop all members from withdrawing. Pay runs and payouts continue.',
-    change: (tx, id) => pausePartner(tx, id),
+    isDone: ({ paused }: Partner) => paused !== null,
     done: 'is paused',
     unchanged: 'is already paused',
   },
   {
     verb: 'resume',
-    action: 'partner.resume',
     description: 'Let members of a paused partner withdraw again.',
-    change: (tx, id) => resumePartner(tx, id),
+    isDone: ({ paused }: Partner) => paused === null,
     done: 'is no longer paused',
     unchanged: 'is not paused',
   },
   {
     verb: 'suspend',
-    action: 'partner.suspend',
     description: 'Reject all API requests of the partner.',
-    change: (tx, id) => suspendPartner(tx, { partnerId: id, now: systemClock() }),
+    isDone: ({ suspended }: Partner) => suspended !== null,
     done: 'is suspended',
     unchanged: 'is already suspended',
   },
   {
     verb: 'restore',
-    action: 'partner.restore',
     description: 'Lift a suspension: accept API requests of the partner again.',
-    change: (tx, id) => restorePartner(tx, id),
+    isDone: ({ suspended }: Partner) => suspended === null,
     done: 'is no longer suspended',
     unchanged: 'is not suspended',
   },
-] satisfies StateChange[] as StateChange[]) {
+] as const) {
   partnerCommand
     .command(verb)
     .description(description)
@@ -239,24 +182,58 @@ for (const { verb, action, description, change, done, unchanged } of [
     .option('--reason <text>', 'reason for the audit log; must not contain personal data', name({ lengthMax: 200 }))
     .option('--json', 'print JSON')
     .addHelpText('after', examples(`partner ${verb} par_… --reason "bank outage"`))
-    .action(async (partnerId: string, { reason, json }) => {
-      const { after, hasChanged } = await withTransaction(async tx => {
-        const changed = await change(tx, partnerId)
-        const now = await partnerNow(tx, partnerId)
-        const isDifferent = !isSameState(changed.before, changed.after)
-        const details = { reason: reason ?? null }
-        if (isDifferent) await recordChange(tx, { partnerId, change: { action, resourceId: partnerId, details }, now })
-        return { after: changed.after, hasChanged: isDifferent }
-      })
-      const { id, name: partnerName, paused, suspendedAt } = after
-      printResult(
-        { json },
-        {
-          value: { id, name: partnerName, paused, suspendedAt, hasChanged },
-          text: () => `${partnerName} ${hasChanged ? done : unchanged}.`,
-        },
-      )
+    .action(async (partnerId: PartnerId, { reason, ...options }) => {
+      const { before, after } = await withOperators(options, operations, async api => ({
+        before: await api.getPartner(partnerId),
+        after: await api[`${verb}Partner`](partnerId, { reason }),
+      }))
+      const text = () => `${after.name} ${isDone(before) ? unchanged : done}.`
+      printResult(options, { value: after, text })
     })
+}
+
+addServerOptions(partnerCommand)
+
+function inWords({
+  id,
+  name,
+  createdAt,
+  paused,
+  suspended,
+  settings,
+  openCycle,
+  floats,
+  keys,
+  members,
+}: Partner): string {
+  const stop = (stopped: Partner['paused']) =>
+    stopped === null
+      ? 'no'
+      : stopInWords({ ...stopped, since: stopped.since === null ? null : new Date(stopped.since) })
+  return [
+    sheet({
+      id,
+      name,
+      created: createdAt,
+      paused: stop(paused),
+      suspended: stop(suspended),
+      'open cycle': openCycle === null ? null : `${openCycle.id}, ${openCycle.startDate} to ${openCycle.endDate}`,
+      members: `${members.active} active, ${members.invited} invited, ${members.inactive} inactive`,
+      keys: `${keys.valid} valid, ${keys.expired} expired, ${keys.revoked} revoked`,
+    }),
+    '',
+    sheet(settings),
+    '',
+    inTable(floats),
+  ].join('\n')
+}
+
+function changesInWords({ settings: before }: Partner, { name, settings: after }: Partner): string {
+  const names = Object.keys(after) as (keyof typeof after)[]
+  const changes = names.filter(each => after[each] !== before[each])
+  return changes.length === 0
+    ? `No change: ${name} already has these settings.`
+    : sheet(Object.fromEntries(changes.map(each => [each, `${before[each]} → ${after[each]}`])))
 }
 
 function remittanceText(text: string): string {

@@ -37,6 +37,7 @@ test('a key works until it is revoked, shows its last use, and its secret is onl
   expect(listed).toMatchObject({ id, state: 'valid', expiresAt, lastUsedAt: harness.clock.now().toISOString() })
   expect(listed).not.toHaveProperty('secret')
 
+  expect((await operator.call('GET', `/keys/${id}`)).body).toEqual({ ...listed, partnerId: partner.id })
   const revoked = await operator.call('POST', `${at}/${id}/revoke`)
   expect(revoked.body).toMatchObject({ id, state: 'revoked' })
   expect((await operator.call('POST', `${at}/${id}/revoke`)).body).toEqual(revoked.body)

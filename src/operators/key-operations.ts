@@ -9,7 +9,7 @@ import { Id } from '../kernel/ids.ts'
 import * as apiKeys from '../partners/api-keys.ts'
 import { findState } from '../partners/partners.ts'
 import { building } from '../users/roles.ts'
-import { ApiKey, ApiKeyRotation, ApiKeys, ApiKeyWithSecret, NewApiKey } from './partner-schema.ts'
+import { ApiKey, ApiKeyOfPartner, ApiKeyRotation, ApiKeys, ApiKeyWithSecret, NewApiKey } from './partner-schema.ts'
 
 const tag = 'Partners'
 const ofPartner = Type.Object({ partnerId: Id('partner') })
@@ -48,6 +48,27 @@ export const listApiKeys = operation({
     const found = await apiKeys.listKeys(reader, { partnerId, before: call.query.after, take: take + 1 })
     const { rows, hasMore } = cutPage(found, { take })
     return { body: { keys: rows.map(key => onWire(key, now)), hasMore } }
+  },
+})
+
+export const getApiKey = operation({
+  id: 'getApiKey',
+  method: 'GET',
+  path: '/operator/v1/keys/:keyId',
+  isForOperators: true,
+  tag,
+  summary: 'Get an API key',
+  description: 'With its partner, for a key of which only the id is known.',
+  params: Type.Object({ keyId: Id('apiKey') }),
+  success: { status: 200, description: 'The key.', schema: ApiKeyOfPartner },
+  problems: ['NotFound'],
+  async read(reader, call) {
+    const { keyId } = call.params
+    const partnerId = await apiKeys.findOwner(reader, keyId)
+    if (partnerId === undefined)
+      throw problem('NotFound', `There is no key ${keyId}; run midmonth key list to see the ids`)
+    const now = await partnerNow(reader, call, partnerId)
+    return { body: { ...onWire(await requireKey(reader, { partnerId, keyId }), now), partnerId } }
   },
 })
 
@@ -138,7 +159,7 @@ export const revokeApiKey = operation({
   },
 })
 
-export const keyOperations = [listApiKeys, createApiKey, rotateApiKey, revokeApiKey]
+export const keyOperations = [listApiKeys, getApiKey, createApiKey, rotateApiKey, revokeApiKey]
 
 /** @throws Problem `NotFound`, including for another partner's key */
 async function requireKey(

@@ -48,7 +48,7 @@ export const listPartners = operation({
     const page = pageOf(query)
     const { search, state } = query
     const found = await partners.search(reader, { filter: { search, state }, page, cursor: cursorOf(query) })
-    return { body: { partners: found.partners.map(summaryOf), total: found.total, ...page } }
+    return { body: { partners: found.partners.map(listed), total: found.total, ...page } }
   },
 })
 
@@ -207,6 +207,11 @@ async function update(
 function judge(settings: Static<typeof SomeSettings>, prefix = ''): void {
   const fault = faultOf(settings)
   if (fault !== undefined) throw problem('BodyValidation', fault.message, { path: prefix + fault.path })
+}
+
+function listed(partner: partners.PartnerState) {
+  const { country, timeZone } = partner
+  return { ...summaryOf(partner), country, timeZone }
 }
 
 function summaryOf({ id, name, paused, suspendedAt, createdAt }: partners.PartnerState) {

@@ -45,9 +45,16 @@ const summary = {
   createdAt: Instant,
 }
 
+const { properties: settings } = Settings
+
 export const Partners = Type.Object(
   {
-    partners: Type.Array(Type.Object(summary, { title: 'PartnerSummary', ...strict })),
+    partners: Type.Array(
+      Type.Object(
+        { ...summary, country: settings.country, timeZone: settings.timeZone },
+        { title: 'PartnerSummary', ...strict },
+      ),
+    ),
     total: Type.Integer({ minimum: 0 }),
     skip: count,
     take: count,
@@ -103,6 +110,11 @@ const apiKey = {
 }
 
 export const ApiKey = Type.Object(apiKey, { title: 'ApiKey', ...strict })
+
+export const ApiKeyOfPartner = Type.Object(
+  { ...apiKey, partnerId: Id('partner') },
+  { title: 'ApiKeyOfPartner', ...strict },
+)
 
 export const ApiKeys = Type.Object(
   {

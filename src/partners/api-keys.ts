@@ -102,6 +102,12 @@ export async function findKey(
   return row && toKey(row)
 }
 
+/** The id of the partner that a key belongs to. Returns undefined if the key does not exist. */
+export async function findOwner(db: Reader, keyId: string): Promise<string | undefined> {
+  const row = await db.selectFrom('apiKeys').select('partnerId').where('id', '=', keyId).executeTakeFirst()
+  return row?.partnerId
+}
+
 function keysOf(db: Reader, partnerId: string) {
   return db
     .selectFrom('apiKeys')

@@ -46,7 +46,7 @@ export async function createPartners(
       const limits = ['--currency', currency, '--lower-limit', '500', '--upper-limit', '1000000000']
       const fee = ['--fee', '30', '--fee-bps', '100', '--fee-max', '300', '--fee-payer', feePayer]
       await runCommand(databaseUrl, ['tier', 'set', partner.id, 'Bronze', ...limits, ...fee])
-      const { key: apiKey } = JSON.parse(await runCommand(databaseUrl, ['key', 'create', partner.id, '--json']))
+      const { secret: apiKey } = JSON.parse(await runCommand(databaseUrl, ['key', 'create', partner.id, '--json']))
       const memberIds = await Promise.all(accounts.map((account, index) => invite(address, { apiKey, account, index })))
       return {
         partnerId: partner.id,

@@ -739,7 +739,7 @@ async function newPartner(): Promise<typeof settings> {
   const { id } = await created('partner', 'create', 'Another')
   const limits = ['--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000']
   await created('tier', 'set', id, 'Silver', ...limits)
-  return { ...settings, MIDMONTH_API_KEY: (await created('key', 'create', id)).key }
+  return { ...settings, MIDMONTH_API_KEY: (await created('key', 'create', id)).secret }
 }
 
 async function withdrawalsOf(member: string): Promise<string[]> {

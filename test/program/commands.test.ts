@@ -27,7 +27,10 @@ test('an operator can create a partner, a tier and a key that works until it is 
     ['tier', 'set', partner.id, 'Silver', '--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000'],
     database,
   )
-  const { id, key } = await created(['key', 'create', partner.id, '--scopes', 'members:read,pay:read'], database)
+  const { id, secret: key } = await created(
+    ['key', 'create', partner.id, '--scopes', 'members:read,pay:read'],
+    database,
+  )
   const answer = await get(service, { key })
   expect(await answer.json()).toEqual([{ name: 'Silver' }])
 
@@ -164,7 +167,7 @@ test('an unknown id exits with code 1 and a message that names it', async () => 
   }
 })
 
-async function created(args: string[], settings: Environment): Promise<{ id: string; key: string }> {
+async function created(args: string[], settings: Environment): Promise<{ id: string; secret: string }> {
   const { code, stdout, stderr } = await midmonth([...args, '--json'], settings)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   return JSON.parse(stdout)

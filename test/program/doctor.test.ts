@@ -118,7 +118,7 @@ test('the doctor names each missing step with its command, and is satisfied once
   ])
   await json(['key', 'revoke', short.id], settings)
   expect(await said('keys', settings)).toEqual([`missing: ${acme} has no valid live API key`])
-  const { key } = await json(['key', 'create', id], settings)
+  const { secret: key } = await json(['key', 'create', id], settings)
   expect(await said('keys', settings)).toEqual(['ok: Every partner has an API key that is valid for 30 days or more'])
 
   expect(await said('webhooks', settings)).toEqual([expect.stringContaining(`hint: ${acme} has no webhook endpoint`)])

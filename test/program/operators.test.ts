@@ -109,7 +109,7 @@ test('the audit log records who changed what, with before and after, and skips c
   const database = await newDatabase()
   const { id } = await json(['partner', 'create', 'Acme'], database)
   await json(['tier', 'set', id, 'Silver', ...limits], database)
-  const { id: keyId, key } = await json(['key', 'create', id], database)
+  const { id: keyId, secret } = await json(['key', 'create', id], database)
   for (let repeated = 0; repeated < 2; repeated++) {
     await json(['tier', 'set', id, 'Silver', '--fee', '5', '--yes'], database)
     await json(['partner', 'set', id, '--grace-minutes', '0'], database)
@@ -133,7 +133,7 @@ test('the audit log records who changed what, with before and after, and skips c
   expect(entries.map((each: Record<string, unknown>) => [each.action, each.resourceId, each.details])).toEqual(expected)
   for (const { actorKind, actor } of entries)
     expect([actorKind, actor]).toEqual(['cli', `${userInfo().username}@${hostname()}`])
-  expect(JSON.stringify(entries)).not.toContain(key)
+  expect(JSON.stringify(entries)).not.toContain(secret)
 
   const page = await json(['audit', '--action', 'tier.set', '--take', '1'], database)
   expect(page).toMatchObject({ hasMore: true, entries: [{ details: { after: { version: 2 } } }] })
@@ -145,7 +145,7 @@ test('the audit log records who changed what, with before and after, and skips c
     paused: { since: entries[3].at, by: entries[3].actor, reason: 'bank outage' },
     suspended: null,
     settings: { graceMinutes: 0, timeZone: 'Europe/London' },
-    openCycle: { id: expect.stringMatching(/^pc_/), status: 'Open' },
+    openCycle: { id: expect.stringMatching(/^pc_/) },
     floats: [{ currency: 'GBP', free: gbp(1_000), floor: gbp(500) }],
     keys: { valid: 0, expired: 0, revoked: 1 },
     members: { active: 0, invited: 0, inactive: 0 },

@@ -38,8 +38,8 @@ test('the commands in docs/reference/errors.md trigger Forbidden and Unprocessab
   await eventually('403 Forbidden')
   await run('partner restore par_…')
   await eventually(ordinary)
-  const { key } = JSON.parse(await run('key create par_… --scopes members:read'))
-  expect(await quote(key)).toBe('403 Forbidden')
+  const { secret } = JSON.parse(await run('key create par_… --scopes members:read'))
+  expect(await quote(secret)).toBe('403 Forbidden')
 })
 
 async function ask(service: Served, method: string, path: string, body?: object, key = service.key) {

@@ -49,8 +49,8 @@ test('commands about a partner use its clock', async () => {
   const dayMs = 86_400_000
 
   const created = await json('key', 'create', partnerId, '--expires-in-days', '30')
-  expect(aheadMs(created.expires) / dayMs).toBeCloseTo(70, 2)
-  expect((await ask(service, created.key, 'GET', '/v1/tiers')).status).toBe(200)
+  expect(aheadMs(created.expiresAt) / dayMs).toBeCloseTo(70, 2)
+  expect((await ask(service, created.secret, 'GET', '/v1/tiers')).status).toBe(200)
   const expiring = async () =>
     (await json('key', 'list', partnerId)).find(({ id }: { id: string }) => id === created.id)
   expect((await expiring()).state).toBe('valid')
@@ -60,7 +60,7 @@ test('commands about a partner use its clock', async () => {
   await ask(service, service.key, 'POST', '/v1/sandbox/clock', { by: 'P30D' })
   expect((await expiring()).state).toBe('expired')
   expect((await json('partner', 'show', partnerId)).keys).toMatchObject({ expired: 1 })
-  expect((await ask(service, created.key, 'GET', '/v1/tiers')).status).toBe(401)
+  expect((await ask(service, created.secret, 'GET', '/v1/tiers')).status).toBe(401)
 })
 
 test('a move interrupted by a kill continues after the restart, and everything due is done once', async () => {

@@ -97,7 +97,7 @@ test('trigger changes nothing in live mode, where the money is real', async () =
   const created = async (...args: string[]) => JSON.parse((await midmonth([...args, '--json'], database)).stdout)
   const { id } = await created('partner', 'create', 'Acme', '--auto-activate')
   await created('tier', 'set', id, 'Silver', '--currency', 'GBP', '--lower-limit', '1000', '--upper-limit', '20000')
-  const live = { MIDMONTH_URL: address, MIDMONTH_API_KEY: (await created('key', 'create', id)).key }
+  const live = { MIDMONTH_URL: address, MIDMONTH_API_KEY: (await created('key', 'create', id)).secret }
   for (const type of eventTypes.filter(each => typeof triggers[each] === 'function')) {
     expect(await midmonth(['webhooks', 'trigger', type], live), type).toEqual({
       ...{ code: 1, stdout: '' },

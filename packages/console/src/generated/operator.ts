@@ -55,6 +55,20 @@ export type ApiKey = {
 
 export type ApiKeyId = `key_${string}`
 
+export type ApiKeyOfPartner = {
+  id: ApiKeyId
+  /** The first characters of the key. */
+  hint: string
+  state: 'valid' | 'expired' | 'revoked'
+  scopes: Scope[]
+  createdAt: Instant
+  expiresAt: Instant | null
+  revokedAt: Instant | null
+  /** To the minute. */
+  lastUsedAt: Instant | null
+  partnerId: PartnerId
+}
+
 export type ApiKeyRotation = {
   /** How many seconds the old key stays valid, 0 to 2,592,000 (30 days), unless it expires earlier. By default, until it expires or is revoked. */
   overlapSeconds?: number | undefined
@@ -662,6 +676,10 @@ export type PartnerSummary = {
   /** `paused`: members cannot withdraw. `suspended`: every request of the partner is refused, whether it is paused or not. */
   state: PartnerState
   createdAt: Instant
+  /** Country of phone numbers without a country code. */
+  country: string
+  /** IANA time zone of the partner’s calendar days. */
+  timeZone: string
 }
 
 export type Partners = {
@@ -1233,6 +1251,7 @@ export const operations: Record<string, Operation> = {
   'restorePartner': { method: 'POST', path: '/operator/v1/partners/{partnerId}/restore', hasBody: true },
   'listApiKeys': { method: 'GET', path: '/operator/v1/partners/{partnerId}/keys', hasQuery: true, entries: 'keys', cursor: 'id' },
   'createApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys', hasBody: true },
+  'getApiKey': { method: 'GET', path: '/operator/v1/keys/{keyId}' },
   'rotateApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
   'revokeApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/revoke' },
   'listRails': { method: 'GET', path: '/operator/v1/rails' },
@@ -1391,6 +1410,14 @@ export interface OperatorOperations {
    * `POST /operator/v1/partners/{partnerId}/keys` (createApiKey)
    */
   createApiKey(partnerId: PartnerId, body: NewApiKey, options?: CallOptions): Call<ApiKeyWithSecret>
+  /**
+   * Get an API key.
+   *
+   * With its partner, for a key of which only the id is known.
+   *
+   * `GET /operator/v1/keys/{keyId}` (getApiKey)
+   */
+  getApiKey(keyId: ApiKeyId, options?: CallOptions): Call<ApiKeyOfPartner>
   /**
    * Rotate an API key.
    *

@@ -11,9 +11,13 @@ export function filesBelow(folder: string): string[] {
     .filter(file => /\.tsx?$/.test(file) && !/\/(node_modules|dist)\//.test(file))
 }
 
-/** The repository's own files that a file imports: values, types and `import()`. */
-export function importsOf(file: string): string[] {
-  const code = readFileSync(path.join(root, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
+/**
+ * The repository's own files that a file imports: values, types and `import()`.
+ * @param options.types also `import type`, which Node never loads
+ */
+export function importsOf(file: string, { types = true } = {}): string[] {
+  const all = readFileSync(path.join(root, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
+  const code = types ? all : all.replace(/^(import|export) type [^']*'[^']*'/gm, '')
   return [...code.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']*)'/g)].map(([, specifier = '']) =>
     path.posix.normalize(path.posix.join(path.posix.dirname(file), specifier)),
   )

@@ -17,6 +17,7 @@ import { Sealer } from '../src/sealing/sealer.ts'
 import type { Tier } from '../src/tiers/rules.ts'
 import { withdrawComponent } from './component.ts'
 import { operatorClient, sdkFiles } from './sdk.ts'
+import { sdkNamesModule } from './sdk-names.ts'
 import { describeTables } from './tables.ts'
 import { memberTemplate } from './template.ts'
 
@@ -39,6 +40,7 @@ async function generatedTexts(databases: Databases): Promise<Record<string, stri
     'openapi-operator.json': operatorOpenapi,
     ...sdkFiles(JSON.parse(representation)),
     'packages/console/src/generated/operator.ts': operatorClient(JSON.parse(operatorOpenapi)),
+    'src/site/docs/sdk-names.ts': sdkNamesModule(),
     'src/site/member-page/midmonth-withdraw.js': await withdrawComponent(),
     'docs/reference/errors.md': errorTable(),
     'docs/reference/events.md': eventList(),

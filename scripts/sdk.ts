@@ -1,6 +1,6 @@
 import { decimalsOf } from '../src/kernel/money.ts'
 import { defaultSettings } from '../src/partners/partners.ts'
-import { sdkNames } from '../src/site/docs/sdk-names.ts'
+import { sdkNames } from './sdk-names.ts'
 
 type Schema = {
   $ref?: string
@@ -248,8 +248,7 @@ type Names = string | { json: string; file: string }
 
 function nameOf({ operationId }: Operation): Names {
   const names = sdkNames[operationId]
-  if (names === undefined)
-    throw new Error(`${operationId} has no name in the SDK; add it to src/site/docs/sdk-names.ts`)
+  if (names === undefined) throw new Error(`${operationId} has no name in the SDK; set sdk in its declaration`)
   return names
 }
 

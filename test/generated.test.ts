@@ -26,6 +26,7 @@ test.each([
   'packages/sdk/src/generated/errors.ts',
   'packages/sdk/src/generated/operations.ts',
   'packages/sdk/src/generated/schemas.ts',
+  'src/site/docs/sdk-names.ts',
   'src/database/tables.ts',
 ])('%s is up to date with the code and migrations (otherwise run npm run generate)', file => {
   expect(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).toBe(String(files[file]))
@@ -54,6 +55,7 @@ test('these tests cover every generated file', () => {
     'packages/sdk/src/generated/schemas.ts',
     'src/database/tables.ts',
     'src/members/template.xlsx',
+    'src/site/docs/sdk-names.ts',
     'src/site/member-page/midmonth-withdraw.js',
   ])
 })

@@ -8,7 +8,7 @@ import type { Scope } from '../partners/api-keys.ts'
 import type { MemberSession, SessionScope } from '../partners/member-sessions.ts'
 import type { Operator } from '../partners/operator-keys.ts'
 import type { Partner } from '../partners/partners.ts'
-import type { Role } from '../users/roles.ts'
+import type { PartnerAccess, Role } from '../users/roles.ts'
 import type { SignedIn } from '../users/sessions.ts'
 import type { UploadedFile } from './bodies/uploaded-file.ts'
 import type { ApiContext } from './server/server.ts'
@@ -133,10 +133,9 @@ export type Access = {
   /** The scope that the API key must have. */
   scope?: Scope | 'any'
   /**
-   * The users of a partner who may call it from the console. `noLiveUser` is for a member’s own decisions: on a live installation no
-   * user makes them, not even an operator. `keysOnly` is for what only a partner’s server needs.
+   * The users of a partner who may call it from the console.
    */
-  roles?: readonly Role[] | 'noLiveUser' | 'keysOnly'
+  roles?: PartnerAccess
   /** The scope that the member session must have. */
   session?: SessionScope
   isForOperators?: true

@@ -175,8 +175,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     if (!isOperator) requireServed(partner)
     followClock(request, clockOffsetMs)
     // An unknown path has no scope, and gets its 404.
-    const { operationId } = (request.routeOptions.schema ?? {}) as { operationId?: string }
-    if (scope !== undefined && !mayCall(operationId, standing, mode)) throw notAllowed()
+    if (scope !== undefined && !mayCall(request.routeOptions.config.roles, standing, mode)) throw notAllowed()
   }
 }
 

@@ -17,7 +17,7 @@ import type { Operator } from '../../partners/operator-keys.ts'
 import type { Mode, Partner } from '../../partners/partners.ts'
 import type { RecordRequest } from '../../request-record.ts'
 import type { Sealer } from '../../sealing/sealer.ts'
-import type { Role } from '../../users/roles.ts'
+import type { PartnerAccess, Role } from '../../users/roles.ts'
 import type { SignedIn } from '../../users/sessions.ts'
 import type { ConsoleSettings } from '../../users/settings.ts'
 
@@ -65,7 +65,7 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /** See `Access`. */
-    roles?: readonly Role[] | 'noLiveUser' | 'keysOnly'
+    roles?: PartnerAccess
     partnerRoles?: readonly Role[]
     /** The scope that the API key must have, or `any`. Routes without a scope need no key. */
     scope?: Scope | 'any'

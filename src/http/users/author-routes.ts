@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { readers } from '../../users/roles.ts'
 import { listAuthors } from '../../users/users.ts'
 import type { ApiContext, App } from '../server/server.ts'
 import { hiddenOperation } from './hidden-operation.ts'
@@ -10,7 +11,7 @@ export function authorRoutes(app: App, { db }: ApiContext): void {
   app.get(
     '/console/v1/authors',
     {
-      config: { scope: 'pay:read' },
+      config: { scope: 'pay:read', roles: readers },
       schema: hiddenOperation({
         id: 'getAuthors',
         query: Type.Object(

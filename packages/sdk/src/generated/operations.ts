@@ -118,6 +118,20 @@ import type {
 
 export const operations: Record<string, Operation> = {
   'tiers.list': { method: 'GET', path: '/v1/tiers', prefers: true },
+  'withdrawals.getIntentMetadata': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata' },
+  'withdrawals.setIntentMetadata': { method: 'PUT', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata', hasBody: true },
+  'withdrawals.createIntent': { method: 'POST', path: '/v1/pay/withdrawals/intent', hasBody: true, prefers: true },
+  'withdrawals.getIntent': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}' },
+  'withdrawals.explainIntent': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}/explanation' },
+  'withdrawals.cancelIntent': { method: 'DELETE', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}' },
+  'withdrawals.complete': { method: 'POST', path: '/v1/pay/withdrawals/complete', hasBody: true, prefers: true },
+  'withdrawals.list': { method: 'GET', path: '/v1/pay/withdrawals', hasQuery: true, prefers: true, entries: 'withdrawals', cursor: 'id' },
+  'withdrawals.get': { method: 'GET', path: '/v1/pay/withdrawals/{withdrawalId}' },
+  'withdrawals.cancel': { method: 'POST', path: '/v1/pay/withdrawals/{withdrawalId}/cancel' },
+  'members.getBalance': { method: 'GET', path: '/v1/pay/members/{memberId}/balance' },
+  'members.listWithdrawals': { method: 'GET', path: '/v1/pay/members/{memberId}/withdrawals', hasQuery: true, entries: 'withdrawals' },
+  'members.getMetadata': { method: 'GET', path: '/v1/members/{memberId}/metadata' },
+  'members.setMetadata': { method: 'PUT', path: '/v1/members/{memberId}/metadata', hasBody: true },
   'members.invite': { method: 'POST', path: '/v1/members', hasBody: true, prefers: true },
   'members.list': { method: 'GET', path: '/v1/members', hasQuery: true, prefers: true, entries: 'members', cursor: 'memberId' },
   'members.export': { method: 'GET', path: '/v1/members', hasQuery: true, accepts: 'text/csv' },
@@ -126,37 +140,23 @@ export const operations: Record<string, Operation> = {
   'members.replace': { method: 'PUT', path: '/v1/members/{memberId}', hasBody: true, prefers: true },
   'members.offboard': { method: 'DELETE', path: '/v1/members/{memberId}' },
   'members.activate': { method: 'POST', path: '/v1/members/{memberId}/activate', prefers: true },
-  'members.getMetadata': { method: 'GET', path: '/v1/members/{memberId}/metadata' },
-  'members.setMetadata': { method: 'PUT', path: '/v1/members/{memberId}/metadata', hasBody: true },
-  'members.getBalance': { method: 'GET', path: '/v1/pay/members/{memberId}/balance' },
   'members.listStatementLines': { method: 'GET', path: '/v1/pay/members/{memberId}/statement', hasQuery: true, entries: 'lines', cursor: 'id' },
-  'members.listWithdrawals': { method: 'GET', path: '/v1/pay/members/{memberId}/withdrawals', hasQuery: true, entries: 'withdrawals' },
-  'memberSessions.create': { method: 'POST', path: '/v1/member-sessions', hasBody: true },
   'memberJobs.create': { method: 'POST', path: '/v1/members/jobs', hasBody: true, hasQuery: true },
   'memberJobs.createFromFile': { method: 'PUT', path: '/v1/members/jobs/csv', hasBody: true, takesFile: true, hasQuery: true },
   'memberJobs.createFromFileV2': { method: 'PUT', path: '/v2/members/jobs/csv', hasBody: true, takesFile: true, hasQuery: true },
   'memberJobs.list': { method: 'GET', path: '/v1/members/jobs', hasQuery: true, entries: 'jobs', cursor: 'id' },
   'memberJobs.get': { method: 'GET', path: '/v1/members/jobs/{jobId}' },
-  'memberJobs.listResults': { method: 'GET', path: '/v1/members/jobs/{jobId}/results', hasQuery: true, entries: 'results', cursor: 'step' },
-  'memberJobs.exportResults': { method: 'GET', path: '/v1/members/jobs/{jobId}/results', hasQuery: true, accepts: 'text/csv' },
   'memberJobs.approve': { method: 'POST', path: '/v1/members/jobs/{jobId}/approve' },
   'memberJobs.reject': { method: 'POST', path: '/v1/members/jobs/{jobId}/reject' },
-  'withdrawals.createIntent': { method: 'POST', path: '/v1/pay/withdrawals/intent', hasBody: true, prefers: true },
-  'withdrawals.getIntent': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}' },
-  'withdrawals.explainIntent': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}/explanation' },
-  'withdrawals.cancelIntent': { method: 'DELETE', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}' },
-  'withdrawals.getIntentMetadata': { method: 'GET', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata' },
-  'withdrawals.setIntentMetadata': { method: 'PUT', path: '/v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata', hasBody: true },
-  'withdrawals.complete': { method: 'POST', path: '/v1/pay/withdrawals/complete', hasBody: true, prefers: true },
-  'withdrawals.list': { method: 'GET', path: '/v1/pay/withdrawals', hasQuery: true, prefers: true, entries: 'withdrawals', cursor: 'id' },
-  'withdrawals.get': { method: 'GET', path: '/v1/pay/withdrawals/{withdrawalId}' },
-  'withdrawals.cancel': { method: 'POST', path: '/v1/pay/withdrawals/{withdrawalId}/cancel' },
+  'memberJobs.listResults': { method: 'GET', path: '/v1/members/jobs/{jobId}/results', hasQuery: true, entries: 'results', cursor: 'step' },
+  'memberJobs.exportResults': { method: 'GET', path: '/v1/members/jobs/{jobId}/results', hasQuery: true, accepts: 'text/csv' },
+  'memberSessions.create': { method: 'POST', path: '/v1/member-sessions', hasBody: true },
+  'payRuns.getMetadata': { method: 'GET', path: '/v1/pay/runs/{payRunId}/metadata' },
+  'payRuns.setMetadata': { method: 'PUT', path: '/v1/pay/runs/{payRunId}/metadata', hasBody: true },
   'payRuns.create': { method: 'POST', path: '/v1/pay/run', hasBody: true },
   'payRuns.list': { method: 'GET', path: '/v1/pay/runs', hasQuery: true, entries: 'payRuns', cursor: 'id' },
   'payRuns.get': { method: 'GET', path: '/v1/pay/runs/{payRunId}' },
   'payRuns.revert': { method: 'POST', path: '/v1/pay/runs/{payRunId}/revert' },
-  'payRuns.getMetadata': { method: 'GET', path: '/v1/pay/runs/{payRunId}/metadata' },
-  'payRuns.setMetadata': { method: 'PUT', path: '/v1/pay/runs/{payRunId}/metadata', hasBody: true },
   'payCycles.list': { method: 'GET', path: '/v1/pay/cycles', hasQuery: true, entries: 'payCycles', cursor: 'id' },
   'payCycles.get': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}' },
   'payCycles.listDeductions': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/deductions', hasQuery: true, entries: 'deductions', cursor: 'memberId' },
@@ -164,27 +164,27 @@ export const operations: Record<string, Operation> = {
   'payCycles.settle': { method: 'POST', path: '/v1/pay/cycles/{payCycleId}/settlement', hasBody: true, takesFile: true },
   'payCycles.listSettlementLines': { method: 'GET', path: '/v1/pay/cycles/{payCycleId}/settlement', hasQuery: true, entries: 'lines', cursor: 'memberId' },
   'events.list': { method: 'GET', path: '/v1/events', hasQuery: true, entries: 'events', cursor: 'lastEventId' },
+  'overview.get': { method: 'GET', path: '/v1/overview' },
+  'overview.getSeries': { method: 'GET', path: '/v1/overview/series', hasQuery: true },
+  'requests.list': { method: 'GET', path: '/v1/requests', hasQuery: true, entries: 'requests', cursor: 'id' },
+  'requests.countErrors': { method: 'GET', path: '/v1/request-errors', hasQuery: true },
+  'requests.get': { method: 'GET', path: '/v1/requests/{requestId}' },
+  'webhooks.getMetadata': { method: 'GET', path: '/v1/webhooks/{webhookId}/metadata' },
+  'webhooks.setMetadata': { method: 'PUT', path: '/v1/webhooks/{webhookId}/metadata', hasBody: true },
   'webhooks.create': { method: 'POST', path: '/v1/webhooks', hasBody: true },
   'webhooks.list': { method: 'GET', path: '/v1/webhooks', hasQuery: true, entries: 'webhooks', cursor: 'id' },
   'webhooks.get': { method: 'GET', path: '/v1/webhooks/{webhookId}' },
   'webhooks.update': { method: 'PATCH', path: '/v1/webhooks/{webhookId}', hasBody: true },
   'webhooks.delete': { method: 'DELETE', path: '/v1/webhooks/{webhookId}' },
-  'webhooks.getMetadata': { method: 'GET', path: '/v1/webhooks/{webhookId}/metadata' },
-  'webhooks.setMetadata': { method: 'PUT', path: '/v1/webhooks/{webhookId}/metadata', hasBody: true },
   'webhooks.rotateSecret': { method: 'POST', path: '/v1/webhooks/{webhookId}/rotate', hasBody: true },
   'webhooks.test': { method: 'POST', path: '/v1/webhooks/{webhookId}/test', hasBody: true },
   'webhooks.replay': { method: 'POST', path: '/v1/webhooks/{webhookId}/replay', hasBody: true },
   'webhooks.listDeliveries': { method: 'GET', path: '/v1/webhooks/{webhookId}/deliveries', hasQuery: true, entries: 'deliveries', cursor: 'id' },
   'webhooks.getDelivery': { method: 'GET', path: '/v1/webhooks/{webhookId}/deliveries/{deliveryId}' },
-  'overview.get': { method: 'GET', path: '/v1/overview' },
-  'overview.getSeries': { method: 'GET', path: '/v1/overview/series', hasQuery: true },
-  'requests.list': { method: 'GET', path: '/v1/requests', hasQuery: true, entries: 'requests', cursor: 'id' },
-  'requests.get': { method: 'GET', path: '/v1/requests/{requestId}' },
-  'requests.countErrors': { method: 'GET', path: '/v1/request-errors', hasQuery: true },
-  'idempotencyKeys.get': { method: 'GET', path: '/v1/idempotency-keys/{key}' },
   'service.getLiveness': { method: 'GET', path: '/livez' },
   'service.getReadiness': { method: 'GET', path: '/readyz' },
   'service.getErrors': { method: 'GET', path: '/v1/errors' },
+  'idempotencyKeys.get': { method: 'GET', path: '/v1/idempotency-keys/{key}' },
   'sandbox.clock.get': { method: 'GET', path: '/v1/sandbox/clock' },
   'sandbox.clock.move': { method: 'POST', path: '/v1/sandbox/clock', hasBody: true },
   'sandbox.withdrawals.submit': { method: 'POST', path: '/v1/sandbox/withdrawals/{withdrawalId}/submit', hasBody: true },
@@ -217,7 +217,156 @@ export interface Resources {
      */
     list(options?: CallOptions): Call<TierWithTerms[]>
   }
+  withdrawals: {
+    /**
+     * Get the metadata of a withdrawal intent.
+     *
+     * `GET /v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata` (getWithdrawalIntentMetadata)
+     */
+    getIntentMetadata(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<ObjectMetadata>
+    /**
+     * Set the metadata of a withdrawal intent.
+     *
+     * Replaces it as a whole: a key that is left out is removed. Idempotent.
+     *
+     * `PUT /v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata` (setWithdrawalIntentMetadata)
+     */
+    setIntentMetadata(withdrawalIntentId: WithdrawalIntentId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
+    /**
+     * Create a withdrawal intent.
+     *
+     * Quotes a withdrawal: the fee under the member’s tier, the net amount and the destination account. No money is reserved or moved until the intent is completed.
+     *
+     * Errors: MemberNotFoundError, UnprocessableEntityError, MemberNotEligibleError, BankAccountInvalidError, AmountBelowLowerLimitError, AmountAboveUpperLimitError, MemberInsufficientFundsError.
+     *
+     * `POST /v1/pay/withdrawals/intent` (createWithdrawalIntent)
+     */
+    createIntent(body: NewWithdrawalIntent, options?: CallOptions): Call<WithdrawalIntent>
+    /**
+     * Get a withdrawal intent.
+     *
+     * `GET /v1/pay/withdrawals/intent/{withdrawalIntentId}` (getWithdrawalIntent)
+     */
+    getIntent(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<WithdrawalIntent>
+    /**
+     * Explain a withdrawal intent.
+     *
+     * Shows the inputs of the quote and the result of each rule: limits, parts of the fee, who pays it, and the net amount.
+     *
+     * `GET /v1/pay/withdrawals/intent/{withdrawalIntentId}/explanation` (getWithdrawalIntentExplanation)
+     */
+    explainIntent(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<WithdrawalIntentExplanation>
+    /**
+     * Cancel a withdrawal intent.
+     *
+     * Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same response.
+     *
+     * `DELETE /v1/pay/withdrawals/intent/{withdrawalIntentId}` (cancelWithdrawalIntent)
+     */
+    cancelIntent(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<WithdrawalIntent>
+    /**
+     * Complete a withdrawal.
+     *
+     * Repeats all checks and moves the money. Idempotent: completing the intent again returns the same response and moves nothing.
+     *
+     * Errors: MemberNotFoundError, UnprocessableEntityError, MemberNotEligibleError, BankAccountInvalidError, AmountBelowLowerLimitError, AmountAboveUpperLimitError, MemberInsufficientFundsError.
+     *
+     * `POST /v1/pay/withdrawals/complete` (completeWithdrawal)
+     */
+    complete(body: CompleteWithdrawal, options?: CallOptions): Call<WithdrawalDetails>
+    /**
+     * List withdrawals.
+     *
+     * Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back. If `after` or `before` is unknown, the response is `NotFound`.
+     *
+     * `GET /v1/pay/withdrawals` (getWithdrawals)
+     */
+    list(query?: {
+      memberId?: MemberId | undefined
+      payCycleId?: PayCycleId | undefined
+      /** Created at or after this instant. A date without a time means midnight UTC. */
+      fromDate?: DayOrInstant | undefined
+      /** Created before this instant. A date without a time means midnight UTC. */
+      toDate?: DayOrInstant | undefined
+      /** Only withdrawals with one of these statuses. Default: `held`, `submitted` and `paid`. */
+      statuses?: WithdrawalStatus[] | undefined
+      /** Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      metadata?: Metadata | undefined
+      /** Number of entries to skip. */
+      skip?: number | undefined
+      /** Maximum number of entries to return, 1 to 1,000. */
+      take?: number | undefined
+      /** The id of the last entry of this page, to get the next page, of older entries. Not together with `skip` or `before`. */
+      after?: WithdrawalId | undefined
+      /** The id of the first entry of this page, to get the previous page, of newer entries. Not together with `skip` or `after`. */
+      before?: WithdrawalId | undefined
+    }, options?: CallOptions): List<WithdrawalsWithStatus, WithdrawalWithStatus>
+    /**
+     * Get a withdrawal.
+     *
+     * `GET /v1/pay/withdrawals/{withdrawalId}` (getWithdrawal)
+     */
+    get(withdrawalId: WithdrawalId, options?: CallOptions): Call<WithdrawalDetails>
+    /**
+     * Cancel a withdrawal.
+     *
+     * Cancels a withdrawal while it is `held`. The member gets the money back at once, including the fee. Idempotent: cancelling it again returns the same response.
+     *
+     * Errors: UnprocessableEntityError.
+     *
+     * `POST /v1/pay/withdrawals/{withdrawalId}/cancel` (cancelWithdrawal)
+     */
+    cancel(withdrawalId: WithdrawalId, options?: CallOptions): Call<WithdrawalDetails>
+  }
   members: {
+    /**
+     * Get a member’s available balance.
+     *
+     * Errors: MemberNotFoundError, UnprocessableEntityError.
+     *
+     * `GET /v1/pay/members/{memberId}/balance` (getMemberBalance)
+     */
+    getBalance(memberId: MemberId, options?: CallOptions): Call<MemberBalance>
+    /**
+     * List a member’s withdrawals.
+     *
+     * Deprecated: use `GET /v1/pay/withdrawals`. Newest first. `amount` is the gross amount: what left the member’s pay, including the fee.
+     *
+     * Errors: MemberNotFoundError.
+     *
+     * `GET /v1/pay/members/{memberId}/withdrawals` (getMemberWithdrawals)
+     *
+     * @deprecated
+     */
+    listWithdrawals(memberId: MemberId, query?: {
+      /** Number of entries to skip. */
+      skip?: number | undefined
+      /** Maximum number of entries to return, 1 to 1,000. */
+      take?: number | undefined
+    }, options?: CallOptions): List<MemberWithdrawals, {
+      amount: Money
+      fee: Money
+      payCycleId: PayCycleId
+      createdAt: Instant
+    }>
+    /**
+     * Get the metadata of a member.
+     *
+     * Errors: MemberNotFoundError.
+     *
+     * `GET /v1/members/{memberId}/metadata` (getMemberMetadata)
+     */
+    getMetadata(memberId: MemberId, options?: CallOptions): Call<ObjectMetadata>
+    /**
+     * Set the metadata of a member.
+     *
+     * Replaces it as a whole: a key that is left out is removed. Idempotent.
+     *
+     * Errors: MemberNotFoundError.
+     *
+     * `PUT /v1/members/{memberId}/metadata` (setMemberMetadata)
+     */
+    setMetadata(memberId: MemberId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
     /**
      * Invite a member.
      *
@@ -321,32 +470,6 @@ export interface Resources {
      */
     activate(memberId: MemberId, options?: CallOptions): Call<Member>
     /**
-     * Get the metadata of a member.
-     *
-     * Errors: MemberNotFoundError.
-     *
-     * `GET /v1/members/{memberId}/metadata` (getMemberMetadata)
-     */
-    getMetadata(memberId: MemberId, options?: CallOptions): Call<ObjectMetadata>
-    /**
-     * Set the metadata of a member.
-     *
-     * Replaces it as a whole: a key that is left out is removed. Idempotent.
-     *
-     * Errors: MemberNotFoundError.
-     *
-     * `PUT /v1/members/{memberId}/metadata` (setMemberMetadata)
-     */
-    setMetadata(memberId: MemberId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
-    /**
-     * Get a member’s available balance.
-     *
-     * Errors: MemberNotFoundError, UnprocessableEntityError.
-     *
-     * `GET /v1/pay/members/{memberId}/balance` (getMemberBalance)
-     */
-    getBalance(memberId: MemberId, options?: CallOptions): Call<MemberBalance>
-    /**
      * Get a member’s statement.
      *
      * Lists the ledger lines that changed what the member has available or owes, newest first, up to an instant. When paging with `skip`, pass the `asOf` of the first page, so that new lines do not shift the pages. If `after` or `before` is not a line of the statement, the response is `NotFound`.
@@ -369,40 +492,6 @@ export interface Resources {
       /** The id of the first entry of this page, to get the previous page, of newer entries. Not together with `skip` or `after`. */
       before?: TransferId | undefined
     }, options?: CallOptions): List<MemberStatement, MemberStatementLine>
-    /**
-     * List a member’s withdrawals.
-     *
-     * Deprecated: use `GET /v1/pay/withdrawals`. Newest first. `amount` is the gross amount: what left the member’s pay, including the fee.
-     *
-     * Errors: MemberNotFoundError.
-     *
-     * `GET /v1/pay/members/{memberId}/withdrawals` (getMemberWithdrawals)
-     *
-     * @deprecated
-     */
-    listWithdrawals(memberId: MemberId, query?: {
-      /** Number of entries to skip. */
-      skip?: number | undefined
-      /** Maximum number of entries to return, 1 to 1,000. */
-      take?: number | undefined
-    }, options?: CallOptions): List<MemberWithdrawals, {
-      amount: Money
-      fee: Money
-      payCycleId: PayCycleId
-      createdAt: Instant
-    }>
-  }
-  memberSessions: {
-    /**
-     * Create a member session.
-     *
-     * Creates a token for the page of one member, valid for up to 15 minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most 10 sessions; another one ends the oldest.
-     *
-     * Errors: MemberNotFoundError.
-     *
-     * `POST /v1/member-sessions` (createMemberSession)
-     */
-    create(body: NewMemberSession, options?: CallOptions): Call<MemberSession>
   }
   memberJobs: {
     /**
@@ -515,6 +604,22 @@ export interface Resources {
      */
     get(jobId: MemberJobId, options?: CallOptions): Call<MemberJob>
     /**
+     * Approve a member job.
+     *
+     * Approves a job that is waiting for review. The job offboards the members that its results name, but no members that were added later. Idempotent; a job that is queued or rejected is a `Conflict`.
+     *
+     * `POST /v1/members/jobs/{jobId}/approve` (approveJob)
+     */
+    approve(jobId: MemberJobId, options?: CallOptions): Call<MemberJob>
+    /**
+     * Reject a member job.
+     *
+     * Rejects a job that is queued or waiting for review. None of its changes are applied. Idempotent; a job that is already running or completed is a `Conflict`.
+     *
+     * `POST /v1/members/jobs/{jobId}/reject` (rejectJob)
+     */
+    reject(jobId: MemberJobId, options?: CallOptions): Call<MemberJob>
+    /**
      * Get the results of a member job.
      *
      * Planned and applied changes, in the order of the file or the actions; members missing from the file come last. With `accept: text/csv`, returns all matching results as a file with the outcome added, ignoring `skip` and `take`; cells that a spreadsheet would read as a formula are prefixed with an apostrophe. Results are kept for 30 days after the job ends.
@@ -544,125 +649,34 @@ export interface Resources {
       /** To get the next page, the `step` of the last result of this page. Cannot be combined with `skip`. */
       after?: number | undefined
     }, options?: CallOptions): Call<Response>
-    /**
-     * Approve a member job.
-     *
-     * Approves a job that is waiting for review. The job offboards the members that its results name, but no members that were added later. Idempotent; a job that is queued or rejected is a `Conflict`.
-     *
-     * `POST /v1/members/jobs/{jobId}/approve` (approveJob)
-     */
-    approve(jobId: MemberJobId, options?: CallOptions): Call<MemberJob>
-    /**
-     * Reject a member job.
-     *
-     * Rejects a job that is queued or waiting for review. None of its changes are applied. Idempotent; a job that is already running or completed is a `Conflict`.
-     *
-     * `POST /v1/members/jobs/{jobId}/reject` (rejectJob)
-     */
-    reject(jobId: MemberJobId, options?: CallOptions): Call<MemberJob>
   }
-  withdrawals: {
+  memberSessions: {
     /**
-     * Create a withdrawal intent.
+     * Create a member session.
      *
-     * Quotes a withdrawal: the fee under the member’s tier, the net amount and the destination account. No money is reserved or moved until the intent is completed.
+     * Creates a token for the page of one member, valid for up to 15 minutes. It ends earlier if the API key is revoked or the member is offboarded. A member has at most 10 sessions; another one ends the oldest.
      *
-     * Errors: MemberNotFoundError, UnprocessableEntityError, MemberNotEligibleError, BankAccountInvalidError, AmountBelowLowerLimitError, AmountAboveUpperLimitError, MemberInsufficientFundsError.
+     * Errors: MemberNotFoundError.
      *
-     * `POST /v1/pay/withdrawals/intent` (createWithdrawalIntent)
+     * `POST /v1/member-sessions` (createMemberSession)
      */
-    createIntent(body: NewWithdrawalIntent, options?: CallOptions): Call<WithdrawalIntent>
+    create(body: NewMemberSession, options?: CallOptions): Call<MemberSession>
+  }
+  payRuns: {
     /**
-     * Get a withdrawal intent.
+     * Get the metadata of a pay run.
      *
-     * `GET /v1/pay/withdrawals/intent/{withdrawalIntentId}` (getWithdrawalIntent)
+     * `GET /v1/pay/runs/{payRunId}/metadata` (getPayRunMetadata)
      */
-    getIntent(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<WithdrawalIntent>
+    getMetadata(payRunId: PayRunId, options?: CallOptions): Call<ObjectMetadata>
     /**
-     * Explain a withdrawal intent.
-     *
-     * Shows the inputs of the quote and the result of each rule: limits, parts of the fee, who pays it, and the net amount.
-     *
-     * `GET /v1/pay/withdrawals/intent/{withdrawalIntentId}/explanation` (getWithdrawalIntentExplanation)
-     */
-    explainIntent(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<WithdrawalIntentExplanation>
-    /**
-     * Cancel a withdrawal intent.
-     *
-     * Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same response.
-     *
-     * `DELETE /v1/pay/withdrawals/intent/{withdrawalIntentId}` (cancelWithdrawalIntent)
-     */
-    cancelIntent(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<WithdrawalIntent>
-    /**
-     * Get the metadata of a withdrawal intent.
-     *
-     * `GET /v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata` (getWithdrawalIntentMetadata)
-     */
-    getIntentMetadata(withdrawalIntentId: WithdrawalIntentId, options?: CallOptions): Call<ObjectMetadata>
-    /**
-     * Set the metadata of a withdrawal intent.
+     * Set the metadata of a pay run.
      *
      * Replaces it as a whole: a key that is left out is removed. Idempotent.
      *
-     * `PUT /v1/pay/withdrawals/intent/{withdrawalIntentId}/metadata` (setWithdrawalIntentMetadata)
+     * `PUT /v1/pay/runs/{payRunId}/metadata` (setPayRunMetadata)
      */
-    setIntentMetadata(withdrawalIntentId: WithdrawalIntentId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
-    /**
-     * Complete a withdrawal.
-     *
-     * Repeats all checks and moves the money. Idempotent: completing the intent again returns the same response and moves nothing.
-     *
-     * Errors: MemberNotFoundError, UnprocessableEntityError, MemberNotEligibleError, BankAccountInvalidError, AmountBelowLowerLimitError, AmountAboveUpperLimitError, MemberInsufficientFundsError.
-     *
-     * `POST /v1/pay/withdrawals/complete` (completeWithdrawal)
-     */
-    complete(body: CompleteWithdrawal, options?: CallOptions): Call<WithdrawalDetails>
-    /**
-     * List withdrawals.
-     *
-     * Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back. If `after` or `before` is unknown, the response is `NotFound`.
-     *
-     * `GET /v1/pay/withdrawals` (getWithdrawals)
-     */
-    list(query?: {
-      memberId?: MemberId | undefined
-      payCycleId?: PayCycleId | undefined
-      /** Created at or after this instant. A date without a time means midnight UTC. */
-      fromDate?: DayOrInstant | undefined
-      /** Created before this instant. A date without a time means midnight UTC. */
-      toDate?: DayOrInstant | undefined
-      /** Only withdrawals with one of these statuses. Default: `held`, `submitted` and `paid`. */
-      statuses?: WithdrawalStatus[] | undefined
-      /** Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
-      metadata?: Metadata | undefined
-      /** Number of entries to skip. */
-      skip?: number | undefined
-      /** Maximum number of entries to return, 1 to 1,000. */
-      take?: number | undefined
-      /** The id of the last entry of this page, to get the next page, of older entries. Not together with `skip` or `before`. */
-      after?: WithdrawalId | undefined
-      /** The id of the first entry of this page, to get the previous page, of newer entries. Not together with `skip` or `after`. */
-      before?: WithdrawalId | undefined
-    }, options?: CallOptions): List<WithdrawalsWithStatus, WithdrawalWithStatus>
-    /**
-     * Get a withdrawal.
-     *
-     * `GET /v1/pay/withdrawals/{withdrawalId}` (getWithdrawal)
-     */
-    get(withdrawalId: WithdrawalId, options?: CallOptions): Call<WithdrawalDetails>
-    /**
-     * Cancel a withdrawal.
-     *
-     * Cancels a withdrawal while it is `held`. The member gets the money back at once, including the fee. Idempotent: cancelling it again returns the same response.
-     *
-     * Errors: UnprocessableEntityError.
-     *
-     * `POST /v1/pay/withdrawals/{withdrawalId}/cancel` (cancelWithdrawal)
-     */
-    cancel(withdrawalId: WithdrawalId, options?: CallOptions): Call<WithdrawalDetails>
-  }
-  payRuns: {
+    setMetadata(payRunId: PayRunId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
     /**
      * Upload a pay run.
      *
@@ -708,20 +722,6 @@ export interface Resources {
      * `POST /v1/pay/runs/{payRunId}/revert` (revertPayRun)
      */
     revert(payRunId: PayRunId, options?: CallOptions): Call<PayRun>
-    /**
-     * Get the metadata of a pay run.
-     *
-     * `GET /v1/pay/runs/{payRunId}/metadata` (getPayRunMetadata)
-     */
-    getMetadata(payRunId: PayRunId, options?: CallOptions): Call<ObjectMetadata>
-    /**
-     * Set the metadata of a pay run.
-     *
-     * Replaces it as a whole: a key that is left out is removed. Idempotent.
-     *
-     * `PUT /v1/pay/runs/{payRunId}/metadata` (setPayRunMetadata)
-     */
-    setMetadata(payRunId: PayRunId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
   }
   payCycles: {
     /**
@@ -819,118 +819,6 @@ export interface Resources {
       take?: number | undefined
     }, options?: CallOptions): List<Events, Event>
   }
-  webhooks: {
-    /**
-     * Create a webhook endpoint.
-     *
-     * Events that happen from now on are sent to it, signed with its secret. At most 16 endpoints per partner.
-     *
-     * `POST /v1/webhooks` (createWebhook)
-     */
-    create(body: NewWebhook, options?: CallOptions): Call<WebhookWithSecret>
-    /**
-     * List webhook endpoints.
-     *
-     * Newest first.
-     *
-     * `GET /v1/webhooks` (getWebhooks)
-     */
-    list(query?: {
-      /** Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
-      metadata?: Metadata | undefined
-      /** Number of entries to skip. */
-      skip?: number | undefined
-      /** Maximum number of entries to return, 1 to 1,000. */
-      take?: number | undefined
-      /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
-      after?: WebhookId | undefined
-    }, options?: CallOptions): List<Webhooks, Webhook>
-    /**
-     * Get a webhook endpoint.
-     *
-     * `GET /v1/webhooks/{webhookId}` (getWebhook)
-     */
-    get(webhookId: WebhookId, options?: CallOptions): Call<Webhook>
-    /**
-     * Change a webhook endpoint.
-     *
-     * Absent fields are unchanged; `types` and `headers` are replaced as a whole. Send `enabled: true` to enable an endpoint that was disabled because it failed.
-     *
-     * `PATCH /v1/webhooks/{webhookId}` (updateWebhook)
-     */
-    update(webhookId: WebhookId, body: WebhookChanges, options?: CallOptions): Call<Webhook>
-    /**
-     * Delete a webhook endpoint.
-     *
-     * Also deletes the deliveries of the endpoint. Requests in flight are not cut off.
-     *
-     * `DELETE /v1/webhooks/{webhookId}` (deleteWebhook)
-     */
-    delete(webhookId: WebhookId, options?: CallOptions): Call<WebhookDeleted>
-    /**
-     * Get the metadata of a webhook endpoint.
-     *
-     * `GET /v1/webhooks/{webhookId}/metadata` (getWebhookMetadata)
-     */
-    getMetadata(webhookId: WebhookId, options?: CallOptions): Call<ObjectMetadata>
-    /**
-     * Set the metadata of a webhook endpoint.
-     *
-     * Replaces it as a whole: a key that is left out is removed. Idempotent.
-     *
-     * `PUT /v1/webhooks/{webhookId}/metadata` (setWebhookMetadata)
-     */
-    setMetadata(webhookId: WebhookId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
-    /**
-     * Rotate the secret of a webhook endpoint.
-     *
-     * Creates a new secret. The previous one stays valid for 24 hours, or as long as `overlapSeconds` says; until then, requests carry a signature of each.
-     *
-     * `POST /v1/webhooks/{webhookId}/rotate` (rotateWebhookSecret)
-     */
-    rotateSecret(webhookId: WebhookId, body?: WebhookRotation, options?: CallOptions): Call<RotatedWebhook>
-    /**
-     * Send a test to a webhook endpoint.
-     *
-     * Sends a made-up event of a type that you choose, with the header `midmonth-test: true`. The test is attempted once, even if the endpoint is disabled. Read the delivery at `location` to see the response.
-     *
-     * `POST /v1/webhooks/{webhookId}/test` (testWebhook)
-     */
-    test(webhookId: WebhookId, body: WebhookTest, options?: CallOptions): Call<WebhookDelivery>
-    /**
-     * Replay events to a webhook endpoint.
-     *
-     * Delivers events of the last 30 days again: one event, the events of a time range, or the events whose delivery has failed or was skipped. Each event is attempted once, with the current secret, even if the endpoint is disabled; the health of the endpoint does not change. Receivers see the same `webhook-id` as before.
-     *
-     * `POST /v1/webhooks/{webhookId}/replay` (replayWebhook)
-     */
-    replay(webhookId: WebhookId, body: ReplayOfEvent | ReplayOfRange | ReplayOfFailed, options?: CallOptions): Call<ReplayRequested>
-    /**
-     * List the deliveries of a webhook endpoint.
-     *
-     * Lists the deliveries of the last 30 days, newest event first.
-     *
-     * `GET /v1/webhooks/{webhookId}/deliveries` (getWebhookDeliveries)
-     */
-    listDeliveries(webhookId: WebhookId, query?: {
-      states?: WebhookDeliveryState[] | undefined
-      types?: EventType[] | undefined
-      /** The deliveries of this event. */
-      eventId?: EventId | undefined
-      /** Number of entries to skip. */
-      skip?: number | undefined
-      /** Maximum number of entries to return, 1 to 1,000. */
-      take?: number | undefined
-      /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
-      after?: EventId | undefined
-    }, options?: CallOptions): List<WebhookDeliveries, WebhookDelivery>
-    /**
-     * Get a delivery with its attempts.
-     *
-     * `GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}` (getWebhookDelivery)
-     */
-    getDelivery(webhookId: WebhookId, deliveryId: EventId, options?: CallOptions): Call<WebhookDeliveryDetails>
-  }
   overview: {
     /**
      * Get an overview.
@@ -995,14 +883,6 @@ export interface Resources {
       before?: RequestId | undefined
     }, options?: CallOptions): List<LoggedRequests, LoggedRequest>
     /**
-     * Get a request.
-     *
-     * One of your requests of the last 7 days, by the `id` that Midmonth assigned. To find a request by your own `x-request-id`, use the filter `requestId` of the list.
-     *
-     * `GET /v1/requests/{requestId}` (getRequest)
-     */
-    get(requestId: RequestId, options?: CallOptions): Call<LoggedRequest>
-    /**
      * Count the errors of your requests.
      *
      * Counts by code and hour or day (UTC), oldest first, for at most 7 days.
@@ -1013,16 +893,126 @@ export interface Resources {
       by?: 'hour' | 'day' | undefined
       fromDate?: DayOrInstant | undefined
     }, options?: CallOptions): Call<RequestErrors>
-  }
-  idempotencyKeys: {
     /**
-     * Look up an idempotency key.
+     * Get a request.
      *
-     * Returns the outcome of the request that was sent with this key. Never includes the body of its answer.
+     * One of your requests of the last 7 days, by the `id` that Midmonth assigned. To find a request by your own `x-request-id`, use the filter `requestId` of the list.
      *
-     * `GET /v1/idempotency-keys/{key}` (getIdempotencyKey)
+     * `GET /v1/requests/{requestId}` (getRequest)
      */
-    get(key: string, options?: CallOptions): Call<IdempotencyKey>
+    get(requestId: RequestId, options?: CallOptions): Call<LoggedRequest>
+  }
+  webhooks: {
+    /**
+     * Get the metadata of a webhook endpoint.
+     *
+     * `GET /v1/webhooks/{webhookId}/metadata` (getWebhookMetadata)
+     */
+    getMetadata(webhookId: WebhookId, options?: CallOptions): Call<ObjectMetadata>
+    /**
+     * Set the metadata of a webhook endpoint.
+     *
+     * Replaces it as a whole: a key that is left out is removed. Idempotent.
+     *
+     * `PUT /v1/webhooks/{webhookId}/metadata` (setWebhookMetadata)
+     */
+    setMetadata(webhookId: WebhookId, body: ObjectMetadata, options?: CallOptions): Call<ObjectMetadata>
+    /**
+     * Create a webhook endpoint.
+     *
+     * Events that happen from now on are sent to it, signed with its secret. At most 16 endpoints per partner.
+     *
+     * `POST /v1/webhooks` (createWebhook)
+     */
+    create(body: NewWebhook, options?: CallOptions): Call<WebhookWithSecret>
+    /**
+     * List webhook endpoints.
+     *
+     * Newest first.
+     *
+     * `GET /v1/webhooks` (getWebhooks)
+     */
+    list(query?: {
+      /** Only entries that have each of these keys with exactly this value: `metadata[site]=Leeds`. */
+      metadata?: Metadata | undefined
+      /** Number of entries to skip. */
+      skip?: number | undefined
+      /** Maximum number of entries to return, 1 to 1,000. */
+      take?: number | undefined
+      /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
+      after?: WebhookId | undefined
+    }, options?: CallOptions): List<Webhooks, Webhook>
+    /**
+     * Get a webhook endpoint.
+     *
+     * `GET /v1/webhooks/{webhookId}` (getWebhook)
+     */
+    get(webhookId: WebhookId, options?: CallOptions): Call<Webhook>
+    /**
+     * Change a webhook endpoint.
+     *
+     * Absent fields are unchanged; `types` and `headers` are replaced as a whole. Send `enabled: true` to enable an endpoint that was disabled because it failed.
+     *
+     * `PATCH /v1/webhooks/{webhookId}` (updateWebhook)
+     */
+    update(webhookId: WebhookId, body: WebhookChanges, options?: CallOptions): Call<Webhook>
+    /**
+     * Delete a webhook endpoint.
+     *
+     * Also deletes the deliveries of the endpoint. Requests in flight are not cut off.
+     *
+     * `DELETE /v1/webhooks/{webhookId}` (deleteWebhook)
+     */
+    delete(webhookId: WebhookId, options?: CallOptions): Call<WebhookDeleted>
+    /**
+     * Rotate the secret of a webhook endpoint.
+     *
+     * Creates a new secret. The previous one stays valid for 24 hours, or as long as `overlapSeconds` says; until then, requests carry a signature of each.
+     *
+     * `POST /v1/webhooks/{webhookId}/rotate` (rotateWebhookSecret)
+     */
+    rotateSecret(webhookId: WebhookId, body?: WebhookRotation, options?: CallOptions): Call<RotatedWebhook>
+    /**
+     * Send a test to a webhook endpoint.
+     *
+     * Sends a made-up event of a type that you choose, with the header `midmonth-test: true`. The test is attempted once, even if the endpoint is disabled. Read the delivery at `location` to see the response.
+     *
+     * `POST /v1/webhooks/{webhookId}/test` (testWebhook)
+     */
+    test(webhookId: WebhookId, body: WebhookTest, options?: CallOptions): Call<WebhookDelivery>
+    /**
+     * Replay events to a webhook endpoint.
+     *
+     * Delivers events of the last 30 days again: one event, the events of a time range, or the events whose delivery has failed or was skipped. Each event is attempted once, with the current secret, even if the endpoint is disabled; the health of the endpoint does not change. Receivers see the same `webhook-id` as before.
+     *
+     * `POST /v1/webhooks/{webhookId}/replay` (replayWebhook)
+     */
+    replay(webhookId: WebhookId, body: ReplayOfEvent | ReplayOfRange | ReplayOfFailed, options?: CallOptions): Call<ReplayRequested>
+    /**
+     * List the deliveries of a webhook endpoint.
+     *
+     * Lists the deliveries of the last 30 days, newest event first.
+     *
+     * `GET /v1/webhooks/{webhookId}/deliveries` (getWebhookDeliveries)
+     */
+    listDeliveries(webhookId: WebhookId, query?: {
+      states?: WebhookDeliveryState[] | undefined
+      types?: EventType[] | undefined
+      /** The deliveries of this event. */
+      eventId?: EventId | undefined
+      /** Number of entries to skip. */
+      skip?: number | undefined
+      /** Maximum number of entries to return, 1 to 1,000. */
+      take?: number | undefined
+      /** The id of the last entry of this page, to get the next page. Not together with `skip`. */
+      after?: EventId | undefined
+    }, options?: CallOptions): List<WebhookDeliveries, WebhookDelivery>
+    /**
+     * Get a delivery with its attempts.
+     *
+     * `GET /v1/webhooks/{webhookId}/deliveries/{deliveryId}` (getWebhookDelivery)
+     */
+    getDelivery(webhookId: WebhookId, deliveryId: EventId, options?: CallOptions): Call<WebhookDeliveryDetails>
   }
   service: {
     /**
@@ -1047,6 +1037,16 @@ export interface Resources {
      * `GET /v1/errors` (getErrors)
      */
     getErrors(options?: CallOptions): Call<ErrorRow[]>
+  }
+  idempotencyKeys: {
+    /**
+     * Look up an idempotency key.
+     *
+     * Returns the outcome of the request that was sent with this key. Never includes the body of its answer.
+     *
+     * `GET /v1/idempotency-keys/{key}` (getIdempotencyKey)
+     */
+    get(key: string, options?: CallOptions): Call<IdempotencyKey>
   }
   sandbox: {
     clock: {

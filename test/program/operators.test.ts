@@ -295,7 +295,7 @@ test('fees are billed, stated and exported by command, and revenue is taken out 
   )
   const taking = ['revenue', 'withdraw', partnerId, 'GBP', '1', '--reference', 'fees']
   const refused = await midmonth(taking, database)
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('Only 0.00 GBP of collected fees') })
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('Only 0.00 GBP of the collected fees') })
   expect(await json(['invoice', 'reopen', ...of, '--note', 'another partner'], database)).toMatchObject({ paid: null })
   expect(await json(['invoice', 'void', ...of, '--note', 'wrong'], database)).toMatchObject({ status: 'void' })
   expect(await json(['invoice', 'list', '--status', 'void'], database)).toMatchObject([{ id: issued.id }])

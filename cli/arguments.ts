@@ -1,8 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 import { exampleId, type IdKind, isIdOf } from '../src/kernel/ids.ts'
 import { amountMax, type Currency, currencies } from '../src/kernel/money.ts'
-import type { Day } from '../src/kernel/time.ts'
-import { isDay } from '../src/partners/settings.ts'
+import { type Day, isDay } from '../src/kernel/time.ts'
 
 export { whole } from './whole.ts'
 

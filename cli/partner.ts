@@ -1,14 +1,15 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { Partner, PartnerId } from '../packages/console/src/generated/operator.ts'
 import { stopInWords } from '../src/operators/partner-view.ts'
-import { cycleSchedules, defaultSettings, shortfallPolicies } from '../src/partners/partners.ts'
-import { isCountry, isRemittanceText, isTimeZone, remittanceAdvice, settingBounds } from '../src/partners/settings.ts'
+import { type Setting, settings } from '../src/partners/settings.ts'
 import { day, name, whole } from './arguments.ts'
 import { inTable } from './float.ts'
 import { examples } from './help.ts'
 import { addServerOptions, allOf, withOperators } from './operator-client.ts'
 import { takeMax } from './paging.ts'
 import { printResult, sheet, table } from './print.ts'
+
+const placeholders = { text: 'text', country: 'code', zone: 'zone', day: 'day', number: 'n', choice: 'name' }
 
 const operations = () => import('../src/operators/partner-operations.ts')
 
@@ -78,72 +79,9 @@ const setCommand = partnerCommand
   })
 
 // Both commands have the same options: create uses defaults for omitted options, set keeps the current values.
-for (const command of [createCommand, setCommand]) {
-  const withDefault = (text: string, setting: keyof typeof defaultSettings) =>
-    command === createCommand ? `${text} (default: ${defaultSettings[setting]})` : text
-  command
-    .option('--country <code>', withDefault('country of phone numbers without a country code', 'country'), country)
-    .option('--time-zone <zone>', withDefault('time zone of the partner’s calendar days', 'timeZone'), timeZone)
-    .option('--auto-activate', 'activate new members when they are invited')
-    .option(
-      '--no-auto-activate',
-      `leave new members invited until they are activated${command === createCommand ? ' (default)' : ''}`,
-    )
-    .option(
-      '--grace-minutes <n>',
-      withDefault('how long a pay run can be reverted', 'graceMinutes'),
-      whole(settingBounds.graceMinutes),
-    )
-    .option(
-      '--intent-minutes <n>',
-      withDefault('how long an intent is valid', 'intentMinutes'),
-      whole(settingBounds.intentMinutes),
-    )
-    .option(
-      '--hold-seconds <n>',
-      withDefault('how long a withdrawal can be cancelled', 'holdSeconds'),
-      whole(settingBounds.holdSeconds),
-    )
-    .addOption(
-      new Option('--cycle-schedule <name>', withDefault('length of a pay cycle', 'cycleSchedule')).choices(
-        cycleSchedules,
-      ),
-    )
-    .option('--cycle-anchor <day>', withDefault('a day on which a pay cycle starts', 'cycleAnchor'), day)
-    .addOption(
-      new Option(
-        '--shortfall-policy <name>',
-        withDefault('carry what payroll could not deduct to the next cycle, or write it off', 'shortfallPolicy'),
-      ).choices(shortfallPolicies),
-    )
-    .option(
-      '--offboard-review-percent <n>',
-      withDefault('hold a file for approval if it offboards more than this share of members', 'offboardReviewPercent'),
-      whole(settingBounds.offboardReviewPercent),
-    )
-    .option(
-      '--review-days <n>',
-      withDefault('reject a job that has waited for approval for this many days', 'reviewDays'),
-      whole(settingBounds.reviewDays),
-    )
-    .option(
-      '--remittance-text <text>',
-      'what members read on their bank statement beside a SEPA payment; "" for none',
-      remittanceText,
-    )
-    .option('--metadata-in-events', 'show the metadata of their objects in events')
-    .option('--no-metadata-in-events', `leave metadata out of events${command === createCommand ? ' (default)' : ''}`)
-    .option(
-      '--requests-per-second <n>',
-      withDefault('sustained rate limit', 'requestsPerSecond'),
-      whole(settingBounds.requestsPerSecond),
-    )
-    .option(
-      '--requests-burst <n>',
-      withDefault('requests allowed in a burst', 'requestsBurst'),
-      whole(settingBounds.requestsBurst),
-    )
-}
+for (const [name, setting] of Object.entries<Setting>(settings))
+  for (const command of [createCommand, setCommand])
+    for (const option of optionsOf(name, setting, { hasDefault: command === createCommand })) command.addOption(option)
 
 for (const { verb, description, isDone, done, unchanged } of [
   {
@@ -236,17 +174,31 @@ function changesInWords({ settings: before }: Partner, { name, settings: after }
     : sheet(Object.fromEntries(changes.map(each => [each, `${before[each]} → ${after[each]}`])))
 }
 
-function remittanceText(text: string): string {
-  if (!isRemittanceText(text)) throw new InvalidArgumentError(`${remittanceAdvice}.`)
-  return text
+function optionsOf(name: string, setting: Setting, { hasDefault }: { hasDefault: boolean }): Option[] {
+  const { kind, description, byDefault, label, bounds, choices } = setting
+  const words = name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
+  const withDefault = (text: string, shown: string) => (hasDefault && shown !== '' ? `${text} (${shown})` : text)
+  if (kind === 'switch')
+    return [
+      new Option(`--${words}`, uncapitalised(label)),
+      new Option(`--no-${words}`, withDefault(`do not ${uncapitalised(label)}`, 'default')),
+    ]
+  const [help = ''] = description.split(/\.(?: |$)/)
+  const shown = byDefault === '' ? '' : `default: ${byDefault}`
+  const option = new Option(`--${words} <${placeholders[kind]}>`, withDefault(uncapitalised(help), shown))
+  if (choices !== undefined) return [option.choices(Object.keys(choices))]
+  if (bounds !== undefined) return [option.argParser(whole(bounds))]
+  return [option.argParser(kind === 'day' ? day : accepted(setting))]
 }
 
-function country(text: string): string {
-  if (!isCountry(text)) throw new InvalidArgumentError('Use a two-letter country code in capitals, for example GB.')
-  return text
+function accepted({ accepts, advice }: Setting): (text: string) => string {
+  return text => {
+    if (accepts?.(text) === false) throw new InvalidArgumentError(`${advice}.`)
+    return text
+  }
 }
 
-function timeZone(text: string): string {
-  if (isTimeZone(text)) return text
-  throw new InvalidArgumentError('Use an IANA time zone, for example Europe/London.')
+/** Begins a text in lower case, unless it begins with an abbreviation. */
+function uncapitalised(text: string): string {
+  return text.replace(/^[A-Z](?=[a-z ])/, letter => letter.toLowerCase())
 }

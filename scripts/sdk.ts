@@ -1,5 +1,5 @@
 import { decimalsOf } from '../src/kernel/money.ts'
-import { defaultSettings } from '../src/partners/partners.ts'
+import { type Setting, settingGroups, settings } from '../src/partners/settings.ts'
 import { sdkNames } from './sdk-names.ts'
 
 type Schema = {
@@ -81,10 +81,36 @@ export function operatorClient(document: Document): string {
     ...valuesOf(document, { type: 'PartnerState', name: 'partnerStates' }),
     ...valuesOf(document, { type: 'PayoutBatchStatus', name: 'payoutBatchStatuses' }),
     ...valuesOf(document, { type: 'InvoiceStatus', name: 'invoiceStatuses' }),
-    '/** What a new partner has, unless other settings are chosen. */',
-    `export const defaultSettings: PartnerSettings = ${JSON.stringify(defaultSettings, null, 2)}`,
+    ...formOfSettings(),
     '',
   ].join('\n')
+}
+
+/** The fields of the console's form of a partner's settings, by group. */
+function formOfSettings(): string[] {
+  const all = Object.entries<Setting>(settings)
+  const fields = settingGroups.flatMap(group =>
+    all
+      .filter(([, setting]) => setting.group === group)
+      .map(([name, { kind, label, note, unit, choices, byDefault }]) => ({
+        ...{ name, group, kind, label, note, unit, choices, byDefault },
+      })),
+  )
+  return [
+    'export type PartnerSettingField = {',
+    '  name: keyof PartnerSettings',
+    '  group: string',
+    `  kind: ${[...new Set(fields.map(({ kind }) => `'${kind}'`))].join(' | ')}`,
+    '  label: string',
+    '  note?: string',
+    '  unit?: string',
+    '  choices?: Record<string, string>',
+    '  /** What a new partner has, unless another value is chosen. */',
+    '  byDefault: PartnerSettings[keyof PartnerSettings]',
+    '}',
+    '',
+    `export const partnerSettingFields: PartnerSettingField[] = ${JSON.stringify(fields, null, 2)}`,
+  ]
 }
 
 /** Exports the values of an enum as an array. */

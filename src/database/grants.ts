@@ -1,5 +1,6 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import pg from 'pg'
+import { snakeCase } from '../kernel/text.ts'
 import { type Reader, sql } from './database.ts'
 import { readableQueueColumns, readColumns } from './read-columns.ts'
 import { type TableRule, tableRules } from './table-rules.ts'
@@ -158,10 +159,6 @@ function baseGrants(role: string, { database, ownsDatabase, queueTables }: Sessi
     `grant usage on schema public, graphile_worker to ${role}`,
     `revoke all on ${[...ownTables, ...queueTables].join(', ')} from ${role}`,
   ]
-}
-
-function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 }
 
 // A password in a statement could end up in the server's log, so only the verifier that PostgreSQL stores is sent.

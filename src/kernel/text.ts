@@ -21,3 +21,8 @@ export function countOf(count: number, noun: string, plural = `${noun}s`): strin
 export function asSentence(message: string): string {
   return /[.!?…]$/.test(message) ? message : `${message}.`
 }
+
+/** The name of a column or table in the database. */
+export function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+}

@@ -39,6 +39,11 @@ export const GivenDayOrInstant = Type.String({
 /** The validator formats of the schemas above: `pattern` checks the syntax; these reject days that do not exist. */
 export const timeFormats = { instant: beginsWithDay, 'day-or-instant': beginsWithDay }
 
+/** Whether a text is a day that exists. */
+export function isDay(text: string): text is Day {
+  return /^\d{4}-\d{2}-\d{2}$/.test(text) && beginsWithDay(text)
+}
+
 /** Whether the day at the start of a text exists. The text must begin in the form of a day. */
 export function beginsWithDay(text: string): boolean {
   const day = text.slice(0, 10)

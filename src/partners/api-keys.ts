@@ -3,7 +3,7 @@ import { isReadOnly } from '../database/errors.ts'
 import { problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { generateSecret, hasChecksum, hashOf, secretPattern } from '../kernel/secrets.ts'
-import type { Mode, Partner } from './partners.ts'
+import { type Mode, type Partner, partnerColumnList } from './partners.ts'
 
 /** The permissions of an API key. A request without the scope of its operation gets `Forbidden`. */
 export const scopes = ['members:read', 'members:write', 'pay:read', 'pay:write'] as const
@@ -217,10 +217,7 @@ export async function findHolder(
       offsetMs: bigint | null
     }
   >`
-    select p.id, p.name, p.country, p.time_zone, p.auto_activate, p.grace_minutes, p.intent_minutes, p.hold_seconds,
-           p.requests_per_second, p.requests_burst, p.cycle_schedule, p.cycle_anchor, p.shortfall_policy,
-           p.offboard_review_percent, p.review_days, p.remittance_text,
-           p.metadata_in_events, p.suspended_at,
+    select ${partnerColumnList},
            k.id as key_id, k.scopes, k.expires_at, k.last_used_at, c.offset_ms
       from api_keys k join partners p on p.id = k.partner_id
       left join sandbox_clocks c on c.partner_id = k.partner_id

@@ -1,7 +1,7 @@
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { newId } from '../kernel/ids.ts'
 import { generateSecret, hasChecksum, hashOf, secretPattern } from '../kernel/secrets.ts'
-import type { Mode, Partner } from './partners.ts'
+import { type Mode, type Partner, partnerColumnList } from './partners.ts'
 
 export const sessionLimits = {
   // Long enough to decide on a withdrawal. A database constraint has the same maximum.
@@ -110,10 +110,7 @@ export async function findSession(
       offsetMs: bigint | null
     }
   >`
-    select p.id, p.name, p.country, p.time_zone, p.auto_activate, p.grace_minutes, p.intent_minutes, p.hold_seconds,
-           p.requests_per_second, p.requests_burst, p.cycle_schedule, p.cycle_anchor, p.shortfall_policy,
-           p.offboard_review_percent, p.review_days, p.remittance_text,
-           p.metadata_in_events, p.suspended_at,
+    select ${partnerColumnList},
            s.id as session_id, s.key_id, s.member_id, s.scope, s.origin, s.expires_at,
            k.revoked_at is not null or m.status = 'inactive' as has_lost_its_holder, k.expires_at as key_expires_at,
            c.offset_ms

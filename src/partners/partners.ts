@@ -5,46 +5,19 @@ import { brokenConstraint } from '../database/errors.ts'
 import type { DB } from '../database/tables.ts'
 import { type Problem, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
-import type { Day } from '../kernel/time.ts'
+import { snakeCase } from '../kernel/text.ts'
+import { defaultSettings, type Settings, settingNames } from './settings.ts'
 
 /** A server, its database and its API keys all belong to one mode. */
 export type Mode = 'sandbox' | 'live'
 
 /** An employer, gig platform or payroll bureau, with the settings that its requests need. */
-export type Partner = {
-  id: string
-  name: string
-  /** ISO 3166 two-letter code; the default country of phone numbers without a country code. */
-  country: string
-  timeZone: string
-  autoActivate: boolean
-  graceMinutes: number
-  intentMinutes: number
-  /** How long a withdrawal is held, and can be cancelled, before it is submitted to the bank. */
-  holdSeconds: number
-  requestsPerSecond: number
-  requestsBurst: number
-  cycleSchedule: CycleSchedule
-  /** A day on which a pay cycle of the schedule starts. */
-  cycleAnchor: Day
-  shortfallPolicy: ShortfallPolicy
-  /** A file that would offboard more than this share of the members waits for approval. */
-  offboardReviewPercent: number
-  /** Days after which a job awaiting review is rejected. */
-  reviewDays: number
-  /** The text beside a SEPA payment on a member's bank statement; empty for none. */
-  remittanceText: string
-  /** Whether events include the metadata of their object. */
-  metadataInEvents: boolean
-  suspendedAt: Date | null
-}
+export type Partner = { id: string; name: string; suspendedAt: Date | null } & Settings
 
-export const cycleSchedules = ['weekly', 'two_weekly', 'four_weekly', 'semi_monthly', 'monthly'] as const
-export type CycleSchedule = (typeof cycleSchedules)[number]
+export type CycleSchedule = Settings['cycleSchedule']
 
 /** How a payroll shortfall is handled: carried to the next cycle, or written off at the partner's expense. */
-export const shortfallPolicies = ['carry', 'write_off'] as const
-export type ShortfallPolicy = (typeof shortfallPolicies)[number]
+export type ShortfallPolicy = Settings['shortfallPolicy']
 
 /** A partner as the operator sees it. */
 export type PartnerState = Partner & { paused: boolean; createdAt: Date }
@@ -52,47 +25,12 @@ export type PartnerState = Partner & { paused: boolean; createdAt: Date }
 /** A partner before and after a change; both are equal if nothing changed. */
 export type PartnerChange = { before: PartnerState; after: PartnerState }
 
-export type PartnerSettings = Partial<Omit<Partner, 'id' | 'name' | 'suspendedAt'>>
+export type PartnerSettings = Partial<Settings>
 
-/** The defaults of the contract, for settings that the operator does not choose. */
-export const defaultSettings = {
-  country: 'GB',
-  timeZone: 'Europe/London',
-  autoActivate: false,
-  graceMinutes: 10,
-  intentMinutes: 15,
-  holdSeconds: 30,
-  requestsPerSecond: 100,
-  requestsBurst: 200,
-  cycleSchedule: 'monthly',
-  cycleAnchor: '2024-01-01',
-  shortfallPolicy: 'carry',
-  offboardReviewPercent: 10,
-  reviewDays: 14,
-  remittanceText: '',
-  metadataInEvents: false,
-} as const satisfies Required<PartnerSettings>
+const partnerColumns = ['id', 'name', ...settingNames, 'suspendedAt'] as const
 
-const partnerColumns = [
-  'id',
-  'name',
-  'country',
-  'timeZone',
-  'autoActivate',
-  'graceMinutes',
-  'intentMinutes',
-  'holdSeconds',
-  'requestsPerSecond',
-  'requestsBurst',
-  'cycleSchedule',
-  'cycleAnchor',
-  'shortfallPolicy',
-  'offboardReviewPercent',
-  'reviewDays',
-  'remittanceText',
-  'metadataInEvents',
-  'suspendedAt',
-] as const
+/** The columns of a `Partner`, for a statement in which the table is `p`. */
+export const partnerColumnList = sql.raw(partnerColumns.map(column => `p.${snakeCase(column)}`).join(', '))
 
 const stateColumns = ['paused', 'createdAt'] as const
 
@@ -241,9 +179,8 @@ function refuseAnchor(error: unknown): never {
 }
 
 /** The settings of a partner, which `updatePartner` can change. */
-export function settingsOf(partner: Partner): Required<PartnerSettings> {
-  const names = Object.keys(defaultSettings) as (keyof PartnerSettings)[]
-  return Object.fromEntries(names.map(each => [each, partner[each]])) as Required<PartnerSettings>
+export function settingsOf(partner: Partner): Settings {
+  return Object.fromEntries(settingNames.map(each => [each, partner[each]])) as Settings
 }
 
 function noSuchPartner(partnerId: string): Problem {

@@ -2013,21 +2013,145 @@ export const payoutBatchStatuses = ["building","approved","sent","acknowledged",
 
 export const invoiceStatuses = ["open","paid","void"] as const satisfies InvoiceStatus[]
 
-/** What a new partner has, unless other settings are chosen. */
-export const defaultSettings: PartnerSettings = {
-  "country": "GB",
-  "timeZone": "Europe/London",
-  "autoActivate": false,
-  "graceMinutes": 10,
-  "intentMinutes": 15,
-  "holdSeconds": 30,
-  "requestsPerSecond": 100,
-  "requestsBurst": 200,
-  "cycleSchedule": "monthly",
-  "cycleAnchor": "2024-01-01",
-  "shortfallPolicy": "carry",
-  "offboardReviewPercent": 10,
-  "reviewDays": 14,
-  "remittanceText": "",
-  "metadataInEvents": false
+export type PartnerSettingField = {
+  name: keyof PartnerSettings
+  group: string
+  kind: 'country' | 'zone' | 'choice' | 'day' | 'number' | 'text' | 'switch'
+  label: string
+  note?: string
+  unit?: string
+  choices?: Record<string, string>
+  /** What a new partner has, unless another value is chosen. */
+  byDefault: PartnerSettings[keyof PartnerSettings]
 }
+
+export const partnerSettingFields: PartnerSettingField[] = [
+  {
+    "name": "country",
+    "group": "Place",
+    "kind": "country",
+    "label": "Country",
+    "note": "Two letters; used for phone numbers without a country code",
+    "byDefault": "GB"
+  },
+  {
+    "name": "timeZone",
+    "group": "Place",
+    "kind": "zone",
+    "label": "Time zone",
+    "note": "Used for calendar days, for example Europe/London",
+    "byDefault": "Europe/London"
+  },
+  {
+    "name": "cycleSchedule",
+    "group": "Pay cycles",
+    "kind": "choice",
+    "label": "Cycle length",
+    "choices": {
+      "weekly": "One week",
+      "two_weekly": "Two weeks",
+      "four_weekly": "Four weeks",
+      "semi_monthly": "Half a month",
+      "monthly": "One month"
+    },
+    "byDefault": "monthly"
+  },
+  {
+    "name": "cycleAnchor",
+    "group": "Pay cycles",
+    "kind": "day",
+    "label": "Cycle start date",
+    "note": "For a monthly cycle, from the 1st to the 28th",
+    "byDefault": "2024-01-01"
+  },
+  {
+    "name": "shortfallPolicy",
+    "group": "Pay cycles",
+    "kind": "choice",
+    "label": "Shortfalls in deductions",
+    "choices": {
+      "carry": "Shortfall: carry over",
+      "write_off": "Shortfall: write off"
+    },
+    "byDefault": "carry"
+  },
+  {
+    "name": "graceMinutes",
+    "group": "Withdrawals",
+    "kind": "number",
+    "label": "Grace period of pay runs",
+    "unit": "minutes",
+    "byDefault": 10
+  },
+  {
+    "name": "intentMinutes",
+    "group": "Withdrawals",
+    "kind": "number",
+    "label": "Intent validity",
+    "unit": "minutes",
+    "byDefault": 15
+  },
+  {
+    "name": "holdSeconds",
+    "group": "Withdrawals",
+    "kind": "number",
+    "label": "Cancellation period of withdrawals",
+    "unit": "seconds",
+    "byDefault": 30
+  },
+  {
+    "name": "remittanceText",
+    "group": "Withdrawals",
+    "kind": "text",
+    "label": "Text on bank statements",
+    "note": "On SEPA payments: letters without accents, digits, spaces and / - ? : ( ) . , ' +",
+    "byDefault": ""
+  },
+  {
+    "name": "autoActivate",
+    "group": "Members",
+    "kind": "switch",
+    "label": "Activate members when invited",
+    "byDefault": false
+  },
+  {
+    "name": "offboardReviewPercent",
+    "group": "Members",
+    "kind": "number",
+    "label": "Offboarding per import without approval",
+    "note": "An import that would offboard more needs approval",
+    "unit": "% of the members",
+    "byDefault": 10
+  },
+  {
+    "name": "reviewDays",
+    "group": "Members",
+    "kind": "number",
+    "label": "Reject imports awaiting approval after",
+    "unit": "days",
+    "byDefault": 14
+  },
+  {
+    "name": "metadataInEvents",
+    "group": "Events",
+    "kind": "switch",
+    "label": "Include metadata in events",
+    "byDefault": false
+  },
+  {
+    "name": "requestsPerSecond",
+    "group": "Requests",
+    "kind": "number",
+    "label": "Sustained rate",
+    "unit": "requests per second",
+    "byDefault": 100
+  },
+  {
+    "name": "requestsBurst",
+    "group": "Requests",
+    "kind": "number",
+    "label": "Burst",
+    "unit": "requests",
+    "byDefault": 200
+  }
+]

@@ -1,12 +1,11 @@
 import { Field, Form } from '../../components/form.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { useNavigateIfHere } from '../../components/navigate-if-here.ts'
-import { defaultSettings } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
 import { reload } from '../../query.ts'
 import { refreshSession } from '../../session.ts'
 import { toast } from '../../toasts.ts'
-import { readSettings, settingFields } from './settings.tsx'
+import { defaultSettings, readSettings, settingFields } from './settings.tsx'
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
 

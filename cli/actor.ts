@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
 import { Option } from 'commander'
-import * as auditLog from '../src/audit-log/audit-log.ts'
+import type * as auditLog from '../src/audit-log/audit-log.ts'
 import type { Tx } from '../src/database/database.ts'
 import { name } from './arguments.ts'
 import { terminal } from './terminal.ts'
@@ -11,7 +11,8 @@ export async function recordChange(
   tx: Tx,
   { partnerId, change, now }: { partnerId: string | null; change: auditLog.Change; now: Date },
 ): Promise<void> {
-  await auditLog.record(tx, { partnerId, actor: operator(), change, now })
+  const { record } = await import('../src/audit-log/audit-log.ts')
+  await record(tx, { partnerId, actor: operator(), change, now })
 }
 
 /** The operating system's idea of the user: a record, not proof of identity. */

@@ -1,5 +1,4 @@
 import { Command } from 'commander'
-import type { Float } from '../packages/console/src/generated/operator.ts'
 import type { Action } from '../src/audit-log/audit-log.ts'
 import type { Reader } from '../src/database/database.ts'
 import * as float from '../src/float/float.ts'
@@ -13,9 +12,10 @@ import * as dues from '../src/settlements/dues.ts'
 import { recordChange } from './actor.ts'
 import { currency, minorUnits, name } from './arguments.ts'
 import * as balancesInWords from './bank-balances.ts'
+import { inTable } from './float-table.ts'
 import { examples } from './help.ts'
 import { partnerNow } from './partner-clock.ts'
-import { moneyInWords, printResult, table } from './print.ts'
+import { printResult, table } from './print.ts'
 import { withDatabase, withTransaction } from './with-database.ts'
 
 export const floatCommand = new Command('float')
@@ -199,20 +199,6 @@ function duesInTable(open: dues.Due[]): string {
       amount: inWords({ amount, currency: code }),
       due: inWords({ amount: amount - received, currency: code }),
       'settled at': settledAt.toISOString(),
-    })),
-  )
-}
-
-export function inTable(floats: Float[]): string {
-  return table(
-    floats.map(({ currency: code, float: there, pending, free, uncovered, floor, lowSince }) => ({
-      currency: code,
-      float: moneyInWords(there),
-      pending: moneyInWords(pending),
-      free: moneyInWords(free),
-      'not covered': moneyInWords(uncovered),
-      floor: floor && moneyInWords(floor),
-      'low since': lowSince,
     })),
   )
 }

@@ -4,12 +4,9 @@ import type { ApiResponse } from '../packages/sdk/src/call.ts'
 import { type Arguments, Client, type Operation as Described } from '../packages/sdk/src/client.ts'
 import { ApiError } from '../packages/sdk/src/errors.ts'
 import { type FileSource, isFile } from '../packages/sdk/src/files.ts'
-import { readSettings } from '../src/config.ts'
 import type { Operation } from '../src/http/operation.ts'
 import type { Caller } from '../src/in-process.ts'
-import { openDatabase, operatorContext, prepare, systemClock } from '../src/main.ts'
 import type { RailsContext } from '../src/operators/operation-context.ts'
-import { claimMode } from '../src/partners/partners.ts'
 import { loginOf, operator, personOf } from './actor.ts'
 import { openLog } from './log.ts'
 import { terminal } from './terminal.ts'
@@ -40,6 +37,12 @@ export async function withOperators<T>(
   work: (operators: OperatorOperations) => Promise<T>,
 ): Promise<T> {
   if (given.url !== undefined) return await onServer(given.url, given.key, work)
+  // Loaded here: `--help` must not wait for the whole service.
+  const [{ readSettings }, { openDatabase, operatorContext, prepare, systemClock }, { claimMode }] = await Promise.all([
+    import('../src/config.ts'),
+    import('../src/main.ts'),
+    import('../src/partners/partners.ts'),
+  ])
   const settings = readSettings(terminal().env)
   // Warnings go to standard error, so that the output can be piped.
   const log = openLog('warn')

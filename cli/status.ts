@@ -2,7 +2,6 @@ import { Command } from 'commander'
 import { readSettings, type Settings } from '../src/config.ts'
 import { readSchemaState } from '../src/database/migrations.ts'
 import { openDatabase, readRails, reasonOf, systemClock } from '../src/main.ts'
-import { stopInWords } from '../src/operators/partner-view.ts'
 import {
   ago,
   bankOf,
@@ -11,6 +10,7 @@ import {
   type Status,
   statusOnWire,
 } from '../src/operators/status.ts'
+import { stopInWords } from '../src/operators/stops.ts'
 import { checkMode } from '../src/partners/partners.ts'
 import { examples } from './help.ts'
 import { openLog } from './log.ts'

@@ -5,11 +5,7 @@ import * as members from '../members/members.ts'
 import { countKeys } from '../partners/api-keys.ts'
 import { findState, type PartnerState } from '../partners/partners.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
-
-/** Since when, by whom and why a partner is paused or suspended; null where the audit log has no record. */
-export type Stop = { since: Date | null; by: string | null; reason: string | null }
-
-export type Stops = { paused: Stop | null; suspended: Stop | null }
+import type { Stops } from './stops.ts'
 
 /** Reads from the audit log why a partner is paused or suspended. */
 export async function readStops(db: Reader, { id: partnerId, paused, suspendedAt }: PartnerState): Promise<Stops> {
@@ -41,13 +37,4 @@ export async function readPartner(db: Reader, { partnerId, now }: { partnerId: s
     keys: await countKeys(db, { partnerId, now }),
     members: await members.countByStatus(db, { partnerId }),
   }
-}
-
-export function stopInWords({ since, by, reason }: Stop): string {
-  const known = [
-    ...(since === null ? [] : [`since ${since.toISOString()}`]),
-    ...(by === null ? [] : [`by ${by}`]),
-    ...(reason === null ? [] : [`(${reason})`]),
-  ]
-  return known.length === 0 ? 'since an unknown time (not in the audit log)' : known.join(' ')
 }

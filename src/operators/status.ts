@@ -11,7 +11,8 @@ import * as inspection from '../withdrawals/inspection.ts'
 import { listWorkers } from '../worker/heartbeats.ts'
 import { readQueue } from '../worker/queue.ts'
 import { addressesOverdue, backupOverdue, readOverdue } from './overdue.ts'
-import { readStops, type Stop, stopInWords } from './partner-view.ts'
+import { readStops } from './partner-view.ts'
+import { type Stop, stopInWords } from './stops.ts'
 
 const limits = {
   // A running worker picks up due tasks within a second or two.

@@ -41,6 +41,26 @@ test('an operator can create a partner, a tier and a key that works until it is 
   expect(stdout).not.toContain(key)
 })
 
+test('with --url a command works on a running server, with an operator key, as without on the database', async () => {
+  const database = await newDatabase()
+  const { address } = await serve(database)
+  const { key } = await json(['operator', 'key', 'create', 'remote'], database)
+  const remote = async (...args: string[]) =>
+    await midmonth([...args, '--url', address], { MIDMONTH_OPERATOR_KEY: key, DATABASE_URL: 'unused' })
+  expect((await remote('partner', 'create', 'Acme', '--grace-minutes', '3')).stdout).toContain('Acme')
+  const [partner] = JSON.parse((await remote('partner', 'list', '--json')).stdout)
+  expect(await json(['partner', 'list'], database)).toEqual([partner])
+  expect(await remote('partner', 'pause', partner.id)).toEqual({ code: 0, stdout: 'Acme is paused.\n', stderr: '' })
+  expect((await remote('partner', 'pause', partner.id)).stdout).toBe('Acme is already paused.\n')
+  const { id } = await json(['key', 'create', partner.id], database)
+  expect((await remote('key', 'revoke', id)).stdout).toBe(`Revoked ${id}.\n`)
+  expect((await remote('key', 'revoke', id)).stdout).toContain('was already revoked on')
+  expect(await midmonth(['partner', 'list', '--url', address], {})).toMatchObject({
+    code: 1,
+    stderr: 'midmonth: Set MIDMONTH_OPERATOR_KEY to an operator key, or use --key\n',
+  })
+})
+
 test('commands start the embedded PostgreSQL if it is not running', async () => {
   const settings = { MIDMONTH_DATA_DIR: newDataDir() }
   expect(await midmonth(['partner', 'list'], settings)).toEqual({ code: 0, stdout: '(none)\n', stderr: '' })
@@ -168,6 +188,10 @@ test('an unknown id exits with code 1 and a message that names it', async () => 
 })
 
 async function created(args: string[], settings: Environment): Promise<{ id: string; secret: string }> {
+  return await json(args, settings)
+}
+
+async function json(args: string[], settings: Environment) {
   const { code, stdout, stderr } = await midmonth([...args, '--json'], settings)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   return JSON.parse(stdout)

@@ -135,7 +135,9 @@ function handlerOf<Context extends ServedContext>(operation: Operation<Context>,
               ? await readPrepared({ db, batchDb }, request, reply, work)
               : await read(db, request, reply, work)
           }
-  if (operation.success.csv === undefined) return respond
+  const { csv, schema } = operation.success
+  // Only where the caller's preference decides between JSON and a file.
+  if (csv === undefined || schema === undefined) return respond
   return async (request, reply) => await respond(request, reply.header('vary', 'accept'))
 }
 

@@ -86,7 +86,7 @@ export type Audit = Omit<auditLog.Change, 'resourceId'> & {
 export type Download = { headers: Record<string, string>; parts: AsyncIterable<string> }
 
 /** How an operation that is more than one read or write is carried out: in reads and writes, of which the last one responds. */
-export type Steps = {
+type Steps = {
   /** See `Work.write`. @param db by default the one of the context */
   write(work: (tx: Tx) => Promise<OperationResponse>, db?: Db): Promise<Done>
   /** See `Work.read`. */
@@ -129,7 +129,7 @@ type Batched<C, Result extends object> = {
 export const batched = <C, Result extends object>(batch: Batched<C, Result>): Batched<C, Result> => batch
 
 /** Who may call an operation. Exactly one of `scope`, `session`, `isForOperators`, `console` and `isPublic` is set. */
-export type Access = {
+type Access = {
   /** The scope that the API key must have. */
   scope?: Scope | 'any'
   /**

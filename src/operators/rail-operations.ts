@@ -16,7 +16,7 @@ const { operation } = operationsOn<RailsContext>()
 const tag = 'Payouts'
 export const railName = Type.String({ minLength: 1, maxLength: 64, examples: ['sepa'] })
 
-export const listRails = operation({
+const listRails = operation({
   id: 'listRails',
   method: 'GET',
   path: '/operator/v1/rails',
@@ -75,7 +75,7 @@ const changeOfHold = ({
     },
   })
 
-export const holdRail = changeOfHold({
+const holdRail = changeOfHold({
   verb: 'hold',
   change: railHolds.hold,
   summary: 'Hold a rail',
@@ -83,7 +83,7 @@ export const holdRail = changeOfHold({
     'Nothing is sent through a held rail until it is released: no file is delivered, and no request is made. The bank’s answers are still read, and payments that have been sent cannot be stopped. Idempotent.',
 })
 
-export const releaseRail = changeOfHold({
+const releaseRail = changeOfHold({
   verb: 'release',
   change: railHolds.release,
   summary: 'Release a held rail',

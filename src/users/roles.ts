@@ -4,7 +4,7 @@ import type { Mode } from '../partners/partners.ts'
 export const roles = ['admin', 'payroll', 'support', 'developer', 'viewer'] as const
 export type Role = (typeof roles)[number]
 
-export const readers: readonly Role[] = roles
+export const readers: readonly Role[] = [...roles]
 export const staff: readonly Role[] = ['admin', 'payroll', 'support', 'viewer']
 export const payroll: readonly Role[] = ['admin', 'payroll']
 export const cancelling: readonly Role[] = ['admin', 'payroll', 'support']

@@ -146,14 +146,11 @@ function sentBy({ done }: Done): FastifyReply {
 }
 
 /** Fills in what follows from the declaration. */
-function completion({ success: { status: declared, representation } }: Pick<Operation, 'success'>) {
-  return (
-    { status = declared, headers, ...rest }: OperationResponse,
-    call: Pick<Call, 'prefersRepresentation'>,
-  ): Answer => {
-    const applied = representation !== undefined && call.prefersRepresentation ? representationApplied : undefined
-    return { ...rest, status, headers: applied === undefined ? (headers ?? {}) : { ...headers, ...applied } }
-  }
+function completion({ success: { status, representation } }: Pick<Operation, 'success'>) {
+  return (response: OperationResponse, call: Pick<Call, 'prefersRepresentation'>): Answer =>
+    representation !== undefined && call.prefersRepresentation
+      ? { status, ...response, headers: { ...response.headers, ...representationApplied } }
+      : { status, ...response }
 }
 
 /** The call that a request makes. */

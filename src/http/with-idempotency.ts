@@ -17,23 +17,11 @@ import {
 import { Problem } from '../kernel/errors.ts'
 import type { Partner } from '../partners/partners.ts'
 import { actorOf } from './admission/actor.ts'
-import type { Audit } from './operation.ts'
+import type { OperationResponse } from './operation.ts'
 import { recordAudit } from './record-audit.ts'
 
-/**
- * The answer of an operation. `body` is sent as JSON, unless the headers set another `content-type`; it is then sent as text.
- * `resourceId` is what the lookup of an idempotency key returns. `audit` describes the change to that resource and is recorded
- * in the same transaction; omit it if nothing changed.
- */
-export type Answer = {
-  status: number
-  body: unknown
-  headers?: Record<string, string>
-  resourceId?: string | null
-  /** What is stored for a replay instead of the body, which has a secret that is shown once. */
-  storedBody?: unknown
-  audit?: Audit | readonly Audit[] | undefined
-}
+/** The response of an operation, complete. */
+export type Answer = OperationResponse & { status: number }
 
 /**
  * Runs a writing operation in one transaction, at most once per idempotency key.

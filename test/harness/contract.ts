@@ -116,7 +116,8 @@ export function assertCommonParts(response: ApiResponse): void {
   }
   assert.match(headers['x-should-retry'] ?? 'missing', /^(true|false)$/)
   // A response that says when to retry must also say that a retry is right, unless the request may have taken effect.
-  if (headers['retry-after'] !== undefined && !/may have taken effect/.test(text)) assert.equal(headers['x-should-retry'], 'true')
+  if (headers['retry-after'] !== undefined && !/may have taken effect/.test(text))
+    assert.equal(headers['x-should-retry'], 'true')
   const { issues } = JSON.parse(text) as { issues: { code: unknown; message: unknown }[] }
   assert(Array.isArray(issues) && issues.length > 0, 'an error has no issues')
   for (const issue of issues) {

@@ -1,7 +1,8 @@
 import type { Float } from '../packages/console/src/generated/operator.ts'
 import { moneyInWords, table } from './print.ts'
 
-export function inTable(floats: Float[]): string {
+/** @param floats as an operation returns them, or before they became JSON */
+export function inTable(floats: (Omit<Float, 'lowSince'> & { lowSince: string | Date | null })[]): string {
   return table(
     floats.map(({ currency: code, float: there, pending, free, uncovered, floor, lowSince }) => ({
       currency: code,
@@ -10,7 +11,7 @@ export function inTable(floats: Float[]): string {
       free: moneyInWords(free),
       'not covered': moneyInWords(uncovered),
       floor: floor && moneyInWords(floor),
-      'low since': lowSince,
+      'low since': lowSince && new Date(lowSince).toISOString(),
     })),
   )
 }

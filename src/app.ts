@@ -7,10 +7,8 @@ import type { Currency } from './kernel/money.ts'
 import { memberTemplateRoutes } from './members/template-routes.ts'
 import { type OperationContext, operations } from './operations.ts'
 import { financeRoutes } from './operators/finance-routes.ts'
-import { floatRoutes } from './operators/float-routes.ts'
 import { type Installation, operationRoutes } from './operators/operation-routes.ts'
 import { payoutRoutes } from './operators/payout-routes.ts'
-import { operatorTierRoutes } from './operators/tier-routes.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import type { NotificationReceiver } from './payouts/channels/notifications.ts'
 import { fileRailsOf, type Rail } from './payouts/channels/rail.ts'
@@ -86,8 +84,6 @@ export async function buildApp(
   if (context.mode === 'sandbox') await registerSandbox(app, context, { channels, moveMsMax, rails })
   userRoutes(app, context)
   notificationRoutes(app, await openReceivers(context, rails))
-  operatorTierRoutes(app, context)
-  floatRoutes(app, context, { rails })
   financeRoutes(app, context)
   payoutRoutes(app, context, { rails })
   operationRoutes(app, context, { rails, ...installation })

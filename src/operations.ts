@@ -6,10 +6,12 @@ import { serviceOperations } from './http/service-operations.ts'
 import { memberImportOperations } from './member-imports/operations.ts'
 import { memberOperations } from './members/operations.ts'
 import { memberSessionOperations } from './members/session-operations.ts'
+import { floatOperations } from './operators/float-operations.ts'
 import { keyOperations } from './operators/key-operations.ts'
 import type { RailsContext } from './operators/operation-context.ts'
 import { partnerOperations } from './operators/partner-operations.ts'
 import { railOperations } from './operators/rail-operations.ts'
+import { operatorTierOperations } from './operators/tier-operations.ts'
 import { overviewOperations } from './overview/operations.ts'
 import { payCycleOperations } from './pay-cycles/operations.ts'
 import { payRunFileOperations } from './pay-runs/file-operations.ts'
@@ -47,6 +49,8 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...requestOperations,
   ...webhookOperations,
   ...partnerOperations,
+  ...operatorTierOperations,
+  ...floatOperations,
   ...keyOperations,
   ...railOperations,
   ...healthOperations,

@@ -1,13 +1,13 @@
 import { Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
 import type * as float from '../float/float.ts'
 import { Id } from '../kernel/ids.ts'
 import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
-import { Instant } from '../kernel/time.ts'
+import { Instant, InstantOrNull } from '../kernel/time.ts'
 import type { AccountDay } from '../payouts/books/balances.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import * as dues from '../settlements/dues.ts'
 
-const strict = { additionalProperties: false }
 const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 
 const signed = (description: string) => Type.Unsafe<object>({ ...SignedMoney, description })
@@ -22,7 +22,7 @@ export const Float = Type.Object(
     floor: Type.Union([WireMoney, Type.Null()], {
       description: 'While less than this is free, members cannot withdraw. Null disables the floor.',
     }),
-    lowSince: Type.Union([Instant, Type.Null()]),
+    lowSince: InstantOrNull,
   },
   { title: 'Float', ...strict },
 )
@@ -96,7 +96,7 @@ export function floatOnWire({ currency, float: there, pending, free, uncovered, 
     free: money(free),
     uncovered: money(uncovered),
     floor: floor === null ? null : money(floor),
-    lowSince: lowSince?.toISOString() ?? null,
+    lowSince,
   }
 }
 
@@ -108,7 +108,7 @@ export function dueOnWire({ payCycleId, currency, amount, received, settledAt }:
     reference: dues.referenceOf(payCycleId),
     amount: money(amount),
     due: money(amount - received),
-    settledAt: settledAt.toISOString(),
+    settledAt,
   }
 }
 

@@ -1249,14 +1249,6 @@ export const operations: Record<string, Operation> = {
   'resumePartner': { method: 'POST', path: '/operator/v1/partners/{partnerId}/resume', hasBody: true },
   'suspendPartner': { method: 'POST', path: '/operator/v1/partners/{partnerId}/suspend', hasBody: true },
   'restorePartner': { method: 'POST', path: '/operator/v1/partners/{partnerId}/restore', hasBody: true },
-  'listApiKeys': { method: 'GET', path: '/operator/v1/partners/{partnerId}/keys', hasQuery: true, entries: 'keys', cursor: 'id' },
-  'createApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys', hasBody: true },
-  'getApiKey': { method: 'GET', path: '/operator/v1/keys/{keyId}' },
-  'rotateApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
-  'revokeApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/revoke' },
-  'listRails': { method: 'GET', path: '/operator/v1/rails' },
-  'holdRail': { method: 'POST', path: '/operator/v1/rails/{rail}/hold', hasBody: true },
-  'releaseRail': { method: 'POST', path: '/operator/v1/rails/{rail}/release', hasBody: true },
   'listTiers': { method: 'GET', path: '/operator/v1/partners/{partnerId}/tiers' },
   'getTier': { method: 'GET', path: '/operator/v1/partners/{partnerId}/tiers/{tier}' },
   'saveTier': { method: 'PUT', path: '/operator/v1/partners/{partnerId}/tiers/{tier}', hasBody: true },
@@ -1268,6 +1260,14 @@ export const operations: Record<string, Operation> = {
   'receiveFloat': { method: 'POST', path: '/operator/v1/partners/{partnerId}/float/receive', hasBody: true },
   'setFloatFloor': { method: 'PUT', path: '/operator/v1/partners/{partnerId}/float/floor', hasBody: true },
   'listAccountDays': { method: 'GET', path: '/operator/v1/account-days', hasQuery: true },
+  'listApiKeys': { method: 'GET', path: '/operator/v1/partners/{partnerId}/keys', hasQuery: true, entries: 'keys', cursor: 'id' },
+  'createApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys', hasBody: true },
+  'getApiKey': { method: 'GET', path: '/operator/v1/keys/{keyId}' },
+  'rotateApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/rotate', hasBody: true },
+  'revokeApiKey': { method: 'POST', path: '/operator/v1/partners/{partnerId}/keys/{keyId}/revoke' },
+  'listRails': { method: 'GET', path: '/operator/v1/rails' },
+  'holdRail': { method: 'POST', path: '/operator/v1/rails/{rail}/hold', hasBody: true },
+  'releaseRail': { method: 'POST', path: '/operator/v1/rails/{rail}/release', hasBody: true },
   'getRevenue': { method: 'GET', path: '/operator/v1/partners/{partnerId}/revenue' },
   'withdrawRevenue': { method: 'POST', path: '/operator/v1/partners/{partnerId}/revenue/withdraw', hasBody: true },
   'getFeeStatement': { method: 'GET', path: '/operator/v1/partners/{partnerId}/fee-statement', hasQuery: true },
@@ -1390,75 +1390,6 @@ export interface OperatorOperations {
    */
   restorePartner(partnerId: PartnerId, body: ReasonGiven, options?: CallOptions): Call<Partner>
   /**
-   * List the API keys of a partner.
-   *
-   * Newest first, including expired and revoked ones.
-   *
-   * `GET /operator/v1/partners/{partnerId}/keys` (listApiKeys)
-   */
-  listApiKeys(partnerId: PartnerId, query?: {
-    /** The id of the last key of this page, to get the next page. */
-    after?: ApiKeyId | undefined
-    /** Maximum number of entries to return, 1 to 1,000. */
-    take?: number | undefined
-  }, options?: CallOptions): List<ApiKeys, ApiKey>
-  /**
-   * Create an API key.
-   *
-   * Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
-   *
-   * `POST /operator/v1/partners/{partnerId}/keys` (createApiKey)
-   */
-  createApiKey(partnerId: PartnerId, body: NewApiKey, options?: CallOptions): Call<ApiKeyWithSecret>
-  /**
-   * Get an API key.
-   *
-   * With its partner, for a key of which only the id is known.
-   *
-   * `GET /operator/v1/keys/{keyId}` (getApiKey)
-   */
-  getApiKey(keyId: ApiKeyId, options?: CallOptions): Call<ApiKeyOfPartner>
-  /**
-   * Rotate an API key.
-   *
-   * Creates a key with the same scopes and the same lifetime as the old key. The old key stays valid for `overlapSeconds`, or until you revoke it; switch to the new key in that time. Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
-   *
-   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/rotate` (rotateApiKey)
-   */
-  rotateApiKey(partnerId: PartnerId, keyId: ApiKeyId, body?: ApiKeyRotation, options?: CallOptions): Call<ApiKeyWithSecret>
-  /**
-   * Revoke an API key.
-   *
-   * The key stops working within a second. Idempotent.
-   *
-   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/revoke` (revokeApiKey)
-   */
-  revokeApiKey(partnerId: PartnerId, keyId: ApiKeyId, options?: CallOptions): Call<ApiKey>
-  /**
-   * List the rails.
-   *
-   * The connected banks, as configured. A sandbox without a rail pays through the simulated bank.
-   *
-   * `GET /operator/v1/rails` (listRails)
-   */
-  listRails(options?: CallOptions): Call<Rails>
-  /**
-   * Hold a rail.
-   *
-   * Nothing is sent through a held rail until it is released: no file is delivered, and no request is made. The bank’s answers are still read, and payments that have been sent cannot be stopped. Idempotent.
-   *
-   * `POST /operator/v1/rails/{rail}/hold` (holdRail)
-   */
-  holdRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
-  /**
-   * Release a held rail.
-   *
-   * Also releases a rail that is no longer configured. Idempotent.
-   *
-   * `POST /operator/v1/rails/{rail}/release` (releaseRail)
-   */
-  releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
-  /**
    * List the tiers of a partner.
    *
    * The tiers with their current terms, by name.
@@ -1558,6 +1489,75 @@ export interface OperatorOperations {
     /** How many days to list per account. */
     days?: number | undefined
   }, options?: CallOptions): Call<AccountDays>
+  /**
+   * List the API keys of a partner.
+   *
+   * Newest first, including expired and revoked ones.
+   *
+   * `GET /operator/v1/partners/{partnerId}/keys` (listApiKeys)
+   */
+  listApiKeys(partnerId: PartnerId, query?: {
+    /** The id of the last key of this page, to get the next page. */
+    after?: ApiKeyId | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<ApiKeys, ApiKey>
+  /**
+   * Create an API key.
+   *
+   * Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
+   *
+   * `POST /operator/v1/partners/{partnerId}/keys` (createApiKey)
+   */
+  createApiKey(partnerId: PartnerId, body: NewApiKey, options?: CallOptions): Call<ApiKeyWithSecret>
+  /**
+   * Get an API key.
+   *
+   * With its partner, for a key of which only the id is known.
+   *
+   * `GET /operator/v1/keys/{keyId}` (getApiKey)
+   */
+  getApiKey(keyId: ApiKeyId, options?: CallOptions): Call<ApiKeyOfPartner>
+  /**
+   * Rotate an API key.
+   *
+   * Creates a key with the same scopes and the same lifetime as the old key. The old key stays valid for `overlapSeconds`, or until you revoke it; switch to the new key in that time. Only this response has the secret: the database stores its hash, and a replay by an idempotency key has null.
+   *
+   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/rotate` (rotateApiKey)
+   */
+  rotateApiKey(partnerId: PartnerId, keyId: ApiKeyId, body?: ApiKeyRotation, options?: CallOptions): Call<ApiKeyWithSecret>
+  /**
+   * Revoke an API key.
+   *
+   * The key stops working within a second. Idempotent.
+   *
+   * `POST /operator/v1/partners/{partnerId}/keys/{keyId}/revoke` (revokeApiKey)
+   */
+  revokeApiKey(partnerId: PartnerId, keyId: ApiKeyId, options?: CallOptions): Call<ApiKey>
+  /**
+   * List the rails.
+   *
+   * The connected banks, as configured. A sandbox without a rail pays through the simulated bank.
+   *
+   * `GET /operator/v1/rails` (listRails)
+   */
+  listRails(options?: CallOptions): Call<Rails>
+  /**
+   * Hold a rail.
+   *
+   * Nothing is sent through a held rail until it is released: no file is delivered, and no request is made. The bank’s answers are still read, and payments that have been sent cannot be stopped. Idempotent.
+   *
+   * `POST /operator/v1/rails/{rail}/hold` (holdRail)
+   */
+  holdRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
+  /**
+   * Release a held rail.
+   *
+   * Also releases a rail that is no longer configured. Idempotent.
+   *
+   * `POST /operator/v1/rails/{rail}/release` (releaseRail)
+   */
+  releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
   /**
    * Get the revenue of a partner.
    *

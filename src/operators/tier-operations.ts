@@ -1,9 +1,8 @@
 import { type Static, Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
-import { operation } from '../http/described-route.ts'
-import { partnerNow, recordOperatorChange } from '../http/operator-change.ts'
-import type { ApiContext, App } from '../http/server/server.ts'
-import { read, withIdempotency } from '../http/with-idempotency.ts'
+import { operation } from '../http/operation.ts'
+import { partnerNow } from '../http/operator-change.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { type Currency, CurrencyCode, fromWire, toWire, WireMoney } from '../kernel/money.ts'
@@ -19,8 +18,6 @@ import { line } from './partner-schema.ts'
 import { effectOf, type TierEffect } from './tier-effect.ts'
 
 const tag = 'Tiers'
-const strict = { additionalProperties: false }
-const config = { isForOperators: true } as const
 const count = Type.Integer({ minimum: 0 })
 const ofPartner = Type.Object({ partnerId: Id('partner') })
 const params = Type.Object({ partnerId: Id('partner'), tier: line(60, { examples: ['Bronze'] }) })
@@ -99,127 +96,113 @@ const TierPreview = Type.Object(
   { title: 'TierPreview', ...strict },
 )
 
-export function operatorTierRoutes(app: App, { db }: ApiContext): void {
-  app.get(
-    '/operator/v1/partners/:partnerId/tiers',
-    {
-      config,
-      schema: operation({
-        id: 'listTiers',
-        tag,
-        summary: 'List the tiers of a partner',
-        description: 'The tiers with their current terms, by name.',
-        params: ofPartner,
-        success: {
-          status: 200,
-          description: 'All tiers.',
-          schema: Type.Object({ tiers: Type.Array(OperatorTier) }, { title: 'OperatorTiers', ...strict }),
-        },
-        problems: ['NotFound'],
-      }),
-    },
-    async (request, reply) =>
-      read(db, request, reply, async reader => {
-        const { partnerId } = request.params
-        await findState(reader, partnerId)
-        const counts = await members.countByTier(reader, partnerId)
-        const tiers = (await listTerms(reader, partnerId)).map(tier => ({
-          name: tier.name,
-          currency: tier.currency,
-          members: counts.get(tier.name) ?? { active: 0, invited: 0 },
-          ...versionOf(tier),
-        }))
-        return { status: 200, body: { tiers } }
-      }),
-  )
+export const listTiers = operation({
+  id: 'listTiers',
+  method: 'GET',
+  path: '/operator/v1/partners/:partnerId/tiers',
+  isForOperators: true,
+  tag,
+  summary: 'List the tiers of a partner',
+  description: 'The tiers with their current terms, by name.',
+  params: ofPartner,
+  success: {
+    status: 200,
+    description: 'All tiers.',
+    schema: Type.Object({ tiers: Type.Array(OperatorTier) }, { title: 'OperatorTiers', ...strict }),
+  },
+  problems: ['NotFound'],
+  async read(reader, { params: { partnerId } }) {
+    await findState(reader, partnerId)
+    const counts = await members.countByTier(reader, partnerId)
+    const tiers = (await listTerms(reader, partnerId)).map(tier => ({
+      name: tier.name,
+      currency: tier.currency,
+      members: counts.get(tier.name) ?? { active: 0, invited: 0 },
+      ...versionOf(tier),
+    }))
+    return { body: { tiers } }
+  },
+})
 
-  app.get(
-    '/operator/v1/partners/:partnerId/tiers/:tier',
-    {
-      config,
-      schema: operation({
-        id: 'getTier',
-        tag,
-        summary: 'Get a tier with all of its versions',
-        params,
-        success: { status: 200, description: 'The tier.', schema: TierHistory },
-        problems: ['NotFound'],
-      }),
-    },
-    async (request, reply) =>
-      read(db, request, reply, async reader => {
-        const { partnerId, tier } = request.params
-        const now = await partnerNow(reader, request, partnerId)
-        return { status: 200, body: await historyOf(reader, { partnerId, tier, now }) }
-      }),
-  )
+export const getTier = operation({
+  id: 'getTier',
+  method: 'GET',
+  path: '/operator/v1/partners/:partnerId/tiers/:tier',
+  isForOperators: true,
+  tag,
+  summary: 'Get a tier with all of its versions',
+  params,
+  success: { status: 200, description: 'The tier.', schema: TierHistory },
+  problems: ['NotFound'],
+  async read(reader, call) {
+    const { partnerId, tier } = call.params
+    const now = await partnerNow(reader, call, partnerId)
+    return { body: await historyOf(reader, { partnerId, tier, now }) }
+  },
+})
 
-  app.post(
-    '/operator/v1/partners/:partnerId/tiers/:tier/preview',
-    {
-      config,
-      schema: operation({
-        id: 'previewTier',
-        tag,
-        summary: 'Preview new terms of a tier',
-        description:
-          'Compares, for each active member, what the member would receive for withdrawing as much as possible now, under the terms in force and under the new ones. Changes nothing.',
-        params,
-        body: NewTerms,
-        success: { status: 200, description: 'The effect of the new terms.', schema: TierPreview },
-        problems: ['NotFound'],
-      }),
-    },
-    async (request, reply) => {
-      const terms = termsOf(request.body)
-      return await read(db, request, reply, async reader => {
-        const { partnerId, tier } = request.params
-        const now = await partnerNow(reader, request, partnerId)
-        const current = await requireCurrent(reader, { partnerId, tier, given: request.body })
-        const effect = await effectOf(reader, { partnerId, tier, before: current ?? terms, after: terms })
-        const affected = await affectedBy(reader, { partnerId, tier, now })
-        const hasChanged = current === undefined || changesOf(current, { ...current, ...terms }) !== null
-        return { status: 200, body: { hasChanged, ...affected, ...effectOnWire(effect, request.body.currency) } }
-      })
-    },
-  )
+export const previewTier = operation({
+  id: 'previewTier',
+  method: 'POST',
+  path: '/operator/v1/partners/:partnerId/tiers/:tier/preview',
+  isForOperators: true,
+  tag,
+  summary: 'Preview new terms of a tier',
+  description:
+    'Compares, for each active member, what the member would receive for withdrawing as much as possible now, under the terms in force and under the new ones. Changes nothing.',
+  params,
+  body: NewTerms,
+  success: { status: 200, description: 'The effect of the new terms.', schema: TierPreview },
+  problems: ['NotFound'],
+  async run(call, { read }) {
+    const { partnerId, tier } = call.params
+    const given = call.body
+    const terms = termsOf(given)
+    return await read(async reader => {
+      const now = await partnerNow(reader, call, partnerId)
+      const current = await requireCurrent(reader, { partnerId, tier, given })
+      const effect = await effectOf(reader, { partnerId, tier, before: current ?? terms, after: terms })
+      const affected = await affectedBy(reader, { partnerId, tier, now })
+      const hasChanged = current === undefined || changesOf(current, { ...current, ...terms }) !== null
+      return { body: { hasChanged, ...affected, ...effectOnWire(effect, given.currency) } }
+    })
+  },
+})
 
-  app.put(
-    '/operator/v1/partners/:partnerId/tiers/:tier',
-    {
-      config,
-      schema: operation({
-        id: 'saveTier',
-        tag,
-        summary: 'Create a tier, or change its terms',
-        description:
-          'New intents use the new terms immediately; existing intents and withdrawals keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.',
-        params,
-        body: NewTerms,
-        success: { status: 200, description: 'The tier.', schema: TierHistory },
-        problems: ['NotFound'],
-      }),
-    },
-    async (request, reply) => {
-      const terms = termsOf(request.body)
-      return await withIdempotency(db, request, reply, async tx => {
-        const { partnerId, tier } = request.params
-        const now = await partnerNow(tx, request, partnerId)
-        await findState(tx, partnerId)
-        const given = request.body
-        const before = await requireCurrent(tx, { partnerId, tier, given, locks: true })
-        const after = await setTier(tx, { partnerId, name: tier, currency: given.currency, terms, now })
-        if (before === undefined && after.version !== 1) throw changedMeanwhile(tier)
-        if (after.version !== before?.version) {
-          const details = changesOf(before, after) ?? {}
-          const change = { action: 'tier.set', resourceId: tier, details } as const
-          await recordOperatorChange(tx, request, { partnerId, change, now })
-        }
-        return { status: 200, body: await historyOf(tx, { partnerId, tier, now }), resourceId: tier }
-      })
-    },
-  )
-}
+export const saveTier = operation({
+  id: 'saveTier',
+  method: 'PUT',
+  path: '/operator/v1/partners/:partnerId/tiers/:tier',
+  isForOperators: true,
+  tag,
+  summary: 'Create a tier, or change its terms',
+  description:
+    'New intents use the new terms immediately; existing intents and withdrawals keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.',
+  params,
+  body: NewTerms,
+  success: { status: 200, description: 'The tier.', schema: TierHistory },
+  problems: ['NotFound'],
+  async run(call, { write }) {
+    const { partnerId, tier } = call.params
+    const given = call.body
+    const terms = termsOf(given)
+    return await write(async tx => {
+      const now = await partnerNow(tx, call, partnerId)
+      await findState(tx, partnerId)
+      const before = await requireCurrent(tx, { partnerId, tier, given, locks: true })
+      const after = await setTier(tx, { partnerId, name: tier, currency: given.currency, terms, now })
+      if (before === undefined && after.version !== 1) throw changedMeanwhile(tier)
+      const audit = { action: 'tier.set', details: changesOf(before, after) ?? {}, partnerId, now } as const
+      return {
+        body: await historyOf(tx, { partnerId, tier, now }),
+        resourceId: tier,
+        audit: after.version === before?.version ? undefined : audit,
+      }
+    })
+  },
+})
+
+export const operatorTierOperations = [listTiers, getTier, previewTier, saveTier]
 
 type Given = Static<typeof NewTerms>
 
@@ -284,15 +267,12 @@ async function historyOf(db: Reader, { partnerId, tier, now }: { partnerId: stri
     currency: current.currency,
     ...(await affectedBy(db, { partnerId, tier, now })),
     // Newest first: each version was in force until the one listed before it.
-    versions: versions.map((each, index) => ({
-      ...versionOf(each),
-      until: versions[index - 1]?.since.toISOString() ?? null,
-    })),
+    versions: versions.map((each, index) => ({ ...versionOf(each), until: versions[index - 1]?.since ?? null })),
   }
 }
 
 function versionOf({ name: _, version, since, currency, ...terms }: TierVersion) {
-  return { version, since: since.toISOString(), ...termsToWire(terms, currency) }
+  return { version, since, ...termsToWire(terms, currency) }
 }
 
 function effectOnWire({ gain, lose, most, ...rest }: TierEffect, currency: Currency) {

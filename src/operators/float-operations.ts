@@ -1,0 +1,277 @@
+import { type Static, Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
+import type { Reader } from '../database/database.ts'
+import * as float from '../float/float.ts'
+import { operationsOn } from '../http/operation.ts'
+import { partnerNow } from '../http/operator-change.ts'
+import { problem } from '../kernel/errors.ts'
+import { Id } from '../kernel/ids.ts'
+import { CurrencyCode, fromWire, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
+import { findState } from '../partners/partners.ts'
+import { listBalances } from '../payouts/books/balances.ts'
+import * as exceptions from '../payouts/books/exceptions.ts'
+import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
+import { fileRailsOf } from '../payouts/channels/rail.ts'
+import * as dues from '../settlements/dues.ts'
+import { AccountDays, AccountDifferences, accountDayOnWire, dueOnWire, Floats, floatOnWire } from './float-schema.ts'
+import type { RailsContext } from './operation-context.ts'
+import { line } from './partner-schema.ts'
+
+const { operation } = operationsOn<RailsContext>()
+
+const tag = 'Float'
+const params = Type.Object({ partnerId: Id('partner') })
+
+const limits = {
+  // As many as fit on a screen.
+  daysDefault: 31,
+  // A year, to compare with an annual statement.
+  daysMax: 366,
+  differencesMax: 100,
+}
+
+const days = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    maximum: limits.daysMax,
+    default: limits.daysDefault,
+    description: 'How many days to list per account.',
+  }),
+)
+
+const Movement = Type.Object(
+  {
+    amount: WireMoney,
+    reference: Type.Optional(
+      line(140, {
+        description: 'Your reference, for example the bank’s. A second movement with it does nothing.',
+        examples: ['bank transfer 2026-03-31'],
+      }),
+    ),
+  },
+  { title: 'FloatMovement', ...strict },
+)
+
+export const getFloat = operation({
+  id: 'getFloat',
+  method: 'GET',
+  path: '/operator/v1/partners/:partnerId/float',
+  isForOperators: true,
+  tag,
+  summary: 'Get the float of a partner',
+  description:
+    'The balance, the pending and the free amount in each currency; the settlements whose money has not arrived; and the balance of the account that holds the float, by day, as the bank states it and by the books.',
+  params,
+  query: Type.Object({ days }, strict),
+  success: { status: 200, description: 'The floats.', schema: Floats },
+  problems: ['NotFound'],
+  async read(reader, { context, params: { partnerId }, query }) {
+    const { days: daysMax = limits.daysDefault } = query
+    return { body: await floatsOf(reader, context, { partnerId, daysMax }) }
+  },
+})
+
+export const fundFloat = movement('fund', {
+  summary: 'Fund a float',
+  description: 'Records money that was paid into the float.',
+  move: float.fund,
+})
+
+export const withdrawFloat = movement('withdraw', {
+  summary: 'Withdraw from a float',
+  description: 'Records money that was taken out of the float: at most the free amount.',
+  move: float.withdraw,
+})
+
+export const coverFloat = movement('cover', {
+  summary: 'Cover the operator’s costs',
+  description:
+    'Records money that the operator has paid into the float to cover its costs, which are write-offs and charges: at most the uncovered amount.',
+  move: float.cover,
+})
+
+export const receiveFloat = operation({
+  id: 'receiveFloat',
+  method: 'POST',
+  path: '/operator/v1/partners/:partnerId/float/receive',
+  isForOperators: true,
+  tag,
+  summary: 'Receive the money of a settlement',
+  description:
+    'Records money that has arrived for a settlement if no bank file reports it. If the employer is owed money, records that the employer was paid.',
+  params,
+  body: Type.Object(
+    {
+      payCycleId: Id('payCycle'),
+      currency: CurrencyCode,
+      amount: Type.Optional(
+        Type.Unsafe<Static<typeof SignedMoney>>({
+          ...SignedMoney,
+          description: 'By default, the whole amount due; negative if it was paid to the employer.',
+        }),
+      ),
+    },
+    { title: 'SettlementReceived', ...strict },
+  ),
+  success: { status: 200, description: 'The floats.', schema: Floats },
+  problems: ['NotFound'],
+  async write(tx, call) {
+    const { partnerId } = call.params
+    const { payCycleId, currency, amount } = call.body
+    if (amount !== undefined && amount.currency !== currency)
+      throw problem('BodyValidation', `The amount must be in ${currency}`, { path: 'amount.currency' })
+    await findState(tx, partnerId)
+    const now = await partnerNow(tx, call, partnerId)
+    const due = (await dues.listOfCycle(tx, { partnerId, payCycleId })).find(each => each.currency === currency)
+    const left = due === undefined ? 0n : due.amount - due.received
+    const received = { amount: amount === undefined ? left : BigInt(amount.amount), currency }
+    const asked = { partnerId, payCycleId, amount: received, isByHand: true, now }
+    const { movementId } = await dues.receive(tx, asked)
+    const details = { amount: toWire(received), payCycleId, movementId }
+    return {
+      body: await floatsOf(tx, call.context, { partnerId }),
+      resourceId: movementId,
+      audit: { action: 'float.receive', resourceId: currency, details, partnerId, now },
+    }
+  },
+})
+
+export const setFloatFloor = operation({
+  id: 'setFloatFloor',
+  method: 'PUT',
+  path: '/operator/v1/partners/:partnerId/float/floor',
+  isForOperators: true,
+  tag,
+  summary: 'Set the floor of a float',
+  description: 'Members cannot withdraw while less than the floor is free.',
+  params,
+  body: Type.Object(
+    {
+      currency: CurrencyCode,
+      floor: Type.Union([WireMoney, Type.Null()], { description: 'Null disables the floor.' }),
+    },
+    { title: 'FloatFloor', ...strict },
+  ),
+  success: { status: 200, description: 'The floats.', schema: Floats },
+  problems: ['NotFound'],
+  async write(tx, call) {
+    const { partnerId } = call.params
+    const { currency, floor } = call.body
+    if (floor !== null && floor.currency !== currency)
+      throw problem('BodyValidation', `The floor must be in ${currency}`, { path: 'floor.currency' })
+    const now = await partnerNow(tx, call, partnerId)
+    const units = floor && fromWire(floor).amount
+    const before = await float.setFloor(tx, { partnerId, currency, floor: units, now })
+    const floorBefore = before === null ? null : toWire({ amount: before, currency })
+    const details = { before: { floor: floorBefore }, after: { floor } }
+    return {
+      body: await floatsOf(tx, call.context, { partnerId }),
+      resourceId: currency,
+      audit: before === units ? undefined : { action: 'float.floor', details, partnerId, now },
+    }
+  },
+})
+
+export const listAccountDays = operation({
+  id: 'listAccountDays',
+  method: 'GET',
+  path: '/operator/v1/account-days',
+  isForOperators: true,
+  tag,
+  summary: 'Compare the accounts that pay with the books',
+  description: 'The balance that the bank states, the sum of the floats on the account, and the difference, by day.',
+  query: Type.Object(
+    {
+      rail: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 64, description: 'Only accounts of this rail.', examples: ['sepa'] }),
+      ),
+      days,
+    },
+    strict,
+  ),
+  success: {
+    status: 200,
+    description: 'All accounts.',
+    schema: Type.Object(
+      { accountDays: AccountDays, differences: AccountDifferences },
+      { title: 'AccountDays', ...strict },
+    ),
+  },
+  async read(reader, { context, query }) {
+    const { rail, days: daysMax = limits.daysDefault } = query
+    const listed = fileRailsOf(context.rails).filter(({ name }) => rail === undefined || name === rail)
+    const asked = { rails: listed.map(({ name }) => name), take: limits.differencesMax }
+    const differences = await exceptions.listDifferences(reader, asked)
+    return { body: { accountDays: await accountDaysOf(reader, listed, { daysMax }), differences } }
+  },
+})
+
+export const floatOperations = [
+  getFloat,
+  fundFloat,
+  withdrawFloat,
+  coverFloat,
+  receiveFloat,
+  setFloatFloor,
+  listAccountDays,
+]
+
+function movement(
+  verb: 'fund' | 'withdraw' | 'cover',
+  { summary, description, move }: { summary: string; description: string; move: typeof float.fund },
+) {
+  return operation({
+    id: `${verb}Float`,
+    method: 'POST',
+    path: `/operator/v1/partners/:partnerId/float/${verb}`,
+    isForOperators: true,
+    tag,
+    summary,
+    description,
+    params,
+    body: Movement,
+    success: { status: 200, description: 'The floats.', schema: Floats },
+    problems: ['NotFound', 'UnprocessableEntity'],
+    async write(tx, call) {
+      const { partnerId } = call.params
+      const { reference } = call.body
+      const amount = fromWire(call.body.amount)
+      const now = await partnerNow(tx, call, partnerId)
+      const { movementId, isRepeated } = await move(tx, { partnerId, amount, reference, now })
+      const details = { amount: toWire(amount), reference: reference ?? null, movementId }
+      const audit = { action: `float.${verb}`, resourceId: amount.currency, details, partnerId, now } as const
+      return {
+        body: await floatsOf(tx, call.context, { partnerId }),
+        resourceId: movementId,
+        audit: isRepeated ? undefined : audit,
+      }
+    },
+  })
+}
+
+/** @throws Problem `NotFound` */
+async function floatsOf(
+  reader: Reader,
+  { rails }: Pick<RailsContext, 'rails'>,
+  { partnerId, daysMax = limits.daysDefault }: { partnerId: string; daysMax?: number },
+) {
+  await findState(reader, partnerId)
+  const floats = await float.read(reader, partnerId)
+  const settlements = await dues.listOpen(reader, partnerId)
+  const paying = fileRailsOf(rails).filter(rail => floats.some(({ currency }) => currency === rail.currency))
+  return {
+    floats: floats.map(floatOnWire),
+    settlements: settlements.map(dueOnWire),
+    accountDays: await accountDaysOf(reader, paying, { partnerId, daysMax }),
+  }
+}
+
+async function accountDaysOf(
+  reader: Reader,
+  rails: readonly FileRailSettings[],
+  asked: { partnerId?: string; daysMax: number },
+) {
+  const found: ReturnType<typeof accountDayOnWire>[] = []
+  for (const rail of rails) found.push(...(await listBalances(reader, rail, asked)).map(accountDayOnWire))
+  return found
+}

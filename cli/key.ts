@@ -31,6 +31,11 @@ keyCommand
       api.createApiKey(partnerId, { scopes: granted, expiresInDays }),
     )
     const { id, secret, expiresAt: expires } = made
+    // A repeat after a lost response: the server does not keep the secret.
+    if (secret === null)
+      throw new Error(
+        `The key ${id} was created, but the response with its secret was lost; run midmonth key revoke ${id}, and create another`,
+      )
     const saveNow = '\n\nSave the key now. It is stored only as a hash and cannot be shown again.'
     printResult(options, { value: made, text: () => `${table([{ id, key: secret, expires }])}${saveNow}` })
   })

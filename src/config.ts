@@ -174,6 +174,10 @@ export const Settings = Type.Object({
     default: '',
     description: 'API key of the partner for the commands that call the API. It overrides `midmonth login`.',
   }),
+  MIDMONTH_OPERATOR_KEY: Type.String({
+    default: '',
+    description: 'Operator key for the commands of operators that work on a server, with `--url`.',
+  }),
 })
 export type Settings = Static<typeof Settings>
 

@@ -52,7 +52,8 @@ test('with --url a command works on a running server, with an operator key, as w
   expect(await json(['partner', 'list'], database)).toEqual([partner])
   expect(await remote('partner', 'pause', partner.id)).toEqual({ code: 0, stdout: 'Acme is paused.\n', stderr: '' })
   expect((await remote('partner', 'pause', partner.id)).stdout).toBe('Acme is already paused.\n')
-  const { id } = await json(['key', 'create', partner.id], database)
+  // The setting for servers is in the environment of the other commands, too.
+  const { id } = await json(['key', 'create', partner.id], { ...database, MIDMONTH_OPERATOR_KEY: key })
   expect((await remote('key', 'revoke', id)).stdout).toBe(`Revoked ${id}.\n`)
   expect((await remote('key', 'revoke', id)).stdout).toContain('was already revoked on')
   expect(await midmonth(['partner', 'list', '--url', address], {})).toMatchObject({

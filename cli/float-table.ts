@@ -1,5 +1,6 @@
 import type { Float } from '../packages/console/src/generated/operator.ts'
-import { moneyInWords, table } from './print.ts'
+import { inWords, type WireMoney } from '../src/kernel/money.ts'
+import { table } from './print.ts'
 
 /** @param floats as an operation returns them, or before they became JSON */
 export function inTable(floats: (Omit<Float, 'lowSince'> & { lowSince: string | Date | null })[]): string {
@@ -15,3 +16,5 @@ export function inTable(floats: (Omit<Float, 'lowSince'> & { lowSince: string | 
     })),
   )
 }
+
+const moneyInWords = ({ amount, currency }: WireMoney) => inWords({ amount: BigInt(amount), currency })

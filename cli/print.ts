@@ -1,4 +1,3 @@
-import { inWords, type WireMoney } from '../src/kernel/money.ts'
 import { terminal, writeLine } from './terminal.ts'
 
 export { countOf } from '../src/kernel/text.ts'
@@ -29,9 +28,6 @@ function exact(_key: string, value: unknown): unknown {
 export function print(rows: SheetRow | SheetRow[], options: { json?: boolean }): void {
   printResult(options, { value: rows, text: () => table([rows].flat()) })
 }
-
-/** An amount of an operation’s JSON, for people. */
-export const moneyInWords = ({ amount, currency }: WireMoney) => inWords({ amount: BigInt(amount), currency })
 
 /**
  * Aligned columns, with the field names as the header. Rows that are wider than the terminal are printed as a line per field instead: a

@@ -92,7 +92,7 @@ test('with DATABASE_URL the key is shown once, and later starts say how to creat
   expect(second.key).toBe('')
   const [, command = ''] = /midmonth -- (key create par_\S+)/.exec(second.stdout) ?? []
   const { stdout } = await midmonth([...command.split(' '), '--json'], database)
-  expect((await get(second, { key: JSON.parse(stdout).key })).status).toBe(200)
+  expect((await get(second, { key: JSON.parse(stdout).secret })).status).toBe(200)
 })
 
 const noPublicUrl = /^midmonth: MIDMONTH_PUBLIC_URL must be set in live mode/

@@ -154,7 +154,7 @@ function methodList(document: Document): string {
   )
   return `# The SDK's methods
 
-Generated from openapi.json and src/site/docs/sdk-names.ts by \`npm run generate\`. Do not edit.
+Generated from openapi.json and the operations by \`npm run generate\`. Do not edit.
 [Use the SDK](../guides/sdk.md) shows how to begin.
 
 Each method is a property of an \`Midmonth\`: \`midmonth.members.list()\`. All methods take options last; a body or query

@@ -139,7 +139,11 @@ type Access = {
   /** The scope that the member session must have. */
   session?: SessionScope
   isForOperators?: true
-  /** The users of a partner who may call an operation for operators too, for their own partner only. */
+  /**
+   * The users of a partner who may call an operation for operators too, for their own partner only. A key does whatever its scopes
+   * allow: one that a developer makes reads members, whom the developer does not see in the console. Those who run the partner’s
+   * server hold its keys anyway, and each new key is in the audit log with its maker.
+   */
   partnerRoles?: readonly Role[]
   /**
    * The operation is for pages of the console alone and in no document: for users by their session, for operators only, or for those

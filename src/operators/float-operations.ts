@@ -52,7 +52,7 @@ const Movement = Type.Object(
   { title: 'FloatMovement', ...strict },
 )
 
-export const getFloat = operation({
+const getFloat = operation({
   id: 'getFloat',
   method: 'GET',
   path: '/operator/v1/partners/:partnerId/float',
@@ -71,26 +71,26 @@ export const getFloat = operation({
   },
 })
 
-export const fundFloat = movement('fund', {
+const fundFloat = movement('fund', {
   summary: 'Fund a float',
   description: 'Records money that was paid into the float.',
   move: float.fund,
 })
 
-export const withdrawFloat = movement('withdraw', {
+const withdrawFloat = movement('withdraw', {
   summary: 'Withdraw from a float',
   description: 'Records money that was taken out of the float: at most the free amount.',
   move: float.withdraw,
 })
 
-export const coverFloat = movement('cover', {
+const coverFloat = movement('cover', {
   summary: 'Cover the operator’s costs',
   description:
     'Records money that the operator has paid into the float to cover its costs, which are write-offs and charges: at most the uncovered amount.',
   move: float.cover,
 })
 
-export const receiveFloat = operation({
+const receiveFloat = operation({
   id: 'receiveFloat',
   method: 'POST',
   path: '/operator/v1/partners/:partnerId/float/receive',
@@ -136,7 +136,7 @@ export const receiveFloat = operation({
   },
 })
 
-export const setFloatFloor = operation({
+const setFloatFloor = operation({
   id: 'setFloatFloor',
   method: 'PUT',
   path: '/operator/v1/partners/:partnerId/float/floor',
@@ -172,7 +172,7 @@ export const setFloatFloor = operation({
   },
 })
 
-export const listAccountDays = operation({
+const listAccountDays = operation({
   id: 'listAccountDays',
   method: 'GET',
   path: '/operator/v1/account-days',

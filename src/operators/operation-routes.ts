@@ -237,7 +237,7 @@ export function operationRoutes(
   app.get(
     '/operator/v1/partners/:partnerId/audit-log',
     {
-      config,
+      config: { ...config, partnerRoles: ['admin'] },
       schema: operation({
         id: 'listPartnerAuditEntries',
         tag: 'Partners',

@@ -96,7 +96,7 @@ const TierPreview = Type.Object(
   { title: 'TierPreview', ...strict },
 )
 
-export const listTiers = operation({
+const listTiers = operation({
   id: 'listTiers',
   method: 'GET',
   path: '/operator/v1/partners/:partnerId/tiers',
@@ -124,7 +124,7 @@ export const listTiers = operation({
   },
 })
 
-export const getTier = operation({
+const getTier = operation({
   id: 'getTier',
   method: 'GET',
   path: '/operator/v1/partners/:partnerId/tiers/:tier',
@@ -141,7 +141,7 @@ export const getTier = operation({
   },
 })
 
-export const previewTier = operation({
+const previewTier = operation({
   id: 'previewTier',
   method: 'POST',
   path: '/operator/v1/partners/:partnerId/tiers/:tier/preview',
@@ -169,7 +169,7 @@ export const previewTier = operation({
   },
 })
 
-export const saveTier = operation({
+const saveTier = operation({
   id: 'saveTier',
   method: 'PUT',
   path: '/operator/v1/partners/:partnerId/tiers/:tier',

@@ -92,9 +92,9 @@ const uploadPayRun = operation({
   method: 'POST',
   path: '/v1/pay/run',
   bodyBytesMax,
-  // 100,000 lines take seconds on a busy machine.
   scope: 'pay:write',
   arrivalMsMax,
+  // 100,000 lines take seconds on a busy machine.
   answerMsMax: 30_000,
   roles: payroll,
   sdk: 'payRuns.create',
@@ -193,8 +193,8 @@ const revertPayRun = operation({
   id: 'revertPayRun',
   method: 'POST',
   path: '/v1/pay/runs/:payRunId/revert',
-  // 100,000 lines take seconds on a busy machine.
   scope: 'pay:write',
+  // 100,000 lines take seconds on a busy machine.
   answerMsMax: 30_000,
   roles: payroll,
   sdk: 'payRuns.revert',

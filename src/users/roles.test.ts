@@ -1,21 +1,11 @@
-import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { operations } from '../operations.ts'
 import { sandboxOperations } from '../sandbox/operations.ts'
-import { accessOfPartners } from './roles.ts'
-
-type Paths = Record<string, Record<string, { operationId: string; security?: object[] }>>
 
 test('in the operators’ API, users of a partner may call only operations whose path names the partner', () => {
-  const { paths }: { paths: Paths } = JSON.parse(
-    readFileSync(new URL('../../openapi-operator.json', import.meta.url), 'utf8'),
-  )
-  const ofPartner = Object.entries(paths).flatMap(([path, methods]) =>
-    path.startsWith('/operator/v1/partners/{partnerId}/')
-      ? Object.values(methods).map(({ operationId }) => operationId)
-      : [],
-  )
-  expect(ofPartner).toEqual(expect.arrayContaining(Object.keys(accessOfPartners)))
+  const ofPartners = operations.filter(({ partnerRoles }) => partnerRoles !== undefined)
+  expect(ofPartners.length).toBeGreaterThan(3)
+  expect(ofPartners.filter(({ path }) => !path.startsWith('/operator/v1/partners/:partnerId/'))).toEqual([])
 })
 
 test('every operation with an API key says which users of a partner may call it', () => {

@@ -17,19 +17,6 @@ export const building: readonly Role[] = ['admin', 'developer']
  */
 export type PartnerAccess = readonly Role[] | 'noLiveUser' | 'keysOnly'
 
-/**
- * The operations of the operators’ API that a partner’s users may also call, but only for their own partner. A key does whatever
- * its scopes allow: one that a developer makes reads members, whom the developer does not see in the console. Those who run the
- * partner’s server hold its keys anyway, and each new key is in the audit log with its maker.
- */
-export const accessOfPartners: { readonly [operationId: string]: readonly Role[] } = {
-  listApiKeys: building,
-  createApiKey: building,
-  rotateApiKey: building,
-  revokeApiKey: building,
-  listPartnerAuditEntries: ['admin'],
-}
-
 /** The rights of a user with a partner. */
 export type Rights = { isOperator: boolean; roles: readonly Role[] }
 

@@ -61,7 +61,6 @@ const getOwnBalance = operation({
     const { partner, now } = call
     const { memberId } = call.memberSession
     return {
-      status: 200,
       body: balanceBody(await readBalance(reader, { partner, memberId, hasRail: call.context.banks.hasRail, now })),
     }
   },

@@ -7,7 +7,7 @@ import { readOffsetMs } from '../../partners/clocks.ts'
 import { findPartner, type Mode, type Partner } from '../../partners/partners.ts'
 import { hasOperator } from '../../users/accounts.ts'
 import { isBrowserOfAnyone, isBrowserToken } from '../../users/browsers.ts'
-import { accessOfPartners, mayCall, type Rights, type Role } from '../../users/roles.ts'
+import { mayCall, type Rights, type Role } from '../../users/roles.ts'
 import { findSession, type SignedIn } from '../../users/sessions.ts'
 import { rolesWith } from '../../users/users.ts'
 import { networkOf, RateLimiter, rateLimitHeaders, requireAllowed } from '../server/rate-limit.ts'
@@ -113,8 +113,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   }
 
   async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { operationId = '' } = (request.routeOptions.schema ?? {}) as { operationId?: string }
-    const partnerRoles = accessOfPartners[operationId]
+    const { partnerRoles } = request.routeOptions.config
     await admitUser(request, reply, partnerRoles === undefined ? 'operator' : 'user')
     const { user } = request
     if (user === undefined) throw refused()

@@ -363,7 +363,7 @@ export async function readDemoRail(settings: RailSettings): Promise<FileRailSett
 export async function readRails(settings: RailSettings): Promise<Rail[]> {
   const file = railsFileOf(settings)
   // Loaded late: every command loads this module.
-  return file === '' ? [] : await (await import('./payouts/rails.ts')).readRails(file, settings.MIDMONTH_MODE)
+  return file === '' ? [] : await (await import('./payouts/read-rails.ts')).readRails(file, settings.MIDMONTH_MODE)
 }
 
 /** Opens the channels of the rails, and on a sandbox the simulated bank for all other currencies. */

@@ -174,7 +174,7 @@ test('only the registry imports a channel, but for the simulated bank and files 
       // The sandbox plays the simulated bank.
       .filter(each => !(folderOf(file) === 'sandbox' && each.startsWith('src/payouts/channels/simulated/')))
       // Operators carry files to the bank by hand, and the demo sends its own.
-      .filter(each => !/channels\/files\/(export|file-rail)\.ts$/.test(each))
+      .filter(each => !/channels\/files\/(export|channel)\.ts$/.test(each))
       .map(each => `${file} imports ${each}`),
   )
   expect(others).toEqual([])

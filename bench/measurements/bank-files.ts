@@ -12,7 +12,7 @@ import type { Db } from '../../src/database/database.ts'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
 import { importBankFile } from '../../src/payouts/books/import.ts'
 import { atOnce } from '../../src/payouts/calendars/cut-off.ts'
-import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
+import { fileChannel } from '../../src/payouts/channels/files/channel.ts'
 import { sendBatches } from '../../src/payouts/channels/files/send.ts'
 import type { Answer, AnswersToWrite } from '../../src/payouts/formats/answers.ts'
 import type { BatchToWrite, PaymentOrder } from '../../src/payouts/formats/bank-files.ts'
@@ -167,7 +167,7 @@ class PayoutsBeside {
   }
 
   async #run(db: Db): Promise<number> {
-    const paying = fileRail({ db, now: () => bankMessage.createdAt, settings: rail })
+    const paying = fileChannel({ db, now: () => bankMessage.createdAt, settings: rail })
     const context = { db, log: pino({ level: 'silent' }), now: () => bankMessage.createdAt }
     let longestMs = 0
     const timed = async (work: () => Promise<unknown>) => {

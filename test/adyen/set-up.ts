@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pino, { type Logger } from 'pino'
 import { buildApp } from '../../src/app.ts'
-import { adyenRail } from '../../src/payouts/channels/adyen/adyen-rail.ts'
-import { toRail } from '../../src/payouts/channels/adyen/rail.ts'
+import { adyenChannel } from '../../src/payouts/channels/adyen/channel.ts'
+import { toRail } from '../../src/payouts/channels/adyen/configure.ts'
 import type { AdyenRail } from '../../src/payouts/channels/adyen/settings.ts'
 import { toAdyenSettings } from '../../src/payouts/channels/adyen/settings.ts'
 import { startHarness } from '../harness/harness.ts'
@@ -51,7 +51,7 @@ export async function setUpAdyen({
   }
   const settings = toAdyenSettings(given, 'sandbox')
   const { notifications } = settings
-  const rail = adyenRail({ db, now: clock.now, settings, requestMsMax })
+  const rail = adyenChannel({ db, now: clock.now, settings, requestMsMax })
   const app = await buildApp(
     { db, batchDb, withCopying, sealer, log, now: clock.now, mode: 'sandbox', bankOf: () => 'connected' },
     { rails: [toRail(settings)] },

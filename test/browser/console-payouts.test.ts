@@ -6,9 +6,9 @@ import type { Download, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
 import * as railHolds from '../../src/payouts/books/rail-holds.ts'
-import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
+import { fileChannel } from '../../src/payouts/channels/files/channel.ts'
 import { fileRailsOf } from '../../src/payouts/channels/rail.ts'
-import { readRails } from '../../src/payouts/rails.ts'
+import { readRails } from '../../src/payouts/read-rails.ts'
 import type { TaskName } from '../../src/worker/task.ts'
 import {
   accountReport,
@@ -688,7 +688,7 @@ describe.skipIf(executablePath === undefined)('the pages of payouts', () => {
     const { db, clock } = harness
     const [settings] = rails
     if (settings === undefined) throw new Error('The rail is missing')
-    const rail = fileRail({ db, now: clock.now, settings })
+    const rail = fileChannel({ db, now: clock.now, settings })
     for (let first = 0; first < count; first += rail.paymentsMax)
       await rail.submit(payments.slice(first, first + rail.paymentsMax), AbortSignal.timeout(60_000))
     clock.advance({ minutes: 6 * 60 })

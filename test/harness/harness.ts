@@ -14,7 +14,7 @@ import { claimMode, createPartner, type Mode, type Partner, type PartnerSettings
 import * as payCycles from '../../src/pay-cycles/pay-cycles.ts'
 import type { FileRailSettings } from '../../src/payouts/books/file-rail-settings.ts'
 import type { Channel } from '../../src/payouts/channels/channel.ts'
-import { toRail } from '../../src/payouts/channels/files/rails.ts'
+import { toRail } from '../../src/payouts/channels/files/configure.ts'
 import { RequestLog } from '../../src/requests/recorder.ts'
 import { openSealer } from '../../src/sealing/installation-keys.ts'
 import type { TierTerms } from '../../src/tiers/rules.ts'

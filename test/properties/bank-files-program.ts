@@ -12,7 +12,7 @@ import type { OutcomeByHand } from '../../src/payouts/books/outcomes.ts'
 import { remove, setHeld } from '../../src/payouts/books/unsent-batches.ts'
 import { cutOffOf, leadTimes } from '../../src/payouts/calendars/cut-off.ts'
 import { uk } from '../../src/payouts/calendars/uk.ts'
-import { fileRail } from '../../src/payouts/channels/files/file-rail.ts'
+import { fileChannel } from '../../src/payouts/channels/files/channel.ts'
 import { type Delivery, NotDelivered } from '../../src/payouts/delivery/delivery.ts'
 import { sepaFormat } from '../../src/payouts/formats/sepa/format.ts'
 import { stateWithoutAdvice } from '../../src/payouts/formats/standard18/entry-day.ts'
@@ -108,7 +108,7 @@ export class BankFilesProgram {
       ownDebtor: known(ids.get('p2')),
       deliveryOf: rail => withFault(banks[rail], () => fault),
     })
-    const tasks = payoutTasks(settings.map(each => fileRail({ db, now: clock.now, settings: each })))
+    const tasks = payoutTasks(settings.map(each => fileChannel({ db, now: clock.now, settings: each })))
     const setFault = (to: SendFault) => {
       fault = to
     }

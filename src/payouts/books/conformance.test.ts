@@ -1,19 +1,19 @@
 import pino from 'pino'
 import { euroRail, FileBank } from '../../../test/banks/file-bank.ts'
 import { startHarness } from '../../../test/harness/harness.ts'
+import { type ChannelUnderTest, channelConformance } from '../../../test/payouts/channel-conformance.ts'
 import { preparePayments } from '../../../test/payouts/prepared-payments.ts'
-import { type RailUnderTest, railConformance } from '../../../test/payouts/rail-conformance.ts'
-import { fileRail } from '../channels/files/file-rail.ts'
+import { fileChannel } from '../channels/files/channel.ts'
 import { payoutTasks } from '../tasks.ts'
 
-type Outcome = Parameters<RailUnderTest['payment']>[0]
+type Outcome = Parameters<ChannelUnderTest['payment']>[0]
 
-railConformance('of files', async (): Promise<RailUnderTest> => {
+channelConformance('of files', async (): Promise<ChannelUnderTest> => {
   const harness = await startHarness()
   const { db, clock, stop } = harness
   const bank = new FileBank()
   const settings = euroRail({ delivery: async () => bank })
-  const rail = fileRail({ db, now: clock.now, settings })
+  const rail = fileChannel({ db, now: clock.now, settings })
   const tasks = payoutTasks([rail])
   const context = { db, log: pino({ level: 'silent' }), now: clock.now }
   const prepared = await preparePayments(harness, { rail: settings.name, count: rail.paymentsMax + 50 })

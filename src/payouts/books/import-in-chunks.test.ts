@@ -6,8 +6,8 @@ import { sql } from '../../database/database.ts'
 import { holdByNameIfFree } from '../../database/named-locks.ts'
 import type { TaskName } from '../../worker/task.ts'
 import type { Channel } from '../channels/channel.ts'
+import { fileChannel } from '../channels/files/channel.ts'
 import { markExported } from '../channels/files/export.ts'
-import { fileRail } from '../channels/files/file-rail.ts'
 import type { Payment } from '../payments/payment.ts'
 import { type BatchStatus, batchStatuses } from './batch-lifecycle.ts'
 import { closeException } from './decisions.ts'
@@ -39,7 +39,7 @@ beforeEach(() => {
   named += 1
   bank = new FileBank()
   settings = euroRail({ name: `chunks-${named}`, delivery: async () => bank })
-  rail = fileRail({ db: harness.db, now: harness.clock.now, settings })
+  rail = fileChannel({ db: harness.db, now: harness.clock.now, settings })
 })
 
 const run = (task: TaskName, of = rail) => harness.runTask(task, { channels: [of] })
@@ -181,7 +181,7 @@ test('an import waits for another one of its rail, and payouts wait for neither'
     await preparePayments(harness, { rail: settings.name, count: 1 })
     const byHand = { ...settings, delivery: null }
     harness.clock.set(wednesdayEvening)
-    await run('send-payout-batches', fileRail({ db: harness.db, now: harness.clock.now, settings: byHand }))
+    await run('send-payout-batches', fileChannel({ db: harness.db, now: harness.clock.now, settings: byHand }))
     const { id: batchId } = await batch(['approved'])
     const now = harness.clock.now()
     const exported = harness.db.transaction().execute(tx => markExported(tx, { rail: byHand, batchId, now }))

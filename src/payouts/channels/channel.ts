@@ -4,7 +4,7 @@ import type { Payment, Report } from '../payments/payment.ts'
 
 /**
  * A way for money to reach members: a bank's API, a file exchange, the simulated bank. Every channel passes the same
- * conformance suite (test/payouts/rail-conformance.ts).
+ * conformance suite (test/payouts/channel-conformance.ts).
  *
  * A call that throws or times out proves nothing: the payment may or may not have been executed. Its outcome is polled,
  * never assumed.

@@ -175,9 +175,9 @@ describe('while the rail is held', () => {
 })
 
 test('without limits, every payment waits for two people', async () => {
-  const { adyenRail } = await import('./adyen-rail.ts')
+  const { adyenChannel } = await import('./channel.ts')
   const { db, clock } = setUp.harness
-  const rail = adyenRail({ db, now: clock.now, settings: { ...setUp.settings, automatic: null } })
+  const rail = adyenChannel({ db, now: clock.now, settings: { ...setUp.settings, automatic: null } })
   const { id } = await setUp.harness.addWithdrawal({ currency: 'EUR', net: 4_000 })
   clock.advance({ seconds: 30 })
   await run('submit-withdrawals', rail)

@@ -1,10 +1,10 @@
 import pino from 'pino'
 import { setUpAdyen } from '../../../../test/adyen/set-up.ts'
+import { type ChannelUnderTest, channelConformance } from '../../../../test/payouts/channel-conformance.ts'
 import { preparePayments } from '../../../../test/payouts/prepared-payments.ts'
-import { type RailUnderTest, railConformance } from '../../../../test/payouts/rail-conformance.ts'
 import { payoutTasks } from '../../tasks.ts'
 
-type Outcome = Parameters<RailUnderTest['payment']>[0]
+type Outcome = Parameters<ChannelUnderTest['payment']>[0]
 
 const ends = {
   paid: [{ status: 'authorised' }, { status: 'booked' }],
@@ -18,9 +18,9 @@ const ends = {
 
 // With notifications, and without any, when polling alone must find everything.
 for (const hasNotifications of [true, false]) {
-  railConformance(
+  channelConformance(
     `of Adyen ${hasNotifications ? 'with' : 'without'} notifications`,
-    async (): Promise<RailUnderTest> => {
+    async (): Promise<ChannelUnderTest> => {
       const { harness, service, rail, stop } = await setUpAdyen({ hasNotifications })
       const prepared = await preparePayments(harness, { rail: rail.name, count: rail.paymentsMax + 50 })
       const wanted = new Map<string, Outcome>()

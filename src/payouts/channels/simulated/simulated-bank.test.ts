@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { startHarness } from '../../../../test/harness/harness.ts'
-import { type RailUnderTest, railConformance } from '../../../../test/payouts/rail-conformance.ts'
+import { type ChannelUnderTest, channelConformance } from '../../../../test/payouts/channel-conformance.ts'
 import { check } from '../../../bank-accounts/rules.ts'
 import { sql } from '../../../database/database.ts'
 import { newReference } from '../../payments/reference.ts'
@@ -21,7 +21,7 @@ const documented = [
   ['000006', 'DE68000000000000000006', 6_606n, 'lost'],
 ] as const
 
-railConformance('simulated-bank', async (): Promise<RailUnderTest> => {
+channelConformance('simulated-bank', async (): Promise<ChannelUnderTest> => {
   const { db, clock, partner, stop } = await startHarness()
   const amounts = { paid: 5_000n, failed: 6_601n, returned: 6_602n }
   return {

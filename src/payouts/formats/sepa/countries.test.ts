@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { countrySpecs } from 'ibantools'
 import { expect, test } from 'vitest'
-import { readRails } from '../../rails.ts'
+import { readRails } from '../../read-rails.ts'
 import { countriesPaid } from './countries.ts'
 
 test('the list has the countries of another list of SEPA, and those that joined since', () => {

@@ -40,7 +40,7 @@ const limits = {
  * The reference is the idempotency key. Not yet run against the vendor's live service.
  * @param requestMsMax timeout of a request; by default 10,000
  */
-export function adyenRail({
+export function adyenChannel({
   db,
   now,
   settings,

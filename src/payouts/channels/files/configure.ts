@@ -39,6 +39,6 @@ export function toRail(settings: FileRailSettings): Rail {
     // Folders and servers are tried by the worker, which alone can reach them.
     check: async () => [],
     openReceiver: null,
-    openChannel: async ({ db, now }) => (await import('./file-rail.ts')).fileRail({ db, now, settings }),
+    openChannel: async ({ db, now }) => (await import('./channel.ts')).fileChannel({ db, now, settings }),
   }
 }

@@ -4,7 +4,7 @@ import { type Channel, within } from '../../src/payouts/channels/channel.ts'
 import type { Payment, Report } from '../../src/payouts/payments/payment.ts'
 
 /** A rail with the controls that the suite needs to trigger what a real rail does on its own. */
-export type RailUnderTest = {
+export type ChannelUnderTest = {
   /** The restriction that the failure reason places on the member; none by default. */
   restriction?: Restriction
   rail: Channel
@@ -18,9 +18,9 @@ export type RailUnderTest = {
 }
 
 /** The contract that every rail implementation must meet. */
-export function railConformance(name: string, make: () => Promise<RailUnderTest>): void {
+export function channelConformance(name: string, make: () => Promise<ChannelUnderTest>): void {
   describe(`the rail ${name}`, () => {
-    let subject: RailUnderTest
+    let subject: ChannelUnderTest
     beforeAll(async () => {
       subject = await make()
     })

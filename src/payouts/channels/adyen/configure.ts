@@ -27,7 +27,7 @@ export function toRail(settings: AdyenSettings): Rail {
         ? null
         : async context =>
             (await import('./notifications.ts')).adyenNotifications({ ...context, settings, notifications }),
-    openChannel: async ({ db, now }) => (await import('./adyen-rail.ts')).adyenRail({ db, now, settings }),
+    openChannel: async ({ db, now }) => (await import('./channel.ts')).adyenChannel({ db, now, settings }),
   }
 }
 

@@ -28,8 +28,8 @@ import { type Delivery, NotDelivered } from '../../delivery/delivery.ts'
 import { FolderDelivery } from '../../delivery/folder.ts'
 import { sepaFormat } from '../../formats/sepa/format.ts'
 import type { Channel } from '../channel.ts'
+import { fileChannel } from './channel.ts'
 import { exportBatch, markExported } from './export.ts'
-import { fileRail } from './file-rail.ts'
 
 // 11:00 in Berlin, on a Tuesday.
 const tuesday = new Date('2026-03-10T10:00:00.000Z')
@@ -57,7 +57,7 @@ function useRail(changes: Partial<FileRailSettings>): void {
   named += 1
   bank = new FileBank()
   settings = euroRail({ name: `euro-${named}`, delivery: async () => bank, ...changes })
-  rails = [fileRail({ db: harness.db, now: harness.clock.now, settings })]
+  rails = [fileChannel({ db: harness.db, now: harness.clock.now, settings })]
 }
 
 /** The bank, with another way to take files. */

@@ -18,7 +18,7 @@ import { sendBatches } from './send.ts'
  * The channel of bank files. Submitting a payment puts it into a batch; a task writes each batch to one file, and another imports
  * the bank's answers. Its books are the tables of this slice, so that imported files never touch withdrawals directly.
  */
-export function fileRail({ db, now, settings }: { db: Db; now: Clock; settings: FileRailSettings }): Channel {
+export function fileChannel({ db, now, settings }: { db: Db; now: Clock; settings: FileRailSettings }): Channel {
   const { name, currency } = settings
   return {
     name,

@@ -2,7 +2,8 @@ import { registerOperations } from './http/register.ts'
 import { createServer } from './http/server/create-server.ts'
 import { serveDocuments } from './http/server/documents.ts'
 import type { ApiContext, App } from './http/server/server.ts'
-import { userRoutes } from './http/users/routes.ts'
+import { logoRoutes } from './http/users/logo-routes.ts'
+import { signInContext } from './http/users/operation-context.ts'
 import type { Currency } from './kernel/money.ts'
 import { memberTemplateRoutes } from './members/template-routes.ts'
 import { type OperationContext, operations } from './operations.ts'
@@ -62,7 +63,7 @@ export async function buildApp(
   packageFiles(app)
   memberPageFiles(app)
   memberTemplateRoutes(app)
-  consoleFiles(app, context)
+  consoleFiles(app)
   const railOf = (currency: Currency) => rails.find(rail => rail.currency === currency)
   const banks: Banks = {
     hasRail: currency => context.bankOf(currency) !== null,
@@ -70,6 +71,7 @@ export async function buildApp(
   }
   const operationContext: OperationContext = {
     ...context,
+    ...signInContext(context),
     isDraining: () => app.isDraining,
     isWorking: null,
     fence,
@@ -82,7 +84,7 @@ export async function buildApp(
   }
   registerOperations(app, operationContext, operations)
   if (context.mode === 'sandbox') await registerSandbox(app, context, { channels, moveMsMax, rails })
-  userRoutes(app, context)
+  logoRoutes(app, context)
   notificationRoutes(app, await openReceivers(context, rails))
   financeRoutes(app, context)
   payoutRoutes(app, context, { rails })

@@ -80,6 +80,12 @@ function callOf<Context extends ApiContext>(
       if (body instanceof UploadedFile) return body
       throw new Error('The body is not a file')
     },
+    get browser() {
+      return missing()
+    },
+    get signedIn() {
+      return missing()
+    },
     get partner() {
       return missing()
     },

@@ -1,8 +1,11 @@
 import { eventOperations } from './events/operations.ts'
+import { reportConsoleError } from './http/console/error-operations.ts'
 import { sheetOperations } from './http/console/sheet-operations.ts'
 import type { Operation } from './http/operation.ts'
 import { type HealthContext, healthOperations } from './http/server/health.ts'
 import { serviceOperations } from './http/service-operations.ts'
+import type { SignInContext } from './http/users/operation-context.ts'
+import { userOperations } from './http/users/operations.ts'
 import { memberImportOperations } from './member-imports/operations.ts'
 import { memberOperations } from './members/operations.ts'
 import { memberSessionOperations } from './members/session-operations.ts'
@@ -28,11 +31,17 @@ import type { WithdrawalContext } from './withdrawals/operation-context.ts'
 import { withdrawalOperations } from './withdrawals/operations.ts'
 
 /** What the operations run on. */
-export type OperationContext = HealthContext & WithdrawalContext & SettlementContext & WebhookContext & RailsContext
+export type OperationContext = HealthContext &
+  WithdrawalContext &
+  SettlementContext &
+  WebhookContext &
+  RailsContext &
+  SignInContext
 
 /** All operations of the API, in the order of the documents. Those of the sandbox are loaded by a sandbox only. */
 export const operations: readonly Operation<OperationContext>[] = [
   ...sheetOperations,
+  reportConsoleError,
   ...tierOperations,
   ...withdrawalOperations,
   ...memberOperations,
@@ -48,6 +57,7 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...overviewOperations,
   ...requestOperations,
   ...webhookOperations,
+  ...userOperations,
   ...partnerOperations,
   ...operatorTierOperations,
   ...floatOperations,

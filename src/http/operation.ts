@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyRequest } from 'fastify'
 import { type Static, type TSchema, Type } from 'typebox'
 import type * as auditLog from '../audit-log/audit-log.ts'
 import type { Declaration } from '../contract/description.ts'
@@ -25,6 +26,8 @@ export type Call<P = unknown, Q = unknown, B = unknown, Context = ApiContext> = 
   /** The file in the body. Throws if the body is not a file. */
   readonly file: UploadedFile
   readonly headers: IncomingHttpHeaders
+  /** The request of a browser. Throws for commands. */
+  readonly browser: BrowserRequest
   /** Everything is decided as of this instant. On a sandbox, it follows the partner's clock. */
   readonly now: Date
   /** The same instant in real time, for what operators do and for logs. */
@@ -41,6 +44,8 @@ export type Call<P = unknown, Q = unknown, B = unknown, Context = ApiContext> = 
   readonly memberSession: MemberSession
   /** The user of the console who calls; undefined if it is not a user. */
   readonly user: SignedIn | undefined
+  /** The user of the console who calls, and the session. Throws unless the operation is for users of the console. */
+  readonly signedIn: SignedIn
   /** The API key of the call. Throws for users of the console. */
   readonly keyId: string
   /** Whether the caller asks for the fuller shape. */
@@ -55,13 +60,17 @@ export type Call<P = unknown, Q = unknown, B = unknown, Context = ApiContext> = 
   moveTo(now: Date): void
 }
 
+/** What the operations of the console know of a request: the browser's address, its connection and its cookies. */
+export type BrowserRequest = Pick<FastifyRequest, 'id' | 'ip' | 'protocol' | 'hostname' | 'url' | 'headers'>
+
 /** What an operation responds with. */
 export type OperationResponse = {
-  /** Sent as JSON, unless the headers set another `content-type`; then as text. */
+  /** Sent as JSON, unless the headers set another `content-type`; then as text. Undefined for a response without a body. */
   body: unknown
   /** The status, if it is not that of the declared success. */
   status?: number
-  headers?: Record<string, string>
+  /** A header may be sent several times: one `set-cookie` for each cookie. */
+  headers?: Record<string, string | string[]>
   /** The resource that was created or changed: what the lookup of an idempotency key returns. */
   resourceId?: string | null
   /** Stored for a replay instead of the body, which has a secret that is shown once. */

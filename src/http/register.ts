@@ -13,7 +13,7 @@ import { disconnectSignal } from './bodies/body-timeouts.ts'
 import { prefersCsv, sendParts } from './bodies/csv.ts'
 import { acceptUploads, anyFile } from './bodies/upload.ts'
 import { UploadedFile } from './bodies/uploaded-file.ts'
-import type { Call, Done, Operation, OperationResponse } from './operation.ts'
+import type { BrowserRequest, Call, Done, Operation, OperationResponse } from './operation.ts'
 import { idleConnectionMsMax, keepOpenFor } from './server/connections.ts'
 import type { ApiContext, App } from './server/server.ts'
 import {
@@ -186,6 +186,10 @@ class RequestCall<Context extends ServedContext> implements Call<unknown, unknow
     return this.#request.headers
   }
 
+  get browser(): BrowserRequest {
+    return this.#request
+  }
+
   get now(): Date {
     return this.#request.now
   }
@@ -216,6 +220,10 @@ class RequestCall<Context extends ServedContext> implements Call<unknown, unknow
 
   get user(): SignedIn | undefined {
     return this.#request.user
+  }
+
+  get signedIn(): SignedIn {
+    return known(this.#request.user, 'users of the console')
   }
 
   get keyId(): string {

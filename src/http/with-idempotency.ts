@@ -237,5 +237,7 @@ function send(reply: FastifyReply, answer: Stored | Replay): FastifyReply {
   if (answer instanceof Replay) return send(reply.header('idempotency-replayed', 'true'), answer.answer)
   const { status, text, headers, resourceId } = answer
   reply.request.resourceId = resourceId
-  return reply.code(status).type('application/json; charset=utf-8').headers(headers).send(text)
+  // A redirect has no body.
+  if (text !== undefined) reply.type('application/json; charset=utf-8')
+  return reply.code(status).headers(headers).send(text)
 }

@@ -19,7 +19,12 @@ export type Claim = {
 }
 
 /** A response as it is replayed, byte for byte. `resourceId` lets the lookup of a key name the resource that the request created. */
-export type Answer = { status: number; text: string; headers: Record<string, string>; resourceId: string | null }
+export type Answer = {
+  status: number
+  text: string
+  headers: Record<string, string | string[]>
+  resourceId: string | null
+}
 
 /** The earlier response to a request with this key. */
 export class Replay {

@@ -1,10 +1,12 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 
 /**
  * The names of a cookie. Over https, the name has the prefix that browsers accept only if no other host or path could have set the
  * cookie. Over plain http, which is allowed only on this machine, browsers refuse the prefix.
  */
 type CookieName = { secure: string; loopback: string }
+
+type Connection = Pick<FastifyRequest, 'protocol' | 'headers'>
 
 /** Holds the token of a user's session. */
 export const sessionCookie: CookieName = { secure: '__Host-midmonth', loopback: 'midmonth-console' }
@@ -13,13 +15,13 @@ export const sessionCookie: CookieName = { secure: '__Host-midmonth', loopback: 
 export const browserCookie: CookieName = { secure: '__Host-midmonth-browser', loopback: 'midmonth-browser' }
 
 /** Whether the browser reached this server over https, as far as the server can tell. */
-export function isSecure(request: FastifyRequest, publicUrl: string | undefined): boolean {
+export function isSecure(request: Connection, publicUrl: string | undefined): boolean {
   return publicUrl === undefined ? request.protocol === 'https' : publicUrl.startsWith('https:')
 }
 
 /** The value of a cookie. Over https only the prefixed name counts, because another host could have set any other cookie. */
 export function readCookie(
-  request: FastifyRequest,
+  request: Connection,
   { secure, loopback }: CookieName,
   publicUrl: string | undefined,
 ): string | undefined {
@@ -32,10 +34,12 @@ export function readCookie(
   return undefined
 }
 
-/** @param options.seconds when the browser drops the cookie; by default, when the browser closes */
-export function setCookie(
-  request: FastifyRequest,
-  reply: FastifyReply,
+/**
+ * The value of a `set-cookie` header.
+ * @param options.seconds when the browser drops the cookie; by default, when the browser closes
+ */
+export function cookieOf(
+  request: Connection,
   {
     name,
     value,
@@ -49,10 +53,10 @@ export function setCookie(
     sameSite?: 'Strict' | 'Lax'
     publicUrl: string | undefined
   },
-): void {
+): string {
   const secure = isSecure(request, publicUrl)
   const attributes = ['Path=/', 'HttpOnly', `SameSite=${sameSite}`]
   if (secure) attributes.push('Secure')
   if (seconds !== undefined) attributes.push(`Max-Age=${seconds}`)
-  reply.header('set-cookie', [`${secure ? name.secure : name.loopback}=${value}`, ...attributes].join('; '))
+  return [`${secure ? name.secure : name.loopback}=${value}`, ...attributes].join('; ')
 }

@@ -84,7 +84,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     const name = token === undefined ? '' : hashOf(token).toString('hex')
     if (!known.has(name) && !(await isAdmittedAsBrowser(request)))
       requireAllowed(rateLimiter.peek(network, limits.unknownTokens, request.receivedAt))
-    const found = await findUserOfRequest(db, request, { mode, publicUrl })
+    const found = await findUserOfBrowser(db, request, { mode, publicUrl, now: request.receivedAt })
     known.delete(name)
     if (found === undefined) {
       if (token !== undefined) rateLimiter.take(network, limits.unknownTokens, request.receivedAt)
@@ -199,7 +199,11 @@ function requireOwnPage(request: FastifyRequest, publicUrl: string | undefined):
  * The partner of a request to one of the console's own operations.
  * @throws Problem `NotFound` if the user has no role with the partner; `Forbidden` if the user has none of the allowed roles
  */
-export async function requireRole(db: Db, request: FastifyRequest, allowed: readonly Role[]): Promise<Partner> {
+export async function requireRole(
+  db: Db,
+  request: Pick<FastifyRequest, 'user' | 'headers'>,
+  allowed: readonly Role[],
+): Promise<Partner> {
   const { user } = request
   if (user === undefined) throw refused()
   const standing = await standingOf(db, user, partnerIdOf(request))
@@ -231,7 +235,7 @@ function requireOneOf(allowed: readonly Role[], { partner, isOperator, roles }: 
 }
 
 /** @throws Problem `HeaderValidation` */
-function partnerIdOf({ headers }: FastifyRequest): string {
+function partnerIdOf({ headers }: Pick<FastifyRequest, 'headers'>): string {
   const partnerId = headers['midmonth-partner']
   if (typeof partnerId === 'string' && /^par_[0-9a-z]{1,100}$/.test(partnerId)) return partnerId
   throw problem('HeaderValidation', 'The midmonth-partner header must hold the id of a partner', {
@@ -239,14 +243,14 @@ function partnerIdOf({ headers }: FastifyRequest): string {
   })
 }
 
-/** The user whose session the request was made with; undefined without a session. */
-export async function findUserOfRequest(
+/** The user whose session the browser has; undefined without a session. */
+export async function findUserOfBrowser(
   db: Db,
-  request: FastifyRequest,
-  { mode, publicUrl }: { mode: Mode; publicUrl: string | undefined },
+  browser: Pick<FastifyRequest, 'protocol' | 'headers'>,
+  { mode, publicUrl, now }: { mode: Mode; publicUrl: string | undefined; now: Date },
 ): Promise<SignedIn | undefined> {
-  const token = readCookie(request, sessionCookie, publicUrl)
-  return token === undefined ? undefined : await findSession(db, { token, mode, now: request.receivedAt })
+  const token = readCookie(browser, sessionCookie, publicUrl)
+  return token === undefined ? undefined : await findSession(db, { token, mode, now })
 }
 
 /** @throws Problem `Forbidden` if the partner is suspended */

@@ -3,8 +3,6 @@ import { passwordLimits } from '../../users/passwords.ts'
 import { roles } from '../../users/roles.ts'
 import { emailLengthMax, emailPattern } from '../../users/users.ts'
 
-export const strict = { additionalProperties: false }
-
 /** The secret part of a one-time link. */
 export const Token = Type.String({ minLength: 1, maxLength: 200 })
 export const Email = Type.String({ pattern: emailPattern, minLength: 3, maxLength: emailLengthMax })

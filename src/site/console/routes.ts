@@ -1,29 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Type } from 'typebox'
-import { operation } from '../../http/described-route.ts'
-import { RateLimiter } from '../../http/server/rate-limit.ts'
-import type { ApiContext, App } from '../../http/server/server.ts'
+import type { App } from '../../http/server/server.ts'
 import { immutable, revalidated, type StaticFile, sendStaticFile, staticFile } from '../../http/server/static-file.ts'
-import { userOf } from '../../http/users/hidden-operation.ts'
 import { problem } from '../../kernel/errors.ts'
 
 /** Built by `npm install`. */
 const built = new URL('../../../packages/console/dist/', import.meta.url)
-
-// A page sends at most ten reports. Enough for a few broken pages of one user, but not for a page that keeps reloading.
-const errorsPerSession = { perSecond: 1 / 60, burst: 30 }
-
-// Enough to tell errors apart.
-const ConsoleError = Type.Object(
-  {
-    message: Type.String({ maxLength: 2_000 }),
-    stack: Type.String({ maxLength: 2_000 }),
-    page: Type.String({ maxLength: 200 }),
-  },
-  { additionalProperties: false },
-)
 
 type Console = { page: StaticFile; assets: Map<string, StaticFile> }
 
@@ -31,8 +14,7 @@ type Console = { page: StaticFile; assets: Map<string, StaticFile> }
  * The web console: one page for every address below /console, and its assets, whose names contain a hash of their content.
  * The page holds no data; it calls the API with the reader's session.
  */
-export function consoleFiles(app: App, { log }: ApiContext): void {
-  const errorLimiter = new RateLimiter()
+export function consoleFiles(app: App): void {
   let reading: Promise<Console | undefined> | undefined
   const files = async (): Promise<Console> => {
     reading ??= readConsole()
@@ -52,30 +34,6 @@ export function consoleFiles(app: App, { log }: ApiContext): void {
     reply.header('x-content-type-options', 'nosniff')
     return sendStaticFile(request, reply, { file, cacheControl: immutable })
   })
-  app.post(
-    '/console/v1/errors',
-    {
-      config: { console: 'user' },
-      schema: {
-        ...operation({
-          id: 'reportConsoleError',
-          tag: 'Console',
-          summary: 'Report a page error',
-          body: ConsoleError,
-          success: { status: 200, description: 'Logged.', schema: Type.Object({ message: Type.Literal('OK') }) },
-        }),
-        hide: true,
-      },
-    },
-    async request => {
-      const { message, stack, page } = request.body
-      const { session } = userOf(request)
-      if (!errorLimiter.take(session.id, errorsPerSession, request.receivedAt).allowed)
-        throw problem('RateLimitExceeded', 'Too many page errors; the first ones are in the log')
-      log.warn({ message, stack, page, requestId: request.id }, 'a page of the console failed')
-      return { message: 'OK' }
-    },
-  )
   for (const url of ['/console', '/console/*']) app.get(url, page)
 
   async function page(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {

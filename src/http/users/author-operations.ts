@@ -1,0 +1,29 @@
+import { Type } from 'typebox'
+import { strict } from '../../contract/strict.ts'
+import { readers } from '../../users/roles.ts'
+import { listAuthors } from '../../users/users.ts'
+import { consoleOperation } from '../operation.ts'
+
+const actions = ['pay_cycle.settle', 'withdrawal.cancel', 'pay_run.revert'] as const
+
+/** The authors of settlements, cancelled withdrawals and reverted pay runs, with the time of each change. */
+export const getAuthors = consoleOperation({
+  id: 'getAuthors',
+  method: 'GET',
+  path: '/console/v1/authors',
+  scope: 'pay:read',
+  roles: readers,
+  query: Type.Object(
+    {
+      action: Type.Enum(actions, { type: 'string' }),
+      ids: Type.Array(Type.String({ maxLength: 60 }), { maxItems: 100 }),
+    },
+    strict,
+  ),
+  async read(reader, { partner, query: { action, ids }, user }) {
+    const seesOperators = user?.user.isOperator === true
+    return {
+      body: { authors: await listAuthors(reader, { partnerId: partner.id, resourceIds: ids, action, seesOperators }) },
+    }
+  },
+})

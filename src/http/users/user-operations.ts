@@ -1,0 +1,159 @@
+import { Type } from 'typebox'
+import { cutPage, pageOf, pageQuery } from '../../contract/list.ts'
+import { strict } from '../../contract/strict.ts'
+import { problem } from '../../kernel/errors.ts'
+import { Id } from '../../kernel/ids.ts'
+import { listUsers, requireUser, setRoles, setUser } from '../../users/accounts.ts'
+import * as identities from '../../users/identities.ts'
+import { createPasswordLink, linkTo } from '../../users/links.ts'
+import { requireStillAllowed } from '../../users/rights.ts'
+import * as totp from '../../users/totp.ts'
+import { type Call, consoleOperation } from '../operation.ts'
+import { managedPartner } from './managed-partner.ts'
+import { Roles } from './schema.ts'
+
+const params = Type.Object({ userId: Id('user') })
+
+const getUsers = consoleOperation({
+  id: 'getUsers',
+  method: 'GET',
+  path: '/console/v1/users',
+  console: 'user',
+  query: Type.Object(pageQuery, strict),
+  async read(reader, call) {
+    const partnerId = await managedPartner(call)
+    const { skip, take } = pageOf(call.query)
+    const found = await listUsers(reader, { partnerId, skip, take: take + 1 })
+    const { rows: users, hasMore } = cutPage(found, { take })
+    return { body: { users, hasMore, skip, take } }
+  },
+})
+
+const updateUser = consoleOperation({
+  id: 'updateUser',
+  method: 'PATCH',
+  path: '/console/v1/users/:userId',
+  console: 'user',
+  params,
+  body: Type.Object(
+    {
+      roles: Type.Optional(Roles),
+      isOperator: Type.Optional(Type.Boolean()),
+      isDisabled: Type.Optional(Type.Boolean()),
+    },
+    { minProperties: 1, ...strict },
+  ),
+  async run(call, { write }) {
+    const partnerId = await managedPartner(call)
+    const { roles, ...rights } = call.body
+    if ((partnerId === null) === (roles !== undefined))
+      throw problem(
+        'BodyValidation',
+        'Send roles with the header midmonth-partner, and isOperator and isDisabled without it',
+        { path: 'roles' },
+      )
+    if (partnerId !== null && Object.keys(rights).length > 0)
+      throw problem('BodyValidation', 'Only operators may change this; send no midmonth-partner header', {
+        path: Object.keys(rights)[0],
+      })
+    const by = { userId: call.params.userId, actor: call.actor, now: call.receivedAt }
+    return await write(async tx => {
+      if (partnerId === null) await setUser(tx, { ...by, ...rights })
+      else await setRoles(tx, { ...by, partnerId, roles: roles ?? [] })
+      return { body: { message: 'OK' } }
+    })
+  },
+})
+
+/** Removes a user from the partner, or disables one. Rows stay: the audit log names their ids. */
+const removeUser = consoleOperation({
+  id: 'removeUser',
+  method: 'DELETE',
+  path: '/console/v1/users/:userId',
+  console: 'user',
+  params,
+  async run(call, { write }) {
+    const partnerId = await managedPartner(call)
+    const by = { userId: call.params.userId, actor: call.actor, now: call.receivedAt }
+    return await write(async tx => {
+      if (partnerId === null) await setUser(tx, { ...by, isDisabled: true })
+      else await setRoles(tx, { ...by, partnerId, roles: [] })
+      return { body: { message: 'OK' } }
+    })
+  },
+})
+
+const removeTotpOfUser = consoleOperation({
+  id: 'removeTotpOfUser',
+  method: 'DELETE',
+  path: '/console/v1/users/:userId/totp',
+  console: 'operator',
+  params,
+  async write(tx, call) {
+    const { userId } = call.params
+    requireOther(call, userId)
+    const { actor, receivedAt: now } = call
+    await requireStillAllowed(tx, { actor, partnerId: null, userId })
+    await requireUser(tx, userId)
+    await totp.remove(tx, { userId, actor, now })
+    return { body: { message: 'OK' } }
+  },
+})
+
+const unlinkUser = consoleOperation({
+  id: 'unlinkUser',
+  method: 'DELETE',
+  path: '/console/v1/users/:userId/identity',
+  console: 'operator',
+  params,
+  async write(tx, call) {
+    const { userId } = call.params
+    requireOther(call, userId, 'Ask another operator to unlink you')
+    await identities.unlink(tx, { userId, actor: call.actor, now: call.receivedAt })
+    return { body: { message: 'OK' } }
+  },
+})
+
+const createLinkForPassword = consoleOperation({
+  id: 'createPasswordLink',
+  method: 'POST',
+  path: '/console/v1/users/:userId/password-link',
+  console: 'operator',
+  params,
+  async write(tx, call) {
+    const { userId } = call.params
+    requireOther(call, userId)
+    const { actor, receivedAt: now } = call
+    await requireStillAllowed(tx, { actor, partnerId: null, userId })
+    await requireUser(tx, userId)
+    const { token, expiresAt } = await createPasswordLink(tx, { userId, actor, now })
+    return { body: { url: linkTo('password', token, call.ownOrigin), expiresAt } }
+  },
+})
+
+/**
+ * The users of a partner, for its admins and for operators; without the header `midmonth-partner`, the users of the installation, for
+ * operators.
+ */
+export const userManagementOperations = [
+  getUsers,
+  updateUser,
+  removeUser,
+  removeTotpOfUser,
+  unlinkUser,
+  createLinkForPassword,
+]
+
+/**
+ * Requires that the call is about another user: changing one's own password or second factor takes the current password, and
+ * unlinking oneself takes another operator.
+ * @param instead what the user can do instead for their own account
+ * @throws Problem `Forbidden`
+ */
+function requireOther(
+  { signedIn }: Pick<Call, 'signedIn'>,
+  userId: string,
+  instead = 'Change your own in your account',
+): void {
+  if (signedIn.user.id === userId) throw problem('Forbidden', instead)
+}

@@ -56,7 +56,9 @@ export async function withOperators<T>(
       actor,
       operator: { kind: 'cli', id: actor.name, person: personOf(given.as), login: loginOf(), mayShareLogin },
     }
-    const operations = Object.values(await load()).filter(isOperation)
+    const operations = Object.values(await load())
+      .flat()
+      .filter(isOperation)
     const claim = async () => {
       if (given.mayBeOtherMode) return
       await database.db.transaction().execute(tx => claimMode(tx, { mode: settings.MIDMONTH_MODE, now: systemClock() }))

@@ -9,7 +9,6 @@ import { memberTemplateRoutes } from './members/template-routes.ts'
 import { type OperationContext, operations } from './operations.ts'
 import { financeRoutes } from './operators/finance-routes.ts'
 import { type Installation, operationRoutes } from './operators/operation-routes.ts'
-import { payoutRoutes } from './operators/payout-routes.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import type { NotificationReceiver } from './payouts/channels/notifications.ts'
 import { fileRailsOf, type Rail } from './payouts/channels/rail.ts'
@@ -87,7 +86,6 @@ export async function buildApp(
   logoRoutes(app, context)
   notificationRoutes(app, await openReceivers(context, rails))
   financeRoutes(app, context)
-  payoutRoutes(app, context, { rails })
   operationRoutes(app, context, { rails, ...installation })
   await app.ready()
   return app

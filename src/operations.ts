@@ -9,10 +9,16 @@ import { userOperations } from './http/users/operations.ts'
 import { memberImportOperations } from './member-imports/operations.ts'
 import { memberOperations } from './members/operations.ts'
 import { memberSessionOperations } from './members/session-operations.ts'
+import { bankFileOperations } from './operators/bank-file-operations.ts'
+import { batchOperations } from './operators/batch-operations.ts'
+import { exceptionOperations } from './operators/exception-operations.ts'
 import { floatOperations } from './operators/float-operations.ts'
 import { keyOperations } from './operators/key-operations.ts'
+import { notOursOperations } from './operators/not-ours-operations.ts'
 import type { RailsContext } from './operators/operation-context.ts'
 import { partnerOperations } from './operators/partner-operations.ts'
+import { paymentOperations } from './operators/payment-operations.ts'
+import { proposalOperations } from './operators/proposal-operations.ts'
 import { railOperations } from './operators/rail-operations.ts'
 import { operatorTierOperations } from './operators/tier-operations.ts'
 import { overviewOperations } from './overview/operations.ts'
@@ -63,6 +69,12 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...floatOperations,
   ...keyOperations,
   ...railOperations,
+  ...batchOperations,
+  ...paymentOperations,
+  ...bankFileOperations,
+  ...exceptionOperations,
+  ...proposalOperations,
+  ...notOursOperations,
   ...healthOperations,
   ...serviceOperations,
 ]

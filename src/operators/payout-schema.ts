@@ -1,18 +1,17 @@
 import { type Static, Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
-import { Instant } from '../kernel/time.ts'
+import { Instant, InstantOrNull } from '../kernel/time.ts'
 import { batchStatuses } from '../payouts/books/batch-lifecycle.ts'
 import type * as batches from '../payouts/books/batches.ts'
 import type * as exceptions from '../payouts/books/exceptions.ts'
 import { outcomesByHand } from '../payouts/books/outcomes.ts'
-import type { OpenProposal, Proposal } from '../payouts/books/proposals.ts'
+import type { Proposal } from '../payouts/books/proposals.ts'
 import { answerSources, type PaymentHistory } from '../payouts/history.ts'
 import { referencePattern } from '../payouts/payments/reference.ts'
 import { line } from './partner-schema.ts'
 
-const strict = { additionalProperties: false }
-const InstantOrNull = Type.Union([Instant, Type.Null()])
 const TextOrNull = Type.Union([Type.String(), Type.Null()])
 const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 
@@ -331,11 +330,10 @@ const exceptionFields = {
 
 export const Exception = Type.Object(exceptionFields, { title: 'PayoutException', ...strict })
 
-/** A proposed decision as it is sent. */
-export function proposalOnWire(proposal: Proposal | undefined) {
+export function proposalView(proposal: Proposal | undefined) {
   if (proposal === undefined) return null
   const { decision, note, person, proposedAt } = proposal
-  return { decision, note, person, proposedAt: proposedAt.toISOString() }
+  return { decision, note, person, proposedAt }
 }
 
 export const OpenProposals = Type.Object(
@@ -363,10 +361,6 @@ export const OpenProposals = Type.Object(
   },
   { title: 'PayoutProposals', ...strict },
 )
-
-export function openProposalOnWire({ login: _, proposedAt, ...rest }: OpenProposal) {
-  return { ...rest, proposedAt: proposedAt.toISOString() }
-}
 
 export const ExceptionDetails = Type.Object(
   {
@@ -450,45 +444,33 @@ export const Payout = Type.Object(
 )
 
 /** @param rails the rails with files, which have the time zones of their banks */
-export function batchOnWire(
+export function batchView(
   { controlTotal, currency, sendingAt: _, ...rest }: batches.Batch,
   rails: readonly { name: string; timeZone: string }[],
 ) {
-  const instants = ['cutOffAt', 'closedAt', 'approvedAt', 'sentAt', 'acknowledgedAt', 'endedAt'] as const
   return {
     ...rest,
-    ...Object.fromEntries(instants.map(name => [name, rest[name]?.toISOString() ?? null])),
     cutOffTimeZone: rails.find(({ name }) => name === rest.rail)?.timeZone ?? null,
     needsApproval: rest.status === 'building' && rest.closedAt !== null,
     total: toWire({ amount: controlTotal, currency }),
   }
 }
 
-export function payoutOnWire(
-  { netAmount: amount, currency, batch: ofBatch, answers, exceptions: open, proposal, ...rest }: PaymentHistory,
-  rails: Parameters<typeof batchOnWire>[1],
+export function payoutView(
+  { netAmount: amount, currency, batch: ofBatch, exceptions: open, proposal, ...rest }: PaymentHistory,
+  rails: Parameters<typeof batchView>[1],
 ) {
-  const { createdAt, expectedAt, removedAt } = rest
   return {
     ...rest,
     amount: toWire({ amount, currency }),
-    createdAt: createdAt.toISOString(),
-    expectedAt: expectedAt?.toISOString() ?? null,
-    removedAt: removedAt?.toISOString() ?? null,
-    batch: ofBatch && batchOnWire(ofBatch, rails),
-    answers: answers.map(({ at, ...answer }) => ({ ...answer, at: at.toISOString() })),
-    exceptions: open.map(exceptionOnWire),
-    proposal: proposalOnWire(proposal),
+    batch: ofBatch && batchView(ofBatch, rails),
+    exceptions: open.map(exceptionView),
+    proposal: proposalView(proposal),
   }
 }
 
-export function exceptionOnWire({ amount, currency, openedAt, closedAt, ...rest }: exceptions.Exception) {
-  return {
-    ...rest,
-    amount: amount === null || currency === null ? null : toWire({ amount, currency }),
-    openedAt: openedAt.toISOString(),
-    closedAt: closedAt?.toISOString() ?? null,
-  }
+export function exceptionView({ amount, currency, ...rest }: exceptions.Exception) {
+  return { ...rest, amount: amount === null || currency === null ? null : toWire({ amount, currency }) }
 }
 
 export const Closing = Type.Object(

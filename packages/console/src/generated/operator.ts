@@ -1268,16 +1268,6 @@ export const operations: Record<string, Operation> = {
   'listRails': { method: 'GET', path: '/operator/v1/rails' },
   'holdRail': { method: 'POST', path: '/operator/v1/rails/{rail}/hold', hasBody: true },
   'releaseRail': { method: 'POST', path: '/operator/v1/rails/{rail}/release', hasBody: true },
-  'getRevenue': { method: 'GET', path: '/operator/v1/partners/{partnerId}/revenue' },
-  'withdrawRevenue': { method: 'POST', path: '/operator/v1/partners/{partnerId}/revenue/withdraw', hasBody: true },
-  'getFeeStatement': { method: 'GET', path: '/operator/v1/partners/{partnerId}/fee-statement', hasQuery: true },
-  'listInvoices': { method: 'GET', path: '/operator/v1/invoices', hasQuery: true, entries: 'invoices' },
-  'issueInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices', hasBody: true },
-  'getInvoice': { method: 'GET', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}' },
-  'payInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/pay', hasBody: true },
-  'reopenInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen', hasBody: true },
-  'voidInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/void', hasBody: true },
-  'exportJournal': { method: 'GET', path: '/operator/v1/journal', hasQuery: true, accepts: '*/*' },
   'listPayoutBatches': { method: 'GET', path: '/operator/v1/payout-batches', hasQuery: true, entries: 'batches', cursor: 'id' },
   'getPayoutBatch': { method: 'GET', path: '/operator/v1/payout-batches/{batchId}' },
   'listBatchPayments': { method: 'GET', path: '/operator/v1/payout-batches/{batchId}/payments', hasQuery: true, entries: 'payments', cursor: 'reference' },
@@ -1305,6 +1295,16 @@ export const operations: Record<string, Operation> = {
   'pausePayoutRule': { method: 'POST', path: '/operator/v1/payout-rules/{ruleId}/pause' },
   'resumePayoutRule': { method: 'POST', path: '/operator/v1/payout-rules/{ruleId}/resume' },
   'endPayoutRule': { method: 'POST', path: '/operator/v1/payout-rules/{ruleId}/end' },
+  'getRevenue': { method: 'GET', path: '/operator/v1/partners/{partnerId}/revenue' },
+  'withdrawRevenue': { method: 'POST', path: '/operator/v1/partners/{partnerId}/revenue/withdraw', hasBody: true },
+  'getFeeStatement': { method: 'GET', path: '/operator/v1/partners/{partnerId}/fee-statement', hasQuery: true },
+  'listInvoices': { method: 'GET', path: '/operator/v1/invoices', hasQuery: true, entries: 'invoices' },
+  'issueInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices', hasBody: true },
+  'getInvoice': { method: 'GET', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}' },
+  'payInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/pay', hasBody: true },
+  'reopenInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen', hasBody: true },
+  'voidInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/void', hasBody: true },
+  'exportJournal': { method: 'GET', path: '/operator/v1/journal', hasQuery: true, accepts: '*/*' },
   'getStatus': { method: 'GET', path: '/operator/v1/status' },
   'getFindings': { method: 'GET', path: '/operator/v1/findings' },
   'verifyLedger': { method: 'POST', path: '/operator/v1/ledger-verifications' },
@@ -1559,107 +1559,6 @@ export interface OperatorOperations {
    */
   releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
   /**
-   * Get the revenue of a partner.
-   *
-   * The fees that are the operator’s income, by currency, and where the money is.
-   *
-   * `GET /operator/v1/partners/{partnerId}/revenue` (getRevenue)
-   */
-  getRevenue(partnerId: PartnerId, options?: CallOptions): Call<Revenues>
-  /**
-   * Withdraw revenue from a float.
-   *
-   * Records that collected fees were taken out of the float: at most the amount collected, and the amount that is free above the floor.
-   *
-   * Errors: UnprocessableEntityError.
-   *
-   * `POST /operator/v1/partners/{partnerId}/revenue/withdraw` (withdrawRevenue)
-   */
-  withdrawRevenue(partnerId: PartnerId, body: RevenueMovement, options?: CallOptions): Call<Revenues>
-  /**
-   * Get the fee statement of a month.
-   *
-   * The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.
-   *
-   * `GET /operator/v1/partners/{partnerId}/fee-statement` (getFeeStatement)
-   */
-  getFeeStatement(partnerId: PartnerId, query: {
-    /** By the partner’s time zone. */
-    month: string
-  }, options?: CallOptions): Call<FeeStatement>
-  /**
-   * List invoices.
-   *
-   * The invoices for fees that employers pay, newest first.
-   *
-   * `GET /operator/v1/invoices` (listInvoices)
-   */
-  listInvoices(query?: {
-    /** Number of entries to skip. */
-    skip?: number | undefined
-    /** Maximum number of entries to return, 1 to 1,000. */
-    take?: number | undefined
-    /** Only invoices of this partner. */
-    partnerId?: PartnerId | undefined
-    /** Only invoices in these states. */
-    statuses?: InvoiceStatus[] | undefined
-  }, options?: CallOptions): List<Invoices, InvoiceSummary>
-  /**
-   * Issue an invoice.
-   *
-   * Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices` (issueInvoice)
-   */
-  issueInvoice(partnerId: PartnerId, body: NewInvoice, options?: CallOptions): Call<Invoice>
-  /**
-   * Get an invoice.
-   *
-   * `GET /operator/v1/partners/{partnerId}/invoices/{invoiceId}` (getInvoice)
-   */
-  getInvoice(partnerId: PartnerId, invoiceId: InvoiceId, options?: CallOptions): Call<Invoice>
-  /**
-   * Mark an invoice as paid.
-   *
-   * Records that the partner has paid: the fees become revenue. The money is on an account of the operator; it is not part of the float. Idempotent.
-   *
-   * Errors: UnprocessableEntityError.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/pay` (payInvoice)
-   */
-  payInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoicePayment, options?: CallOptions): Call<Invoice>
-  /**
-   * Reopen a paid invoice.
-   *
-   * The fees are no longer revenue, and the invoice is open again.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen` (reopenInvoice)
-   */
-  reopenInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
-  /**
-   * Make an invoice void.
-   *
-   * The next invoice bills its fees. Only the latest open invoice in its currency can be made void.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/void` (voidInvoice)
-   */
-  voidInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
-  /**
-   * Export the journal.
-   *
-   * The books by day and account, for an accounting program. The withdrawals and pay runs of a day are one entry per reason; every other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.
-   *
-   * `GET /operator/v1/journal` (exportJournal)
-   */
-  exportJournal(query: {
-    /** The first day, by each partner’s time zone. */
-    from: string
-    /** The last day, at most 366 days in all. */
-    to: string
-    /** Only this partner; by default, all partners. */
-    partnerId?: PartnerId | undefined
-  }, options?: CallOptions): Call<Response>
-  /**
    * List the batches of payments.
    *
    * Newest first.
@@ -1908,6 +1807,107 @@ export interface OperatorOperations {
    * `POST /operator/v1/payout-rules/{ruleId}/end` (endPayoutRule)
    */
   endPayoutRule(ruleId: PayoutRuleId, options?: CallOptions): Call<PayoutRule>
+  /**
+   * Get the revenue of a partner.
+   *
+   * The fees that are the operator’s income, by currency, and where the money is.
+   *
+   * `GET /operator/v1/partners/{partnerId}/revenue` (getRevenue)
+   */
+  getRevenue(partnerId: PartnerId, options?: CallOptions): Call<Revenues>
+  /**
+   * Withdraw revenue from a float.
+   *
+   * Records that collected fees were taken out of the float: at most the amount collected, and the amount that is free above the floor.
+   *
+   * Errors: UnprocessableEntityError.
+   *
+   * `POST /operator/v1/partners/{partnerId}/revenue/withdraw` (withdrawRevenue)
+   */
+  withdrawRevenue(partnerId: PartnerId, body: RevenueMovement, options?: CallOptions): Call<Revenues>
+  /**
+   * Get the fee statement of a month.
+   *
+   * The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.
+   *
+   * `GET /operator/v1/partners/{partnerId}/fee-statement` (getFeeStatement)
+   */
+  getFeeStatement(partnerId: PartnerId, query: {
+    /** By the partner’s time zone. */
+    month: string
+  }, options?: CallOptions): Call<FeeStatement>
+  /**
+   * List invoices.
+   *
+   * The invoices for fees that employers pay, newest first.
+   *
+   * `GET /operator/v1/invoices` (listInvoices)
+   */
+  listInvoices(query?: {
+    /** Number of entries to skip. */
+    skip?: number | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+    /** Only invoices of this partner. */
+    partnerId?: PartnerId | undefined
+    /** Only invoices in these states. */
+    statuses?: InvoiceStatus[] | undefined
+  }, options?: CallOptions): List<Invoices, InvoiceSummary>
+  /**
+   * Issue an invoice.
+   *
+   * Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.
+   *
+   * `POST /operator/v1/partners/{partnerId}/invoices` (issueInvoice)
+   */
+  issueInvoice(partnerId: PartnerId, body: NewInvoice, options?: CallOptions): Call<Invoice>
+  /**
+   * Get an invoice.
+   *
+   * `GET /operator/v1/partners/{partnerId}/invoices/{invoiceId}` (getInvoice)
+   */
+  getInvoice(partnerId: PartnerId, invoiceId: InvoiceId, options?: CallOptions): Call<Invoice>
+  /**
+   * Mark an invoice as paid.
+   *
+   * Records that the partner has paid: the fees become revenue. The money is on an account of the operator; it is not part of the float. Idempotent.
+   *
+   * Errors: UnprocessableEntityError.
+   *
+   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/pay` (payInvoice)
+   */
+  payInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoicePayment, options?: CallOptions): Call<Invoice>
+  /**
+   * Reopen a paid invoice.
+   *
+   * The fees are no longer revenue, and the invoice is open again.
+   *
+   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen` (reopenInvoice)
+   */
+  reopenInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
+  /**
+   * Make an invoice void.
+   *
+   * The next invoice bills its fees. Only the latest open invoice in its currency can be made void.
+   *
+   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/void` (voidInvoice)
+   */
+  voidInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
+  /**
+   * Export the journal.
+   *
+   * The books by day and account, for an accounting program. The withdrawals and pay runs of a day are one entry per reason; every other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.
+   *
+   * `GET /operator/v1/journal` (exportJournal)
+   */
+  exportJournal(query: {
+    /** The first day, by each partner’s time zone. */
+    from: string
+    /** The last day, at most 366 days in all. */
+    to: string
+    /** Only this partner; by default, all partners. */
+    partnerId?: PartnerId | undefined
+  }, options?: CallOptions): Call<Response>
   /**
    * Get the health of the service.
    *

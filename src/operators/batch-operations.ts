@@ -1,0 +1,285 @@
+import { Type } from 'typebox'
+import * as auditLog from '../audit-log/audit-log.ts'
+import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
+import type { Reader } from '../database/database.ts'
+import { type Audit, operationsOn } from '../http/operation.ts'
+import { problem } from '../kernel/errors.ts'
+import { Id } from '../kernel/ids.ts'
+import { toWire } from '../kernel/money.ts'
+import * as approvals from '../payouts/books/approvals.ts'
+import * as batches from '../payouts/books/batches.ts'
+import { listBrakes } from '../payouts/books/brakes.ts'
+import * as copies from '../payouts/books/copies.ts'
+import { closeEarly } from '../payouts/books/early-closing.ts'
+import { listProposals, withdrawProposal } from '../payouts/books/proposals.ts'
+import * as unsentBatches from '../payouts/books/unsent-batches.ts'
+import { fileRailNamed, fileRailsOf, type Rail } from '../payouts/channels/rail.ts'
+import { referencePattern } from '../payouts/payments/reference.ts'
+import { deciderOf } from './decider.ts'
+import type { RailsContext } from './operation-context.ts'
+import { ReasonGiven } from './partner-schema.ts'
+import {
+  Batch,
+  Batches,
+  BatchStatus,
+  batchView,
+  EarlyClosing,
+  OfBatch,
+  Payments,
+  proposalView,
+} from './payout-schema.ts'
+import { brakeView, railName, reasonOf } from './rail-operations.ts'
+
+const { operation } = operationsOn<RailsContext>()
+
+const tag = 'Payouts'
+
+const listPayoutBatches = operation({
+  id: 'listPayoutBatches',
+  method: 'GET',
+  path: '/operator/v1/payout-batches',
+  isForOperators: true,
+  tag,
+  summary: 'List the batches of payments',
+  description: 'Newest first.',
+  query: Type.Object(
+    {
+      rail: Type.Optional(Type.Unsafe<string>({ ...railName, description: 'Only batches of this rail.' })),
+      statuses: Type.Optional(
+        Type.Array(BatchStatus, { maxItems: 10, description: 'Only batches with these statuses.' }),
+      ),
+      after: Type.Optional(Id('payoutBatch', 'The id of the last batch of this page, to get the next page.')),
+      take: pageQuery.take,
+    },
+    strict,
+  ),
+  success: { status: 200, description: 'One page of batches.', schema: Batches },
+  async read(reader, { query, context }) {
+    const { rail, statuses, after } = query
+    const { take } = pageOf(query)
+    const found = await batches.list(reader, { rail, statuses, before: after, take: take + 1 })
+    const { rows, hasMore } = cutPage(found, { take })
+    return { body: { batches: rows.map(row => batchView(row, fileRailsOf(context.rails))), hasMore } }
+  },
+})
+
+const getPayoutBatch = operation({
+  id: 'getPayoutBatch',
+  method: 'GET',
+  path: '/operator/v1/payout-batches/:batchId',
+  isForOperators: true,
+  tag,
+  summary: 'Get a batch of payments',
+  params: OfBatch,
+  success: { status: 200, description: 'The batch.', schema: Batch },
+  problems: ['NotFound'],
+  async read(reader, { params, context }) {
+    return { body: await view(reader, { batchId: params.batchId, rails: context.rails }) }
+  },
+})
+
+const listBatchPayments = operation({
+  id: 'listBatchPayments',
+  method: 'GET',
+  path: '/operator/v1/payout-batches/:batchId/payments',
+  isForOperators: true,
+  tag,
+  summary: 'List the payments of a batch',
+  description:
+    'Lists the payments in the order of the batch’s file, including payments that an operator removed. Shows only the end of a payee’s account number.',
+  params: OfBatch,
+  query: Type.Object(
+    {
+      after: Type.Optional(
+        Type.String({
+          pattern: `^${referencePattern}$`,
+          description: 'The reference of the last payment of this page, to get the next page.',
+          examples: ['MMK7Q2MZ4TB5XJ3A'],
+        }),
+      ),
+      take: pageQuery.take,
+    },
+    strict,
+  ),
+  success: { status: 200, description: 'One page of payments.', schema: Payments },
+  problems: ['NotFound'],
+  async read(reader, { params, query }) {
+    const { batchId } = params
+    const { after = '' } = query
+    const { take } = pageOf(query)
+    const { currency } = await batches.get(reader, batchId)
+    const found = await batches.listPayments(reader, { batchId, after, take: take + 1 })
+    const { rows, hasMore } = cutPage(found, { take })
+    const payments = rows.map(({ netAmount: amount, ...payment }) => ({
+      ...payment,
+      amount: toWire({ amount, currency }),
+    }))
+    return { body: { payments, hasMore } }
+  },
+})
+
+const approvePayoutBatch = operation({
+  id: 'approvePayoutBatch',
+  method: 'POST',
+  path: '/operator/v1/payout-batches/:batchId/approve',
+  isForOperators: true,
+  tag,
+  summary: 'Approve a batch',
+  description: `Needed for batches above the limits for automatic approval, after the cut-off. The batch is sent once ${approvals.approvalsNeeded} people have approved it, either all in the console or all by command. An operator key is refused, because one person can have several; a user counts once.`,
+  params: OfBatch,
+  success: { status: 200, description: 'The batch.', schema: Batch },
+  problems: ['NotFound'],
+  async write(tx, { operator, params, now, context }) {
+    const { batchId } = params
+    const by = deciderOf(operator)
+    if (by.isKey)
+      throw problem('Forbidden', 'A person must approve the batch: in the console, or with midmonth payouts approve')
+    const { hasChanged } = await approvals.approve(tx, { batchId, now, ...by })
+    const change = { action: 'payout_batch.approve', details: { person: by.person } } as const
+    const audit = hasChanged ? await auditOfBatch(tx, batchId, change) : undefined
+    return { body: await view(tx, { batchId, rails: context.rails }), resourceId: batchId, audit }
+  },
+})
+
+const closePayoutBatch = operation({
+  id: 'closePayoutBatch',
+  method: 'POST',
+  path: '/operator/v1/payout-batches/:batchId/close',
+  isForOperators: true,
+  tag,
+  summary: 'Close a batch before its cut-off',
+  description:
+    'No payment joins a closed batch; later payments go into another batch. Closing early takes two people: the first request proposes it, and the batch stays open; the same request of another person closes the batch. A batch within the limits is then approved immediately, and any other batch can be approved. The value date does not change. An operator key is refused, because one person can have several.',
+  params: OfBatch,
+  body: EarlyClosing,
+  success: { status: 200, description: 'The batch.', schema: Batch },
+  problems: ['NotFound'],
+  async write(tx, { operator, params, body, now, context }) {
+    const { batchId } = params
+    const { note } = body
+    const rail = fileRailNamed(context.rails, (await batches.get(tx, batchId)).rail)
+    const done = await closeEarly(tx, { rail, batchId, by: deciderOf(operator), note, now })
+    const details = { person: operator.person, note, ...(done === 'closed' ? {} : { isProposed: true }) }
+    const change = { action: 'payout_batch.close', details } as const
+    const audit = done === 'repeated' ? undefined : await auditOfBatch(tx, batchId, change)
+    return { body: await view(tx, { batchId, rails: context.rails }), resourceId: batchId, audit }
+  },
+})
+
+const withdrawPayoutBatchClosing = operation({
+  id: 'withdrawPayoutBatchClosing',
+  method: 'POST',
+  path: '/operator/v1/payout-batches/:batchId/withdraw',
+  isForOperators: true,
+  tag,
+  summary: 'Withdraw the proposal to close a batch early',
+  description: 'The batch stays open until its cut-off.',
+  params: OfBatch,
+  success: { status: 200, description: 'The batch.', schema: Batch },
+  problems: ['NotFound'],
+  async write(tx, { operator, params, now, context }) {
+    const { batchId } = params
+    await batches.lock(tx, batchId)
+    const { person } = operator
+    const withdrawn = { subject: batchId, person, now }
+    const { decision, person: proposedBy } = await withdrawProposal(tx, withdrawn)
+    const details = { person, decision, proposedBy }
+    const audit = await auditOfBatch(tx, batchId, { action: 'payout_batch.withdraw', details })
+    return { body: await view(tx, { batchId, rails: context.rails }), resourceId: batchId, audit }
+  },
+})
+
+const changeOfHold = ({
+  verb,
+  isHeld,
+  summary,
+  description,
+}: {
+  verb: 'hold' | 'release'
+  isHeld: boolean
+  summary: string
+  description: string
+}) =>
+  operation({
+    id: `${verb}PayoutBatch`,
+    method: 'POST',
+    path: `/operator/v1/payout-batches/:batchId/${verb}`,
+    isForOperators: true,
+    tag,
+    summary,
+    description,
+    params: OfBatch,
+    body: Type.Optional(ReasonGiven),
+    success: { status: 200, description: 'The batch.', schema: Batch },
+    problems: ['NotFound'],
+    async write(tx, { operator: { person }, params: { batchId }, body: { reason = null }, actor, now, context }) {
+      const hasChanged = await unsentBatches.setHeld(tx, { batchId, held: isHeld })
+      const body = await view(tx, { batchId, rails: context.rails })
+      if (!hasChanged) return { body, resourceId: batchId }
+      // A hold is read from the audit log, where this one is not yet.
+      const hold = isHeld ? { since: now, by: actor.name, reason } : null
+      const change = { action: `payout_batch.${verb}`, details: { person, reason } } as const
+      return { body: { ...body, hold }, resourceId: batchId, audit: await auditOfBatch(tx, batchId, change) }
+    },
+  })
+
+const holdPayoutBatch = changeOfHold({
+  verb: 'hold',
+  isHeld: true,
+  summary: 'Hold an unsent batch',
+  description: 'A held batch is not sent until it is released. Idempotent.',
+})
+
+const releasePayoutBatch = changeOfHold({
+  verb: 'release',
+  isHeld: false,
+  summary: 'Release a held batch',
+  description: 'Idempotent.',
+})
+
+/** The batches of payments, and operators' decisions about them before they are sent. */
+export const batchOperations = [
+  listPayoutBatches,
+  getPayoutBatch,
+  listBatchPayments,
+  approvePayoutBatch,
+  closePayoutBatch,
+  withdrawPayoutBatchClosing,
+  holdPayoutBatch,
+  releasePayoutBatch,
+]
+
+async function view(db: Reader, { batchId, rails }: { batchId: string; rails: readonly Rail[] }) {
+  const batch = await batches.get(db, batchId)
+  const approved = await approvals.listApprovals(db, batchId)
+  const [proposal] = await listProposals(db, [batchId])
+  return {
+    ...batchView(batch, fileRailsOf(rails)),
+    proposal: proposalView(proposal),
+    approvals: approved.map(({ person, at }) => ({ person, at })),
+    approvalsNeeded: approvals.approvalsNeeded,
+    copies: (await copies.list(db, batchId)).map(({ kind, person, at }) => ({ kind, person, at })),
+    hold: batch.held ? await holdOf(db, batchId) : null,
+    brake: batch.status === 'building' ? brakeView((await listBrakes(db, { rail: batch.rail }))[0]) : null,
+  }
+}
+
+/** Reads from the audit log why a batch is held: the same entry is there for each partner with payments in it. */
+async function holdOf(db: Reader, batchId: string) {
+  const actions = ['payout_batch.hold', 'payout_batch.release'] as const
+  const [entry] = await auditLog.list(db, { filter: { resourceId: batchId, actions }, take: 1 })
+  // Held directly in the database.
+  if (entry === undefined || entry.action !== actions[0]) return { since: null, by: null, reason: null }
+  return { since: entry.at, by: entry.actor, reason: reasonOf(entry.details) }
+}
+
+/** The entries of the audit log about a change of a batch: one for each partner that has payments in it. */
+export async function auditOfBatch(
+  db: Reader,
+  batchId: string,
+  change: { action: auditLog.Action; details: auditLog.Details },
+): Promise<Audit[]> {
+  const partnerIds = await batches.listPartners(db, batchId)
+  return partnerIds.map(partnerId => ({ ...change, resourceId: batchId, partnerId }))
+}

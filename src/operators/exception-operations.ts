@@ -1,0 +1,183 @@
+import { type Static, Type } from 'typebox'
+import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
+import type { Reader } from '../database/database.ts'
+import { operation } from '../http/operation.ts'
+import { problem } from '../kernel/errors.ts'
+import { Id } from '../kernel/ids.ts'
+import { fromWire, toWire } from '../kernel/money.ts'
+import { readProposals } from '../payouts/books/attachments.ts'
+import { decide } from '../payouts/books/decisions-of-two.ts'
+import * as exceptions from '../payouts/books/exceptions.ts'
+import { listProposals, withdrawProposal } from '../payouts/books/proposals.ts'
+import { deciderOf } from './decider.ts'
+import { Closing, Exception, ExceptionDetails, Exceptions, exceptionView, proposalView } from './payout-schema.ts'
+
+const tag = 'Payouts'
+const ofException = Type.Object({ exceptionId: Id('payoutException') })
+
+const listPayoutExceptions = operation({
+  id: 'listPayoutExceptions',
+  method: 'GET',
+  path: '/operator/v1/payout-exceptions',
+  isForOperators: true,
+  tag,
+  summary: 'List bank answers that did not fit',
+  description: 'Newest first; without `state`, only open exceptions.',
+  query: Type.Object(
+    {
+      state: Type.Optional(Type.Enum([...exceptions.exceptionStates], { type: 'string', default: 'open' })),
+      after: Type.Optional(Id('payoutException', 'The id of the last exception of this page, to get the next page.')),
+      take: pageQuery.take,
+    },
+    strict,
+  ),
+  success: { status: 200, description: 'One page of exceptions.', schema: Exceptions },
+  async read(reader, { query }) {
+    const { state = 'open', after } = query
+    const { take } = pageOf(query)
+    const found = await exceptions.list(reader, { state, before: after, take: take + 1 })
+    const { rows, hasMore } = cutPage(found, { take })
+    return { body: { exceptions: rows.map(exceptionView), hasMore } }
+  },
+})
+
+const getPayoutException = operation({
+  id: 'getPayoutException',
+  method: 'GET',
+  path: '/operator/v1/payout-exceptions/:exceptionId',
+  isForOperators: true,
+  tag,
+  summary: 'Get a bank answer that did not fit',
+  params: ofException,
+  success: { status: 200, description: 'The exception.', schema: ExceptionDetails },
+  problems: ['NotFound'],
+  async read(reader, { params }) {
+    const found = await requireException(reader, params.exceptionId)
+    const { proposals, isBookedElsewhere } = await readProposals(reader, found)
+    const proposed = proposals.map(({ netAmount: amount, currency, ...payment }) => ({
+      ...payment,
+      amount: toWire({ amount, currency }),
+    }))
+    const [proposal] = await listProposals(reader, [found.id])
+    const more = { proposal: proposalView(proposal), proposals: proposed, isBookedElsewhere }
+    return { body: { ...exceptionView(found), ...more } }
+  },
+})
+
+const closePayoutException = operation({
+  id: 'closePayoutException',
+  method: 'POST',
+  path: '/operator/v1/payout-exceptions/:exceptionId/close',
+  isForOperators: true,
+  tag,
+  summary: 'Close a bank answer that did not fit',
+  description:
+    '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or the payments of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, first from their available balance. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.',
+  params: ofException,
+  body: Closing,
+  success: { status: 200, description: 'The closed exception.', schema: Exception },
+  problems: ['NotFound'],
+  async write(tx, { operator, params, body, now }) {
+    const { exceptionId } = params
+    const { note, ...given } = body
+    const decided = await decide(tx, { exceptionId, by: deciderOf(operator), note, now, ...decisionOf(given) })
+    const { done } = decided
+    const details = {
+      ...{ person: operator.person, decision: given.decision, note, reference: given.reference ?? null },
+      ...(given.references === undefined ? {} : { references: given.references }),
+      ...(given.charge === undefined ? {} : { charge: given.charge }),
+      ...(done === 'closed' ? {} : { isProposed: true }),
+    }
+    // An answer that names no payment belongs to no partner.
+    const { partnerId } = decided.exception
+    const audit = { action: 'payout_exception.close', details, partnerId } as const
+    const closed = exceptionView(await requireException(tx, exceptionId))
+    return { body: closed, resourceId: exceptionId, audit: done === 'repeated' ? undefined : audit }
+  },
+})
+
+const withdrawPayoutDecision = operation({
+  id: 'withdrawPayoutDecision',
+  method: 'POST',
+  path: '/operator/v1/payout-exceptions/:exceptionId/withdraw',
+  isForOperators: true,
+  tag,
+  summary: 'Withdraw a proposed decision',
+  description: 'Withdraws a decision that takes two people and that one person has made.',
+  params: ofException,
+  success: { status: 200, description: 'The exception.', schema: Exception },
+  problems: ['NotFound'],
+  async write(tx, { operator, params, now }) {
+    const { exceptionId } = params
+    const { partnerId, ...found } = await requireException(tx, exceptionId)
+    const by = operator.person
+    const { decision, person } = await withdrawProposal(tx, { subject: exceptionId, person: by, now })
+    const details = { person: by, decision, proposedBy: person }
+    const audit = { action: 'payout_exception.withdraw', details, partnerId } as const
+    return {
+      body: exceptionView({ partnerId, ...found, proposedBy: null }),
+      resourceId: exceptionId,
+      audit,
+    }
+  },
+})
+
+/** Bank answers that did not fit, and operators' decisions about them. */
+export const exceptionOperations = [
+  listPayoutExceptions,
+  getPayoutException,
+  closePayoutException,
+  withdrawPayoutDecision,
+]
+
+const fieldsOf: Record<Static<typeof Closing>['decision'], readonly string[]> = {
+  ignore: [],
+  attach: ['reference', 'references', 'charge'],
+  give_back: ['references', 'charge'],
+  book: ['reference', 'partnerId', 'payCycleId'],
+  recover: ['references'],
+  write_off: ['references', 'partnerId'],
+}
+
+/** @throws Problem `BodyValidation` if a field is missing, or does not belong to the decision */
+function decisionOf({
+  decision,
+  reference,
+  partnerId,
+  payCycleId,
+  references,
+  ...rest
+}: Omit<Static<typeof Closing>, 'note'>) {
+  const given = { reference, partnerId, payCycleId, references, charge: rest.charge }
+  for (const path of Object.keys(given) as (keyof typeof given)[])
+    if (given[path] !== undefined && !fieldsOf[decision].includes(path))
+      throw problem('BodyValidation', `${path} does not belong to ${decision}`, { path })
+  const required = <T>(path: string, value: T | undefined): T => {
+    if (value === undefined) throw problem('BodyValidation', `${decision} needs ${path}`, { path })
+    return value
+  }
+  const charge = rest.charge && { ...rest.charge, amount: fromWire(rest.charge.amount) }
+  if (decision === 'attach' && references !== undefined) {
+    for (const [path, value] of Object.entries({ reference, charge }))
+      if (value !== undefined)
+        throw problem('BodyValidation', `${path} does not go with references; leave it out`, { path })
+    return { decision, references }
+  }
+  if (decision === 'attach') return { decision, reference: required('reference', reference), charge }
+  if (decision === 'give_back') return { decision, references, charge }
+  if (decision === 'recover') return { decision, references }
+  if (decision === 'write_off') return { decision, references, partnerId }
+  if (decision === 'ignore') return { decision }
+  if (payCycleId !== undefined && reference !== undefined) {
+    const message = 'Money of a settlement has the reference of its pay cycle; leave reference out'
+    throw problem('BodyValidation', message, { path: 'reference' })
+  }
+  return { decision, partnerId: required('partnerId', partnerId), reference, payCycleId }
+}
+
+async function requireException(db: Reader, id: string): Promise<exceptions.Exception> {
+  const [found] = await exceptions.list(db, { id, take: 1 })
+  if (found === undefined) throw problem('NotFound', `There is no exception ${id}`)
+  return found
+}

@@ -1,0 +1,106 @@
+import { Type } from 'typebox'
+import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
+import { operation } from '../http/operation.ts'
+import { isIdOf } from '../kernel/ids.ts'
+import { findPayout } from '../payouts/books/decided-payments.ts'
+import { confirmProposal } from '../payouts/books/decisions-of-two.ts'
+import * as exceptions from '../payouts/books/exceptions.ts'
+import { listOpenProposals, withdrawProposal } from '../payouts/books/proposals.ts'
+import { deciderOf } from './decider.ts'
+import { OpenProposals } from './payout-schema.ts'
+
+const tag = 'Payouts'
+const ofSubject = Type.Object({
+  subject: Type.String({
+    maxLength: 255,
+    description: 'The exception, or the reference of the payment, as in the list.',
+    examples: ['MMK7Q2MZ4TB5XJ3A'],
+  }),
+})
+const Settled = Type.Object({ subject: Type.String() }, { title: 'SettledProposal', ...strict })
+
+const listPayoutProposals = operation({
+  id: 'listPayoutProposals',
+  method: 'GET',
+  path: '/operator/v1/payout-proposals',
+  isForOperators: true,
+  tag,
+  summary: 'List decisions that wait for a second person',
+  description:
+    'Decisions about exceptions, and outcomes of payments recorded by hand, ordered by subject. A proposal ends when its exception is closed or its payment is answered. Batches that wait for approval and proposed rules are in their own lists.',
+  query: Type.Object(
+    {
+      after: Type.Optional(
+        Type.String({
+          maxLength: 255,
+          description: 'The subject of the last proposal of this page, to get the next page.',
+        }),
+      ),
+      take: pageQuery.take,
+    },
+    strict,
+  ),
+  success: { status: 200, description: 'One page of proposals.', schema: OpenProposals },
+  async read(reader, { query }) {
+    const { take } = pageOf(query)
+    const found = await listOpenProposals(reader, { after: query.after, take: take + 1 })
+    const { rows, hasMore } = cutPage(found, { take })
+    return { body: { proposals: rows.map(({ login: _, ...proposal }) => proposal), hasMore } }
+  },
+})
+
+const confirmPayoutProposal = operation({
+  id: 'confirmPayoutProposal',
+  method: 'POST',
+  path: '/operator/v1/payout-proposals/:subject/confirm',
+  isForOperators: true,
+  tag,
+  summary: 'Confirm a proposed decision',
+  description:
+    'Carries out exactly what another person has proposed. An ended proposal is refused with a 409 that says why. An operator key is refused.',
+  params: ofSubject,
+  success: { status: 200, description: 'The decision is carried out.', schema: Settled },
+  problems: ['NotFound'],
+  async write(tx, { operator, params, now }) {
+    const { subject } = params
+    const { partnerId, decision, ...about } = await confirmProposal(tx, { subject, by: deciderOf(operator), now })
+    const details = { person: operator.person, decision, isConfirmed: true }
+    const change =
+      'exceptionId' in about
+        ? ({ action: 'payout_exception.close', resourceId: subject } as const)
+        : ({ action: 'payout.outcome', resourceId: about.withdrawalId } as const)
+    return { body: { subject }, resourceId: subject, audit: { ...change, details, partnerId } }
+  },
+})
+
+const withdrawPayoutProposal = operation({
+  id: 'withdrawPayoutProposal',
+  method: 'POST',
+  path: '/operator/v1/payout-proposals/:subject/withdraw',
+  isForOperators: true,
+  tag,
+  summary: 'Withdraw a proposed decision or outcome',
+  description: 'Any operator may withdraw a proposal. Another decision can then be proposed.',
+  params: ofSubject,
+  success: { status: 200, description: 'The proposal is withdrawn.', schema: Settled },
+  problems: ['NotFound'],
+  async write(tx, { operator, params, now }) {
+    const { subject } = params
+    const { person } = operator
+    const { decision, person: proposedBy } = await withdrawProposal(tx, { subject, person, now })
+    const details = { person, decision, proposedBy }
+    const response = { body: { subject }, resourceId: subject }
+    if (isIdOf('payoutException', subject)) {
+      const [exception] = await exceptions.list(tx, { id: subject, take: 1 })
+      const partnerId = exception?.partnerId ?? null
+      return { ...response, audit: { action: 'payout_exception.withdraw', details, partnerId } }
+    }
+    const { partnerId, withdrawalId } = await findPayout(tx, subject)
+    const change = { action: 'payout.withdraw_outcome', resourceId: withdrawalId } as const
+    return { ...response, audit: { ...change, details, partnerId } }
+  },
+})
+
+/** Decisions about exceptions and payments that wait for a second person. */
+export const proposalOperations = [listPayoutProposals, confirmPayoutProposal, withdrawPayoutProposal]

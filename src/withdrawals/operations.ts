@@ -15,7 +15,6 @@ import { balanceBody, detailsBody, itemBody } from './bodies.ts'
 import type { Completed } from './completions.ts'
 import { type Explanation, explain } from './explanation.ts'
 import * as intents from './intents.ts'
-import { getMemberSupport } from './member-operations.ts'
 import type { WithdrawalContext } from './operation-context.ts'
 import { type Intent, statusAt } from './rules.ts'
 import {
@@ -34,6 +33,7 @@ import {
   WithdrawalsWithStatus,
 } from './schema.ts'
 import { sessionOperations } from './session-operations.ts'
+import { getMemberSupport } from './support-operations.ts'
 import * as withdrawals from './withdrawals.ts'
 
 const { operation } = operationsOn<WithdrawalContext>()

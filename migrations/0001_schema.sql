@@ -750,6 +750,8 @@ create table withdrawals (
   attempts integer not null default 0 check (attempts >= 0),
   -- Why the last transition happened, in the words of the bank or the caller.
   reason text,
+  -- The reasons of the final states before the present one, oldest first, for the timeline: events, which have them too, expire.
+  earlier_reasons text[] not null default '{}',
   -- The cycle in which a late failure or return was given back, if the withdrawal's own cycle was closed by then.
   adjusted_in_cycle_id id,
   -- The exception whose decision recovered it last; see withdrawals_recoveries.

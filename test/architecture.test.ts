@@ -375,9 +375,10 @@ const tableReads: Record<string, { [table: string]: string }> = {
     sandbox_clocks: 'compares due times of many partners with their clocks in one statement',
   },
   withdrawals: {
-    events: 'explains a withdrawal by its events',
     float_limits: 'loads everything that a batch decides by in one statement',
     ledger_balances: 'loads everything that a batch decides by in one statement',
+    ledger_transfers:
+      'shows a withdrawal with the times at which it was booked, by a statement for a lane of one partner',
     metadata: 'shows a withdrawal with the metadata of its intent, by a statement for a lane of one partner',
     members: 'locks an intent and its member together; loads what a batch decides by',
     partners: 'loads everything that a batch decides by in one statement',

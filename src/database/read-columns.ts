@@ -106,7 +106,7 @@ const readable = {
   withdrawalTotals:
     'partnerId currency kind period withdrawals grossAmount fees employerFees givenBack givenBackGrossAmount',
   withdrawals:
-    'partnerId id withdrawalIntentId memberId payCycleId status currency grossAmount netAmount fee employerFee createdAt dueAt attempts reason adjustedInCycleId balanceAfter recoveredBy',
+    'partnerId id withdrawalIntentId memberId payCycleId status currency grossAmount netAmount fee employerFee createdAt dueAt attempts reason earlierReasons adjustedInCycleId balanceAfter recoveredBy',
   workerHeartbeats: 'workerId host processId startedAt beatAt',
 } as const satisfies { readonly [Table in keyof DB]: string }
 

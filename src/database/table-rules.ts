@@ -116,6 +116,8 @@ export const tableRules: { readonly [Table in keyof DB]: TableRule<keyof DB[Tabl
   withdrawalRecoveries: 'append-only',
   withdrawalTotalFeeds: 'permanent',
   withdrawalTotals: 'permanent',
-  withdrawals: { changes: ['status', 'dueAt', 'attempts', 'reason', 'adjustedInCycleId', 'recoveredBy'] },
+  withdrawals: {
+    changes: ['status', 'dueAt', 'attempts', 'reason', 'earlierReasons', 'adjustedInCycleId', 'recoveredBy'],
+  },
   workerHeartbeats: { changes: ['beatAt'], deletable: true },
 }

@@ -891,6 +891,7 @@ export type DB = {
     dueAt: Date | null
     attempts: Generated<number>
     reason: string | null
+    earlierReasons: Generated<string[]>
     adjustedInCycleId: string | null
     recoveredBy: string | null
   }

@@ -222,13 +222,13 @@ describe('the list of withdrawals', () => {
   })
 })
 
-test('a withdrawal and a list read the events of the withdrawals shown, by their index', async () => {
+test('a withdrawal and a list read the transfers of the withdrawals shown, by their index', async () => {
   const id = await harness.withdraw({ memberId: await harness.addMember({ available: 12_000 }) })
   const sent: { text: string; values: unknown[] }[] = []
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
     const [text, values] = args as [unknown, unknown[]]
-    if (typeof text === 'string' && /resource_id = \w+\.id/.test(text)) sent.push({ text, values })
+    if (typeof text === 'string' && /movement_id = \w+\.id/.test(text)) sent.push({ text, values })
     return query.apply(this, args)
   } as never)
   try {
@@ -245,7 +245,7 @@ test('a withdrawal and a list read the events of the withdrawals shown, by their
     for (const { text, values } of sent) {
       const { rows } = await client.query(`explain (costs off) ${text}`, values)
       expect(rows.map(row => row['QUERY PLAN']).join('\n')).toMatch(
-        /one_event_per_step[^\n]*\n *Index Cond: .*resource_id/,
+        /ledger_transfers_by_movement[^\n]*\n *Index Cond: .*movement_id/,
       )
     }
   } finally {

@@ -126,6 +126,16 @@ test('with a lane per partner every statement of the hot path restricts every ta
   expect(unrouted).toEqual([])
   expect([...scanned].sort()).toEqual([
     ...['events', 'float_limits', 'idempotency_keys', 'ledger_balances', 'ledger_float_changes', 'ledger_float_totals'],
-    ...['members', 'metadata', 'pay_cycles', 'payouts', 'tier_versions', 'tiers', 'withdrawal_intents', 'withdrawals'],
+    ...[
+      'ledger_transfers',
+      'members',
+      'metadata',
+      'pay_cycles',
+      'payouts',
+      'tier_versions',
+      'tiers',
+      'withdrawal_intents',
+      'withdrawals',
+    ],
   ])
 })

@@ -215,6 +215,9 @@ export async function applyBankReport(
   return { result: steps === null ? 'contradiction' : steps.length === 0 ? 'known' : 'changed', from, to }
 }
 
+// In the books. A withdrawal that is paid without a recovery has `withdrawal.paid`.
+const recoveredReason = 'withdrawal.recovered'
+
 /** Whether a decision that recovers a withdrawal has been carried out. */
 async function isRecoveredBy(
   tx: Tx,
@@ -263,11 +266,13 @@ async function recover(
     .insertInto('withdrawalRecoveries')
     .values({ ...recovery, ...cycles, takenAmount })
     .execute()
-  await ofThis.set({ status: 'paid', dueAt: null, reason, adjustedInCycleId: null, recoveredBy: recoveryId }).execute()
+  await ofThis
+    .set({ status: 'paid', dueAt: null, earlierReasons, reason, adjustedInCycleId: null, recoveredBy: recoveryId })
+    .execute()
   await ledger.post(tx, {
     partnerId,
     movementId: id,
-    reason: 'withdrawal.recovered',
+    reason: recoveredReason,
     transfers: transfersOnRecovering(withdrawal, { taken: takenAmount, payCycleId: openCycleId }),
     now,
   })
@@ -326,7 +331,7 @@ async function transition(
   const adjustedInCycleId = returnsFunds(to) && openCycleId !== withdrawal.payCycleId ? openCycleId : null
   await tx
     .updateTable('withdrawals')
-    .set({ status: to, dueAt: null, reason, adjustedInCycleId })
+    .set({ status: to, dueAt: null, earlierReasons, reason, adjustedInCycleId })
     .where('partnerId', '=', partnerId)
     .where('id', '=', id)
     .execute()
@@ -340,6 +345,10 @@ async function transition(
   if (returnsFunds(to) && withdrawal.fee > 0n) await fees.release(tx, { partnerId, withdrawalId: id, now })
   await events.emit(tx, eventOf(to, { partnerId, withdrawal, reason, now }))
 }
+
+// Keeps the reason of a final state, which has no due time, when another one follows.
+const earlierReasons = sql<string[]>`
+  case when due_at is null then array_append(earlier_reasons, reason) else earlier_reasons end`
 
 async function lockWithFunds(
   tx: Tx,
@@ -520,19 +529,20 @@ export async function findAll(
       dueAt: Date | null
       expectedAt: Date | null
       metadata: Metadata
-      timeline: { type: string; at: string; reason: string | null }[]
-    }
+    } & Progress
   >`
     select w.partner_id, w.id, w.withdrawal_intent_id, w.member_id, w.pay_cycle_id, w.status, w.currency,
            w.gross_amount, w.net_amount, w.fee, w.employer_fee, w.created_at, w.balance_after, w.due_at,
-           i.account_holder, i.sort_code, i.account_number, i.iban, p.reference, p.expected_at,
+           w.reason, w.earlier_reasons, i.account_holder, i.sort_code, i.account_number, i.iban,
+           p.reference, p.created_at as submitted_at, p.expected_at,
            coalesce((select json_object_agg(m.key, m.value order by m.position) from metadata m
                       where m.partner_id = w.partner_id and m.resource_id = w.withdrawal_intent_id
                             ${onOnePartner('m', asked)}), '{}') as metadata,
-           (select jsonb_agg(jsonb_build_object('type', e.type, 'at', e.created_at, 'reason', e.data ->> 'reason')
-                             order by e.sequence)
-              from events e
-             where e.partner_id = w.partner_id and e.resource_id = w.id ${onOnePartner('e', asked)}) as timeline
+           (select jsonb_agg(jsonb_build_object('reason', t.reason, 'at', t.created_at)
+                             order by t.reason <> 'withdrawal.held', t.reason <> 'withdrawal.paid', t.member_sequence)
+              from ledger_transfers t
+             where t.partner_id = w.partner_id and t.movement_id = w.id and t.reason like 'withdrawal.%'
+                   ${onOnePartner('t', asked)}) as transfers
       from unnest(${asked.map(({ partnerId }) => partnerId)}::text[], ${asked.map(({ withdrawalId }) => withdrawalId)}::text[])
              as asked (partner_id, id)
       join withdrawals w on w.partner_id = asked.partner_id and w.id = asked.id ${onOnePartner('w', asked)}
@@ -542,17 +552,44 @@ export async function findAll(
     db,
   )
   return new Map(
-    rows.map(({ timeline, ...columns }) => {
+    rows.map(({ submittedAt, earlierReasons: earlier, reason, transfers, ...columns }) => {
       const account = fromColumns(columns)
       if (account === null) throw new Error(`${columns.id} has no account`)
-      const entries = timeline.map(({ type, at, reason }) => ({
-        status: type.replace('withdrawal.', '') as WithdrawalStatus,
-        at: new Date(at),
-        reason,
-      }))
-      return [columns.id, { ...columns, account, timeline: entries }]
+      const timeline = timelineOf({ submittedAt, earlierReasons: earlier, reason, transfers })
+      return [columns.id, { ...columns, account, timeline }]
     }),
   )
+}
+
+/** What a withdrawal's timeline is made of. */
+type Progress = {
+  submittedAt: Date | null
+  /** Why it entered its final states. */
+  earlierReasons: (string | null)[]
+  reason: string | null
+  /** Those of entering a state, in the order in which they were booked. */
+  transfers: { reason: string; at: string }[]
+}
+
+/** Every state but `submitted` is entered with transfers, and none is entered twice in a row. */
+function timelineOf({ submittedAt, earlierReasons: earlier, reason, transfers }: Progress): TimelineEntry[] {
+  const [held, ...final] = transfers.filter((each, index) => each.reason !== transfers[index - 1]?.reason)
+  if (held === undefined) throw new Error('A withdrawal has no transfers')
+  const reasons = [...earlier, reason]
+  return [
+    { status: 'held', at: new Date(held.at), reason: null },
+    ...(submittedAt === null ? [] : [{ status: 'submitted' as const, at: submittedAt, reason: null }]),
+    ...final.map(({ reason: booked, at }, index) => ({
+      status: statusBookedAs(booked),
+      at: new Date(at),
+      reason: reasons[index] ?? null,
+    })),
+  ]
+}
+
+/** The state whose transfers have this reason in the books. */
+function statusBookedAs(reason: string): WithdrawalStatus {
+  return reason === recoveredReason ? 'paid' : (reason.replace('withdrawal.', '') as WithdrawalStatus)
 }
 
 /** `statuses` defaults to `deductedStatuses`. */
@@ -597,8 +634,14 @@ export async function listWithChanges(
       'reason',
     ])
     .select(
-      sql<Date>`(select e.created_at from events e where e.partner_id = ${listing.partnerId} and e.resource_id = w.id
-                  order by e.sequence desc limit 1)`.as('changedAt'),
+      // An unfinished withdrawal has only the transfers of being held.
+      sql<Date>`case w.status
+                when 'held' then w.created_at
+                when 'submitted' then (select p.created_at from payouts p
+                                        where p.partner_id = ${listing.partnerId} and p.withdrawal_id = w.id)
+                else (select max(t.created_at) from ledger_transfers t
+                       where t.partner_id = ${listing.partnerId} and t.movement_id = w.id
+                         and t.reason like 'withdrawal.%') end`.as('changedAt'),
     )
     .select(metadataOf({ partnerId: sql`w.partner_id`, resourceId: sql`w.withdrawal_intent_id` }).as('metadata'))
     .orderBy('createdAt', readingOrder(position))

@@ -45,6 +45,11 @@ const eventsOf = async (id = '') =>
   (await scene.harness.call('GET', `/v1/events?resourceId=${id}`)).body.events.map(
     ({ type, data }: { type: string; data: { reason?: string } }) => [type, data.reason].filter(Boolean).join(': '),
   )
+const timelineOf = async (id = '') =>
+  (await scene.harness.call('GET', `/v1/pay/withdrawals/${id}`)).body.timeline.map(
+    ({ status, reason }: { status: string; reason: string | null }) =>
+      reason === null ? `withdrawal.${status}` : `withdrawal.${status}: ${reason}`,
+  )
 const payRun = async (memberId: string, amount: number) =>
   await scene.harness.call('POST', '/v1/pay/run', {
     body: { payDetails: [{ memberId, money: { amount, currency: 'EUR' } }] },
@@ -69,6 +74,7 @@ describe('A batch that the bank paid after its money was given back', () => {
       'withdrawal.failed: FF01 The file or payment is malformed',
       'withdrawal.paid: The bank has paid after all',
     ])
+    expect(await timelineOf(sent.payments[0]?.id)).toEqual(await eventsOf(sent.payments[0]?.id))
     await payRun(memberOf(sent), 3_000)
     expect(await scene.balanceOf(memberOf(sent))).toEqual({ available: 950, owed: 0 })
   })

@@ -3,7 +3,6 @@ import { sql, type Tx } from '../database/database.ts'
 import * as events from '../events/events.ts'
 import { Problem } from '../kernel/errors.ts'
 import {
-  type Decision,
   decideAll,
   inviteAll,
   lockAll,
@@ -32,58 +31,45 @@ const stepsAtOnce = { file: 1_000, actions: 10_000 }
 // Actions that depend on each other, such as those of one member, are written one after the other in one transaction.
 export const wavesMax = 100
 
+/** One row or action and, once it is applied, what it did: `fault` is the reason why it failed. */
 type Step = { step: number; action: Action; memberId: string; command: MemberCommand | null; fault: string | null }
 
-/** The effect of a step, or the reason why it failed. */
-type StepOutcome = { step: number; action?: Action; fault?: string | undefined }
+type Applying = { memberImport: LockedImport; partner: PartnerRules; now: Date }
 
 /**
- * Applies the next steps of an import. They are decided again, since a planned step may have become impossible or unnecessary while
- * the import waited. An impossible row of a file is marked as failed and the others are applied; an impossible action rejects the
- * whole import. Steps that were planned as failed are skipped.
+ * Applies the next steps of an import. They are decided again under the members' locks, since a planned step may have become
+ * impossible or unnecessary while the import waited. An impossible row of a file is marked as failed and the others are applied;
+ * an impossible action rejects the whole import. Steps that were planned as failed are skipped.
  * @returns whether the import has ended
  */
-export async function applySteps(
-  tx: Tx,
-  { report, ...applied }: { memberImport: LockedImport; partner: PartnerRules; now: Date; report: Report },
-): Promise<boolean> {
-  return applied.memberImport.kind === 'file'
-    ? await applyChunk(tx, applied)
-    : await applyBatch(tx, { report, ...applied })
+export async function applySteps(tx: Tx, { report, ...applying }: Applying & { report: Report }): Promise<boolean> {
+  return applying.memberImport.kind === 'file'
+    ? await applyChunk(tx, applying)
+    : await applyBatch(tx, { report, ...applying })
 }
 
 /** Called with the number of steps of a batch that are done, before its transaction commits. */
 export type Report = (stepsDone: number, partnerId: string) => Promise<void>
 
-async function applyBatch(
-  tx: Tx,
-  {
-    memberImport,
-    partner,
-    now,
-    report,
-  }: { memberImport: LockedImport; partner: PartnerRules; now: Date; report: Report },
-): Promise<boolean> {
+async function applyBatch(tx: Tx, { report, ...applying }: Applying & { report: Report }): Promise<boolean> {
+  const { memberImport, now } = applying
   await report(0, memberImport.partnerId)
   const steps = await nextSteps(tx, { memberImport, limit: stepsAtOnce.actions })
   const last = steps.at(-1)
   assert(last !== undefined, 'An unfinished import has steps left')
-  const outcomes = await applyChanges(tx, {
-    ...{ memberImport, partner, steps, now },
+  const applied = await applyChanges(tx, steps, {
+    ...applying,
     // Actions that change nothing are done first.
     written: async (count, total) => await report(steps.length - total + count, memberImport.partnerId),
   })
-  const failed = outcomes.filter(({ fault }) => fault !== undefined)
-  await recordFaults(tx, memberImport, failed)
-  if (failed.length === 0) await recordActions(tx, { memberImport, outcomes, appliedThrough: last.step })
-  await end(tx, memberImport, { status: failed.length === 0 ? 'Completed' : 'Rejected', now })
+  const hasFailed = await recordFaults(tx, memberImport, applied)
+  if (!hasFailed) await recordActions(tx, memberImport, { applied, appliedThrough: last.step })
+  await end(tx, memberImport, { status: hasFailed ? 'Rejected' : 'Completed', now })
   return true
 }
 
-async function applyChunk(
-  tx: Tx,
-  { memberImport, partner, now }: { memberImport: LockedImport; partner: PartnerRules; now: Date },
-): Promise<boolean> {
+async function applyChunk(tx: Tx, applying: Applying): Promise<boolean> {
+  const { memberImport, now } = applying
   const through = await endOfChunk(tx, memberImport)
   const steps = await nextSteps(tx, { memberImport, through, limit: stepsAtOnce.file })
   const appliedThrough = through ?? steps.at(-1)?.step
@@ -91,19 +77,12 @@ async function applyChunk(
   const possible = steps.filter(({ action, fault }) => action !== 'Unchanged' && fault === null)
   const isNew = ({ action }: Step) => action === 'Invite'
   // Changes first: they lock members, and an invitation that waits for an e-mail must not hold a member that they need.
-  const outcomes = await applyChanges(tx, { memberImport, partner, steps: possible.filter(step => !isNew(step)), now })
+  const changes = possible.filter(step => !isNew(step))
+  await recordFaults(tx, memberImport, await applyChanges(tx, changes, applying))
   const listed = sql`row = any(${possible.filter(isNew).map(({ step }) => step)}::integer[])`
-  const { count: restCount } =
-    through === undefined
-      ? await invite(tx, { memberImport, partner, rows: listed, isNeeded: possible.some(isNew), now })
-      : await invite(tx, { memberImport, partner, rows: restOf(memberImport, through), isNeeded: true, now })
-  await recordFaults(
-    tx,
-    memberImport,
-    outcomes.filter(({ fault }) => fault !== undefined),
-  )
-  const stepsDone =
-    steps.filter(({ action }) => action !== 'Unchanged').length + (through === undefined ? 0 : restCount)
+  const rest = through === undefined ? undefined : restOf(memberImport, through)
+  const invited = rest !== undefined || possible.some(isNew) ? await invite(tx, rest ?? listed, applying) : 0
+  const stepsDone = steps.filter(({ action }) => action !== 'Unchanged').length + (rest === undefined ? 0 : invited)
   const { rows } = await sql<{ stepsDone: number }>`
     update member_imports
        set steps_done = steps_done + ${stepsDone}, applied_through = ${appliedThrough}
@@ -167,15 +146,9 @@ const newProfileColumns = sql.join(
 // New members were validated when the file was read, so their rows are copied from table to table. Returns their number.
 async function invite(
   tx: Tx,
-  {
-    memberImport: { partnerId, importId, createdAt },
-    partner,
-    rows,
-    isNeeded,
-    now,
-  }: { memberImport: LockedImport; partner: PartnerRules; rows: ReturnType<typeof sql>; isNeeded: boolean; now: Date },
-): Promise<{ count: number }> {
-  if (!isNeeded) return { count: 0 }
+  rows: ReturnType<typeof sql>,
+  { memberImport: { partnerId, importId, createdAt }, partner, now }: Applying,
+): Promise<number> {
   const chosen = sql`partner_id = ${partnerId} and import_id = ${importId} and ${rows}`
   const { count, refusedIds } = await inviteAll(tx, {
     partner,
@@ -191,27 +164,17 @@ async function invite(
        where ${chosen} and new_member_id = any(${refusedIds}::text[])
           on conflict (partner_id, import_id, step) do update set fault = excluded.fault`.execute(tx)
   }
-  return { count }
+  return count
 }
 
 const takenSince = 'another member has taken the e-mail or the worker_id since the file was read'
 
+// Returns the steps with what they did.
 async function applyChanges(
   tx: Tx,
-  {
-    memberImport,
-    partner,
-    steps,
-    written,
-    now,
-  }: {
-    memberImport: LockedImport
-    partner: PartnerRules
-    steps: Step[]
-    written?: (count: number, total: number) => Promise<void>
-    now: Date
-  },
-): Promise<StepOutcome[]> {
+  steps: Step[],
+  { memberImport, partner, written, now }: Applying & { written?: (count: number, total: number) => Promise<void> },
+): Promise<Step[]> {
   if (steps.length === 0) return []
   const { partnerId, createdAt: since } = memberImport
   // Locked before the commands are read, since these depend on the kind of account that a member has.
@@ -221,28 +184,24 @@ async function applyChanges(
   const fresh = steps.filter(step => !isStale(step))
   const decided = await decideAll(tx, { partner, commands: await commandsOf(tx, memberImport, fresh), now })
   const isRefused = decided.some(each => each instanceof Problem) && memberImport.kind === 'actions'
-  const decisions = decided.filter(
-    (each): each is Decision => !(each instanceof Problem) && actionOf(each) !== 'Unchanged',
-  )
+  const changes = decided.flatMap(each => (each instanceof Problem || actionOf(each) === 'Unchanged' ? [] : [each]))
   // Already checked when the import was sent, except for actions that clashed with another member.
-  if (memberImport.kind === 'actions' && !isRefused && wavesOf(decisions).length > wavesMax) {
-    return steps.slice(-1).map(({ step }) => ({ step, fault: 'too many of the actions depend on each other' }))
+  if (memberImport.kind === 'actions' && !isRefused && wavesOf(changes).length > wavesMax) {
+    return steps.slice(-1).map(step => ({ ...step, fault: 'too many of the actions depend on each other' }))
   }
   if (!isRefused) {
-    const { length } = decisions
+    const { length } = changes
     const onWritten = written && (async (count: number) => await written(count, length))
-    await writeAll(tx, { partnerId, decisions, onWritten, instructedAt: since, now })
+    await writeAll(tx, { partnerId, changes, onWritten, instructedAt: since, now })
   }
   return [
-    ...steps
-      .filter(isStale)
-      .map(({ step }) => ({ step, fault: 'the member has been changed since the file was sent' })),
-    ...fresh.map(({ step }, index) => {
-      const decision = decided[index]
-      assert(decision !== undefined)
-      return decision instanceof Problem
-        ? { step, fault: faultsOf(decision).join('; ') }
-        : { step, action: actionOf(decision) }
+    ...steps.filter(isStale).map(step => ({ ...step, fault: 'the member has been changed since the file was sent' })),
+    ...fresh.map((step, index) => {
+      const change = decided[index]
+      assert(change !== undefined)
+      return change instanceof Problem
+        ? { ...step, fault: faultsOf(change).join('; ') }
+        : { ...step, action: actionOf(change) }
     }),
   ]
 }
@@ -255,34 +214,33 @@ async function commandsOf(tx: Tx, memberImport: LockedImport, steps: Step[]): Pr
   return steps.map(({ step, memberId, command }) => command ?? byStep.get(step) ?? { type: 'Offboard', memberId })
 }
 
-async function recordFaults(tx: Tx, { partnerId, importId }: LockedImport, failed: StepOutcome[]): Promise<void> {
-  if (failed.length === 0) return
+/** @returns whether a step has failed */
+async function recordFaults(tx: Tx, { partnerId, importId }: LockedImport, applied: Step[]): Promise<boolean> {
+  const failed = applied.filter(({ fault }) => fault !== null)
+  if (failed.length === 0) return false
   await sql`
     update member_import_steps s set fault = f.fault
       from unnest(${failed.map(({ step }) => step)}::integer[], ${failed.map(({ fault }) => fault)}::text[]) as f (step, fault)
      where s.partner_id = ${partnerId} and s.import_id = ${importId} and s.step = f.step`.execute(tx)
+  return true
 }
 
 // Records what the actions did, which may differ from what they would have done when they were sent.
 async function recordActions(
   tx: Tx,
-  {
-    memberImport: { partnerId, importId, steps },
-    outcomes,
-    appliedThrough,
-  }: { memberImport: LockedImport; outcomes: StepOutcome[]; appliedThrough: number },
+  { partnerId, importId, steps }: LockedImport,
+  { applied, appliedThrough }: { applied: Step[]; appliedThrough: number },
 ): Promise<void> {
   await sql`
     update member_import_steps s set action = done.action
-      from unnest(${outcomes.map(({ step }) => step)}::integer[], ${outcomes.map(({ action }) => action)}::text[])
+      from unnest(${applied.map(({ step }) => step)}::integer[], ${applied.map(({ action }) => action)}::text[])
         as done (step, action)
      where s.partner_id = ${partnerId} and s.import_id = ${importId} and s.step = done.step and s.action <> done.action`.execute(
     tx,
   )
-  const plan = countActions(outcomes.flatMap(({ action }) => action ?? []))
   await tx
     .updateTable('memberImports')
-    .set({ ...plan, stepsDone: steps, appliedThrough })
+    .set({ ...countActions(applied), stepsDone: steps, appliedThrough })
     .where('partnerId', '=', partnerId)
     .where('id', '=', importId)
     .execute()

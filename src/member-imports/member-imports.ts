@@ -6,7 +6,7 @@ import { lockByName, lockByNameIfFree } from '../database/named-locks.ts'
 import { issuesMax, Problem, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { dayIn } from '../kernel/time.ts'
-import { type Decision, decideAll, type PartnerRules, wavesOf } from '../members/changes.ts'
+import { decideAll, type PartnerRules, wavesOf } from '../members/changes.ts'
 import { type Column, columns } from '../members/fields.ts'
 import type { Partner } from '../partners/partners.ts'
 import type { TableKind } from '../tabular/tabular.ts'
@@ -27,6 +27,7 @@ import {
   mayBeResolved,
   mustBeReviewed,
   type Plan,
+  planOf,
   type RestAction,
 } from './rules.ts'
 import type { MemberAction } from './schema.ts'
@@ -92,8 +93,8 @@ export async function createFromActions(
   })
   const [first] = faults
   if (first !== undefined) throw new Problem(first.name, faults.map(fault => fault.issue).slice(0, issuesMax))
-  const decisions = decided.filter((each): each is Decision => !(each instanceof Problem))
-  if (wavesOf(decisions).length > wavesMax) {
+  const changes = decided.flatMap(each => (each instanceof Problem ? [] : [each]))
+  if (wavesOf(changes).length > wavesMax) {
     throw problem('BodyValidation', 'Too many of the actions depend on each other; send them in several jobs', {
       path: 'actions',
     })
@@ -104,21 +105,9 @@ export async function createFromActions(
     action: actionFor(command, decided[index]),
     command,
   }))
-  const plan = countActions(steps.map(({ action }) => action))
-  await insert(tx, {
-    partner,
-    importId,
-    kind: 'actions',
-    plan,
-    columns: [],
-    removesAccounts: false,
-    offboardMax: null,
-    rowTo: 0,
-    restAction: 'Unchanged',
-    isQueued,
-    needsReview: false,
-    now,
-  })
+  const plan = countActions(steps)
+  const nothingOfFile = { columns: [], removesAccounts: false, offboardMax: null, rowTo: 0 }
+  await insert(tx, { partnerId: partner.id, id: importId, kind: 'actions', plan, ...nothingOfFile, isQueued, now })
   await sql`
     insert into member_import_steps (partner_id, import_id, step, action, member_id, command)
     select ${partner.id}, ${importId}, * from unnest(
@@ -167,20 +156,8 @@ export async function createFromFile(
   if (read.faults.length + planned.faults.length > 0) throw faultyFile(read, planned)
   const { offboardReviewPercent } = partner
   const needsReview = mustBeReviewed(plan, { membersBefore, offboardReviewPercent, offboardMax })
-  await insert(tx, {
-    partner,
-    importId,
-    kind: 'file',
-    plan,
-    columns,
-    removesAccounts,
-    offboardMax,
-    rowTo: read.readTo,
-    restAction,
-    isQueued,
-    needsReview,
-    now,
-  })
+  const ofFile = { columns, removesAccounts, offboardMax, rowTo: read.readTo, restAction }
+  await insert(tx, { partnerId, id: importId, kind: 'file', plan, ...ofFile, isQueued, needsReview, now })
   return { importId, plan, needsReview }
 }
 
@@ -433,7 +410,7 @@ async function begin(
   tx: Tx,
   {
     memberImport: { partnerId, importId },
-    plan: { invite, update, reinstate, offboard, unchanged },
+    plan,
     restAction,
     needsReview,
     now,
@@ -442,7 +419,7 @@ async function begin(
   const status = needsReview ? 'AwaitingReview' : 'Processing'
   await tx
     .updateTable('memberImports')
-    .set({ status, invite, update, reinstate, offboard, unchanged, restAction })
+    .set({ status, ...planOf(plan), restAction })
     .$if(needsReview, query => query.set({ reviewSince: now }))
     .where('partnerId', '=', partnerId)
     .where('id', '=', importId)
@@ -541,47 +518,37 @@ async function lockQueue(tx: Tx, partnerId: string): Promise<void> {
   await lockByName(tx, 'queue of member imports of', partnerId)
 }
 
+/** @param isQueued clashes were accepted, so the import is decided again, even if the import ahead has ended by then */
 async function insert(
   tx: Tx,
   {
-    partner,
-    importId,
-    kind,
     plan,
-    columns,
-    removesAccounts,
-    offboardMax,
-    rowTo,
-    restAction,
     isQueued,
-    needsReview,
+    needsReview = false,
     now,
+    ...row
   }: {
-    partner: Partner
-    importId: string
+    partnerId: string
+    id: string
     kind: Kind
     plan: Plan
     columns: Column[]
     removesAccounts: boolean
     offboardMax: number | null
     rowTo: number
-    restAction: RestAction
-    /** Clashes were accepted, so the import stays queued and is decided again, even if the import ahead has ended by then. */
+    restAction?: RestAction
     isQueued: boolean
-    needsReview: boolean
+    needsReview?: boolean
     now: Date
   },
 ): Promise<void> {
-  const partnerId = partner.id
+  const { partnerId, id: importId, kind } = row
   await lockQueue(tx, partnerId)
   const isBehind = (await requireRoom(tx, { partnerId, kind })).isQueued
   const status = isQueued || isBehind ? 'NotReady' : needsReview ? 'AwaitingReview' : 'Processing'
   await tx
     .insertInto('memberImports')
-    .values({
-      ...{ partnerId, id: importId, kind, ...plan, columns, removesAccounts, offboardMax, rowTo, restAction },
-      ...{ status, createdAt: now, reviewSince: status === 'AwaitingReview' ? now : null },
-    })
+    .values({ ...row, ...plan, status, createdAt: now, reviewSince: status === 'AwaitingReview' ? now : null })
     .execute()
   await emitStatus(tx, { partnerId, importId, status, now })
   if (status === 'AwaitingReview') return
@@ -597,20 +564,8 @@ function noSuchImport(): Problem {
 function select(db: Reader, partnerId: string) {
   return db
     .selectFrom('memberImports')
-    .select([
-      'id',
-      'kind',
-      'status',
-      'invite',
-      'update',
-      'reinstate',
-      'offboard',
-      'unchanged',
-      'columns',
-      'stepsDone',
-      'createdAt',
-      'endedAt',
-    ])
+    .select(['id', 'kind', 'status', 'columns', 'stepsDone', 'createdAt', 'endedAt'])
+    .select(['invite', 'update', 'reinstate', 'offboard', 'unchanged'])
     .select(query =>
       query
         .selectFrom('memberImportProgress as progress')
@@ -624,22 +579,10 @@ function select(db: Reader, partnerId: string) {
 
 type ImportRow = NonNullable<Awaited<ReturnType<ReturnType<typeof select>['executeTakeFirst']>>>
 
-function toMemberImport(row: ImportRow): MemberImport {
-  const {
-    kind,
-    invite,
-    update,
-    reinstate,
-    offboard,
-    unchanged,
-    columns: stored,
-    stepsInProgress,
-    ...memberImport
-  } = row
-  const plan = { invite, update, reinstate, offboard, unchanged }
-  const steps = countSteps(kind, plan)
+function toMemberImport({ kind, columns: stored, stepsInProgress, ...row }: ImportRow): MemberImport {
+  const { id, status, createdAt, endedAt } = row
+  const stepsDone = (status === 'Processing' ? stepsInProgress : null) ?? row.stepsDone
   // Stored by this module, which writes only known columns.
-  const stepsDone =
-    memberImport.status === 'Processing' ? (stepsInProgress ?? memberImport.stepsDone) : memberImport.stepsDone
-  return { ...memberImport, stepsDone, plan, steps, columns: stored.length === 0 ? columns : (stored as Column[]) }
+  const given = stored.length === 0 ? columns : (stored as Column[])
+  return { id, status, plan: planOf(row), steps: countSteps(kind, row), columns: given, stepsDone, createdAt, endedAt }
 }

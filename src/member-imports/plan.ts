@@ -8,6 +8,7 @@ import type { Read, RowFault } from './read-file.ts'
 import {
   type Action,
   actionOf,
+  actions,
   emptyPlan,
   type FileTerms,
   faultsOf,
@@ -122,7 +123,7 @@ export async function readCommands(
   return rows.map(({ memberId, hasIban, ...row }) => ({
     type: 'List',
     memberId,
-    update: updateOf(row, { columns, removesAccounts, hasIban }),
+    wanted: updateOf(row, { columns, removesAccounts, hasIban }),
   }))
 }
 
@@ -277,20 +278,19 @@ async function planMatched(
     after = last.row
     const commands = await readCommands(tx, terms, places)
     // A worker_id belongs to the member who held it before the file, whether or not another row reassigns it.
-    const decisions = await decideAll(tx, { partner, commands, areIndependent: true, now })
+    const decided = await decideAll(tx, { partner, commands, areIndependent: true, now })
     const steps: { row: number; action: Action; memberId: string }[] = []
     const faults: { row: number; message: string; isClash: boolean }[] = []
     for (const [index, { row, memberId, byWorkerId }] of places.entries()) {
-      const decision = decisions[index]
-      assert(decision !== undefined)
-      if (decision instanceof Problem) {
+      const change = decided[index]
+      assert(change !== undefined)
+      if (change instanceof Problem) {
         faultyCount += 1
         // A member who is matched only by worker_id may give it up in an import ahead; the row is then about another member.
-        for (const message of faultsOf(decision))
-          faults.push({ row, message, isClash: byWorkerId || isClash(decision) })
+        for (const message of faultsOf(change)) faults.push({ row, message, isClash: byWorkerId || isClash(change) })
         continue
       }
-      const action = actionOf(decision)
+      const action = actionOf(change)
       if (action === 'Reinstate') counts.reinstate += 1
       else if (action !== 'Unchanged') counts.update += 1
       if (action !== restAction) steps.push({ row, action, memberId })
@@ -339,12 +339,11 @@ async function markFaulty(
     tx,
   )
   if (!marked) return plan
+  const counts = actions.map(
+    action => sql`count(*) filter (where action = ${action})::integer as ${sql.ref(action.toLowerCase())}`,
+  )
   const { rows } = await sql<Plan>`
-    select count(*) filter (where action = 'Invite')::integer as invite,
-           count(*) filter (where action = 'Update')::integer as update,
-           count(*) filter (where action = 'Reinstate')::integer as reinstate,
-           count(*) filter (where action = 'Offboard')::integer as offboard,
-           count(*) filter (where action = 'Unchanged')::integer as unchanged
-      from member_import_steps where partner_id = ${partnerId} and import_id = ${importId}`.execute(tx)
+    select ${sql.join(counts)} from member_import_steps
+     where partner_id = ${partnerId} and import_id = ${importId}`.execute(tx)
   return planOfSteps(rows[0] ?? emptyPlan, { rowCount, restAction })
 }

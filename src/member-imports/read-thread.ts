@@ -76,20 +76,17 @@ function copyLines(
   { partnerId, importId, country, today, tiers, now }: Reading,
   seen: { email: DuplicateFilter; worker_id: DuplicateFilter },
 ): (row: number, read: RowRead) => { line: string; faults: string[] } {
-  const facts = { country, today, tierNames: tiers.map(([name]) => name) }
-  const knownTiers = new Map(tiers.map(([name, tierCurrency]) => [name, { ...facts, tierCurrency }]))
-  const unknownTier: ProfileFacts = { ...facts, tierCurrency: undefined }
-  // Stands for a tier that could not be read, which has already been reported.
-  const anyTier: ProfileFacts = { ...facts, tierCurrency: 'GBP' }
+  const facts: ProfileFacts = { country, today, tierCurrencies: new Map(tiers) }
+  // Accepts a tier that could not be read, which has already been reported.
+  const unreadTier: ProfileFacts = { ...facts, tierCurrencies: new Map([[unreadText, 'GBP']]) }
   const unread = { email: unreadText, firstName: unreadText, lastName: unreadText, tier: unreadText }
   return (row, { body: read, faults: unreadable }) => {
     const isRead = unreadable.length === 0
     // Without unreadable cells, every required field has a value.
     const body = isRead ? (read as NewMember) : { ...unread, ...read }
-    const rowFacts = read.tier === undefined ? anyTier : (knownTiers.get(read.tier) ?? unknownTier)
-    const { profile, faults } = normaliseNew(body, rowFacts)
+    const { profile, faults } = normaliseNew(body, read.tier === undefined ? unreadTier : facts)
     // No member can have a tier that does not exist.
-    const isPossible = isRead && rowFacts !== unknownTier
+    const isPossible = isRead && facts.tierCurrencies.has(body.tier)
     if (profile.email !== unreadText) seen.email.add(profile.email.toLowerCase())
     if (profile.workerId !== null) seen.worker_id.add(profile.workerId)
     const cellOf = cellsOf(profile)

@@ -32,12 +32,14 @@ test('an unchanged row of a file is nothing to do; an unchanged action is report
 })
 
 test('a decision is classified by what it does to the member', () => {
-  const before = { id: 'mem_1' } as NonNullable<Parameters<typeof actionOf>[0]['before']>
-  expect(actionOf({ before: undefined, changed: [], steps: ['invited'] })).toBe('Invite')
-  expect(actionOf({ before, changed: [], steps: ['removed'] })).toBe('Offboard')
-  expect(actionOf({ before, changed: ['phone'], steps: ['reinstated'] })).toBe('Reinstate')
-  expect(actionOf({ before, changed: ['phone'], steps: [] })).toBe('Update')
-  expect(actionOf({ before, changed: [], steps: [] })).toBe('Unchanged')
+  const { row: _, accountHolder, sortCode, accountNumber, iban, ...profile } = row
+  const active = { ...profile, id: 'mem_1', status: 'active', accountDetails: null, enablePayroll: true } as const
+  const inactive = { ...active, status: 'inactive' } as const
+  expect(actionOf({ before: undefined, after: active })).toBe('Invite')
+  expect(actionOf({ before: active, after: inactive })).toBe('Offboard')
+  expect(actionOf({ before: inactive, after: { ...active, phone: '+447700900123' } })).toBe('Reinstate')
+  expect(actionOf({ before: active, after: { ...active, phone: '+447700900123' } })).toBe('Update')
+  expect(actionOf({ before: active, after: active })).toBe('Unchanged')
 })
 
 test('a list is reviewed above the partner’s share, above the agreed number, and if it is empty', () => {

@@ -2,8 +2,9 @@ import { fromColumns } from '../bank-accounts/rules.ts'
 import type { DB } from '../database/tables.ts'
 import { issue, issuesMax, Problem, type ProblemName } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
-import type { Decision, MemberCommand } from '../members/changes.ts'
+import type { Change, MemberCommand } from '../members/changes.ts'
 import { type Column, type ColumnKey, columnSpecs } from '../members/fields.ts'
+import { changedFields } from '../members/rules.ts'
 import type { MemberUpdate } from '../members/schema.ts'
 import type { Read, RowFault } from './read-file.ts'
 import type { MemberAction } from './schema.ts'
@@ -13,7 +14,8 @@ import type { MemberAction } from './schema.ts'
 /** How many members an import affects, by action. */
 export type Plan = { invite: number; update: number; reinstate: number; offboard: number; unchanged: number }
 
-export type Action = 'Invite' | 'Update' | 'Reinstate' | 'Offboard' | 'Unchanged'
+export const actions = ['Invite', 'Update', 'Reinstate', 'Offboard', 'Unchanged'] as const
+export type Action = (typeof actions)[number]
 
 export type Kind = 'actions' | 'file'
 
@@ -25,17 +27,25 @@ export type FileTerms = { partnerId: string; importId: string; columns: Column[]
 
 export const emptyPlan: Plan = { invite: 0, update: 0, reinstate: 0, offboard: 0, unchanged: 0 }
 
-/** Counts actions. */
-export function countActions(actions: Action[]): Plan {
-  const count = (wanted: Action) => actions.filter(action => action === wanted).length
-  return {
-    invite: count('Invite'),
-    update: count('Update'),
-    reinstate: count('Reinstate'),
-    offboard: count('Offboard'),
-    unchanged: count('Unchanged'),
-  }
+/** The plan among other columns of a row. */
+export function planOf({ invite, update, reinstate, offboard, unchanged }: Plan): Plan {
+  return { invite, update, reinstate, offboard, unchanged }
 }
+
+/** Counts steps by action. */
+export function countActions(steps: { action: Action }[]): Plan {
+  const plan = { ...emptyPlan }
+  for (const { action } of steps) plan[keyOf[action]] += 1
+  return plan
+}
+
+const keyOf = {
+  Invite: 'invite',
+  Update: 'update',
+  Reinstate: 'reinstate',
+  Offboard: 'offboard',
+  Unchanged: 'unchanged',
+} as const satisfies Record<Action, keyof Plan>
 
 /** The plan of a file from the number of its steps by action. Its other rows have the rest action. */
 export function planOfSteps(steps: Plan, { rowCount, restAction }: { rowCount: number; restAction: RestAction }): Plan {
@@ -50,12 +60,12 @@ export function countSteps(kind: Kind, { invite, update, reinstate, offboard, un
   return invite + update + reinstate + offboard + (kind === 'actions' ? unchanged : 0)
 }
 
-/** Classifies a decision as one of the plan's actions. */
-export function actionOf({ before, changed, steps }: Pick<Decision, 'before' | 'changed' | 'steps'>): Action {
+/** Classifies a change as one of the plan's actions. No import activates an invited member. */
+export function actionOf(change: Change): Action {
+  const { before, after } = change
   if (before === undefined) return 'Invite'
-  if (steps.includes('removed')) return 'Offboard'
-  if (steps.includes('reinstated')) return 'Reinstate'
-  return changed.length > 0 ? 'Update' : 'Unchanged'
+  if (before.status !== after.status) return after.status === 'inactive' ? 'Offboard' : 'Reinstate'
+  return changedFields(change).length > 0 ? 'Update' : 'Unchanged'
 }
 
 /** Whether a file offboards so many members that a person must approve it. */
@@ -118,16 +128,16 @@ export function faultsOf(refusal: Problem): string[] {
 export function commandOf(action: MemberAction, now: Date): MemberCommand {
   switch (action.type) {
     case 'Add': {
-      const { type, ...body } = action
-      return { type, memberId: newId('member', now), body }
+      const { type, ...wanted } = action
+      return { type, memberId: newId('member', now), wanted }
     }
     case 'Replace': {
-      const { type, memberId, ...body } = action
-      return { type, memberId, body }
+      const { type, memberId, ...wanted } = action
+      return { type, memberId, wanted }
     }
     case 'Update': {
-      const { type, memberId, ...update } = action
-      return { type, memberId, update }
+      const { type, memberId, ...wanted } = action
+      return { type, memberId, wanted }
     }
     case 'Offboard':
       return action
@@ -137,7 +147,7 @@ export function commandOf(action: MemberAction, now: Date): MemberCommand {
 }
 
 /** Returns the planned action of a command. A command that is decided later counts as the action that it requests. */
-export function actionFor(command: MemberCommand, decided: Decision | Problem | undefined): Action {
+export function actionFor(command: MemberCommand, decided: Change | Problem | undefined): Action {
   if (decided !== undefined && !(decided instanceof Problem)) return actionOf(decided)
   return command.type === 'Add' ? 'Invite' : 'Update'
 }

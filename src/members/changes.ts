@@ -4,43 +4,28 @@ import * as events from '../events/events.ts'
 import { Problem } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
 import { mapInSlices } from '../kernel/pace.ts'
-import { type Day, dayIn } from '../kernel/time.ts'
+import { dayIn } from '../kernel/time.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
 import type { FieldName } from './fields.ts'
 import { lockMembers } from './locks.ts'
 import { profileAssignments, profileColumns, relationOf, select, toMember } from './rows.ts'
 import {
-  type ChangeOutcome,
-  decideActivation,
-  decideInvitation,
-  decideListed,
-  decideOffboarding,
-  decideReplacement,
-  decideUpdate,
+  type Change,
+  changedFields,
+  decide,
   type Facts,
   type Member,
-  memberNotFound,
-  type Step,
+  type MemberCommand,
   statusAfter,
+  type Transition,
+  transitionsOf,
 } from './rules.ts'
-import type { MemberUpdate, NewMember } from './schema.ts'
+
+export type { Change, MemberCommand } from './rules.ts'
 
 /** The partner's settings that decide about members. */
 export type PartnerRules = Pick<Partner, 'id' | 'country' | 'timeZone' | 'autoActivate'>
-
-/**
- * One change to a member. `Add` creates the member with this id. `List` is a row of a complete list of members: it changes the
- * given fields and reinstates an inactive member.
- */
-export type MemberCommand =
-  | { type: 'Add'; memberId: string; body: NewMember }
-  | { type: 'Replace'; memberId: string; body: NewMember }
-  | { type: 'Update' | 'List'; memberId: string; update: MemberUpdate }
-  | { type: 'Offboard' | 'Activate'; memberId: string }
-
-/** The effect of one command on a member; `before` is undefined for a new member. */
-export type Decision = { before: Member | undefined; after: Member; changed: FieldName[]; steps: Step[] }
 
 /** Locks the members. @returns those whose latest change was instructed after `since` */
 export async function lockAll(
@@ -53,8 +38,8 @@ export async function lockAll(
 
 /**
  * Decides commands in order; each sees the effect of those before it. Writes nothing. Lock the members first if `writeAll` is to
- * write the decisions.
- * @returns for each command, in order, the decision or the problem
+ * write the changes.
+ * @returns for each command, in order, the change or the problem
  */
 export async function decideAll(
   tx: Tx,
@@ -64,33 +49,33 @@ export async function decideAll(
     areIndependent = false,
     now,
   }: { partner: PartnerRules; commands: MemberCommand[]; areIndependent?: boolean; now: Date },
-): Promise<(Decision | Problem)[]> {
+): Promise<(Change | Problem)[]> {
   const state = await loadState(tx, { partner, commands, now })
   return await mapInSlices(commands, command => {
-    const decision = decide(command, state)
-    if (!areIndependent && !(decision instanceof Problem)) recordDecision(state, decision)
-    return decision
+    const decided = decide(command, state.members.get(command.memberId), state)
+    if (!areIndependent && !(decided instanceof Problem)) recordChange(state, decided)
+    return decided
   })
 }
 
 /**
- * Writes decisions that `decideAll` made in this transaction, about locked members.
+ * Writes changes that `decideAll` decided in this transaction, about locked members.
  * @param instructedAt when the partner sent the instruction, which may be long before `now`
- * @param onWritten called with the number of decisions written so far
+ * @param onWritten called with the number of changes written so far
  * @throws a unique violation if another member has taken an e-mail or a `workerId` in the meantime
  */
 export async function writeAll(
   tx: Tx,
   {
     partnerId,
-    decisions,
+    changes,
     onWritten,
     instructedAt,
     now,
-  }: { decisions: Decision[]; onWritten?: ((count: number) => Promise<void>) | undefined } & Writing,
+  }: { changes: Change[]; onWritten?: ((count: number) => Promise<void>) | undefined } & Writing,
 ): Promise<void> {
   let written = 0
-  for (const wave of wavesOf(decisions)) {
+  for (const wave of wavesOf(changes)) {
     for (let from = 0; from < wave.length; from += writtenAtOnce) {
       const part = wave.slice(from, from + writtenAtOnce)
       await writeWave(tx, { partnerId, wave: part, instructedAt, now })
@@ -163,17 +148,11 @@ export async function inviteAll(
   return { count, refusedIds }
 }
 
-// Everything that a command is decided on. Each decision updates this state.
-type MemberState = {
-  partner: PartnerRules
-  today: Day
-  tierNames: string[]
-  tierCurrencies: Map<string, Currency>
+// The facts and the members, as the changes decided so far leave them.
+type MemberState = Facts & {
   members: Map<string, Member>
-  /** The active or invited member with an e-mail, in lower case. */
   emailHolders: Map<string, string>
   workerIdHolders: Map<string, string>
-  /** The currency of each member's money, if the member's tier currency would change. */
   moneyIn: Map<string, Currency>
 }
 
@@ -183,7 +162,7 @@ async function loadState(
 ): Promise<MemberState> {
   const partnerId = partner.id
   const tierCurrencies = await tiers.listCurrencies(tx, partnerId)
-  const wanted = commands.flatMap(command => wantedBy(command) ?? [])
+  const wanted = commands.flatMap(command => ('wanted' in command ? command.wanted : []))
   const named = commands.filter(command => command.type !== 'Add').map(command => command.memberId)
   const found = await select(tx, partnerId).where(sql<boolean>`id = any(${named}::text[])`).execute()
   const emails = wanted.flatMap(({ email }) => email ?? [])
@@ -198,14 +177,19 @@ async function loadState(
         select id from members where partner_id = ${partnerId} and worker_id = any(${workerIds}::text[])))`)
     .execute()
   const state: MemberState = {
-    ...{ partner, today: dayIn(partner.timeZone, now), moneyIn: new Map() },
-    ...{ tierCurrencies, tierNames: [...tierCurrencies.keys()] },
-    ...{ members: new Map(), emailHolders: new Map(), workerIdHolders: new Map() },
+    today: dayIn(partner.timeZone, now),
+    country: partner.country,
+    autoActivate: partner.autoActivate,
+    tierCurrencies,
+    members: new Map(),
+    emailHolders: new Map(),
+    workerIdHolders: new Map(),
+    moneyIn: new Map(),
   }
   for (const row of [...found, ...holders]) addMember(state, toMember(row, row.id))
   const movers = commands.flatMap(command => {
     const member = state.members.get(command.memberId)
-    const tier = wantedBy(command)?.tier
+    const tier = 'wanted' in command ? command.wanted.tier : undefined
     if (member === undefined || tier === undefined) return []
     const currency = tierCurrencies.get(member.tier)
     return currency === undefined || currency === tierCurrencies.get(tier) ? [] : [{ memberId: member.id, currency }]
@@ -240,80 +224,7 @@ async function findWithMoney(
   return new Set(rows.map(row => row.memberId))
 }
 
-function wantedBy(command: MemberCommand): MemberUpdate | undefined {
-  switch (command.type) {
-    case 'Add':
-    case 'Replace':
-      return command.body
-    case 'Update':
-    case 'List':
-      return command.update
-    case 'Offboard':
-    case 'Activate':
-      return undefined
-    default:
-      return command satisfies never
-  }
-}
-
-function decide(command: MemberCommand, state: MemberState): Decision | Problem {
-  if (command.type === 'Add') {
-    const decided = decideInvitation(command.body, factsFor(state, { member: undefined, wanted: command.body }))
-    if (decided instanceof Problem) return decided
-    const { profile, steps } = decided
-    const after = { ...profile, id: command.memberId, status: statusBy(steps, statusAfter.invited) }
-    return { before: undefined, after, changed: [], steps }
-  }
-  const before = state.members.get(command.memberId)
-  if (before === undefined) return memberNotFound(command.memberId)
-  const outcome = decideAbout(before, command, state)
-  if (outcome instanceof Problem) return outcome
-  const { profile, changed, steps } = outcome
-  return { before, after: { ...before, ...profile, status: statusBy(steps, before.status) }, changed, steps }
-}
-
-function decideAbout(
-  member: Member,
-  command: Exclude<MemberCommand, { type: 'Add' }>,
-  state: MemberState,
-): ChangeOutcome | Problem {
-  const facts = (wanted: MemberUpdate) => factsFor(state, { member, wanted: { ...member, ...wanted } })
-  switch (command.type) {
-    case 'Replace':
-      return decideReplacement(member, command.body, factsFor(state, { member, wanted: command.body }))
-    case 'Update':
-      return decideUpdate(member, command.update, facts(command.update))
-    case 'List':
-      return decideListed(member, command.update, facts(command.update))
-    case 'Offboard':
-      return decideOffboarding(member)
-    case 'Activate':
-      return decideActivation(member)
-    default:
-      return command satisfies never
-  }
-}
-
-function factsFor(
-  { partner, today, tierNames, tierCurrencies, emailHolders, workerIdHolders, moneyIn }: MemberState,
-  { member, wanted }: { member: Member | undefined; wanted: { email: string; workerId?: string | null; tier: string } },
-): Facts {
-  const other = (holderId: string | undefined) => (holderId === member?.id ? null : (holderId ?? null))
-  const money = member === undefined || member.tier === wanted.tier ? undefined : moneyIn.get(member.id)
-  return {
-    ...{ today, tierNames },
-    country: partner.country,
-    autoActivate: partner.autoActivate,
-    tierCurrency: tierCurrencies.get(wanted.tier),
-    moneyIn: money ?? null,
-    holders: {
-      emailHolderId: other(emailHolders.get(wanted.email.toLowerCase())),
-      workerIdHolderId: wanted.workerId == null ? null : other(workerIdHolders.get(wanted.workerId)),
-    },
-  }
-}
-
-function recordDecision(state: MemberState, { before, after }: Decision): void {
+function recordChange(state: MemberState, { before, after }: Change): void {
   if (before !== undefined) {
     const email = before.email.toLowerCase()
     if (state.emailHolders.get(email) === before.id) state.emailHolders.delete(email)
@@ -328,33 +239,28 @@ function addMember({ members, emailHolders, workerIdHolders }: MemberState, memb
   if (member.workerId !== null) workerIdHolders.set(member.workerId, member.id)
 }
 
-function statusBy(steps: Step[], otherwise: Member['status']): Member['status'] {
-  const last = steps.at(-1)
-  return last === undefined ? otherwise : statusAfter[last]
-}
-
 /**
- * Splits decisions into waves, each of which is written at once. In a wave no member occurs twice, and no member takes an e-mail
+ * Splits changes into waves, each of which is written at once. In a wave no member occurs twice, and no member takes an e-mail
  * or a `workerId` that another member of the wave gives up, since one statement might find it still taken.
  */
-export function wavesOf(decisions: Decision[]): Decision[][] {
-  const waves: Decision[][] = []
+export function wavesOf(changes: Change[]): Change[][] {
+  const waves: Change[][] = []
   let named = new Set<string>()
-  for (const decision of decisions) {
-    const names = namesOf(decision)
+  for (const change of changes) {
+    const names = namesOf(change)
     const wave = waves.at(-1)
     if (wave === undefined || names.some(name => named.has(name))) {
-      waves.push([decision])
+      waves.push([change])
       named = new Set(names)
     } else {
-      wave.push(decision)
+      wave.push(change)
       for (const name of names) named.add(name)
     }
   }
   return waves
 }
 
-function namesOf({ before, after }: Decision): string[] {
+function namesOf({ before, after }: Change): string[] {
   const names = [before, after].flatMap(member => [
     ...(member === undefined ? [] : [member.id, `e ${member.email.toLowerCase()}`]),
     ...(member?.workerId == null ? [] : [`w ${member.workerId}`]),
@@ -362,41 +268,39 @@ function namesOf({ before, after }: Decision): string[] {
   return [...new Set(names)]
 }
 
-async function writeWave(
-  tx: Tx,
-  { partnerId, wave, instructedAt, now }: { wave: Decision[] } & Writing,
-): Promise<void> {
+async function writeWave(tx: Tx, { partnerId, wave, instructedAt, now }: { wave: Change[] } & Writing): Promise<void> {
   const added = wave.filter(({ before }) => before === undefined).map(({ after }) => after)
-  const changed = wave.filter(decision => decision.changed.length > 0)
+  const updated = wave.flatMap(change => {
+    const changed = changedFields(change)
+    return changed.length === 0 ? [] : [{ ...change, changed }]
+  })
   if (added.length > 0) await inserting(relationOf(added, 'p'), { partnerId, instructedAt, now }).execute(tx)
-  if (changed.length > 0) {
-    await setProfiles(tx, { partnerId, members: changed.map(({ after }) => after), instructedAt, now })
+  if (updated.length > 0) {
+    await setProfiles(tx, { partnerId, members: updated.map(({ after }) => after), instructedAt, now })
   }
   await emitAll(
     tx,
-    changed.map(({ before, after, changed }) => ({
+    updated.map(({ before, after, changed }) => ({
       ...{ memberId: after.id, name: 'updated' as const, changed },
       status: before?.status ?? after.status,
     })),
     { partnerId, now },
   )
-  // One step at a time, since the database allows only single transitions and each emits an event.
+  const moves = wave.map(change => ({ ...change, transitions: transitionsOf(change) }))
+  // One transition at a time, since the database allows only single ones and each emits an event.
   for (let index = 0; ; index++) {
-    const takers = wave.flatMap(({ before, after, steps }) => {
-      const step = steps[index]
-      return step === undefined ? [] : [{ memberId: after.id, name: step, isNew: before === undefined }]
+    const takers = moves.flatMap(({ before, after, transitions }) => {
+      const name = transitions[index]
+      return name === undefined ? [] : [{ memberId: after.id, name, isFirst: before === undefined && index === 0 }]
     })
     if (takers.length === 0) return
     for (const [name, those] of Object.entries(Object.groupBy(takers, taker => taker.name))) {
-      const moved = those.filter(({ isNew }) => !isNew || index > 0).map(taker => taker.memberId)
-      const status = statusAfter[name as Step]
-      if (moved.length > 0) await setStatus(tx, { partnerId, memberIds: moved, status, instructedAt, now })
+      // A new member is inserted as invited.
+      const memberIds = those.filter(({ isFirst }) => !isFirst).map(({ memberId }) => memberId)
+      const status = statusAfter[name as Transition]
+      if (memberIds.length > 0) await setStatus(tx, { partnerId, memberIds, status, instructedAt, now })
     }
-    await emitAll(
-      tx,
-      takers.map(({ isNew, ...taker }) => ({ ...taker, isFirst: isNew && index === 0 })),
-      { partnerId, now },
-    )
+    await emitAll(tx, takers, { partnerId, now })
   }
 }
 
@@ -433,7 +337,7 @@ async function setStatus(
 }
 
 type MemberEvent =
-  | { memberId: string; name: Step; isFirst?: boolean }
+  | { memberId: string; name: Transition; isFirst?: boolean }
   | { memberId: string; name: 'updated'; status: Member['status']; changed: FieldName[] }
 
 async function emitAll(

@@ -39,7 +39,7 @@ const reinstateMember = consoleOperation({
   roles: payroll,
   params,
   async write(tx, { partner, params: { memberId }, now }) {
-    const command = { type: 'List', memberId, update: {} } as const
+    const command = { type: 'List', memberId, wanted: {} } as const
     const reinstated = await members.change(tx, { partner, command, now })
     const audit = auditOf('member.reinstate', reinstated)
     return { body: { status: reinstated.after.status }, resourceId: memberId, audit }

@@ -6,7 +6,7 @@ import { Problem, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
 import { hasMetadata, type Metadata } from '../metadata/metadata.ts'
-import { type Decision, decideAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
+import { type Change, decideAll, type MemberCommand, type PartnerRules, writeAll } from './changes.ts'
 import { currenciesOf, currencyOfMember, lockMembers } from './locks.ts'
 import { select, toMember } from './rows.ts'
 import { type Member, memberNotFound } from './rules.ts'
@@ -22,8 +22,8 @@ export async function invite(
   tx: Tx,
   { partner, body, now }: { partner: PartnerRules; body: NewMember; now: Date },
 ): Promise<Member> {
-  const { after } = await change(tx, { partner, command: { type: 'Add', memberId: newId('member', now), body }, now })
-  return after
+  const command = { type: 'Add', memberId: newId('member', now), wanted: body } as const
+  return (await change(tx, { partner, command, now })).after
 }
 
 /**
@@ -35,13 +35,13 @@ export async function invite(
 export async function change(
   tx: Tx,
   { partner, command, now }: { partner: PartnerRules; command: MemberCommand; now: Date },
-): Promise<Decision> {
+): Promise<Change> {
   const partnerId = partner.id
   await lockMembers(tx, { partnerId, memberIds: [command.memberId] })
-  const decision = await decideOne(tx, { partner, command, now })
+  const decided = await decideOne(tx, { partner, command, now })
   await sql`savepoint member_write`.execute(tx)
   try {
-    await writeAll(tx, { partnerId, decisions: [decision], instructedAt: now, now })
+    await writeAll(tx, { partnerId, changes: [decided], instructedAt: now, now })
   } catch (error) {
     // The e-mail or the workerId was taken after the other members were read. The unique index catches that, and the command is
     // decided again to report the same problem as the rules. The savepoint keeps the transaction usable for that.
@@ -53,7 +53,7 @@ export async function change(
     throw problem('Conflict', 'Another member is being changed; try again', {}, { 'retry-after': '1' })
   }
   await sql`release savepoint member_write`.execute(tx)
-  return decision
+  return decided
 }
 
 /** @throws Problem `MemberNotFound`, also for another partner's member */
@@ -275,9 +275,9 @@ function withEmails(partnerId: string, emails: string[]) {
 async function decideOne(
   tx: Tx,
   { partner, command, now }: { partner: PartnerRules; command: MemberCommand; now: Date },
-) {
-  const [decision] = await decideAll(tx, { partner, commands: [command], now })
-  assert(decision !== undefined)
-  if (decision instanceof Problem) throw decision
-  return decision
+): Promise<Change> {
+  const [decided] = await decideAll(tx, { partner, commands: [command], now })
+  assert(decided !== undefined)
+  if (decided instanceof Problem) throw decided
+  return decided
 }

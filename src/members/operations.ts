@@ -129,9 +129,9 @@ const updateMember = operation({
   success: { status: 200, description: 'The updated member.', schema: Member, representation },
   problems: refusals,
   async write(tx, call) {
-    const { partner, now, body: update } = call
+    const { partner, now, body: wanted } = call
     const { memberId } = call.params
-    const updated = await members.change(tx, { partner, command: { type: 'Update', memberId, update }, now })
+    const updated = await members.change(tx, { partner, command: { type: 'Update', memberId, wanted }, now })
     const audit = auditOf('member.update', updated)
     return { body: await bodyOf(tx, call, updated.after), resourceId: memberId, audit }
   },
@@ -153,9 +153,9 @@ const replaceMember = operation({
   success: { status: 200, description: 'The member after the change.', schema: Member, representation },
   problems: refusals,
   async write(tx, call) {
-    const { partner, body, now } = call
+    const { partner, body: wanted, now } = call
     const { memberId } = call.params
-    const replaced = await members.change(tx, { partner, command: { type: 'Replace', memberId, body }, now })
+    const replaced = await members.change(tx, { partner, command: { type: 'Replace', memberId, wanted }, now })
     const audit = auditOf('member.replace', replaced)
     return { body: await bodyOf(tx, call, replaced.after), resourceId: memberId, audit }
   },

@@ -1,23 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../kernel/errors.ts'
-import {
-  decideActivation,
-  decideInvitation,
-  decideOffboarding,
-  decideReplacement,
-  decideUpdate,
-  type Facts,
-  type Member,
-} from './rules.ts'
+import { type Change, changedFields, decide, type Facts, type Member, transitionsOf } from './rules.ts'
+import type { MemberUpdate, NewMember } from './schema.ts'
 
 const facts: Facts = {
   today: '2026-03-10',
   country: 'GB',
   autoActivate: false,
-  tierNames: ['Bronze', 'Silver'],
-  tierCurrency: 'GBP',
-  moneyIn: null,
-  holders: { emailHolderId: null, workerIdHolderId: null },
+  tierCurrencies: new Map([
+    ['Bronze', 'GBP'],
+    ['Silver', 'GBP'],
+  ]),
+  emailHolders: new Map(),
+  workerIdHolders: new Map(),
+  moneyIn: new Map(),
 }
 const body = { email: 'sam@example.com', firstName: 'Sam', lastName: 'Okafor', tier: 'Bronze' }
 const account = { accountHolder: 'Sam Okafor', sortCode: '089999', accountNumber: '66374958' }
@@ -25,36 +21,41 @@ const member: Member = {
   ...{ ...body, id: 'mem_1', status: 'active', phone: '+447700900123', workerId: 'E-1', accountDetails: account },
   ...{ enablePayroll: true, dob: '1990-06-24', gender: 'Female' },
 }
+const emailTaken: Facts = { ...facts, emailHolders: new Map([['sam@example.com', 'mem_2']]) }
 const invited: Member = { ...member, status: 'invited' }
 const inactive: Member = { ...member, status: 'inactive' }
 
 describe('an invitation', () => {
   test('sets omitted fields to null, and enables payroll', () => {
-    expect(accepted(decideInvitation(body, facts))).toEqual({
-      profile: {
-        ...body,
+    expect(accepted(decideInvitation(body, facts))).toMatchObject({
+      after: {
+        ...{ ...body, id: 'mem_1', status: 'invited' },
         ...{ phone: null, workerId: null, accountDetails: null, enablePayroll: true, dob: null, gender: null },
       },
-      steps: ['invited'],
+      transitions: ['invited'],
     })
   })
 
   test('passes through invited on the way to active, so that both emit an event', () => {
-    expect(accepted(decideInvitation(body, { ...facts, autoActivate: true })).steps).toEqual(['invited', 'activated'])
+    const { transitions } = accepted(decideInvitation(body, { ...facts, autoActivate: true }))
+    expect(transitions).toEqual(['invited', 'activated'])
   })
 
   test('reports all its faults at once', () => {
     const refused = decideInvitation(
-      { ...body, phone: '12', dob: '2030-01-01', accountDetails: { ...account, accountNumber: '66374959' } },
-      { ...facts, tierCurrency: undefined },
+      {
+        ...{ ...body, tier: 'Gold', phone: '12', dob: '2030-01-01' },
+        accountDetails: { ...account, accountNumber: '66374959' },
+      },
+      facts,
     )
     expect(codesOf(refused)).toEqual(Array(4).fill('InvalidAddMemberPayload'))
     expect((refused as Problem).message).toContain('Bronze, Silver')
   })
 
   test('of an existing member is reported before other faults', () => {
-    const taken = { emailHolderId: 'mem_2', workerIdHolderId: 'mem_3' }
-    const refused = decideInvitation(body, { ...facts, tierCurrency: undefined, holders: taken })
+    const taken = { ...emailTaken, workerIdHolders: new Map([['E-1', 'mem_3']]) }
+    const refused = decideInvitation({ ...body, tier: 'Gold', workerId: 'E-1' }, taken)
     expect(refused).toMatchObject({ issues: [{ code: 'MemberAlreadyInvited', memberId: 'mem_2' }] })
   })
 })
@@ -62,7 +63,7 @@ describe('an invitation', () => {
 describe('a phone number', () => {
   const phoneOf = (phone: string, country = 'GB') => {
     const decided = decideInvitation({ ...body, phone }, { ...facts, country })
-    return decided instanceof Problem ? 'refused' : decided.profile.phone
+    return decided instanceof Problem ? 'refused' : decided.after.phone
   }
 
   test.each([
@@ -100,7 +101,7 @@ describe('a date of birth', () => {
 
 describe('an update', () => {
   test('without fields changes nothing', () => {
-    expect(accepted(decideUpdate(member, {}, facts))).toMatchObject({ changed: [], steps: [] })
+    expect(accepted(decideUpdate(member, {}, facts))).toMatchObject({ changed: [], transitions: [] })
   })
 
   test('with equal values changes nothing, however they are written', () => {
@@ -113,9 +114,9 @@ describe('an update', () => {
 
   test('names exactly the fields that change, and null removes', () => {
     const removed = { phone: null, workerId: null, accountDetails: null, dob: null, gender: null }
-    const { changed, profile } = accepted(decideUpdate(member, { ...removed, lastName: 'Okafor' }, facts))
+    const { changed, after } = accepted(decideUpdate(member, { ...removed, lastName: 'Okafor' }, facts))
     expect(changed.toSorted()).toEqual(['accountDetails', 'dob', 'gender', 'phone', 'workerId'])
-    expect(profile).toMatchObject(removed)
+    expect(after).toMatchObject(removed)
   })
 
   test('changes the e-mail only while the member is invited', () => {
@@ -128,20 +129,19 @@ describe('an update', () => {
   test('does not reinstate an inactive member', () => {
     expect(accepted(decideUpdate(inactive, { lastName: 'Ade' }, facts))).toMatchObject({
       changed: ['lastName'],
-      steps: [],
+      transitions: [],
     })
   })
 
   test('to another member’s workerId names that member', () => {
-    const taken = { ...facts, holders: { emailHolderId: null, workerIdHolderId: 'mem_2' } }
+    const taken = { ...facts, workerIdHolders: new Map([['E-2', 'mem_2']]) }
     expect(decideUpdate(member, { workerId: 'E-2' }, taken)).toMatchObject({
       issues: [{ code: 'MemberAlreadyInvited', memberId: 'mem_2' }],
     })
   })
 
   test('of an inactive member is allowed even if another member has taken the e-mail', () => {
-    const taken = { ...facts, holders: { emailHolderId: 'mem_2', workerIdHolderId: null } }
-    expect(accepted(decideUpdate(inactive, { lastName: 'Ade' }, taken)).changed).toEqual(['lastName'])
+    expect(accepted(decideUpdate(inactive, { lastName: 'Ade' }, emailTaken)).changed).toEqual(['lastName'])
   })
 
   test('does not check unchanged values again', () => {
@@ -151,26 +151,26 @@ describe('an update', () => {
   })
 
   test('to a tier of another currency waits until the member has no money in the old one', () => {
-    const inEuros = { ...facts, tierCurrency: 'EUR' } as const
-    expect(accepted(decideUpdate(member, { tier: 'Silver' }, inEuros)).changed).toEqual(['tier'])
-    expect(codesOf(decideUpdate(member, { tier: 'Silver' }, { ...inEuros, moneyIn: 'GBP' }))).toEqual([
-      'InvalidUpdateMemberPayload',
-    ])
-    expect(accepted(decideUpdate(member, { tier: 'Silver' }, { ...facts, moneyIn: 'GBP' })).changed).toEqual(['tier'])
+    const inEuros: Facts = { ...facts, tierCurrencies: new Map([...facts.tierCurrencies, ['Silver', 'EUR']]) }
+    const moneyIn: Facts['moneyIn'] = new Map([['mem_1', 'GBP']])
+    const toSilver = (given: Facts) => decideUpdate(member, { tier: 'Silver' }, given)
+    expect(accepted(toSilver(inEuros)).changed).toEqual(['tier'])
+    expect(codesOf(toSilver({ ...inEuros, moneyIn }))).toEqual(['InvalidUpdateMemberPayload'])
+    expect(accepted(toSilver({ ...facts, moneyIn })).changed).toEqual(['tier'])
   })
 })
 
 describe('a replacement', () => {
   test('removes omitted fields', () => {
-    const { profile, steps } = accepted(decideReplacement({ ...member, enablePayroll: false }, body, facts))
-    expect(steps).toEqual([])
-    expect(profile).toMatchObject({ phone: null, workerId: null, accountDetails: null, enablePayroll: true, dob: null })
+    const { after, transitions } = accepted(decideReplacement({ ...member, enablePayroll: false }, body, facts))
+    expect(transitions).toEqual([])
+    expect(after).toMatchObject({ phone: null, workerId: null, accountDetails: null, enablePayroll: true, dob: null })
   })
 
   test('reinstates an inactive member, through invited', () => {
-    expect(accepted(decideReplacement(inactive, body, facts)).steps).toEqual(['reinstated'])
+    expect(accepted(decideReplacement(inactive, body, facts)).transitions).toEqual(['reinstated'])
     const atOnce = { ...facts, autoActivate: true }
-    expect(accepted(decideReplacement(inactive, body, atOnce)).steps).toEqual(['reinstated', 'activated'])
+    expect(accepted(decideReplacement(inactive, body, atOnce)).transitions).toEqual(['reinstated', 'activated'])
   })
 
   test('changes the e-mail unless the member is active', () => {
@@ -181,26 +181,39 @@ describe('a replacement', () => {
   })
 
   test('cannot reinstate a member whose e-mail another member has taken', () => {
-    const taken = { ...facts, holders: { emailHolderId: 'mem_2', workerIdHolderId: null } }
-    expect(codesOf(decideReplacement(inactive, body, taken))).toEqual(['MemberAlreadyInvited'])
+    expect(codesOf(decideReplacement(inactive, body, emailTaken))).toEqual(['MemberAlreadyInvited'])
   })
 })
 
 test('offboarding makes a member inactive and is idempotent', () => {
-  expect(decideOffboarding(invited).steps).toEqual(['removed'])
-  expect(decideOffboarding(member).steps).toEqual(['removed'])
-  expect(decideOffboarding(inactive).steps).toEqual([])
+  const offboarded = (before: Member) => accepted(decide({ type: 'Offboard', memberId: before.id }, before, facts))
+  expect(offboarded(invited).transitions).toEqual(['removed'])
+  expect(offboarded(member).transitions).toEqual(['removed'])
+  expect(offboarded(inactive).transitions).toEqual([])
 })
 
 test('activation applies to invited members, is a no-op for active ones and refused for inactive ones', () => {
-  expect(accepted(decideActivation(invited)).steps).toEqual(['activated'])
-  expect(accepted(decideActivation(member)).steps).toEqual([])
+  const decideActivation = (before: Member) => decide({ type: 'Activate', memberId: before.id }, before, facts)
+  expect(accepted(decideActivation(invited)).transitions).toEqual(['activated'])
+  expect(accepted(decideActivation(member)).transitions).toEqual([])
   expect(codesOf(decideActivation(inactive))).toEqual(['Conflict'])
 })
 
-function accepted<T>(decided: T | Problem): T {
+function decideInvitation(wanted: NewMember, given: Facts) {
+  return decide({ type: 'Add', memberId: 'mem_1', wanted }, undefined, given)
+}
+
+function decideUpdate(before: Member, wanted: MemberUpdate, given: Facts) {
+  return decide({ type: 'Update', memberId: before.id, wanted }, before, given)
+}
+
+function decideReplacement(before: Member, wanted: NewMember, given: Facts) {
+  return decide({ type: 'Replace', memberId: before.id, wanted }, before, given)
+}
+
+function accepted(decided: Change | Problem) {
   if (decided instanceof Problem) throw decided
-  return decided
+  return { after: decided.after, changed: changedFields(decided), transitions: transitionsOf(decided) }
 }
 
 function codesOf(decided: unknown): string[] {

@@ -9,121 +9,101 @@ import type { MemberStatus, MemberUpdate, NewMember } from './schema.ts'
 export type Member = Profile & { id: string; status: MemberStatus }
 
 /** A transition of a member. Each emits one event: `member.invited` and so on. */
-export type Step = 'invited' | 'activated' | 'removed' | 'reinstated'
+export type Transition = 'invited' | 'activated' | 'removed' | 'reinstated'
 
 export const statusAfter = {
   invited: 'invited',
   activated: 'active',
   removed: 'inactive',
   reinstated: 'invited',
-} as const satisfies Record<Step, MemberStatus>
+} as const satisfies Record<Transition, MemberStatus>
 
-/** The effect of a change: the new profile, its changed fields, and the transitions to make, in order. */
-export type ChangeOutcome = { profile: Profile; changed: FieldName[]; steps: Step[] }
+/**
+ * One command about a member. `Add` creates the member with this id. `Update` changes the given fields; an inactive member stays
+ * inactive. `Replace` replaces the whole profile and reinstates an inactive member. `List` is a row of a complete list of members:
+ * it changes the given fields and reinstates an inactive member.
+ */
+export type MemberCommand =
+  | { type: 'Add'; memberId: string; wanted: NewMember }
+  | { type: 'Replace'; memberId: string; wanted: NewMember }
+  | { type: 'Update' | 'List'; memberId: string; wanted: MemberUpdate }
+  | { type: 'Offboard' | 'Activate'; memberId: string }
 
-/** Everything besides the request and the member that decides a change. */
-export type Facts = {
+/** The effect of one command on a member; `before` is undefined for a new member. */
+export type Change = { before: Member | undefined; after: Member }
+
+/** The facts that a profile is validated against. */
+export type ProfileFacts = {
   /** In the partner's time zone. */
   today: Day
   /** The partner's country, for phone numbers without a country code. */
   country: string
-  /** Members become active as soon as they are invited or reinstated. */
-  autoActivate: boolean
-  tierNames: string[]
-  /** Currency of the requested tier; undefined if there is no such tier. */
-  tierCurrency: Currency | undefined
-  /** Currency of the member's current tier if money in it is available, owed or in transit; otherwise null. */
-  moneyIn: Currency | null
-  /** Other members: the active or invited one with the requested e-mail, and the one of any status with the `workerId`. */
-  holders: Holders
+  tierCurrencies: ReadonlyMap<string, Currency>
 }
 
-/** The facts that a profile is validated against. */
-export type ProfileFacts = Pick<Facts, 'today' | 'country' | 'tierNames' | 'tierCurrency'>
+/** Everything besides the command and the member that decides a change. */
+export type Facts = ProfileFacts & {
+  /** Members become active as soon as they are invited or reinstated. */
+  autoActivate: boolean
+  /** The active or invited member with an e-mail, in lower case. */
+  emailHolders: ReadonlyMap<string, string>
+  /** The member of any status with a `workerId`. */
+  workerIdHolders: ReadonlyMap<string, string>
+  /** The currency of a member's current tier if money in it is available, owed or in transit. */
+  moneyIn: ReadonlyMap<string, Currency>
+}
 
-type Holders = { emailHolderId: string | null; workerIdHolderId: string | null }
+/**
+ * Decides a command about a member, who is undefined if there is no member with the command's id. A command that changes nothing
+ * is accepted.
+ * @returns Problem `MemberNotFound`, `MemberAlreadyInvited`, `InvalidAddMemberPayload` or `InvalidUpdateMemberPayload` with an
+ * issue for each fault, or `Conflict` for activating an inactive member
+ */
+export function decide(command: MemberCommand, member: Member | undefined, facts: Facts): Change | Problem {
+  if (command.type === 'Add') return decideInvitation(command, facts)
+  if (member === undefined) return memberNotFound(command.memberId)
+  switch (command.type) {
+    case 'Replace':
+      return decideProfile(member, withDefaults(command.wanted), facts, { reinstates: true })
+    case 'List': {
+      const wanted = { ...member, ...command.wanted, ...namesWithSpaces(member, command.wanted) }
+      return decideProfile(member, wanted, facts, { reinstates: true })
+    }
+    case 'Update':
+      return decideProfile(member, { ...member, ...command.wanted }, facts, { reinstates: false })
+    case 'Offboard':
+      return { before: member, after: { ...member, status: 'inactive' } }
+    case 'Activate':
+      return member.status === 'inactive'
+        ? problem('Conflict', 'The member is inactive; reinstate the member with PUT /v1/members/{memberId} first')
+        : { before: member, after: { ...member, status: 'active' } }
+    default:
+      return command satisfies never
+  }
+}
 
-/** @returns Problem `MemberAlreadyInvited`, or `InvalidAddMemberPayload` with an issue for each fault */
-export function decideInvitation(body: NewMember, facts: Facts): { profile: Profile; steps: Step[] } | Problem {
-  const { profile, faults } = normaliseNew(body, facts)
-  const holderId = facts.holders.emailHolderId ?? facts.holders.workerIdHolderId
-  if (holderId !== null) return alreadyInvited(holderId)
-  if (faults.length > 0) return refusal('InvalidAddMemberPayload', faults, { email: body.email })
-  return { profile, steps: facts.autoActivate ? ['invited', 'activated'] : ['invited'] }
+/** The fields of an existing member that a change changes, in their order. */
+export function changedFields({ before, after }: Change): FieldName[] {
+  if (before === undefined) return []
+  return fieldNames.filter(field =>
+    field === 'accountDetails'
+      ? !isSameAccount(before.accountDetails, after.accountDetails)
+      : before[field] !== after[field],
+  )
+}
+
+/** The transitions of a change, in order. A member becomes active only through `invited`. */
+export function transitionsOf({ before, after }: Change): Transition[] {
+  if (before?.status === after.status) return []
+  if (after.status === 'inactive') return ['removed']
+  if (before?.status === 'invited') return ['activated']
+  const first = before === undefined ? 'invited' : 'reinstated'
+  return after.status === 'active' ? [first, 'activated'] : [first]
 }
 
 /** Normalises the profile of a new member and lists its faults, except clashes with other members. */
-export function normaliseNew(body: NewMember, facts: ProfileFacts): { profile: Profile; faults: string[] } {
-  return normalise(withDefaults(body), undefined, facts)
-}
-
-// Like `{ ...absentValues, ...body }`, which is slow for the million rows of a file.
-function withDefaults(body: NewMember): Profile {
-  const profile: Record<string, unknown> = { ...absentValues }
-  for (const name of fieldNames) if (body[name] !== undefined) profile[name] = body[name]
-  return profile as Profile
-}
-
-/**
- * Changes the given fields. An inactive member stays inactive.
- * @returns Problem `MemberAlreadyInvited`, or `InvalidUpdateMemberPayload` with an issue for each fault
- */
-export function decideUpdate(member: Member, update: MemberUpdate, facts: Facts): ChangeOutcome | Problem {
-  return decideChange(member, { ...profileOf(member), ...update }, facts, {
-    emailMayChange: member.status === 'invited',
-    steps: [],
-  })
-}
-
-/**
- * Replaces the member's profile, and reinstates an inactive member.
- * @returns as `decideUpdate`
- */
-export function decideReplacement(member: Member, body: NewMember, facts: Facts): ChangeOutcome | Problem {
-  return decideChange(member, withDefaults(body), facts, {
-    emailMayChange: member.status !== 'active',
-    steps: stepsToReinstate(member, facts),
-  })
-}
-
-/**
- * Applies a row of a complete list of members: the given fields change, and an inactive member is reinstated.
- * @returns as `decideUpdate`
- */
-export function decideListed(member: Member, given: MemberUpdate, facts: Facts): ChangeOutcome | Problem {
-  return decideChange(member, { ...profileOf(member), ...given, ...namesWithSpaces(member, given) }, facts, {
-    emailMayChange: member.status !== 'active',
-    steps: stepsToReinstate(member, facts),
-  })
-}
-
-// The API accepts names with surrounding spaces; cells of a file are trimmed.
-function namesWithSpaces(member: Member, given: MemberUpdate): Partial<Profile> {
-  const { firstName, lastName } = member
-  return {
-    ...(given.firstName === firstName.trim() ? { firstName } : {}),
-    ...(given.lastName === lastName.trim() ? { lastName } : {}),
-  }
-}
-
-/** Offboarding an inactive member changes nothing. */
-export function decideOffboarding(member: Member): ChangeOutcome {
-  return { profile: profileOf(member), changed: [], steps: member.status === 'inactive' ? [] : ['removed'] }
-}
-
-/** Activating an active member changes nothing. @returns Problem `Conflict` for an inactive one */
-export function decideActivation(member: Member): ChangeOutcome | Problem {
-  const outcome = (steps: Step[]) => ({ profile: profileOf(member), changed: [], steps })
-  switch (member.status) {
-    case 'invited':
-      return outcome(['activated'])
-    case 'active':
-      return outcome([])
-    case 'inactive':
-      return problem('Conflict', 'The member is inactive; reinstate the member with PUT /v1/members/{memberId} first')
-    default:
-      return member.status satisfies never
-  }
+export function normaliseNew(wanted: NewMember, facts: ProfileFacts): { profile: Profile; faults: string[] } {
+  return normalise(withDefaults(wanted), undefined, facts)
 }
 
 /** The same problem for an unknown member and another partner's, so that callers cannot tell them apart. */
@@ -131,41 +111,78 @@ export function memberNotFound(memberId: string): Problem {
   return problem('MemberNotFound', 'There is no such member', { memberId })
 }
 
+function decideInvitation(
+  { memberId, wanted }: { memberId: string; wanted: NewMember },
+  facts: Facts,
+): Change | Problem {
+  const { profile, faults } = normaliseNew(wanted, facts)
+  const holderId = otherHolder({ ...profile, id: memberId }, ['email', 'workerId'], facts)
+  if (holderId !== undefined) return alreadyInvited(holderId)
+  if (faults.length > 0) return refusal('InvalidAddMemberPayload', faults, { email: wanted.email })
+  return { before: undefined, after: { ...profile, id: memberId, status: statusOfInvited(facts) } }
+}
+
+function decideProfile(
+  before: Member,
+  wanted: Profile,
+  facts: Facts,
+  { reinstates }: { reinstates: boolean },
+): Change | Problem {
+  const { profile, faults } = normalise(wanted, before, facts)
+  const isReinstated = reinstates && before.status === 'inactive'
+  const after = { ...before, ...profile, status: isReinstated ? statusOfInvited(facts) : before.status }
+  const changed = changedFields({ before, after })
+  // An inactive member does not reserve an e-mail, so another member may have taken it.
+  const holderId = otherHolder(after, isReinstated ? ['email', ...changed] : changed, facts)
+  if (holderId !== undefined) return alreadyInvited(holderId)
+  if (changed.includes('email') && !isReinstated && before.status !== 'invited') {
+    faults.push(`The e-mail can change only while the member is invited; this one is ${before.status}`)
+  }
+  const [tierCurrency, moneyIn] = [facts.tierCurrencies.get(after.tier), facts.moneyIn.get(before.id)]
+  if (changed.includes('tier') && tierCurrency !== undefined && moneyIn !== undefined && tierCurrency !== moneyIn) {
+    faults.push(
+      `The tier ${after.tier} is in ${tierCurrency}, and the member still has ${moneyIn} available, owed or on its way`,
+    )
+  }
+  if (faults.length > 0) return refusal('InvalidUpdateMemberPayload', faults, { memberId: before.id })
+  return { before, after }
+}
+
+// Like `{ ...absentValues, ...wanted }`, which is slow for the million rows of a file.
+function withDefaults(wanted: NewMember): Profile {
+  const profile: Record<string, unknown> = { ...absentValues }
+  for (const name of fieldNames) if (wanted[name] !== undefined) profile[name] = wanted[name]
+  return profile as Profile
+}
+
+// The API accepts names with surrounding spaces; cells of a file are trimmed.
+function namesWithSpaces({ firstName, lastName }: Member, wanted: MemberUpdate): Partial<Profile> {
+  return {
+    ...(wanted.firstName === firstName.trim() ? { firstName } : {}),
+    ...(wanted.lastName === lastName.trim() ? { lastName } : {}),
+  }
+}
+
+function statusOfInvited({ autoActivate }: Facts): MemberStatus {
+  return autoActivate ? 'active' : 'invited'
+}
+
+/** Another member that has the e-mail or the `workerId`, if these fields are claimed. */
+function otherHolder(
+  { id, email, workerId }: Pick<Member, 'id' | 'email' | 'workerId'>,
+  claimed: FieldName[],
+  { emailHolders, workerIdHolders }: Facts,
+): string | undefined {
+  return [
+    claimed.includes('email') ? emailHolders.get(email.toLowerCase()) : undefined,
+    claimed.includes('workerId') && workerId !== null ? workerIdHolders.get(workerId) : undefined,
+  ].find(holderId => holderId !== undefined && holderId !== id)
+}
+
 function alreadyInvited(holderId: string): Problem {
   return problem('MemberAlreadyInvited', 'Another member has this e-mail or workerId; `memberId` names that member', {
     memberId: holderId,
   })
-}
-
-function stepsToReinstate({ status }: Member, { autoActivate }: Facts): Step[] {
-  if (status !== 'inactive') return []
-  return autoActivate ? ['reinstated', 'activated'] : ['reinstated']
-}
-
-function decideChange(
-  member: Member,
-  wanted: Profile,
-  facts: Facts,
-  { emailMayChange, steps }: { emailMayChange: boolean; steps: Step[] },
-): ChangeOutcome | Problem {
-  const { profile, faults } = normalise(wanted, member, facts)
-  const changed = changedFields(member, profile)
-  const { emailHolderId, workerIdHolderId } = facts.holders
-  // An inactive member does not reserve an e-mail, so another member may have taken it.
-  const claimsEmail = changed.includes('email') || steps.length > 0
-  const holderId = (claimsEmail ? emailHolderId : null) ?? (changed.includes('workerId') ? workerIdHolderId : null)
-  if (holderId !== null) return alreadyInvited(holderId)
-  if (changed.includes('email') && !emailMayChange) {
-    faults.push(`The e-mail can change only while the member is invited; this one is ${member.status}`)
-  }
-  const { tierCurrency, moneyIn } = facts
-  if (tierCurrency !== undefined && moneyIn !== null && tierCurrency !== moneyIn) {
-    faults.push(
-      `The tier ${profile.tier} is in ${tierCurrency}, and the member still has ${moneyIn} available, owed or on its way`,
-    )
-  }
-  if (faults.length > 0) return refusal('InvalidUpdateMemberPayload', faults, { memberId: member.id })
-  return { profile, changed, steps }
 }
 
 /**
@@ -177,7 +194,7 @@ function normalise(
   current: Profile | undefined,
   facts: ProfileFacts,
 ): { profile: Profile; faults: string[] } {
-  const { country, today, tierNames, tierCurrency } = facts
+  const { country, today, tierCurrencies } = facts
   const faults: string[] = []
   const profile = { ...wanted }
   if (current !== undefined && isSameEmail(wanted.email, current.email)) profile.email = current.email
@@ -197,21 +214,14 @@ function normalise(
   if (wanted.dob !== null && wanted.dob !== current?.dob && (wanted.dob > today || wanted.dob < earliestDob)) {
     faults.push(`The dob must be a day from ${earliestDob} to today`)
   }
-  if (tierCurrency === undefined)
-    faults.push(`There is no such tier; the tiers are: ${tierNames.join(', ') || 'none yet'}`)
+  if (!tierCurrencies.has(wanted.tier)) {
+    faults.push(`There is no such tier; the tiers are: ${[...tierCurrencies.keys()].join(', ') || 'none yet'}`)
+  }
   return { profile, faults }
 }
 
 // No living employee was born earlier, and PostgreSQL has no year 0.
 const earliestDob = '1900-01-01'
-
-function changedFields(member: Member, profile: Profile): FieldName[] {
-  return fieldNames.filter(field =>
-    field === 'accountDetails'
-      ? !isSameAccount(member.accountDetails, profile.accountDetails)
-      : member[field] !== profile[field],
-  )
-}
 
 /** The fields that a partner sets, in their order. */
 export function profileOf(member: Member): Profile {

@@ -1,6 +1,6 @@
 import type { BankAccount } from '../bank-accounts/rules.ts'
 import type { Tx } from '../database/database.ts'
-import { type Decision, writeAll } from '../members/changes.ts'
+import { writeAll } from '../members/changes.ts'
 import { lockMembers } from '../members/locks.ts'
 import * as members from '../members/members.ts'
 
@@ -11,7 +11,6 @@ export async function setUncheckedAccount(
 ): Promise<void> {
   await lockMembers(tx, { partnerId, memberIds: [memberId] })
   const before = await members.find(tx, { partnerId, memberId })
-  const after = { ...before, accountDetails: account }
-  const decision: Decision = { before, after, changed: ['accountDetails'], steps: [] }
-  await writeAll(tx, { partnerId, decisions: [decision], instructedAt: now, now })
+  const change = { before, after: { ...before, accountDetails: account } }
+  await writeAll(tx, { partnerId, changes: [change], instructedAt: now, now })
 }

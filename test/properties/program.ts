@@ -300,7 +300,7 @@ export class Program {
         return
       }
       case 'change tier': {
-        const command = { type: 'Update', memberId: this.#id(step.member), update: { tier: step.tier } } as const
+        const command = { type: 'Update', memberId: this.#id(step.member), wanted: { tier: step.tier } } as const
         await this.#within(tx => members.change(tx, { partner, command, now }))
         return
       }
@@ -321,8 +321,8 @@ export class Program {
           partnerId,
           memberId: this.#id(step.member),
         })
-        const { phone: _phone, workerId: _workerId, dob: _dob, gender: _gender, ...body } = member
-        await this.#within(tx => members.change(tx, { partner, command: { type: 'Replace', memberId, body }, now }))
+        const { phone: _phone, workerId: _workerId, dob: _dob, gender: _gender, ...wanted } = member
+        await this.#within(tx => members.change(tx, { partner, command: { type: 'Replace', memberId, wanted }, now }))
         return
       }
       case 'activate member': {
@@ -406,7 +406,7 @@ export class Program {
       if (name === 'failing') {
         await setUncheckedAccount(tx, { partnerId: partner.id, memberId, account: badAccount, now: this.now })
       } else {
-        const command = { type: 'Update', memberId, update: { accountDetails: account } } as const
+        const command = { type: 'Update', memberId, wanted: { accountDetails: account } } as const
         await members.change(tx, { partner, command, now: this.now })
       }
     })

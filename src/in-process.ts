@@ -36,7 +36,7 @@ export async function callInProcess<Context extends ApiContext>(
   if ('parts' in done) return done
   const text = 'content-type' in (done.headers ?? {})
   return {
-    status: done.status ?? operation.success.status,
+    status: done.status ?? operation.success.status ?? 200,
     body: text ? done.body : JSON.parse(JSON.stringify(done.body)),
   }
 }

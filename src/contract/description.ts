@@ -29,7 +29,8 @@ export type Declaration = {
   /** The body must be a file of any kind. */
   bytesBody?: { name: string; description: string }
   success: {
-    status: 200 | 201 | 202
+    /** By default 200. */
+    status?: 200 | 201 | 202
     description: string
     /** Of the JSON; without it, the response is one of the files. */
     schema?: TSchema
@@ -41,8 +42,8 @@ export type Declaration = {
     /** The fuller shape, for callers that request it; see `prefersRepresentation`. `schema` is the published shape. */
     representation?: { description: string; schema: TSchema }
   }
-  /** A second successful response. */
-  alternative?: { status: 200; description: string; schema: TSchema }
+  /** A second successful response, with the status 200. */
+  alternative?: { description: string; schema: TSchema }
   /** The problems that it can respond with in addition to those of every operation. */
   problems?: ProblemName[]
 }
@@ -84,7 +85,7 @@ export function describe(
     ...(declared.problems ?? []),
   ]
   const { params, query, body, csvBody, fileBody, bytesBody } = declared
-  const { status, representation, ...success } = declared.success
+  const { status = 200, representation, ...success } = declared.success
   return {
     operationId: declared.id,
     summary: declared.summary,
@@ -129,11 +130,11 @@ function withPreference({ description }: { description: string }): string {
   return `With \`Prefer: return=representation\`: ${description} Its schema is in \`/openapi.json?prefer=representation\`.`
 }
 
-function alternativeOf(alternative: { status: number; description: string; schema: TSchema } | undefined) {
+function alternativeOf(alternative: Declaration['alternative']) {
   if (alternative === undefined) return {}
-  const { status, description, schema } = alternative
+  const { description, schema } = alternative
   const headers = { ...responseHeaders, ...replayedHeader }
-  return { [status]: { description, headers, content: jsonContent(schema, undefined) } }
+  return { 200: { description, headers, content: jsonContent(schema, undefined) } }
 }
 
 function bodyOf(json: TSchema | undefined, csv: TextFile | undefined): { body?: object } {

@@ -86,7 +86,6 @@ const getEvents = operation({
     strict,
   ),
   success: {
-    status: 200,
     description: 'The next events; an empty list if there are no more.',
     schema: Type.Object(
       {

@@ -51,7 +51,7 @@ export function metadataOperations<P extends TObject>({
       tag,
       summary: `Get the metadata of ${summary}`,
       params: params as TObject,
-      success: { status: 200, description: 'The metadata.', schema: ObjectMetadata },
+      success: { description: 'The metadata.', schema: ObjectMetadata },
       problems: [problem],
       async read(reader, call) {
         const partnerId = call.partner.id
@@ -72,7 +72,7 @@ export function metadataOperations<P extends TObject>({
       description: 'Replaces it as a whole: a key that is left out is removed. Idempotent.',
       params: params as TObject,
       body: ObjectMetadata,
-      success: { status: 200, description: 'The metadata.', schema: ObjectMetadata },
+      success: { description: 'The metadata.', schema: ObjectMetadata },
       problems: [problem],
       async write(tx, call) {
         const partnerId = call.partner.id

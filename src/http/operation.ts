@@ -226,7 +226,7 @@ export function operationsOn<Context>() {
     >(
       declared: Declared<'tag' | 'summary' | 'success', P, Q, B, Context, Result>,
     ) => {
-      const success = { status: 200, description: 'Done.', schema: Type.Unknown() } as const
+      const success = { description: 'Done.', schema: Type.Unknown() } as const
       return { ...declared, tag: 'Console', summary: declared.id, success } as Operation<Context>
     },
   }

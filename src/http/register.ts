@@ -146,7 +146,7 @@ function sentBy({ done }: Done): FastifyReply {
 }
 
 /** Fills in what follows from the declaration. */
-function completion({ success: { status, representation } }: Pick<Operation, 'success'>) {
+function completion({ success: { status = 200, representation } }: Pick<Operation, 'success'>) {
   return (response: OperationResponse, call: Pick<Call, 'prefersRepresentation'>): Answer =>
     representation !== undefined && call.prefersRepresentation
       ? { status, ...response, headers: { ...response.headers, ...representationApplied } }

@@ -53,7 +53,7 @@ const getErrors = operation({
   tag,
   summary: 'List all error codes',
   description: 'A machine-readable table of all error codes. Needs no API key.',
-  success: { status: 200, description: 'The table, in order of precedence.', schema: Type.Array(ErrorRow) },
+  success: { description: 'The table, in order of precedence.', schema: Type.Array(ErrorRow) },
   read: async () => ({ body: errorRows }),
 })
 
@@ -70,7 +70,7 @@ const getIdempotencyKey = operation({
   params: Type.Object({
     key: Type.String({ pattern: idempotencyKeyPattern, examples: ['3f0c1f6e-8f5d-4c1e-9a53-0a8f0f0a7f11'] }),
   }),
-  success: { status: 200, description: 'The request that succeeded with this key.', schema: IdempotencyKey },
+  success: { description: 'The request that succeeded with this key.', schema: IdempotencyKey },
   problems: ['NotFound'],
   async read(reader, { partner, now, params }) {
     const body = await reader

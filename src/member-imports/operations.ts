@@ -38,7 +38,6 @@ const created = {
   schema: MemberJobCreated,
 } as const
 const preview = {
-  status: 200,
   description: 'With `dryRun=true`: what the job would do. Nothing is changed.',
   schema: Preview,
 } as const
@@ -101,7 +100,7 @@ const getJobs = operation({
   summary: 'List member jobs',
   description: 'Newest first. If `after` or `before` is unknown, the response is `NotFound`.',
   query: Type.Object({ ...pageQuery, ...cursorQuery('memberJob') }, strict),
-  success: { status: 200, description: 'One page of jobs.', schema: MemberJobs },
+  success: { description: 'One page of jobs.', schema: MemberJobs },
   problems: ['NotFound'],
   async read(reader, { partner: { id: partnerId }, query }) {
     const page = pageOf(query)
@@ -121,7 +120,7 @@ const getJob = operation({
   tag,
   summary: 'Get a member job',
   params,
-  success: { status: 200, description: 'The job and its progress.', schema: MemberJob },
+  success: { description: 'The job and its progress.', schema: MemberJob },
   problems: ['NotFound'],
   async read(reader, { partner, params: { jobId } }) {
     return { body: jobBody(await memberImports.find(reader, { partnerId: partner.id, importId: jobId })) }
@@ -158,7 +157,6 @@ const getJobResults = operation({
   params,
   query: ResultsQuery,
   success: {
-    status: 200,
     description: 'The number of planned changes by kind, and one page of results.',
     schema: MemberJobResults,
     csv: {
@@ -258,7 +256,7 @@ function reviewOperation({
     tag,
     ...texts,
     params,
-    success: { status: 200, description: 'The current state of the job.', schema: MemberJob },
+    success: { description: 'The current state of the job.', schema: MemberJob },
     problems: ['NotFound'],
     async write(tx, { partner, params: { jobId }, now }) {
       const { memberImport, isRepeated } = await decide(tx, { partnerId: partner.id, importId: jobId, now })

@@ -66,7 +66,6 @@ const getMembers = operation({
     'Newest first. A filter may be repeated (up to 100 times) and matches any of its values; a member must match every filter. With `accept: text/csv`, returns all matching members as a file, oldest first, ignoring `skip` and `take`. With `statuses=active&statuses=invited` the file is the complete list: uploading it unedited to `PUT /v1/members/jobs/csv` or `/v2/…` changes nothing.',
   query: MemberQuery,
   success: {
-    status: 200,
     description: 'One page of members, or all of them as a file.',
     schema: Members,
     representation: { description: 'each member with its metadata.', schema: MembersWithMetadata },
@@ -104,7 +103,7 @@ const getMember = operation({
   tag,
   summary: 'Get a member',
   params,
-  success: { status: 200, description: 'The member.', schema: Member, representation },
+  success: { description: 'The member.', schema: Member, representation },
   problems: ['MemberNotFound'],
   async read(reader, call) {
     const { memberId } = call.params
@@ -126,7 +125,7 @@ const updateMember = operation({
     'Changes the given fields; null removes a value. The e-mail can change only while the member is `invited`. An inactive member stays inactive.',
   params,
   body: MemberUpdate,
-  success: { status: 200, description: 'The updated member.', schema: Member, representation },
+  success: { description: 'The updated member.', schema: Member, representation },
   problems: refusals,
   async write(tx, call) {
     const { partner, now, body: wanted } = call
@@ -150,7 +149,7 @@ const replaceMember = operation({
     'Replaces the whole profile: fields that are left out are removed. Reinstates an inactive member as `invited`, or as `active` if the partner activates members automatically. The e-mail of an active member cannot change.',
   params,
   body: NewMember,
-  success: { status: 200, description: 'The member after the change.', schema: Member, representation },
+  success: { description: 'The member after the change.', schema: Member, representation },
   problems: refusals,
   async write(tx, call) {
     const { partner, body: wanted, now } = call
@@ -173,7 +172,7 @@ const removeMember = operation({
   description:
     'Offboards the member, who becomes `inactive` and can no longer withdraw; the books are kept. Idempotent.',
   params,
-  success: { status: 200, description: 'The member is inactive.', schema: MemberRemoved },
+  success: { description: 'The member is inactive.', schema: MemberRemoved },
   problems: ['MemberNotFound'],
   async write(tx, { partner, params: { memberId }, now }) {
     const offboarded = await members.change(tx, { partner, command: { type: 'Offboard', memberId }, now })
@@ -192,7 +191,7 @@ const activateMember = operation({
   summary: 'Activate a member',
   description: 'Activates an invited member, who can then withdraw. Idempotent; an inactive member is a `Conflict`.',
   params,
-  success: { status: 200, description: 'The active member.', schema: Member, representation },
+  success: { description: 'The active member.', schema: Member, representation },
   problems: ['MemberNotFound'],
   async write(tx, call) {
     const { partner, now } = call

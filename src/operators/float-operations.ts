@@ -63,7 +63,7 @@ const getFloat = operation({
     'The balance, the pending and the free amount in each currency; the settlements whose money has not arrived; and the balance of the account that holds the float, by day, as the bank states it and by the books.',
   params,
   query: Type.Object({ days }, strict),
-  success: { status: 200, description: 'The floats.', schema: Floats },
+  success: { description: 'The floats.', schema: Floats },
   problems: ['NotFound'],
   async read(reader, { context, params: { partnerId }, query }) {
     const { days: daysMax = limits.daysDefault } = query
@@ -113,7 +113,7 @@ const receiveFloat = operation({
     },
     { title: 'SettlementReceived', ...strict },
   ),
-  success: { status: 200, description: 'The floats.', schema: Floats },
+  success: { description: 'The floats.', schema: Floats },
   problems: ['NotFound'],
   async write(tx, call) {
     const { partnerId } = call.params
@@ -152,7 +152,7 @@ const setFloatFloor = operation({
     },
     { title: 'FloatFloor', ...strict },
   ),
-  success: { status: 200, description: 'The floats.', schema: Floats },
+  success: { description: 'The floats.', schema: Floats },
   problems: ['NotFound'],
   async write(tx, call) {
     const { partnerId } = call.params
@@ -190,7 +190,6 @@ const listAccountDays = operation({
     strict,
   ),
   success: {
-    status: 200,
     description: 'All accounts.',
     schema: Type.Object(
       { accountDays: AccountDays, differences: AccountDifferences },
@@ -230,7 +229,7 @@ function movement(
     description,
     params,
     body: Movement,
-    success: { status: 200, description: 'The floats.', schema: Floats },
+    success: { description: 'The floats.', schema: Floats },
     problems: ['NotFound', 'UnprocessableEntity'],
     async write(tx, call) {
       const { partnerId } = call.params

@@ -38,7 +38,7 @@ export const listApiKeys = operation({
     },
     strict,
   ),
-  success: { status: 200, description: 'One page of keys.', schema: ApiKeys },
+  success: { description: 'One page of keys.', schema: ApiKeys },
   problems: ['NotFound'],
   async read(reader, call) {
     const { partnerId } = call.params
@@ -60,7 +60,7 @@ export const getApiKey = operation({
   summary: 'Get an API key',
   description: 'With its partner, for a key of which only the id is known.',
   params: Type.Object({ keyId: Id('apiKey') }),
-  success: { status: 200, description: 'The key.', schema: ApiKeyOfPartner },
+  success: { description: 'The key.', schema: ApiKeyOfPartner },
   problems: ['NotFound'],
   async read(reader, call) {
     const { keyId } = call.params
@@ -143,7 +143,7 @@ export const revokeApiKey = operation({
   summary: 'Revoke an API key',
   description: 'The key stops working within a second. Idempotent.',
   params,
-  success: { status: 200, description: 'The revoked key.', schema: ApiKey },
+  success: { description: 'The revoked key.', schema: ApiKey },
   problems: ['NotFound'],
   async write(tx, call) {
     const { partnerId, keyId } = call.params

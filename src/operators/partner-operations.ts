@@ -42,7 +42,7 @@ export const listPartners = operation({
     },
     strict,
   ),
-  success: { status: 200, description: 'One page of partners.', schema: Partners },
+  success: { description: 'One page of partners.', schema: Partners },
   problems: ['NotFound'],
   async read(reader, { query }) {
     const page = pageOf(query)
@@ -87,7 +87,7 @@ export const getPartner = operation({
   tag,
   summary: 'Get a partner',
   params,
-  success: { status: 200, description: 'The partner.', schema: Partner },
+  success: { description: 'The partner.', schema: Partner },
   problems: ['NotFound'],
   async read(reader, call) {
     const { partnerId } = call.params
@@ -107,7 +107,7 @@ export const updatePartner = operation({
     'Omitted settings stay as they are. A change applies to what starts afterwards, for example to the next pay cycle.',
   params,
   body: SomeSettings,
-  success: { status: 200, description: 'The changed partner.', schema: Partner },
+  success: { description: 'The changed partner.', schema: Partner },
   problems: ['NotFound'],
   async run(call, { write }) {
     const { partnerId } = call.params
@@ -177,7 +177,7 @@ function stateChange(verb: 'pause' | 'resume' | 'suspend' | 'restore', { summary
     description,
     params,
     body: ReasonGiven,
-    success: { status: 200, description: 'The partner.', schema: Partner },
+    success: { description: 'The partner.', schema: Partner },
     problems: ['NotFound'],
     async write(tx, call) {
       const { partnerId } = call.params

@@ -24,7 +24,7 @@ const listRails = operation({
   tag,
   summary: 'List the rails',
   description: 'The connected banks, as configured. A sandbox without a rail pays through the simulated bank.',
-  success: { status: 200, description: 'All rails.', schema: Rails },
+  success: { description: 'All rails.', schema: Rails },
   async read(reader, { context }) {
     return { body: { rails: await view(reader, context.rails) } }
   },
@@ -51,7 +51,7 @@ const changeOfHold = ({
     description,
     params: Type.Object({ rail: railName }),
     body: Type.Optional(ReasonGiven),
-    success: { status: 200, description: 'The rail.', schema: Rail },
+    success: { description: 'The rail.', schema: Rail },
     problems: ['NotFound'],
     async write(
       tx,

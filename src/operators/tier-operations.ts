@@ -106,7 +106,6 @@ const listTiers = operation({
   description: 'The tiers with their current terms, by name.',
   params: ofPartner,
   success: {
-    status: 200,
     description: 'All tiers.',
     schema: Type.Object({ tiers: Type.Array(OperatorTier) }, { title: 'OperatorTiers', ...strict }),
   },
@@ -132,7 +131,7 @@ const getTier = operation({
   tag,
   summary: 'Get a tier with all of its versions',
   params,
-  success: { status: 200, description: 'The tier.', schema: TierHistory },
+  success: { description: 'The tier.', schema: TierHistory },
   problems: ['NotFound'],
   async read(reader, call) {
     const { partnerId, tier } = call.params
@@ -152,7 +151,7 @@ const previewTier = operation({
     'Compares, for each active member, what the member would receive for withdrawing as much as possible now, under the terms in force and under the new ones. Changes nothing.',
   params,
   body: NewTerms,
-  success: { status: 200, description: 'The effect of the new terms.', schema: TierPreview },
+  success: { description: 'The effect of the new terms.', schema: TierPreview },
   problems: ['NotFound'],
   async run(call, { read }) {
     const { partnerId, tier } = call.params
@@ -180,7 +179,7 @@ const saveTier = operation({
     'New intents use the new terms immediately; existing intents and withdrawals keep their fees. Terms that change nothing make no version. `Conflict` if the tier has another version than the given one, or another currency.',
   params,
   body: NewTerms,
-  success: { status: 200, description: 'The tier.', schema: TierHistory },
+  success: { description: 'The tier.', schema: TierHistory },
   problems: ['NotFound'],
   async run(call, { write }) {
     const { partnerId, tier } = call.params

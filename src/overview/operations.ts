@@ -34,7 +34,7 @@ const getOverview = operation({
   summary: 'Get an overview',
   description:
     'Available and withdrawn money, payouts in flight, the float, and pending decisions. Days are days in your time zone. A sum beyond 9007199254740991 is shown as that number.',
-  success: { status: 200, description: 'The overview.', schema: OverviewAnswer },
+  success: { description: 'The overview.', schema: OverviewAnswer },
   async run({ partner, now, context }, { read }) {
     const isComplete = await addUpLatest(context.db, partner.id)
     return await read(async reader => ({
@@ -75,7 +75,7 @@ const getOverviewSeries = operation({
     },
     strict,
   ),
-  success: { status: 200, description: 'The series.', schema: Series },
+  success: { description: 'The series.', schema: Series },
   async run({ partner, now, query, context }, { read }) {
     const { by = 'day', cycles } = query
     const days = by === 'day' ? daysOf(query, dayIn(partner.timeZone, now)) : undefined

@@ -55,7 +55,6 @@ const getPayCycles = operation({
     strict,
   ),
   success: {
-    status: 200,
     description: 'One page of pay cycles.',
     schema: Type.Object(
       { payCycles: Type.Array(PayCycle), ...totalField, ...pageFields },
@@ -83,7 +82,7 @@ const getPayCycle = operation({
   tag,
   summary: 'Get a pay cycle',
   params: Type.Object({ payCycleId: Id('payCycle') }),
-  success: { status: 200, description: 'The pay cycle.', schema: PayCycle },
+  success: { description: 'The pay cycle.', schema: PayCycle },
   problems: ['NotFound'],
   async read(reader, { partner, params: { payCycleId } }) {
     const { settledAt: _, ...body } = await payCycles.find(reader, { partnerId: partner.id, payCycleId })
@@ -105,7 +104,6 @@ const getPayCycleDeductions = operation({
   params: Type.Object({ payCycleId: Id('payCycle') }),
   query: Type.Object({ ...pageQuery, ...afterQuery('member', lastMember) }, strict),
   success: {
-    status: 200,
     description: 'One page of deductions, or all of them as a file.',
     schema: Deductions,
     csv: {

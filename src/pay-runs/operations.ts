@@ -145,7 +145,6 @@ const getPayRuns = operation({
     strict,
   ),
   success: {
-    status: 200,
     description: 'One page of pay runs.',
     schema: Type.Object({ payRuns: Type.Array(PayRun), ...totalField, ...pageFields }, { title: 'PayRuns', ...strict }),
   },
@@ -180,7 +179,7 @@ const getPayRun = operation({
   tag,
   summary: 'Get a pay run',
   params: Type.Object({ payRunId: Id('payRun') }),
-  success: { status: 200, description: 'The pay run.', schema: PayRunDetails },
+  success: { description: 'The pay run.', schema: PayRunDetails },
   problems: ['NotFound'],
   async read(reader, { partner, params: { payRunId } }) {
     const { totals, ...payRun } = await payRuns.find(reader, { partnerId: partner.id, payRunId })
@@ -203,7 +202,7 @@ const revertPayRun = operation({
   description:
     'A `Scheduled` pay run is reverted without moving money. For an `Available` one, the reverse of every line is booked; whatever members have already withdrawn is owed and deducted from their next pay. Possible until the pay cycle closes. Idempotent: reverting it again returns the same response.',
   params: Type.Object({ payRunId: Id('payRun') }),
-  success: { status: 200, description: 'The reverted pay run.', schema: PayRun },
+  success: { description: 'The reverted pay run.', schema: PayRun },
   problems: ['NotFound'],
   async write(tx, { partner, params, now }) {
     const { isRepeated, ...payRun } = await payRuns.revert(tx, {

@@ -22,7 +22,7 @@ const getRequests = operation({
   description:
     'Your requests of the last 7 days and their outcomes, newest first, without bodies and queries. All requests are logged, except that only the first 100 requests a second that are refused with 429 are. An entry appears within about a second, and may be missing after a crash or while the database is overloaded. On a busy account, narrow a search by `method` or `route` with `fromDate`. If `after` or `before` is unknown, the response is `NotFound`.',
   query: RequestQuery,
-  success: { status: 200, description: 'One page of requests.', schema: LoggedRequests },
+  success: { description: 'One page of requests.', schema: LoggedRequests },
   problems: ['NotFound'],
   async read(reader, { partner, query, receivedAt }) {
     const { take } = pageOf(query)
@@ -57,7 +57,7 @@ const getRequestErrors = operation({
     },
     strict,
   ),
-  success: { status: 200, description: 'The counts.', schema: RequestErrors },
+  success: { description: 'The counts.', schema: RequestErrors },
   async read(reader, { partner, query, receivedAt: now }) {
     const { by = 'hour', fromDate } = query
     const from = fromDate === undefined ? new Date(0) : parseInstant(fromDate, { decimals: 'up' })
@@ -77,7 +77,7 @@ const getRequest = operation({
   description:
     'One of your requests of the last 7 days, by the `id` that Midmonth assigned. To find a request by your own `x-request-id`, use the filter `requestId` of the list.',
   params: Type.Object({ requestId: Id('request') }),
-  success: { status: 200, description: 'The request.', schema: LoggedRequest },
+  success: { description: 'The request.', schema: LoggedRequest },
   problems: ['NotFound'],
   async read(reader, { partner, params, receivedAt }) {
     const asked = { partnerId: partner.id, id: params.requestId, now: receivedAt }

@@ -26,7 +26,7 @@ const getSandboxBankFiles = sandboxOperation({
   description:
     'The batches of payments that hold only withdrawals of this partner, newest first. Each batch is sent to the bank in one file. The list is empty unless the operator has configured a rail with files.',
   query: Type.Object({ ...pageQuery, ...afterQuery('payoutBatch') }, { additionalProperties: false }),
-  success: { status: 200, description: 'One page of batches.', schema: BankFiles },
+  success: { description: 'One page of batches.', schema: BankFiles },
   problems: ['NotFound'],
   async read(reader, { partner, query, context }) {
     const page = pageOf(query)
@@ -51,7 +51,6 @@ const answerSandboxBankFile = sandboxOperation({
   params: Type.Object({ batchId: Id('payoutBatch') }),
   body: BankFileAnswers,
   success: {
-    status: 200,
     description: 'The file. `content-disposition` has its name.',
     xml: {
       description: 'A payment status report (`pain.002`) or a notification of entries (`camt.054`).',

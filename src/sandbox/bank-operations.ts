@@ -52,7 +52,6 @@ function instruction(name: InstructionName, { summary, description }: { summary:
     params: Type.Object({ withdrawalId: Id('withdrawal') }),
     body: BankReason,
     success: {
-      status: 200,
       description: 'The withdrawal. Its status is an earlier one if the bank did not get that far.',
       schema: SandboxWithdrawal,
     },

@@ -18,7 +18,7 @@ const getSandboxClock = sandboxOperation({
   sdk: 'sandbox.clock.get',
   summary: 'Get the sandbox clock',
   description: 'The time by which everything of this partner happens, and the last move of the clock.',
-  success: { status: 200, description: 'The clock.', schema: SandboxClock },
+  success: { description: 'The clock.', schema: SandboxClock },
   async read(reader, { partner, context }) {
     return { body: await readClock(reader, { partnerId: partner.id, realNow: context.now() }) }
   },
@@ -41,11 +41,7 @@ const moveSandboxClock = sandboxOperation({
     description: 'The clock is still moving. `getSandboxClock` says when it has arrived.',
     schema: SandboxClock,
   },
-  alternative: {
-    status: 200,
-    description: 'The clock has arrived, and all work that fell due is done.',
-    schema: SandboxClock,
-  },
+  alternative: { description: 'The clock has arrived, and all work that fell due is done.', schema: SandboxClock },
   async start(tx, call, claim) {
     const { partner, body, now, context } = call
     const { db, clockDriver, moveMsMax } = context

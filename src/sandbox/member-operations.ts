@@ -63,7 +63,7 @@ const activateSandboxMember = sandboxOperation({
   summary: 'Activate a member',
   description: 'Activates an invited member, as if the member had accepted. Idempotent.',
   params: Type.Object({ memberId: Id('member') }),
-  success: { status: 200, description: 'The member is active.', schema: MemberActivated },
+  success: { description: 'The member is active.', schema: MemberActivated },
   problems: ['MemberNotFound'],
   async write(tx, { partner, params, now }) {
     const { memberId } = params

@@ -80,7 +80,7 @@ function pausing({
     sdk: `sandbox.${verb}`,
     summary,
     description,
-    success: { status: 200, description: 'Whether withdrawals are paused.', schema: Paused },
+    success: { description: 'Whether withdrawals are paused.', schema: Paused },
     async write(tx, { partner }) {
       const { before } = await (isPaused ? partners.pausePartner : partners.resumePartner)(tx, partner.id)
       const details = { before: { paused: before.paused }, after: { paused: isPaused } }

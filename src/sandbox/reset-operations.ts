@@ -66,7 +66,7 @@ const resetSandbox = sandboxOperation({
   summary: 'Reset the sandbox',
   description:
     'Deletes everything of this partner: members, pay, withdrawals, the books, events, and responses to idempotency keys. Settings, tiers, API keys, webhook endpoints, the audit log and the request log stay. The clock shows real time again, and a pay cycle is open. The sequence of events continues, so a reader of the feed starts again with `from=now`. While the clock is moving, a reset is a `Conflict`.',
-  success: { status: 200, description: 'The sandbox is empty.', schema: SandboxClock },
+  success: { description: 'The sandbox is empty.', schema: SandboxClock },
   async write(tx, call) {
     const { partner, context } = call
     const partnerId = partner.id

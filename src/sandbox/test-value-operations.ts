@@ -19,7 +19,7 @@ const getSandboxTestValues = sandboxOperation({
   summary: 'Get test values',
   description:
     'Returns the complete request that provokes each error code and each transition of a state. Each request can be sent once, unchanged, with your key: this call creates the members, intents and withdrawals that it needs. Send a text body unchanged and any other body as JSON. Also lists bank accounts by the reaction of the simulated bank.',
-  success: { status: 200, description: 'The test values.', schema: TestValues },
+  success: { description: 'The test values.', schema: TestValues },
   problems: ['UnprocessableEntity'],
   async write(tx, { partner, now, clockOffsetMs, context }) {
     const { sealer } = context

@@ -94,11 +94,7 @@ const getSettlement = operation({
     'Lines are ordered by member. Without `skip`, a page never splits a member, so it may have a few entries more than `take`.',
   params,
   query: Type.Object({ ...pageQuery, ...afterQuery('member', lastMember) }, strict),
-  success: {
-    status: 200,
-    description: 'The result of the settlement, and one page of its lines.',
-    schema: Settlement,
-  },
+  success: { description: 'The result of the settlement, and one page of its lines.', schema: Settlement },
   problems: ['NotFound'],
   async read(reader, { partner, params, query }) {
     const cycle = { partnerId: partner.id, payCycleId: params.payCycleId }

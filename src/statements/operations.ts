@@ -80,7 +80,7 @@ const getMemberStatement = operation({
     },
     strict,
   ),
-  success: { status: 200, description: 'One page of the statement.', schema: MemberStatement },
+  success: { description: 'One page of the statement.', schema: MemberStatement },
   problems: ['MemberNotFound', 'NotFound'],
   async read(reader, { partner, now, params, query }) {
     const about = { partnerId: partner.id, memberId: params.memberId }

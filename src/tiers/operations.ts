@@ -15,7 +15,6 @@ const getTiers = operation({
   summary: 'List the tiers',
   description: 'Lists the names that a member’s `tier` can have, in alphabetical order.',
   success: {
-    status: 200,
     description: 'All tiers.',
     schema: Tiers,
     representation: {

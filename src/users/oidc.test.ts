@@ -39,8 +39,8 @@ const someone = (claims: object = {}): Person => {
 
 /** Signs a person in, as a browser does: to the provider and back. */
 async function through(browser: Browser, person: Person, change: (back: URL) => void = () => undefined) {
-  // A link of the console leads there; the provider sends the browser back from its own site.
-  const started = await browser.call('GET', '/console/v1/oidc/start')
+  // A link of the console leads there, or a page of the provider, which adds parameters. The provider sends the browser back.
+  const started = await browser.call('GET', '/console/v1/oidc/start?iss=https%3A%2F%2Fprovider.example')
   expect(started.status).toBe(303)
   const back = provider.authorize(String(started.headers.location), person)
   change(back)

@@ -86,7 +86,7 @@ const getWebhooks = operation({
   summary: 'List webhook endpoints',
   description: 'Newest first.',
   query: Type.Object({ ...metadataQuery, ...pageQuery, ...afterQuery('webhook') }, strict),
-  success: { status: 200, description: 'One page of endpoints.', schema: Webhooks },
+  success: { description: 'One page of endpoints.', schema: Webhooks },
   problems: ['NotFound'],
   async read(reader, call) {
     const page = pageOf(call.query)
@@ -109,7 +109,7 @@ const getWebhook = operation({
   tag,
   summary: 'Get a webhook endpoint',
   params,
-  success: { status: 200, description: 'The endpoint.', schema: Webhook },
+  success: { description: 'The endpoint.', schema: Webhook },
   problems: ['NotFound'],
   async read(reader, call) {
     const { partner, params } = call
@@ -132,7 +132,7 @@ const updateWebhook = operation({
     'Absent fields are unchanged; `types` and `headers` are replaced as a whole. Send `enabled: true` to enable an endpoint that was disabled because it failed.',
   params,
   body: WebhookChanges,
-  success: { status: 200, description: 'The changed endpoint.', schema: Webhook },
+  success: { description: 'The changed endpoint.', schema: Webhook },
   problems: ['NotFound'],
   async write(tx, call) {
     const { partner, params, now, body } = call
@@ -170,7 +170,6 @@ const deleteWebhook = operation({
   description: 'Also deletes the deliveries of the endpoint. Requests in flight are not cut off.',
   params,
   success: {
-    status: 200,
     description: 'It has been deleted.',
     schema: Type.Object({ message: Type.Literal('OK') }, { title: 'WebhookDeleted', ...strict }),
   },
@@ -195,7 +194,7 @@ const rotateWebhookSecret = operation({
   description: `Creates a new secret. The previous one stays valid for ${overlapSecondsDefault / secondsPerHour} hours, or as long as \`overlapSeconds\` says; until then, requests carry a signature of each.`,
   params,
   body: WebhookRotation,
-  success: { status: 200, description: 'The endpoint, with its new secret.', schema: RotatedWebhook },
+  success: { description: 'The endpoint, with its new secret.', schema: RotatedWebhook },
   problems: ['NotFound'],
   async write(tx, call) {
     const { partner, params, now, body } = call
@@ -281,7 +280,7 @@ const getWebhookDeliveries = operation({
   description: 'Lists the deliveries of the last 30 days, newest event first.',
   params,
   query: Type.Object({ ...DeliveryFilter, ...pageQuery, ...afterQuery('event') }, strict),
-  success: { status: 200, description: 'One page of deliveries.', schema: WebhookDeliveries },
+  success: { description: 'One page of deliveries.', schema: WebhookDeliveries },
   problems: ['NotFound'],
   async read(reader, call) {
     const { partner, params, query } = call
@@ -311,7 +310,7 @@ const getWebhookDelivery = operation({
   tag,
   summary: 'Get a delivery with its attempts',
   params: Type.Object({ webhookId: Id('webhook'), deliveryId: Id('event') }),
-  success: { status: 200, description: 'The delivery.', schema: WebhookDeliveryDetails },
+  success: { description: 'The delivery.', schema: WebhookDeliveryDetails },
   problems: ['NotFound'],
   async read(reader, call) {
     const { partner, params } = call

@@ -52,7 +52,7 @@ const getMemberBalance = operation({
   tag,
   summary: 'Get a member’s available balance',
   params: Type.Object({ memberId: Id('member') }),
-  success: { status: 200, description: 'The balance in the open pay cycle.', schema: MemberBalance },
+  success: { description: 'The balance in the open pay cycle.', schema: MemberBalance },
   problems: ['MemberNotFound', 'UnprocessableEntity'],
   // Called as often as withdrawals are made, and planning its statement costs ten times its execution.
   isPrepared: true,
@@ -112,7 +112,7 @@ const getWithdrawalIntent = operation({
   tag,
   summary: 'Get a withdrawal intent',
   params: intentParams,
-  success: { status: 200, description: 'The intent.', schema: WithdrawalIntent },
+  success: { description: 'The intent.', schema: WithdrawalIntent },
   problems: ['NotFound'],
   async read(reader, call) {
     const { partner, now, params, context } = call
@@ -134,7 +134,7 @@ const getWithdrawalIntentExplanation = operation({
   description:
     'Shows the inputs of the quote and the result of each rule: limits, parts of the fee, who pays it, and the net amount.',
   params: intentParams,
-  success: { status: 200, description: 'The explanation. It never changes.', schema: IntentExplanation },
+  success: { description: 'The explanation. It never changes.', schema: IntentExplanation },
   problems: ['NotFound'],
   async read(reader, call) {
     const { partner, params } = call
@@ -155,7 +155,7 @@ const cancelWithdrawalIntent = operation({
   description:
     'Cancels a pending intent, which can then no longer be completed. Idempotent: cancelling it again returns the same response.',
   params: intentParams,
-  success: { status: 200, description: 'The cancelled intent.', schema: WithdrawalIntent },
+  success: { description: 'The cancelled intent.', schema: WithdrawalIntent },
   problems: ['NotFound'],
   async write(tx, call) {
     const { partner, now, params, context } = call
@@ -228,7 +228,6 @@ const getWithdrawals = operation({
     'Newest first. Withdrawals that failed, were returned or were cancelled are left out unless `statuses` names them, because the member has the money back. If `after` or `before` is unknown, the response is `NotFound`.',
   query: WithdrawalQuery,
   success: {
-    status: 200,
     description: 'One page of withdrawals.',
     schema: Withdrawals,
     representation: {
@@ -278,7 +277,7 @@ const getWithdrawal = operation({
   tag,
   summary: 'Get a withdrawal',
   params: withdrawalParams,
-  success: { status: 200, description: 'The withdrawal.', schema: WithdrawalDetails },
+  success: { description: 'The withdrawal.', schema: WithdrawalDetails },
   problems: ['NotFound'],
   async read(reader, call) {
     const { partner, params, context } = call
@@ -299,7 +298,7 @@ const cancelWithdrawal = operation({
   description:
     'Cancels a withdrawal while it is `held`. The member gets the money back at once, including the fee. Idempotent: cancelling it again returns the same response.',
   params: withdrawalParams,
-  success: { status: 200, description: 'The cancelled withdrawal.', schema: WithdrawalDetails },
+  success: { description: 'The cancelled withdrawal.', schema: WithdrawalDetails },
   problems: ['NotFound', 'UnprocessableEntity'],
   async write(tx, call) {
     const { partner, now, params, context } = call
@@ -327,7 +326,7 @@ const getMemberWithdrawals = operation({
     'Deprecated: use `GET /v1/pay/withdrawals`. Newest first. `amount` is the gross amount: what left the member’s pay, including the fee.',
   params: Type.Object({ memberId: Id('member') }),
   query: Type.Object(pageQuery, { additionalProperties: false }),
-  success: { status: 200, description: 'One page of withdrawals.', schema: MemberWithdrawals },
+  success: { description: 'One page of withdrawals.', schema: MemberWithdrawals },
   problems: ['MemberNotFound'],
   async read(reader, call) {
     const partnerId = call.partner.id

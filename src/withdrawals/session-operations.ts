@@ -36,7 +36,7 @@ const getOwnSession = operation({
   session: 'read',
   tag,
   summary: 'Get the session and its member',
-  success: { status: 200, description: 'The session and its member.', schema: MemberPage },
+  success: { description: 'The session and its member.', schema: MemberPage },
   async read(reader, call) {
     const { memberId, scope, expiresAt } = call.memberSession
     const { accountDetails, status } = await members.find(reader, { partnerId: call.partner.id, memberId })
@@ -54,7 +54,7 @@ const getOwnBalance = operation({
   session: 'read',
   tag,
   summary: 'Get the member’s own balance',
-  success: { status: 200, description: 'The balance in the open pay cycle.', schema: MemberBalance },
+  success: { description: 'The balance in the open pay cycle.', schema: MemberBalance },
   problems: ['UnprocessableEntity'],
   isPrepared: true,
   async read(reader, call) {
@@ -142,7 +142,7 @@ const getOwnWithdrawal = operation({
   tag,
   summary: 'Get one of the member’s own withdrawals',
   params: Type.Object({ withdrawalId: Id('withdrawal') }),
-  success: { status: 200, description: 'The withdrawal.', schema: OwnWithdrawal },
+  success: { description: 'The withdrawal.', schema: OwnWithdrawal },
   problems: ['NotFound'],
   async read(reader, call) {
     const { partner, params } = call

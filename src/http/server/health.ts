@@ -57,7 +57,7 @@ const getLiveness = operation({
   sdk: 'service.getLiveness',
   tag,
   summary: 'Is the process alive?',
-  success: { status: 200, description: 'The process is alive.', schema: Status },
+  success: { description: 'The process is alive.', schema: Status },
   read: async () => ({ body: { status: 'ok' } }),
 })
 
@@ -74,7 +74,7 @@ const getReadiness = operation({
   summary: 'Can the process serve requests?',
   description:
     'Checks the database and its migrations. If the response is 503, send requests elsewhere and try again later. If no worker has been alive for a minute, the response is 200 with a warning, because the API can still serve requests.',
-  success: { status: 200, description: 'The process can serve requests.', schema: Readiness },
+  success: { description: 'The process can serve requests.', schema: Readiness },
   problems: ['ServiceUnavailable'],
   async read(_, { context }) {
     if (context.isDraining()) throw notReady('The process is stopping')

@@ -13,7 +13,8 @@ import {
 } from '../members/changes.ts'
 import { absentValues, columnSpecs } from '../members/fields.ts'
 import { readCommands } from './plan.ts'
-import { type Action, actionOf, countActions, type FileTerms, faultsOf, type Kind, type RestAction } from './rules.ts'
+import { actionOf, countActions, type FileTerms, faultsOf, type Kind, type RestAction } from './rules.ts'
+import type { Action } from './schema.ts'
 
 /** A locked import that is being applied. `createdAt` is when it was sent. */
 export type LockedImport = FileTerms & {

@@ -6,9 +6,7 @@ import { type Column, columnSpecs } from '../members/fields.ts'
 import { profileColumns } from '../members/rows.ts'
 import type { Read, RowFault } from './read-file.ts'
 import {
-  type Action,
   actionOf,
-  actions,
   emptyPlan,
   type FileTerms,
   faultsOf,
@@ -20,6 +18,7 @@ import {
   unreadText,
   updateOf,
 } from './rules.ts'
+import { type Action, actions } from './schema.ts'
 
 // Rows that change a member are decided in batches; unchanged and new members are handled by the statements below.
 const decidedAtOnce = 1_000

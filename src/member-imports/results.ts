@@ -1,6 +1,7 @@
 import { type Page, type Reader, sql } from '../database/database.ts'
 import { profileColumns } from '../members/rows.ts'
-import type { Action, StoredRow } from './rules.ts'
+import type { StoredRow } from './rules.ts'
+import type { Action } from './schema.ts'
 
 /** The outcome for one row, one action, or one member missing from the file, with the profile of the row or the member. */
 export type Result = Omit<StoredRow, 'row'> & {

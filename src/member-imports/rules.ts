@@ -7,15 +7,12 @@ import { type Column, type ColumnKey, columnSpecs } from '../members/fields.ts'
 import { changedFields } from '../members/rules.ts'
 import type { MemberUpdate } from '../members/schema.ts'
 import type { Read, RowFault } from './read-file.ts'
-import type { MemberAction } from './schema.ts'
+import type { Action, MemberAction } from './schema.ts'
 
 // The decisions of an import that need no database.
 
 /** How many members an import affects, by action. */
 export type Plan = { invite: number; update: number; reinstate: number; offboard: number; unchanged: number }
-
-export const actions = ['Invite', 'Update', 'Reinstate', 'Offboard', 'Unchanged'] as const
-export type Action = (typeof actions)[number]
 
 export type Kind = 'actions' | 'file'
 

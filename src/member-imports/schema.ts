@@ -3,7 +3,6 @@ import { pageFields, pageQuery, totalField } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
 import { MemberUpdate, NewMember } from '../members/schema.ts'
-import { actions } from './rules.ts'
 
 const memberId = Id('member')
 const AddMember = Type.Object({ type: Type.Literal('Add'), ...NewMember.properties }, { title: 'AddMember', ...strict })
@@ -117,6 +116,8 @@ export const MemberJobs = Type.Object(
   { title: 'MemberJobs', ...strict },
 )
 
+export const actions = ['Invite', 'Update', 'Reinstate', 'Offboard', 'Unchanged'] as const
+export type Action = (typeof actions)[number]
 const outcomes = ['Pending', 'Done', 'Failed', 'NotDone'] as const
 
 const ResultAction = Type.Enum([...actions], { title: 'MemberJobResultAction', type: 'string' })

@@ -274,7 +274,7 @@ test('every table has an owner', () => {
   expect(Object.keys(owners).filter(name => !names.includes(name))).toEqual([])
 })
 
-test('inserts, updates and deletes name only tables of their own slice', () => {
+test('inserts, updates and deletes name only tables that the slice owns', () => {
   const writes = modules.flatMap(({ file, code }) =>
     [
       ...code.matchAll(

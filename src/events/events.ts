@@ -182,6 +182,15 @@ export function dataSql(row: string) {
   return sql`case when ${metadata} is null then ${data} else ${data} || jsonb_build_object('metadata', ${metadata}) end as data`
 }
 
+type FeedQuery = {
+  partnerId: string
+  after: string | null
+  types: EventType[]
+  resourceId?: string | null
+  countMax: number
+  now: Date
+}
+
 /**
  * A partner's numbered events of the last 30 days in feed order, oldest first. The events of one resource are in order of their
  * sequence.
@@ -192,21 +201,7 @@ export function dataSql(row: string) {
  */
 export async function read(
   db: Reader,
-  {
-    partnerId,
-    after,
-    types,
-    resourceId = null,
-    countMax,
-    now,
-  }: {
-    partnerId: string
-    after: string | null
-    types: EventType[]
-    resourceId?: string | null
-    countMax: number
-    now: Date
-  },
+  { partnerId, after, types, resourceId = null, countMax, now }: FeedQuery,
 ): Promise<Event[]> {
   const oldest = oldestAt(now)
   const from =

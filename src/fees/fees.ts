@@ -98,6 +98,8 @@ export async function collectSettled(tx: Tx, { partnerId, payCycleId, now }: OfC
   for (const { currency } of rows) await collect(tx, { partnerId, payCycleId, currency, movementId: payCycleId, now })
 }
 
+type FeesToCollect = OfCycle & { currency: Currency; released?: bigint; movementId: string; now: Date }
+
 /**
  * Books fees to revenue, or back, so that the fees collected for a settlement are the fees that it covers, as far as its money
  * has arrived. Idempotent.
@@ -106,14 +108,7 @@ export async function collectSettled(tx: Tx, { partnerId, payCycleId, now }: OfC
  */
 export async function collect(
   tx: Tx,
-  {
-    partnerId,
-    payCycleId,
-    currency,
-    released = 0n,
-    movementId,
-    now,
-  }: OfCycle & { currency: Currency; released?: bigint; movementId: string; now: Date },
+  { partnerId, payCycleId, currency, released = 0n, movementId, now }: FeesToCollect,
 ): Promise<void> {
   const collection = await tx
     .selectFrom('feeCollections')

@@ -3,18 +3,17 @@ import type { Money } from '../kernel/money.ts'
 import { hasReference } from './books/by-reference.ts'
 import { newReference } from './payments/reference.ts'
 
+type ClaimedWithdrawals = {
+  rail: string
+  claimed: { partnerId: string; withdrawalId: string; netAmount: Money }[]
+  now: Date
+}
+
 /**
  * Gives withdrawals that a rail has claimed their references at the bank.
  * @returns the references by withdrawal id
  */
-export async function create(
-  tx: Tx,
-  {
-    rail,
-    claimed,
-    now,
-  }: { rail: string; claimed: { partnerId: string; withdrawalId: string; netAmount: Money }[]; now: Date },
-): Promise<Map<string, string>> {
+export async function create(tx: Tx, { rail, claimed, now }: ClaimedWithdrawals): Promise<Map<string, string>> {
   const references = new Map(claimed.map(({ withdrawalId }) => [withdrawalId, newReference()]))
   await sql`
     with created as (

@@ -4,6 +4,8 @@ const minuteMs = 60_000
 // once an hour at most.
 const waitMs = { first: 2 * minuteMs, max: 60 * minuteMs, slow: 24 * 60 * minuteMs }
 
+type Poll = { attempts: number; now: Date; random: number; isSlow?: boolean | undefined }
+
 /**
  * When to poll the bank (again) about a withdrawal without a final report: exponential back-off with jitter. It is also
  * the lease of the worker that claimed the withdrawal: if that worker is killed, another one takes over then.
@@ -11,17 +13,7 @@ const waitMs = { first: 2 * minuteMs, max: 60 * minuteMs, slow: 24 * 60 * minute
  * @param random 0 to 1: cuts the wait by up to half, so that withdrawals that failed together are not retried together
  * @param isSlow the rail answers days later: after the first poll, which finds out whether the submission arrived, one a day
  */
-export function nextPollAt({
-  attempts,
-  now,
-  random,
-  isSlow = false,
-}: {
-  attempts: number
-  now: Date
-  random: number
-  isSlow?: boolean | undefined
-}): Date {
+export function nextPollAt({ attempts, now, random, isSlow = false }: Poll): Date {
   const backOffMs = Math.min(waitMs.max, waitMs.first * 2 ** Math.min(attempts, 10))
   const ms = isSlow && attempts > 0 ? waitMs.slow : backOffMs
   return new Date(now.getTime() + ms * (1 - random / 2))

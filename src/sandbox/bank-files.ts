@@ -10,6 +10,8 @@ import type { BankFileAnswers, BankFileOutcome } from './bank-file-schema.ts'
 // The answer is in memory, and kept with its idempotency key: at most seven megabytes.
 const paymentsMax = 10_000
 
+type BatchToAnswer = { partnerId: string; batchId: string; asked: BankFileAnswers; rails: readonly FileRailSettings[] }
+
 /**
  * Writes the file in which the bank of a rail answers a sent batch. Changes nothing: the file takes effect when it is imported. The same
  * request gives the same bytes.
@@ -17,12 +19,7 @@ const paymentsMax = 10_000
  */
 export async function answerBatch(
   db: Reader,
-  {
-    partnerId,
-    batchId,
-    asked,
-    rails,
-  }: { partnerId: string; batchId: string; asked: BankFileAnswers; rails: readonly FileRailSettings[] },
+  { partnerId, batchId, asked, rails }: BatchToAnswer,
 ): Promise<{ name: string; mediaType: 'text/xml' | 'text/csv'; text: string }> {
   const { format, batch: ofBatch, outcomes = [] } = asked
   refuse(faultsOf(asked))

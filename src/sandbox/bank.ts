@@ -44,6 +44,15 @@ const startsFrom: Record<InstructionName, readonly withdrawals.Withdrawal['statu
   hold: ['held', 'submitted'],
 }
 
+type BankInstruction = {
+  partnerId: string
+  withdrawalId: string
+  name: InstructionName
+  reason: ReasonCode | undefined
+  isSimulated: (currency: Currency) => boolean
+  now: Date
+}
+
 /**
  * Instructs the simulated bank about a withdrawal, and brings its submission or next poll forward to now. Idempotent: a
  * withdrawal that is already in the state is left alone.
@@ -51,21 +60,7 @@ const startsFrom: Record<InstructionName, readonly withdrawals.Withdrawal['statu
  */
 export async function instructBank(
   tx: Tx,
-  {
-    partnerId,
-    withdrawalId,
-    name,
-    reason,
-    isSimulated,
-    now,
-  }: {
-    partnerId: string
-    withdrawalId: string
-    name: InstructionName
-    reason: ReasonCode | undefined
-    isSimulated: (currency: Currency) => boolean
-    now: Date
-  },
+  { partnerId, withdrawalId, name, reason, isSimulated, now }: BankInstruction,
 ): Promise<void> {
   const { status, currency } = await withdrawals.find(tx, { partnerId, withdrawalId })
   const { to, outcome } = instructions[name]

@@ -28,29 +28,21 @@ const colleagues = [
   { email: 'robin@demo.example', name: 'Robin Hale' },
 ]
 
+type RailBatches = {
+  partner: Partner
+  rail: FileRailSettings
+  /** The batches by the event that they wait for: the bank's answers, the second approval, the cut-off. */
+  answered: RailPayment[]
+  unapproved: RailPayment[]
+  open: RailPayment[]
+  at: (share: number) => Date
+}
+
 /**
  * Withdraws in three batches and leaves each at a different step.
  * @param at gives the instants of the batches, oldest first
  */
-export async function fillRail(
-  tx: Tx,
-  {
-    partner,
-    rail,
-    answered,
-    unapproved,
-    open,
-    at,
-  }: {
-    partner: Partner
-    rail: FileRailSettings
-    /** The batches by the event that they wait for: the bank's answers, the second approval, the cut-off. */
-    answered: RailPayment[]
-    unapproved: RailPayment[]
-    open: RailPayment[]
-    at: (share: number) => Date
-  },
-): Promise<void> {
+export async function fillRail(tx: Tx, { partner, rail, answered, unapproved, open, at }: RailBatches): Promise<void> {
   const people = []
   for (const each of colleagues) people.push((await createUser(tx, { ...each, isOperator: true, now: at(0) })).id)
   const [first = '', second = ''] = people

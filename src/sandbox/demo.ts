@@ -301,15 +301,9 @@ async function payAll(
   })
 }
 
-export async function withdrawAll(
-  tx: Tx,
-  {
-    partner,
-    team,
-    amountsOf,
-    at,
-  }: { partner: Partner; team: Team; amountsOf: (demo: DemoMember) => bigint[] | undefined; at: At },
-): Promise<void> {
+type TeamWithdrawals = { partner: Partner; team: Team; amountsOf: (demo: DemoMember) => bigint[] | undefined; at: At }
+
+export async function withdrawAll(tx: Tx, { partner, team, amountsOf, at }: TeamWithdrawals): Promise<void> {
   const all = team.flatMap(({ demo, memberId }) =>
     (amountsOf(demo) ?? []).map(amount => ({ memberId, amount: { amount, currency: currencyOf(demo) } })),
   )

@@ -30,17 +30,13 @@ export async function tierOf(tx: Tx, partnerId: string): Promise<Tier> {
   return tier
 }
 
+type FixtureOptions = { partner: Partner; tier: Tier; sealer: Sealer; now: Date; clockOffsetMs: number }
+
 /** Creates the objects that one request needs, by the operations that partners use. */
 export async function createFixture(
   tx: Tx,
   fixture: Fixture,
-  {
-    partner,
-    tier,
-    sealer,
-    now,
-    clockOffsetMs,
-  }: { partner: Partner; tier: Tier; sealer: Sealer; now: Date; clockOffsetMs: number },
+  { partner, tier, sealer, now, clockOffsetMs }: FixtureOptions,
 ): Promise<CreatedFixture> {
   const email = `test-value-${randomBytes(6).toString('hex')}@example.com`
   const partnerId = partner.id

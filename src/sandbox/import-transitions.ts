@@ -34,6 +34,8 @@ type Upload = { openFile: () => Promise<FileHandle>; copyInto: CopyInto }
 
 const pageSize = 1_000
 
+type ProvokedTransition = { partner: Partner; tier: Tier; transition: ImportTransition; upload: Upload; now: Date }
+
 /**
  * Creates imports by the operations that partners use, so that the worker, or this function, takes a job through the transition. The jobs
  * change only a member that is created for the purpose. Imports that wait for a review or are queued are rejected first.
@@ -42,13 +44,7 @@ const pageSize = 1_000
  */
 export async function provokeImportTransition(
   tx: Tx,
-  {
-    partner,
-    tier,
-    transition,
-    upload,
-    now,
-  }: { partner: Partner; tier: Tier; transition: ImportTransition; upload: Upload; now: Date },
+  { partner, tier, transition, upload, now }: ProvokedTransition,
 ): Promise<string> {
   const partnerId = partner.id
   await takeTurns(tx, partnerId)
@@ -132,15 +128,12 @@ async function rejectWaiting(tx: Tx, { partnerId, now }: { partnerId: string; no
   for (const { id } of rows) await memberImports.reject(tx, { partnerId, importId: id, now })
 }
 
+type FileOfOthers = { partner: Partner; memberId: string; upload: Upload; now: Date }
+
 /** Uploads the list of all members as they are, except for one, whose offboarding has to be approved. */
 async function fileWithout(
   tx: Tx,
-  {
-    partner,
-    memberId,
-    upload: { openFile, copyInto },
-    now,
-  }: { partner: Partner; memberId: string; upload: Upload; now: Date },
+  { partner, memberId, upload: { openFile, copyInto }, now }: FileOfOthers,
 ): Promise<string> {
   const lines = [['email', 'first_name', 'last_name', 'phone', 'tier']]
   for (let skip = 0; ; skip += pageSize) {

@@ -59,18 +59,10 @@ const resumeSandbox = pausing({
   description: 'Ends a pause. Idempotent.',
 })
 
+type PauseOperation = { verb: 'pause' | 'resume'; isPaused: boolean; summary: string; description: string }
+
 /** Pauses or resumes withdrawals, as the operator does in production. */
-function pausing({
-  verb,
-  isPaused,
-  summary,
-  description,
-}: {
-  verb: 'pause' | 'resume'
-  isPaused: boolean
-  summary: string
-  description: string
-}) {
+function pausing({ verb, isPaused, summary, description }: PauseOperation) {
   return sandboxOperation({
     id: `${verb}Sandbox`,
     method: 'POST',

@@ -32,6 +32,14 @@ const limits = {
 /** The target of a move: an instant, a duration, or the next event of a kind. */
 export type Destination = { to: Date } | { byMs: number } | { next: NextKind }
 
+type NewMove = {
+  partnerId: string
+  destination: Destination
+  claim?: Pick<Claim, 'key' | 'fingerprint'> | undefined
+  now: Date
+  realNow: Date
+}
+
 /**
  * Starts to move a partner's clock.
  * @param now by the partner's clock
@@ -42,19 +50,7 @@ export type Destination = { to: Date } | { byMs: number } | { next: NextKind }
  */
 export async function start(
   tx: Tx,
-  {
-    partnerId,
-    destination,
-    claim,
-    now,
-    realNow,
-  }: {
-    partnerId: string
-    destination: Destination
-    claim?: Pick<Claim, 'key' | 'fingerprint'> | undefined
-    now: Date
-    realNow: Date
-  },
+  { partnerId, destination, claim, now, realNow }: NewMove,
 ): Promise<{ moveId: string; isFirst: boolean }> {
   await lockClock(tx, partnerId)
   const isFirst = await createClock(tx, partnerId)

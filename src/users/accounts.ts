@@ -45,21 +45,14 @@ export async function listUsers(
   return rows
 }
 
+type RoleChange = { userId: string; partnerId: string; roles: readonly Role[]; actor: auditLog.Actor; now: Date }
+
 /**
  * Replaces the roles of a user with a partner, and ends the user's sessions: the new rights apply at once, with a new token.
  * @param roles empty to remove the user from the partner
  * @throws Problem `NotFound` if the user has no role with the partner, `Forbidden` if the user is the author
  */
-export async function setRoles(
-  tx: Tx,
-  {
-    userId,
-    partnerId,
-    roles,
-    actor,
-    now,
-  }: { userId: string; partnerId: string; roles: readonly Role[]; actor: auditLog.Actor; now: Date },
-): Promise<void> {
+export async function setRoles(tx: Tx, { userId, partnerId, roles, actor, now }: RoleChange): Promise<void> {
   await requireStillAllowed(tx, { actor, partnerId, userId })
   const before = await rolesWith(tx, { userId, partnerId })
   if (before.length === 0) throw noSuchUser()
@@ -85,26 +78,19 @@ export async function setRoles(
   })
 }
 
+type UserChange = {
+  userId: string
+  isOperator?: boolean | undefined
+  isDisabled?: boolean | undefined
+  actor: auditLog.Actor
+  now: Date
+}
+
 /**
  * Grants or revokes the rights of an operator, or disables or enables a user. Ends the user's sessions.
  * @throws Problem `NotFound`; `Forbidden` if the user is the author; `Conflict` if no operator would remain
  */
-export async function setUser(
-  tx: Tx,
-  {
-    userId,
-    isOperator,
-    isDisabled,
-    actor,
-    now,
-  }: {
-    userId: string
-    isOperator?: boolean | undefined
-    isDisabled?: boolean | undefined
-    actor: auditLog.Actor
-    now: Date
-  },
-): Promise<void> {
+export async function setUser(tx: Tx, { userId, isOperator, isDisabled, actor, now }: UserChange): Promise<void> {
   if (actor.name === userId) throw problem('Forbidden', 'You cannot change your own rights; ask another operator')
   await requireStillAllowed(tx, { actor, partnerId: null, userId })
   const { rows } = await sql<{ isOperator: boolean; isDisabled: boolean }>`
@@ -129,6 +115,15 @@ export async function setUser(
   await auditLog.record(tx, { partnerId: null, actor, change: { action, resourceId: userId, details: changed }, now })
 }
 
+type PasswordChange = {
+  userId: string
+  passwordHash: string
+  replacedHash?: string | null
+  exceptSessionId?: string
+  actor: auditLog.Actor
+  now: Date
+}
+
 /**
  * Sets a password, and ends the user's one-time links and all but one of the user's sessions.
  * @param replacedHash the hash of the password that the user has given; without it, any password is replaced
@@ -137,21 +132,7 @@ export async function setUser(
  */
 export async function setPassword(
   tx: Tx,
-  {
-    userId,
-    passwordHash,
-    replacedHash = null,
-    exceptSessionId,
-    actor,
-    now,
-  }: {
-    userId: string
-    passwordHash: string
-    replacedHash?: string | null
-    exceptSessionId?: string
-    actor: auditLog.Actor
-    now: Date
-  },
+  { userId, passwordHash, replacedHash = null, exceptSessionId, actor, now }: PasswordChange,
 ): Promise<void> {
   const { rows } = await sql`
     update users set password_hash = ${passwordHash}

@@ -26,19 +26,21 @@ const pendingMax = 1_000
 const prefix = 'mmi_'
 const columns = sql.raw('id, email, partner_id, roles, invited_by, created_at, expires_at')
 
+type NewInvitation = {
+  email: string
+  partnerId: string | null
+  roles: readonly Role[]
+  actor: auditLog.Actor
+  now: Date
+}
+
 /**
  * Invites a person. An earlier invitation of the same address to the same partner ends.
  * @returns the token for the fragment of `/console/invitation`, which is shown only here
  */
 export async function invite(
   tx: Tx,
-  {
-    email,
-    partnerId,
-    roles,
-    actor,
-    now,
-  }: { email: string; partnerId: string | null; roles: readonly Role[]; actor: auditLog.Actor; now: Date },
+  { email, partnerId, roles, actor, now }: NewInvitation,
 ): Promise<{ invitation: Invitation; token: string }> {
   await requireStillAllowed(tx, { actor, partnerId })
   const token = generateSecret(prefix)

@@ -153,6 +153,14 @@ function isEmail(claim: unknown): claim is string {
   return typeof claim === 'string' && claim.length <= emailLengthMax && emailForm.test(claim)
 }
 
+type IdentitySignIn = {
+  identity: Identity
+  rolesOfGroups: OidcSettings['rolesOfGroups']
+  from: Origin
+  mode: Mode
+  now: Date
+}
+
 /**
  * Signs in the user of an identity. A first sign-in finds the user by the verified e-mail address, or creates one; open
  * invitations to that address are accepted. A linked user is found only by the identity: an employer may give the address of a
@@ -161,19 +169,7 @@ function isEmail(claim: unknown): claim is string {
  */
 export async function signInByIdentity(
   db: Db,
-  {
-    identity,
-    rolesOfGroups,
-    from,
-    mode,
-    now,
-  }: {
-    identity: Identity
-    rolesOfGroups: OidcSettings['rolesOfGroups']
-    from: Origin
-    mode: Mode
-    now: Date
-  },
+  { identity, rolesOfGroups, from, mode, now }: IdentitySignIn,
 ): Promise<NewSession> {
   const grants = rolesOfGroups === null ? null : identity.groups.flatMap(group => rolesOfGroups.get(group) ?? [])
   const outcome = await db.transaction().execute(async tx => {

@@ -36,6 +36,15 @@ export type SignedIn = { user: User & { hasTotp: boolean }; session: UserSession
 const prefixes = { sandbox: 'mmc_test_', live: 'mmc_live_' } as const
 const tokenPattern = new RegExp(`^mmc_(test|live)_${secretPattern}$`)
 
+type SessionOptions = {
+  userId: string
+  mode: Mode
+  method: SignInMethod
+  address: string | null
+  userAgent: string | undefined
+  now: Date
+}
+
 /**
  * Creates a session with a new token. A token is never taken from a request, so a token that an
  * attacker knows never becomes valid for another person.
@@ -43,21 +52,7 @@ const tokenPattern = new RegExp(`^mmc_(test|live)_${secretPattern}$`)
  */
 export async function createSession(
   tx: Tx,
-  {
-    userId,
-    mode,
-    method,
-    address,
-    userAgent,
-    now,
-  }: {
-    userId: string
-    mode: Mode
-    method: SignInMethod
-    address: string | null
-    userAgent: string | undefined
-    now: Date
-  },
+  { userId, mode, method, address, userAgent, now }: SessionOptions,
 ): Promise<{ session: UserSession; token: string }> {
   const token = generateSecret(prefixes[mode])
   const session = {

@@ -26,6 +26,16 @@ export type Origin = {
 /** A new session. `browserToken` marks the browser as known. */
 export type NewSession = { signedIn: SignedIn; token: string; browserToken: string }
 
+type PasswordSignIn = {
+  email: string
+  password: string
+  code: string | undefined
+  from: Origin
+  mode: Mode
+  sealer: Sealer
+  now: Date
+}
+
 /**
  * Signs a user in by e-mail address and password, and by a code if the user has a second factor.
  *
@@ -36,23 +46,7 @@ export type NewSession = { signedIn: SignedIn; token: string; browserToken: stri
  */
 export async function signInByPassword(
   db: Db,
-  {
-    email,
-    password,
-    code,
-    from,
-    mode,
-    sealer,
-    now,
-  }: {
-    email: string
-    password: string
-    code: string | undefined
-    from: Origin
-    mode: Mode
-    sealer: Sealer
-    now: Date
-  },
+  { email, password, code, from, mode, sealer, now }: PasswordSignIn,
 ): Promise<NewSession> {
   const { id: userId, passwordHash } = (await findAccount(db, email)) ?? { id: noUser, passwordHash: null }
   const isKnown = await isBrowserOf(db, { userId, token: from.browserToken, now })

@@ -27,6 +27,8 @@ export function canonicalEmail(email: string): string {
   return email.trim().replace(/[A-Z]+/g, letters => letters.toLowerCase())
 }
 
+type NewUser = { email: string; name: string; isOperator: boolean; passwordHash?: string | null; now: Date }
+
 /**
  * Creates a user without roles.
  * @param passwordHash null for a user who does not sign in with a password
@@ -34,13 +36,7 @@ export function canonicalEmail(email: string): string {
  */
 export async function createUser(
   tx: Tx,
-  {
-    email,
-    name,
-    isOperator,
-    passwordHash = null,
-    now,
-  }: { email: string; name: string; isOperator: boolean; passwordHash?: string | null; now: Date },
+  { email, name, isOperator, passwordHash = null, now }: NewUser,
 ): Promise<User> {
   const user = { id: newId('user', now), email: canonicalEmail(email), name, isOperator }
   await tx
@@ -130,18 +126,15 @@ export type Author = {
   name: string | null
 }
 
+type AuthorQuery = { partnerId: string; resourceIds: string[]; action: auditLog.Action; seesOperators: boolean }
+
 /**
  * Finds who did something to resources of a partner, from the audit log.
  * @param seesOperators whether the reader may know which operator it was
  */
 export async function listAuthors(
   db: Reader,
-  {
-    partnerId,
-    resourceIds,
-    action,
-    seesOperators,
-  }: { partnerId: string; resourceIds: string[]; action: auditLog.Action; seesOperators: boolean },
+  { partnerId, resourceIds, action, seesOperators }: AuthorQuery,
 ): Promise<Author[]> {
   const filter = { partnerId, resourceIds, actions: [action] }
   const entries = await auditLog.list(db, { filter, take: resourceIds.length })

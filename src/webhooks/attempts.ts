@@ -34,6 +34,15 @@ const clocks = {
 }
 const noClocks = { offsetMs: sql`0::float8`, offsetMsMax: sql`0::float8` }
 
+type ClaimOptions = {
+  countMax: number
+  busy: ReadonlyMap<string, number>
+  now: Date
+  realNow: Date
+  leaseMs: number
+  hasClocks: boolean
+}
+
 /**
  * Claims endpoints that have something due: first those of partners with few claims, then those that have waited longest. A
  * killed process keeps its claims until their leases expire.
@@ -43,21 +52,7 @@ const noClocks = { offsetMs: sql`0::float8`, offsetMsMax: sql`0::float8` }
  */
 export async function claim(
   db: Db,
-  {
-    countMax,
-    busy,
-    now,
-    realNow,
-    leaseMs,
-    hasClocks,
-  }: {
-    countMax: number
-    busy: ReadonlyMap<string, number>
-    now: Date
-    realNow: Date
-    leaseMs: number
-    hasClocks: boolean
-  },
+  { countMax, busy, now, realNow, leaseMs, hasClocks }: ClaimOptions,
 ): Promise<Claimed[]> {
   const { offsetMs, offsetMsMax } = hasClocks ? clocks : noClocks
   const isFree = sql`(leased_until is null or leased_until <= ${realNow})`
@@ -96,18 +91,15 @@ export async function claim(
 /** A delivery that is due, with the body to send. */
 export type Due = { eventId: string; reason: 'schedule' | 'replay' | 'test'; scheduledCount: number; body: string }
 
+type DueQuery = { endpoint: Pick<Claimed, 'partnerId' | 'id'>; except: string[]; countMax: number; now: Date }
+
 /**
  * Reads what is due at a claimed endpoint, oldest first; nothing once it is deleted.
  * @param except ids of events that the caller has taken already
  */
 export async function readDue(
   db: Db,
-  {
-    endpoint: { partnerId, id },
-    except,
-    countMax,
-    now,
-  }: { endpoint: Pick<Claimed, 'partnerId' | 'id'>; except: string[]; countMax: number; now: Date },
+  { endpoint: { partnerId, id }, except, countMax, now }: DueQuery,
 ): Promise<Due[]> {
   const ofEndpoint = sql`partner_id = ${partnerId} and endpoint_id = ${id}`
   const isNotTaken = sql`event_id <> all(${except}::text[])`

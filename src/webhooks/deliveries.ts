@@ -51,16 +51,12 @@ const endpointOfDelivery = sql`webhook_endpoints w on w.partner_id = d.partner_i
 
 export type DeliveryFilter = { states: DeliveryState[]; types: EventType[]; eventId: string | null }
 
+type DeliveryQuery = OfEndpoint & { filter: DeliveryFilter; page: Page; cursor: Cursor | undefined }
+
 /** Lists the deliveries of an endpoint, newest events first. */
 export async function list(
   db: Reader,
-  {
-    partnerId,
-    webhookId,
-    filter,
-    page,
-    cursor,
-  }: OfEndpoint & { filter: DeliveryFilter; page: Page; cursor: Cursor | undefined },
+  { partnerId, webhookId, filter, page, cursor }: DeliveryQuery,
 ): Promise<{ deliveries: Delivery[]; hasMore: boolean }> {
   if (cursor !== undefined && !(await exists(db, { partnerId, webhookId, eventId: cursor.id })))
     throw unknownCursor(cursor)
@@ -130,17 +126,10 @@ export async function find(
   return { ...delivery, attempts: attempts.reverse() }
 }
 
+type NewTest = OfEndpoint & { type: EventType; sampleOf: (id: string) => object; now: Date }
+
 /** Requests one attempt to deliver a sample. @returns the delivery */
-export async function createTest(
-  tx: Tx,
-  {
-    partnerId,
-    webhookId,
-    sampleOf,
-    type,
-    now,
-  }: OfEndpoint & { type: EventType; sampleOf: (id: string) => object; now: Date },
-): Promise<Delivery> {
+export async function createTest(tx: Tx, { partnerId, webhookId, sampleOf, type, now }: NewTest): Promise<Delivery> {
   await lock(tx, { partnerId, webhookId })
   const eventId = newId('event', now)
   await sql`

@@ -73,16 +73,18 @@ export async function create(
   return { endpoint: await find(tx, { partnerId, webhookId: id, sealer }), secret }
 }
 
+type EndpointQuery = {
+  partnerId: string
+  metadata?: Metadata | undefined
+  page: Page
+  cursor: Cursor | undefined
+  sealer: Sealer
+}
+
 /** Lists the endpoints of a partner, newest first. */
 export async function list(
   db: Reader,
-  {
-    partnerId,
-    metadata = {},
-    page,
-    cursor,
-    sealer,
-  }: { partnerId: string; metadata?: Metadata | undefined; page: Page; cursor: Cursor | undefined; sealer: Sealer },
+  { partnerId, metadata = {}, page, cursor, sealer }: EndpointQuery,
 ): Promise<{ endpoints: Endpoint[]; total: number }> {
   await requireKnown(db, 'webhook_endpoints', { partnerId, cursor })
   const matches = hasMetadata(metadata, { partnerId, kind: 'webhook', resourceId: sql`webhook_endpoints.id` })

@@ -12,19 +12,13 @@ import { restrictionOf } from './reasons.ts'
 import { findBatch } from './recoveries.ts'
 import { addRecord } from './reports.ts'
 
+type AttachedAnswer = { exception: exceptions.Decided; reference: string; charge?: Charge | undefined; now: Date }
+
 /**
  * Attaches an answer to a payment. Money that the bank described only in words returns the payment if it arrived, and pays it if it left.
  * @throws Problem `Conflict` if the answer cannot be about the payment, or the amounts differ by more than the named charge
  */
-export async function attach(
-  tx: Tx,
-  {
-    exception,
-    reference,
-    charge,
-    now,
-  }: { exception: exceptions.Decided; reference: string; charge?: Charge | undefined; now: Date },
-): Promise<void> {
+export async function attach(tx: Tx, { exception, reference, charge, now }: AttachedAnswer): Promise<void> {
   const { rail, id, amount } = exception
   if (exception.kind === 'amount' && reference === exception.reference) {
     const batch = await findBatch(tx, { rail, messageId: reference })
@@ -74,26 +68,20 @@ export async function attachToAll(
   }
 }
 
+type AttachedPart = {
+  exception: exceptions.Decided
+  payout: DecidedPayment
+  outcome: FinalOutcome
+  amount: bigint | null
+  key: string
+  charge: Charge | undefined
+  now: Date
+}
+
 /** @param options.amount this payment's share of the money, and its charge */
 async function attachToPayment(
   tx: Tx,
-  {
-    exception,
-    payout,
-    outcome,
-    amount,
-    key,
-    charge,
-    now,
-  }: {
-    exception: exceptions.Decided
-    payout: DecidedPayment
-    outcome: FinalOutcome
-    amount: bigint | null
-    key: string
-    charge: Charge | undefined
-    now: Date
-  },
+  { exception, payout, outcome, amount, key, charge, now }: AttachedPart,
 ): Promise<void> {
   const { id, rail, reasonCode, bookedOn } = exception
   const { reference } = payout
@@ -182,15 +170,12 @@ function outcomeOf({ outcome, kind, amount, bookedOn }: exceptions.Decided): Fin
   return amount > 0n ? 'returned' : 'paid'
 }
 
+type ExplainedOutcome = { key: string; payout: DecidedPayment; booked: { day: string; amount: bigint }; now: Date }
+
 /** Accepts an answer as the booking that an operator recorded by hand, unless another answer was. @returns whether it did */
 async function explainOutcome(
   tx: Tx,
-  {
-    key,
-    payout: { rail, reference },
-    booked,
-    now,
-  }: { key: string; payout: DecidedPayment; booked: { day: string; amount: bigint }; now: Date },
+  { key, payout: { rail, reference }, booked, now }: ExplainedOutcome,
 ): Promise<boolean> {
   const { rows } = await sql`
     insert into bank_records (rail, message_id, entry_key, reference, created_at)

@@ -98,6 +98,8 @@ async function endSome(
 // Recovering a batch of 100,000 payments beside other work takes longer than ordinary statements may.
 const statementTimeout = '10min'
 
+type Recovery = { rail: string; exceptionId: string; references: readonly string[]; bookedOn: Day | null; now: Date }
+
 /**
  * Turns payments that were given back into paid payments, and reports each on the rail: the withdrawals follow, and take the money from the
  * members again.
@@ -107,13 +109,7 @@ const statementTimeout = '10min'
  */
 export async function recoverPayments(
   tx: Tx,
-  {
-    rail,
-    exceptionId,
-    references,
-    bookedOn,
-    now,
-  }: { rail: string; exceptionId: string; references: readonly string[]; bookedOn: Day | null; now: Date },
+  { rail, exceptionId, references, bookedOn, now }: Recovery,
 ): Promise<string[]> {
   await sql`select set_config('statement_timeout', ${statementTimeout}, true)`.execute(tx)
   const { rows } = await sql<{ reference: string }>`
@@ -170,21 +166,14 @@ export async function listWrittenOff(
   return rows.map(({ reference }) => reference)
 }
 
+type ExplainedMoney = { rail: string; key: string; reference: string; movementId: string; now: Date }
+
 /**
  * Records that an operator's decision explains money of the bank by a movement.
  * @param key unique over all decisions
  * @param reference of the payment, batch or entry; empty if there is none
  */
-export async function recordMovement(
-  tx: Tx,
-  {
-    rail,
-    key,
-    reference,
-    movementId,
-    now,
-  }: { rail: string; key: string; reference: string; movementId: string; now: Date },
-): Promise<void> {
+export async function recordMovement(tx: Tx, { rail, key, reference, movementId, now }: ExplainedMoney): Promise<void> {
   await sql`
     insert into bank_records (rail, message_id, entry_key, reference, movement_id, created_at)
     values (${rail}, 'operator', ${key}, ${reference}, ${movementId}, ${now})`.execute(tx)

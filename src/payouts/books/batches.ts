@@ -93,26 +93,20 @@ function endOf({ timeZone }: FileRailSettings, day: Day): Date {
   return new Date(startOfDay(timeZone, addDays(day, 1)).getTime() - 1)
 }
 
+type JoiningGroup = {
+  rail: FileRailSettings
+  debtor: string
+  isInstant: boolean
+  payments: Joining[]
+  cutOffAt: Date
+  valueDate: Day
+  now: Date
+}
+
 /** Adds to the sums of the open batch. Closes a full batch and opens a new one. @returns the batch */
 async function addToOpenBatch(
   tx: Tx,
-  {
-    rail,
-    debtor,
-    isInstant,
-    payments,
-    cutOffAt,
-    valueDate,
-    now,
-  }: {
-    rail: FileRailSettings
-    debtor: string
-    isInstant: boolean
-    payments: Joining[]
-    cutOffAt: Date
-    valueDate: Day
-    now: Date
-  },
+  { rail, debtor, isInstant, payments, cutOffAt, valueDate, now }: JoiningGroup,
 ): Promise<string> {
   const { name, currency, format } = rail
   const total = payments.reduce((sum, { netAmount }) => sum + netAmount, 0n)
@@ -368,6 +362,13 @@ export async function listSendable(db: Reader, rail: string): Promise<string[]> 
   return rows.map(({ id }) => id)
 }
 
+type SendingClaim = {
+  rail: FileRailSettings
+  batchId: string
+  leaves?: { kind: copies.CopyKind; person: string | null } | undefined
+  now: Date
+}
+
 /**
  * Claims an approved batch, so that its file can be written: from then on the batch can be neither held nor changed. If the day of its
  * cut-off is over, the batch takes the next possible value date, unless an earlier sender may have written its file.
@@ -377,17 +378,7 @@ export async function listSendable(db: Reader, rail: string): Promise<string[]> 
  */
 export async function claimForSending(
   tx: Tx,
-  {
-    rail,
-    batchId,
-    leaves,
-    now,
-  }: {
-    rail: FileRailSettings
-    batchId: string
-    leaves?: { kind: copies.CopyKind; person: string | null } | undefined
-    now: Date
-  },
+  { rail, batchId, leaves, now }: SendingClaim,
 ): Promise<(Batch & { fileName: string; missed: Day | null; copy: number | null }) | undefined> {
   const { rows } = await sql<{ fileName: string; isFixed: boolean }>`
     update payout_batches b
@@ -572,21 +563,15 @@ export async function get(db: Reader, batchId: string): Promise<Batch> {
   return batch
 }
 
+type BatchFilter = {
+  rail?: string | undefined
+  statuses?: readonly BatchStatus[] | undefined
+  before?: string | undefined
+  take: number
+}
+
 /** Batches, newest first. @param before an id: only older ones */
-export async function list(
-  db: Reader,
-  {
-    rail,
-    statuses,
-    before,
-    take,
-  }: {
-    rail?: string | undefined
-    statuses?: readonly BatchStatus[] | undefined
-    before?: string | undefined
-    take: number
-  },
-): Promise<Batch[]> {
+export async function list(db: Reader, { rail, statuses, before, take }: BatchFilter): Promise<Batch[]> {
   const conditions = [
     ...(rail === undefined ? [] : [sql`rail = ${rail}`]),
     ...(statuses === undefined ? [] : [sql`status = any(${[...statuses]}::text[])`]),

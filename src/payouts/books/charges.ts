@@ -9,6 +9,13 @@ import type { DecidedPayment } from './decided-payments.ts'
 /** A charge that a bank kept from a return or payment, or took beside a payment, and who bears it. */
 export type Charge = { amount: Money; borneBy: 'operator' | 'partner' }
 
+type ChargedPayment = {
+  payout: DecidedPayment
+  outcome: FinalOutcome
+  amount: bigint | null
+  charge: Charge | undefined
+}
+
 /**
  * Refuses money that is not exactly the amount of a payment, less or plus the charge that the decision names: a bank keeps a charge from a
  * return, and takes one beside a payment or deducts it from the payment.
@@ -20,12 +27,7 @@ export function requireCharge({
   outcome,
   amount,
   charge,
-}: {
-  payout: DecidedPayment
-  outcome: FinalOutcome
-  amount: bigint | null
-  charge: Charge | undefined
-}): void {
+}: ChargedPayment): void {
   if (charge !== undefined && charge.amount.currency !== currency)
     throw problem('Conflict', `The charge must be in ${currency}`)
   const named = charge?.amount.amount ?? 0n
@@ -50,6 +52,15 @@ export function requireCharge({
   throw problem('Conflict', `The answer gives another amount, not that of the payment ${reference}`)
 }
 
+type BorneCharge = {
+  rail: string
+  exceptionId: string | null
+  partnerId: string
+  charge: Charge
+  isDeducted?: boolean
+  now: Date
+}
+
 /**
  * Books a charge that a bank took from the account.
  * @param isDeducted whether the bank deducted it from a payment, so that the charge never left: the float keeps it, and its bearer owes it
@@ -58,21 +69,7 @@ export function requireCharge({
  */
 export async function bearCharge(
   tx: Tx,
-  {
-    rail,
-    exceptionId,
-    partnerId,
-    charge: { amount, borneBy },
-    isDeducted = false,
-    now,
-  }: {
-    rail: string
-    exceptionId: string | null
-    partnerId: string
-    charge: Charge
-    isDeducted?: boolean
-    now: Date
-  },
+  { rail, exceptionId, partnerId, charge: { amount, borneBy }, isDeducted = false, now }: BorneCharge,
 ): Promise<void> {
   const { movementId } = isDeducted
     ? await float.keepDeducted(tx, { partnerId, amount, now })

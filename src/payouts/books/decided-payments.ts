@@ -47,26 +47,20 @@ export async function findPayout(tx: Tx, payment: string, { lock: locks = false 
 /** The prefix of the keys of records in which an operator states the outcome of a payment, without an answer of the bank. */
 export const byHandPrefix = 'by hand '
 
+type DecidedOutcome = {
+  payout: DecidedPayment
+  key: string
+  outcome: FinalOutcome
+  reasonCode: string | null
+  restriction: Restriction | null
+  booked?: BookedByDecision | undefined
+  now: Date
+}
+
 /** Records the outcome of a payment that a person has decided. @throws Problem `Conflict` if it has not been sent */
 export async function end(
   tx: Tx,
-  {
-    payout,
-    key,
-    outcome,
-    reasonCode,
-    restriction,
-    booked,
-    now,
-  }: {
-    payout: DecidedPayment
-    key: string
-    outcome: FinalOutcome
-    reasonCode: string | null
-    restriction: Restriction | null
-    booked?: BookedByDecision | undefined
-    now: Date
-  },
+  { payout, key, outcome, reasonCode, restriction, booked, now }: DecidedOutcome,
 ): Promise<void> {
   const { reference, rail, batchId, isSentAlone } = payout
   const batch = batchId === null ? undefined : await batches.get(tx, batchId)

@@ -46,6 +46,8 @@ export type Decision =
 
 type Exception = exceptions.Decided
 
+type ClosingDecision = { exceptionId: string; person: string; note: string; now: Date } & Decision
+
 /**
  * Closes an exception by a decision. Where the decision takes two people, the caller has asked both. Money is booked immediately;
  * withdrawals follow with the next reports of the rail.
@@ -53,13 +55,7 @@ type Exception = exceptions.Decided
  */
 export async function closeException(
   tx: Tx,
-  {
-    exceptionId,
-    person,
-    note,
-    now,
-    ...decided
-  }: { exceptionId: string; person: string; note: string; now: Date } & Decision,
+  { exceptionId, person, note, now, ...decided }: ClosingDecision,
 ): Promise<Exception> {
   const exception = await lockException(tx, exceptionId)
   if (exception.closedAt !== null) throw problem('Conflict', 'The exception is closed already')
@@ -98,22 +94,15 @@ export async function lockException(tx: Tx, exceptionId: string): Promise<Except
   return exception
 }
 
-async function book(
-  tx: Tx,
-  {
-    exception,
-    partnerId,
-    reference,
-    payCycleId,
-    now,
-  }: {
-    exception: Exception
-    partnerId: string
-    reference?: string | undefined
-    payCycleId?: string | undefined
-    now: Date
-  },
-): Promise<void> {
+type BookedMoney = {
+  exception: Exception
+  partnerId: string
+  reference?: string | undefined
+  payCycleId?: string | undefined
+  now: Date
+}
+
+async function book(tx: Tx, { exception, partnerId, reference, payCycleId, now }: BookedMoney): Promise<void> {
   const { id, rail, kind, reference: ofEntry, amount, currency, bookedOn, bankText } = exception
   const isLate = await isLateReturn(tx, exception)
   // Money that came back for a payment, which no decision about the payment explains.
@@ -144,20 +133,14 @@ async function isLateReturn(tx: Tx, { rail, kind, outcome, bookedOn, reference }
   return payout.rail === rail && payout.outcome === 'failed'
 }
 
-async function giveBack(
-  tx: Tx,
-  {
-    exception,
-    references = [],
-    charge,
-    now,
-  }: {
-    exception: Exception
-    references?: readonly string[] | undefined
-    charge?: Charge | undefined
-    now: Date
-  },
-): Promise<void> {
+type GiveBack = {
+  exception: Exception
+  references?: readonly string[] | undefined
+  charge?: Charge | undefined
+  now: Date
+}
+
+async function giveBack(tx: Tx, { exception, references = [], charge, now }: GiveBack): Promise<void> {
   const { reference, amount, reasonCode, id, rail, kind, bookedOn } = exception
   if (kind === 'money_in' || kind === 'money_out')
     throw problem('Conflict', 'Money that arrived or left is closed with book or ignore: no payment failed')
@@ -247,17 +230,10 @@ async function giveBackSome(
   await batches.settleAnswered(tx, { rail, now })
 }
 
+type BatchToGiveBack = { batchId: string; rail: string; key: string; reasonCode: string | null; now: Date }
+
 /** Gives back every unanswered payment of a batch in one statement. The reason of a batch is not about the members. */
-async function giveBackBatch(
-  tx: Tx,
-  {
-    batchId,
-    rail,
-    key,
-    reasonCode,
-    now,
-  }: { batchId: string; rail: string; key: string; reasonCode: string | null; now: Date },
-): Promise<void> {
+async function giveBackBatch(tx: Tx, { batchId, rail, key, reasonCode, now }: BatchToGiveBack): Promise<void> {
   const { sentAt, messageId } = await batches.lock(tx, batchId)
   if (sentAt === null)
     throw problem('Conflict', `The batch ${messageId} has not been sent; take its payments out of it instead`)

@@ -6,6 +6,14 @@ import { proposeOrConfirm } from './proposals.ts'
 import { lockRail } from './rail-lock.ts'
 import type { Decider } from './two-people.ts'
 
+type EarlyClosing = {
+  rail: FileRailSettings
+  batchId: string
+  by: Decider & { isKey?: boolean }
+  note: string
+  now: Date
+}
+
 /**
  * Closes an open batch before its cut-off, or proposes to, if this is the first of two people. A closed batch takes no payments, and is
  * approved at once if it is within the limits. It keeps its value date; payments that come later are in a separate batch.
@@ -15,13 +23,7 @@ import type { Decider } from './two-people.ts'
  */
 export async function closeEarly(
   tx: Tx,
-  {
-    rail,
-    batchId,
-    by,
-    note,
-    now,
-  }: { rail: FileRailSettings; batchId: string; by: Decider & { isKey?: boolean }; note: string; now: Date },
+  { rail, batchId, by, note, now }: EarlyClosing,
 ): Promise<'closed' | 'proposed' | 'repeated'> {
   if (by.isKey)
     throw problem(

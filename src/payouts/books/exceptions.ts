@@ -121,20 +121,14 @@ function storable(text: string): string {
   return written.length <= bankTextCharsMax ? written : [...written].slice(0, bankTextCharsMax).join('')
 }
 
+type StandingExceptions = { rail: string; kinds: readonly ExceptionKind[]; found: readonly NewException[]; now: Date }
+
 /**
  * Opens exceptions of some kinds, restates the open ones that still hold, and closes those that no longer do. The caller holds the
  * lock of the rail's records.
  * @param options.found all that hold now
  */
-export async function keepStanding(
-  tx: Tx,
-  {
-    rail,
-    kinds,
-    found,
-    now,
-  }: { rail: string; kinds: readonly ExceptionKind[]; found: readonly NewException[]; now: Date },
-): Promise<void> {
+export async function keepStanding(tx: Tx, { rail, kinds, found, now }: StandingExceptions): Promise<void> {
   const known = found.map(({ fingerprint }) => fingerprint)
   const isOver = sql`e.rail = ${rail} and e.kind = any(${[...kinds]}::text[]) and e.fingerprint <> all(${known}::text[])`
   await closeAutomatically(tx, { which: isOver, now })
@@ -207,16 +201,10 @@ export type Decided = Omit<
 export const exceptionStates = ['open', 'closed', 'all'] as const
 export type ExceptionState = (typeof exceptionStates)[number]
 
+type ExceptionQuery = { state?: ExceptionState; id?: string; before?: string | undefined; take: number }
+
 /** Exceptions, newest first. @param before an id: only older ones */
-export async function list(
-  db: Reader,
-  {
-    state = 'all',
-    id,
-    before,
-    take,
-  }: { state?: ExceptionState; id?: string; before?: string | undefined; take: number },
-): Promise<Exception[]> {
+export async function list(db: Reader, { state = 'all', id, before, take }: ExceptionQuery): Promise<Exception[]> {
   const ofState = { open: sql`and e.closed_at is null`, closed: sql`and e.closed_at is not null`, all: sql`` }[state]
   return await select(
     db,

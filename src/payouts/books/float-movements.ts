@@ -165,6 +165,8 @@ export async function bookMovement(
   await recordMovement(tx, { rail, key: id, reference, movementId, now })
 }
 
+type SettlementBooking = Omit<Booking, 'reference'> & { payCycleId: string; texts: readonly string[] }
+
 /**
  * Books the money of an exception as received for a settlement, in part or in whole. Any excess pays the other settlements of the partner
  * that the entry names, and the remainder funds the float: all of the money is in one account.
@@ -173,15 +175,7 @@ export async function bookMovement(
  */
 export async function bookSettlement(
   tx: Tx,
-  {
-    id,
-    rail,
-    amount: money,
-    partnerId,
-    payCycleId,
-    texts,
-    now,
-  }: Omit<Booking, 'reference'> & { payCycleId: string; texts: readonly string[] },
+  { id, rail, amount: money, partnerId, payCycleId, texts, now }: SettlementBooking,
 ): Promise<void> {
   const { amount, currency } = money
   const reference = dues.referenceOf(payCycleId)

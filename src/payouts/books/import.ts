@@ -148,20 +148,17 @@ async function stageFile(
   return { ...taken, status: 'importing' }
 }
 
+type FileToStage = {
+  rail: FileRailSettings
+  fileId: string
+  rejections: Rejections
+  parts: AsyncIterable<{ type: 'head'; head: BankFileHead } | BankRecord>
+}
+
 /** @throws BankFileProblem */
 async function stageAll(
   tx: Tx,
-  {
-    rail,
-    fileId,
-    parts,
-    rejections,
-  }: {
-    rail: FileRailSettings
-    fileId: string
-    rejections: Rejections
-    parts: AsyncIterable<{ type: 'head'; head: BankFileHead } | BankRecord>
-  },
+  { rail, fileId, parts, rejections }: FileToStage,
 ): Promise<{ records: number; messageId: string; skipped: string[] }> {
   const turns = new Turns()
   let messageId: string | undefined

@@ -33,6 +33,8 @@ export async function preview(db: Reader, { rail, text }: { rail: string; text: 
   return summarise(notOurs, keptCount)
 }
 
+type ClosingByText = { rail: string; text: string; fingerprint: string; person: string; note: string; now: Date }
+
 /**
  * Closes all open entries of a rail that have a text and are not ours.
  * @param closing.fingerprint of the preview
@@ -40,14 +42,7 @@ export async function preview(db: Reader, { rail, text }: { rail: string; text: 
  */
 export async function closeAll(
   tx: Tx,
-  {
-    rail,
-    text,
-    fingerprint,
-    person,
-    note,
-    now,
-  }: { rail: string; text: string; fingerprint: string; person: string; note: string; now: Date },
+  { rail, text, fingerprint, person, note, now }: ClosingByText,
 ): Promise<Matching> {
   await lockRail(tx, { rail, for: 'records' })
   const folded = requireText(text)
@@ -60,32 +55,33 @@ export async function closeAll(
   return closed
 }
 
+type ClosingByRule = {
+  rail: string
+  rule: { id: string; text: string; note: string }
+  fingerprints: readonly string[]
+  now: Date
+}
+
 /** Closes the entries that a rule matches. The caller holds the lock of the rail's records. */
 export async function closeByRule(
   tx: Tx,
-  {
-    rail,
-    rule: { id: ruleId, text, note },
-    fingerprints,
-    now,
-  }: { rail: string; rule: { id: string; text: string; note: string }; fingerprints: readonly string[]; now: Date },
+  { rail, rule: { id: ruleId, text, note }, fingerprints, now }: ClosingByRule,
 ): Promise<void> {
   const { notOurs } = await divide(tx, { rail, text, fingerprints })
   const ids = notOurs.map(({ id }) => id)
   await close(tx, { ids, text, ruleId, person: 'system', note: `Rule ${ruleId}, "${text}": ${note}`, now })
 }
 
-async function close(
-  tx: Tx,
-  {
-    ids,
-    text,
-    ruleId = null,
-    person,
-    note,
-    now,
-  }: { ids: readonly string[]; text: string; ruleId?: string | null; person: string; note: string; now: Date },
-): Promise<void> {
+type ClosedEntries = {
+  ids: readonly string[]
+  text: string
+  ruleId?: string | null
+  person: string
+  note: string
+  now: Date
+}
+
+async function close(tx: Tx, { ids, text, ruleId = null, person, note, now }: ClosedEntries): Promise<void> {
   if (ids.length === 0) return
   await sql`
     update payout_exceptions

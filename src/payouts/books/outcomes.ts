@@ -45,21 +45,17 @@ export async function decideOutcome(
   return { partnerId, withdrawalId, reference }
 }
 
+type CreditByHand = {
+  payout: DecidedPayment
+  batch: batches.Batch | null
+  credit: { bookedOn: Day; amount: Money }
+  borneBy?: Charge['borneBy'] | undefined
+  now: Date
+}
+
 async function bookCredit(
   tx: Tx,
-  {
-    payout,
-    batch,
-    credit: { bookedOn, amount },
-    borneBy = 'operator',
-    now,
-  }: {
-    payout: DecidedPayment
-    batch: batches.Batch | null
-    credit: { bookedOn: Day; amount: Money }
-    borneBy?: Charge['borneBy'] | undefined
-    now: Date
-  },
+  { payout, batch, credit: { bookedOn, amount }, borneBy = 'operator', now }: CreditByHand,
 ): Promise<{ day: Day; amount: bigint }> {
   const { rail, partnerId, currency } = payout
   if (amount.currency !== currency) throw problem('Conflict', `The payment is in ${currency}`)

@@ -38,15 +38,9 @@ export async function find(
   return batch
 }
 
-async function select(
-  db: Reader,
-  {
-    partnerId,
-    batchId,
-    page,
-    cursor,
-  }: { partnerId: string; batchId?: string; page: Page; cursor?: Cursor | undefined },
-): Promise<PartnerBatch[]> {
+type BatchSelection = { partnerId: string; batchId?: string; page: Page; cursor?: Cursor | undefined }
+
+async function select(db: Reader, { partnerId, batchId, page, cursor }: BatchSelection): Promise<PartnerBatch[]> {
   const { rows } = await sql<PartnerBatch>`
     select id, message_id, rail, currency, debtor, value_date, status, payment_count, control_total, sent_at
       from payout_batches b

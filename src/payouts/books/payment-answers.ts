@@ -137,23 +137,16 @@ function bookedOf(
   return { reference, message, messageId, account, day, bankReference, amount: state === 'returned' ? amount : -amount }
 }
 
+type BookingToMatch = {
+  payout: PayoutRow | undefined
+  booked: Booked
+  bookings: Map<string, Booked[]>
+  record: PaymentRecord
+  outstanding: ReadonlyMap<string, number>
+}
+
 /** Decides what a booking of a payment means, given its earlier bookings. */
-function matchBooking(
-  found: Match,
-  {
-    payout,
-    booked,
-    bookings,
-    record,
-    outstanding,
-  }: {
-    payout: PayoutRow | undefined
-    booked: Booked
-    bookings: Map<string, Booked[]>
-    record: PaymentRecord
-    outstanding: ReadonlyMap<string, number>
-  },
-): Match {
+function matchBooking(found: Match, { payout, booked, bookings, record, outstanding }: BookingToMatch): Match {
   const known = bookings.get(booked.reference) ?? []
   if (found.result === 'changed') {
     if (found.outcome !== 'returned') return found

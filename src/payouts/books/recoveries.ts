@@ -14,20 +14,15 @@ import { lacksDebit } from './named-payments.ts'
 /** A payment that was given back. */
 type GivenBack = { reference: string; partnerId: string; netAmount: bigint; currency: Currency }
 
+type RecoveryDecision = { exception: exceptions.Decided; references: readonly string[] | undefined; now: Date }
+
 /**
  * Recovers payments that the bank made after their money was given back. The withdrawals follow with the next reports of the rail.
  * @param references the payments that the bank made. Omit them for all payments of a batch that were given back; a debit that names no
  *   payment needs them
  * @throws Problem `Conflict` if the payments do not explain what the bank debited
  */
-export async function recover(
-  tx: Tx,
-  {
-    exception,
-    references,
-    now,
-  }: { exception: exceptions.Decided; references: readonly string[] | undefined; now: Date },
-): Promise<void> {
+export async function recover(tx: Tx, { exception, references, now }: RecoveryDecision): Promise<void> {
   const { id, rail, bookedOn } = exception
   const { batchId, payments } = await lockGivenBack(tx, { exception, references })
   if (bookedOn === null) await refuseIfWrittenOff(tx, { rail, references: payments.map(({ reference }) => reference) })
@@ -184,18 +179,20 @@ async function refuseUnlessClosed(tx: Tx, { id, reference }: exceptions.Decided)
     throw problem('Conflict', `An earlier debit of ${reference} has the same amount; decide that one first`)
 }
 
+type RecoveredPayments = {
+  exception: exceptions.Decided
+  recovered: readonly string[]
+  batchId: string | null
+  now: Date
+}
+
 /**
  * Closes the debit that an acceptance or status had announced: of the batch, or else of each payment. A debit that is itself decided
  * explains only itself.
  */
 async function closeExplained(
   tx: Tx,
-  {
-    exception: { id, rail, bookedOn },
-    recovered,
-    batchId,
-    now,
-  }: { exception: exceptions.Decided; recovered: readonly string[]; batchId: string | null; now: Date },
+  { exception: { id, rail, bookedOn }, recovered, batchId, now }: RecoveredPayments,
 ): Promise<void> {
   if (bookedOn !== null) return
   const of = batchId ?? (await batchOf(tx, recovered))

@@ -155,15 +155,10 @@ async function decide(tx: Tx, context: Context, rejected: RejectedBatch): Promis
   await batches.recordGivenBack(tx, { batchId: batch.id, now })
 }
 
+type RejectedWhole = { batchId: string; rejections: readonly Rejection[]; isRejectedAgain: boolean }
+
 /** Why the bank may pay a batch that it rejects, in a sentence for the operator; null if it does not. */
-async function doubtOf(
-  tx: Tx,
-  {
-    batchId,
-    rejections,
-    isRejectedAgain,
-  }: { batchId: string; rejections: readonly Rejection[]; isRejectedAgain: boolean },
-): Promise<string | null> {
+async function doubtOf(tx: Tx, { batchId, rejections, isRejectedAgain }: RejectedWhole): Promise<string | null> {
   const ask = 'ask the bank whether it pays another copy'
   if (await batches.hasSignOfCopy(tx, batchId))
     return `The bank rejects the batch, but has taken a copy of its file; ${ask}`

@@ -65,19 +65,12 @@ export async function recordOutcome(tx: Tx, ended: EndedPayment): Promise<void> 
   await addRecord(tx, ended)
 }
 
+type NewRecord = Omit<EndedPayment, 'outcome' | 'reasonCode' | 'restriction'> & { outcome: FinalOutcome | null }
+
 /** Stores a statement about a payment, and reports its outcome unless the payment's latest report has the same. */
 export async function addRecord(
   tx: Tx,
-  {
-    rail,
-    reference,
-    messageId,
-    entryKey,
-    outcome,
-    reason = null,
-    booked,
-    now,
-  }: Omit<EndedPayment, 'outcome' | 'reasonCode' | 'restriction'> & { outcome: FinalOutcome | null },
+  { rail, reference, messageId, entryKey, outcome, reason = null, booked, now }: NewRecord,
 ): Promise<void> {
   await sql`
     insert into bank_records (rail, message_id, entry_key, reference, outcome, reason, booked_on, amount, bank_reference, created_at)

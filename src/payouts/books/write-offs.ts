@@ -8,25 +8,19 @@ import type * as exceptions from './exceptions.ts'
 import { isOf, listNamed, refuseIfNamed, refuseIfOnlyDebit } from './named-payments.ts'
 import { lockGivenBack } from './recoveries.ts'
 
+type WriteOff = {
+  exception: exceptions.Decided
+  references: readonly string[] | undefined
+  partnerId: string | undefined
+  now: Date
+}
+
 /**
  * Books money that left the account at the operator's cost, in the floats that it left: of the partners whose payments the bank made,
  * or of the partner that is named. Nothing changes for members.
  * @throws Problem `Conflict` if no money left, or the payments do not explain how much
  */
-export async function writeOff(
-  tx: Tx,
-  {
-    exception,
-    references,
-    partnerId,
-    now,
-  }: {
-    exception: exceptions.Decided
-    references: readonly string[] | undefined
-    partnerId: string | undefined
-    now: Date
-  },
-): Promise<void> {
+export async function writeOff(tx: Tx, { exception, references, partnerId, now }: WriteOff): Promise<void> {
   const { id, rail, kind, currency, reference } = exception
   const left = debitOf(exception)
   if (left === null || currency === null) throw problem('Conflict', 'Only money that left the account is written off')

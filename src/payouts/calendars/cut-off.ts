@@ -21,20 +21,15 @@ export const leadTimes = {
 /** When a batch is closed, its value date, and the day on which payees have the money. */
 export type Schedule = { cutOffAt: Date; valueDate: Day; expectedOn: Day }
 
+type CutOff = { now: Date; cutOff: string; timeZone: string; calendar: Calendar } & LeadTime
+
 /**
  * Plans a batch that payments join at `now`. From the cut-off on, and on a closed day, the next banking day's cut-off applies.
  * @param cutOff local time, such as '15:00': the file must be with the bank before it
  * @param timeZone the bank's IANA time zone
  * @throws CalendarEnded
  */
-export function cutOffOf({
-  now,
-  cutOff,
-  timeZone,
-  calendar,
-  leadDays,
-  creditDays,
-}: { now: Date; cutOff: string; timeZone: string; calendar: Calendar } & LeadTime): Schedule {
+export function cutOffOf({ now, cutOff, timeZone, calendar, leadDays, creditDays }: CutOff): Schedule {
   const today = dayIn(timeZone, now)
   const isTooLateToday = now >= instantAt(timeZone, today, cutOff)
   const inputDay = nextBankingDay(calendar, isTooLateToday ? addDays(today, 1) : today)

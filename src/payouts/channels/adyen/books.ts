@@ -209,16 +209,12 @@ const retries = {
   waitsMs: [hourMs, 2 * hourMs, 4 * hourMs, 8 * hourMs],
 }
 
+type RefusedTransfer = { rail: string; payout: Payout; reference: string; transfer: Transfer; now: Date }
+
 /** Requests a payment again later, as another transfer, since the paying account lacked the money. The operator is told once. */
 async function retryLater(
   tx: Tx,
-  {
-    rail,
-    payout,
-    reference,
-    transfer: { id, reasonCode },
-    now,
-  }: { rail: string; payout: Payout; reference: string; transfer: Transfer; now: Date },
+  { rail, payout, reference, transfer: { id, reasonCode }, now }: RefusedTransfer,
 ): Promise<void> {
   const waitMs = retries.waitsMs[payout.refusedTransfers.length] ?? 0
   await sql`
@@ -257,27 +253,22 @@ async function lockPayout(
   return rows[0]
 }
 
+type FailedPayment = {
+  rail: string
+  reference: string
+  reasonCode: string | null
+  reason: string
+  restriction: Restriction | null
+  now: Date
+}
+
 /**
  * Ends a payment that was not made, with the reason. Does nothing if it has ended already, or the bank has it or may have it.
  * @param reasonCode the bank's, verbatim; null if we have not asked it
  */
 export async function recordFailure(
   tx: Tx,
-  {
-    rail,
-    reference,
-    reasonCode,
-    reason,
-    restriction,
-    now,
-  }: {
-    rail: string
-    reference: string
-    reasonCode: string | null
-    reason: string
-    restriction: Restriction | null
-    now: Date
-  },
+  { rail, reference, reasonCode, reason, restriction, now }: FailedPayment,
 ): Promise<void> {
   await lockRail(tx, { rail, for: 'records' })
   const payout = await lockPayout(tx, { rail, reference })
@@ -288,16 +279,12 @@ export async function recordFailure(
   await recordOutcome(tx, { ...ended, outcome: 'failed', reasonCode, reason, restriction })
 }
 
+type BlockedPayment = { rail: string; reference?: string | null; code: string; reason: string; now: Date }
+
 /** Opens an exception for what holds a payment back, or every payment of the rail; once per payment, or per hour. */
 export async function openBlocked(
   tx: Tx,
-  {
-    rail,
-    reference = null,
-    code,
-    reason,
-    now,
-  }: { rail: string; reference?: string | null; code: string; reason: string; now: Date },
+  { rail, reference = null, code, reason, now }: BlockedPayment,
 ): Promise<void> {
   const payout = reference === null ? undefined : await lockPayout(tx, { rail, reference })
   const fingerprint = `blocked ${code} ${reference ?? now.toISOString().slice(0, 13)}`
@@ -307,16 +294,15 @@ export async function openBlocked(
 // More are only logged: a new format of the bank must not fill the list.
 const unreadableMax = 100
 
+type UnreadableMessages = {
+  rail: string
+  what: 'notification' | 'transfer in a listing'
+  all: readonly Unreadable[]
+  now: Date
+}
+
 /** Opens an exception for each thing that cannot be read, once per content. */
-export async function openUnreadable(
-  tx: Tx,
-  {
-    rail,
-    what,
-    all,
-    now,
-  }: { rail: string; what: 'notification' | 'transfer in a listing'; all: readonly Unreadable[]; now: Date },
-): Promise<void> {
+export async function openUnreadable(tx: Tx, { rail, what, all, now }: UnreadableMessages): Promise<void> {
   if (all.length === 0) return
   const room = unreadableMax - (await exceptions.countOpenOf(tx, { rail, kind: 'unreadable', countMax: unreadableMax }))
   for (const { why, sha256, transferId, reference } of all.slice(0, room)) {

@@ -35,22 +35,14 @@ const limits = {
   clockMsMax: dayMs,
 }
 
+type ChannelOptions = { db: Db; now: Clock; settings: AdyenSettings; requestMsMax?: number }
+
 /**
  * The channel of Adyen's Transfers API. Each payment is a request; the response accepts it, and notifications report its outcome.
  * The reference is the idempotency key. Not yet run against the vendor's live service.
  * @param requestMsMax timeout of a request; by default 10,000
  */
-export function adyenChannel({
-  db,
-  now,
-  settings,
-  requestMsMax,
-}: {
-  db: Db
-  now: Clock
-  settings: AdyenSettings
-  requestMsMax?: number
-}): Channel {
+export function adyenChannel({ db, now, settings, requestMsMax }: ChannelOptions): Channel {
   const { name, currency } = settings
   const client = new AdyenClient(settings, requestMsMax)
   const context = { db, now, settings, client }

@@ -9,23 +9,13 @@ import { readCredentials, readHmacKeys } from './secrets.ts'
 import type { AdyenSettings, NotificationSettings } from './settings.ts'
 import { readNotification, toUnreadable, UnexpectedShape } from './transfer.ts'
 
+type ReceiverOptions = { db: Db; now: Clock; log: Logger; settings: AdyenSettings; notifications: NotificationSettings }
+
 /**
  * Receives Adyen's notifications about transfers. Records the change before it answers; the withdrawals follow when the rail's
  * reports are next collected. Accepts and ignores notifications about anything else.
  */
-export function adyenNotifications({
-  db,
-  now,
-  log,
-  settings,
-  notifications,
-}: {
-  db: Db
-  now: Clock
-  log: Logger
-  settings: AdyenSettings
-  notifications: NotificationSettings
-}): NotificationReceiver {
+export function adyenNotifications({ db, now, log, settings, notifications }: ReceiverOptions): NotificationReceiver {
   const { name: rail, environment } = settings
   return {
     rail,

@@ -12,6 +12,15 @@ import { NotDelivered } from '../../delivery/delivery.ts'
 import { measured } from '../../delivery/files.ts'
 import { type RecordExport, type SentFile, send } from './send.ts'
 
+type Export = {
+  rail: FileRailSettings
+  batchId: string
+  folder: string
+  person: string
+  isFirstUnsent?: boolean
+  record?: RecordExport
+}
+
 /**
  * Writes the file of an approved batch into a folder, for an operator who carries it to the bank. The batch then counts as sent.
  *
@@ -27,21 +36,7 @@ import { type RecordExport, type SentFile, send } from './send.ts'
  */
 export async function exportBatch(
   context: TaskContext,
-  {
-    rail,
-    batchId,
-    folder,
-    person,
-    isFirstUnsent = false,
-    record,
-  }: {
-    rail: FileRailSettings
-    batchId: string
-    folder: string
-    person: string
-    isFirstUnsent?: boolean
-    record?: RecordExport
-  },
+  { rail, batchId, folder, person, isFirstUnsent = false, record }: Export,
 ): Promise<(SentFile & { path: string | null; isNew: boolean }) | undefined> {
   requireByHand(rail)
   const { db } = context
@@ -114,6 +109,12 @@ async function lockExport(tx: Tx, batchId: string): Promise<void> {
     throw problem('Conflict', 'Another command is exporting the batch; only its file must go to the bank')
 }
 
+type TakenCopy = Omit<copies.NewCopy, 'kind' | 'timeZone'> & {
+  rail: FileRailSettings
+  kind: 'export' | 'download'
+  isAgain: boolean
+}
+
 /**
  * Records that a person is about to take the file of a sent batch to the bank. A second copy of it can pay all members twice, so it has
  * to be asked for as such.
@@ -121,19 +122,7 @@ async function lockExport(tx: Tx, batchId: string): Promise<void> {
  * @returns the number of the copy
  * @throws Problem `Conflict` with who had the file before, and when
  */
-export async function recordCopy(
-  tx: Tx,
-  {
-    batchId,
-    rail,
-    isAgain,
-    ...copy
-  }: Omit<copies.NewCopy, 'kind' | 'timeZone'> & {
-    rail: FileRailSettings
-    kind: 'export' | 'download'
-    isAgain: boolean
-  },
-): Promise<number> {
+export async function recordCopy(tx: Tx, { batchId, rail, isAgain, ...copy }: TakenCopy): Promise<number> {
   await batches.lock(tx, batchId)
   const earlier = await copies.list(tx, batchId)
   if (earlier.length > 0 && !isAgain)
@@ -145,19 +134,15 @@ export async function recordCopy(
   return await copies.record(tx, { batchId, timeZone: rail.timeZone, ...copy })
 }
 
+type RepeatedExport = { rail: FileRailSettings; batchId: string; folder: string; person: string; record: RecordExport }
+
 /**
  * Writes the file of a sent batch into a folder once more, for a bank that does not have it.
  * @throws Problem as `fileOf` and `recordCopy`; NotDelivered if nothing was written
  */
 export async function exportAgain(
   { db, now }: TaskContext,
-  {
-    rail,
-    batchId,
-    folder,
-    person,
-    record,
-  }: { rail: FileRailSettings; batchId: string; folder: string; person: string; record: RecordExport },
+  { rail, batchId, folder, person, record }: RepeatedExport,
 ): Promise<SentFile & { path: string; isNew: boolean }> {
   const { name, sha256, valueDate, parts } = await fileOf(db, { rail, batchId })
   const copy = { batchId, rail, kind: 'export', person, isAgain: true } as const

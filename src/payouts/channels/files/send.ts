@@ -34,6 +34,15 @@ export type SentFile = { name: string; sha256: string; valueDate: Day }
 /** Writes the audit entries of a batch that an operator exports. */
 export type RecordExport = (tx: Tx, sent: { sha256: string }) => Promise<void>
 
+type BatchToSend = {
+  rail: FileRailSettings
+  batchId: string
+  /** The operator who carries the file to the bank; without one, the worker delivers it. */
+  exportedBy?: string
+  record?: RecordExport | undefined
+  put: (name: string, bytes: AsyncIterable<string>) => Promise<{ sha256: string }>
+}
+
 /**
  * Writes one approved batch and delivers it, unless the bank has answered it. Claim and commit, deliver, record and commit.
  * @param put delivers the file; idempotent for the same bytes
@@ -42,20 +51,7 @@ export type RecordExport = (tx: Tx, sent: { sha256: string }) => Promise<void>
  */
 export async function send(
   { db, log, now }: TaskContext,
-  {
-    rail,
-    batchId,
-    exportedBy,
-    put,
-    record,
-  }: {
-    rail: FileRailSettings
-    batchId: string
-    /** The operator who carries the file to the bank; without one, the worker delivers it. */
-    exportedBy?: string
-    record?: RecordExport | undefined
-    put: (name: string, bytes: AsyncIterable<string>) => Promise<{ sha256: string }>
-  },
+  { rail, batchId, exportedBy, put, record }: BatchToSend,
 ): Promise<SentFile | undefined> {
   const leaves =
     exportedBy === undefined

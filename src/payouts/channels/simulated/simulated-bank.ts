@@ -105,6 +105,14 @@ const feedDelayMs = 2_000
 
 const bankName = 'simulated-bank'
 
+type SimulatedBankOptions = {
+  db: Reader
+  now: Clock
+  callMsMax?: number
+  currencies?: Channel['currencies']
+  scope?: Scope
+}
+
 /**
  * The channel of the sandbox's bank, which stands for an external system and keeps its own books outside our transactions.
  * Certain accounts and amounts fail on purpose, and partners can instruct it. Follows each partner's clock.
@@ -116,13 +124,7 @@ export function simulatedBank({
   callMsMax = 2_000,
   currencies = 'rest',
   scope = 'all',
-}: {
-  db: Reader
-  now: Clock
-  callMsMax?: number
-  currencies?: Channel['currencies']
-  scope?: Scope
-}): Channel {
+}: SimulatedBankOptions): Channel {
   const partnerId = partnerOf(scope)
   return {
     name: bankName,
@@ -176,18 +178,15 @@ export async function startFeed(tx: Tx, { partnerId, now }: { partnerId: string;
   await copyCursor(tx, { from: bankName, to: feedOf(partnerId), now })
 }
 
+type NamedInstruction = { partnerId: string; withdrawalId: string; now: Date } & Instruction
+
 /**
  * Instructs the bank about one payment of a partner, whether or not it has been submitted yet. Reports that the bank would
  * have made later are dropped.
  */
 export async function instruct(
   tx: Tx,
-  {
-    partnerId,
-    withdrawalId,
-    now,
-    ...instruction
-  }: { partnerId: string; withdrawalId: string; now: Date } & Instruction,
+  { partnerId, withdrawalId, now, ...instruction }: NamedInstruction,
 ): Promise<void> {
   const { outcome, reason, restriction } = instruction
   await sql`

@@ -128,22 +128,17 @@ function contraOf(originator: Originator, amount: bigint): string {
   })
 }
 
-/** Returns the first 100 columns of a record. */
-function record({
-  destination,
-  transactionCode,
-  originator,
-  amount,
-  reference,
-  name,
-}: {
+type RecordFields = {
   destination: string
   transactionCode: '99' | '17'
   originator: Originator
   amount: bigint
   reference: string
   name: string
-}): string {
+}
+
+/** Returns the first 100 columns of a record. */
+function record({ destination, transactionCode, originator, amount, reference, name }: RecordFields): string {
   if (!/^[0-9]{14}$/.test(destination) || !/^[0-9]{14}$/.test(originator.account)) {
     throw new Error(`The account of ${reference} is not six digits and eight`)
   }

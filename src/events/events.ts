@@ -281,11 +281,10 @@ async function positionOf(
     select position from events
      where partner_id = ${partnerId} and id = ${after} and created_at >= ${oldest} and position is not null`.execute(db)
   const [found] = rows
-  if (found === undefined) {
+  if (found === undefined)
     throw problem(
       'NotFound',
       `There is no such event in the last ${limits.feedDays} days; read from the beginning, without after`,
     )
-  }
   return found.position
 }

@@ -161,7 +161,6 @@ export async function release(
      where partner_id = ${partnerId} and withdrawal_id = ${withdrawalId} and released_at is null
     returning pay_cycle_id, currency, covered`.execute(tx)
   const covering = rows.filter(({ covered }) => covered > 0n)
-  for (const { covered, ...of } of covering.toSorted((a, b) => (a.payCycleId < b.payCycleId ? -1 : 1))) {
+  for (const { covered, ...of } of covering.toSorted((a, b) => (a.payCycleId < b.payCycleId ? -1 : 1)))
     await collect(tx, { partnerId, ...of, released: covered, movementId: withdrawalId, now })
-  }
 }

@@ -1,5 +1,5 @@
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../kernel/errors.ts'
+import { conflict, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { type Currency, inWords } from '../kernel/money.ts'
 import { addDays, type Day, dayIn } from '../kernel/time.ts'
@@ -61,19 +61,17 @@ export async function issue(
   const today = dayIn(timeZone, now)
   const lastDay = month === undefined ? today : daysOf(month).last
   if (month !== undefined && lastDay >= today)
-    throw problem('Conflict', `${month} is not over yet; leave out the month to bill all fees until now`)
+    throw conflict(`${month} is not over yet; leave out the month to bill all fees until now`)
   const lines = await listUnbilled(tx, { partnerId, currency, timeZone, lastDay })
   const sum = lines.reduce((total, { fees, feesGivenBack }) => total + fees - feesGivenBack, 0n)
   const [first] = lines
-  if (first === undefined) throw problem('Conflict', `No fees in ${currency} are left to bill until ${lastDay}`)
-  if (sum <= 0n) {
-    throw problem(
-      'Conflict',
+  if (first === undefined) throw conflict(`No fees in ${currency} are left to bill until ${lastDay}`)
+  if (sum <= 0n)
+    throw conflict(
       sum === 0n
         ? `Until ${lastDay}, the fees given back equal the others, so nothing is left to bill`
         : `Until ${lastDay}, the fees given back exceed the others by ${inWords({ amount: -sum, currency })}; the next invoice sets this off`,
     )
-  }
   const { rows } = await sql<{ number: number }>`
     select coalesce(max(number), 0) + 1 as number from invoices where partner_id = ${partnerId}`.execute(tx)
   const invoice: Invoice = {
@@ -195,7 +193,7 @@ export async function makeVoid(tx: Tx, { partnerId, invoiceId, now }: OfInvoice 
     .orderBy('number')
     .executeTakeFirst()
   if (later !== undefined)
-    throw problem('Conflict', `Invoice ${numberInWords(later)} follows this one; make that invoice void first`)
+    throw conflict(`Invoice ${numberInWords(later)} follows this one; make that invoice void first`)
   const voided = { ...invoice, status: 'void' } as const
   await save(tx, voided)
   await book(tx, voided, { reason: 'invoice.voided', now })
@@ -225,8 +223,7 @@ async function book(
 }
 
 function requireStatus({ status, partnerId, number }: Invoice, wanted: InvoiceStatus): void {
-  if (status !== wanted)
-    throw problem('Conflict', `Invoice ${numberInWords({ partnerId, number })} is ${status}, not ${wanted}`)
+  if (status !== wanted) throw conflict(`Invoice ${numberInWords({ partnerId, number })} is ${status}, not ${wanted}`)
 }
 
 async function save(tx: Tx, { partnerId, id, status, paidReference, paidOn }: Invoice): Promise<void> {

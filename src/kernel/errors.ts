@@ -420,6 +420,11 @@ export function problem<N extends ProblemName>(
   return new Problem(name, [issue(name, message, extra as Record<string, unknown>)], headers)
 }
 
+/** A request that the state of its subject does not allow. */
+export function conflict(message: string): Problem {
+  return problem('Conflict', message)
+}
+
 /** One issue, for problems that carry several. */
 export function issue(name: ProblemName, message: string, extra: Record<string, unknown> = {}): Issue {
   return { code: problems[name].code, message, ...extra }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import stringify from 'safe-stable-stringify'
 import type { Reader } from '../database/database.ts'
-import { type Issue, issue, Problem, problem } from '../kernel/errors.ts'
+import { conflict, type Issue, issue, Problem, problem } from '../kernel/errors.ts'
 import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import * as partnerBatches from '../payouts/books/partner-batches.ts'
 import { type Answer, type AnswerFormat, answerFormats } from '../payouts/formats/answers.ts'
@@ -31,8 +31,7 @@ export async function answerBatch(
     throw problem('UnprocessableEntity', `The rail ${batch.rail} or its account is no longer configured`)
   const write = rail.format.answers?.[format]
   if (write === undefined) throw problem('UnprocessableEntity', unreadable(rail, format))
-  if (batch.sentAt === null)
-    throw problem('Conflict', `The batch is ${batch.status}; the bank answers it once it is sent`)
+  if (batch.sentAt === null) throw conflict(`The batch is ${batch.status}; the bank answers it once it is sent`)
   if (batch.paymentCount > paymentsMax)
     throw problem('UnprocessableEntity', `A batch of more than ${paymentsMax} payments is not answered`)
   const payments = await partnerBatches.listPayments(db, { partnerId, batchId, countMax: paymentsMax })

@@ -1,5 +1,5 @@
 import type { Db, Tx } from '../database/database.ts'
-import { problem } from '../kernel/errors.ts'
+import { conflict } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
 import { restrictionOf } from '../payouts/books/reasons.ts'
 import { type InstructedOutcome, instruct } from '../payouts/channels/simulated/simulated-bank.ts'
@@ -67,11 +67,10 @@ export async function instructBank(
   if (status === to) return
   if (!startsFrom[name].includes(status)) {
     const possible = startsFrom[name].join(' or ')
-    throw problem('Conflict', `The withdrawal is ${status}; ${name} requires one that is ${possible}`)
+    throw conflict(`The withdrawal is ${status}; ${name} requires one that is ${possible}`)
   }
-  if (name !== 'submit' && !isSimulated(currency)) {
-    throw problem('Conflict', `Withdrawals in ${currency} go to a bank in files; see GET /v1/sandbox/bank-files`)
-  }
+  if (name !== 'submit' && !isSimulated(currency))
+    throw conflict(`Withdrawals in ${currency} go to a bank in files; see GET /v1/sandbox/bank-files`)
   const why = outcome === 'failed' || outcome === 'returned' ? inWords(reason ?? defaultReasons[outcome]) : null
   // Only an explicit reason restricts the member, so a payment can also fail without further effects.
   const restriction = why === null || reason === undefined ? null : restrictionOf(reason)

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { keyCacheMs } from '../http/admission/auth.ts'
-import { problem } from '../kernel/errors.ts'
+import { conflict } from '../kernel/errors.ts'
 import { parseDuration, parseInstant } from '../kernel/time.ts'
 import { readOffsetMs } from '../partners/clocks.ts'
 import { building, readers } from '../users/roles.ts'
@@ -61,9 +61,8 @@ const moveSandboxClock = sandboxOperation({
   },
   async respond(tx, { partner, context }, moveId) {
     const partnerId = partner.id
-    if ((await moves.find(tx, { partnerId, moveId })) === undefined) {
-      throw problem('Conflict', 'The sandbox was reset before its clock had arrived')
-    }
+    if ((await moves.find(tx, { partnerId, moveId })) === undefined)
+      throw conflict('The sandbox was reset before its clock had arrived')
     const clock = await readClock(tx, { partnerId, realNow: context.now() })
     return { status: clock.status === 'Still' ? 200 : 202, body: clock }
   },

@@ -387,9 +387,8 @@ async function applyFinalStates(
   for (const { demo, memberId } of team) {
     if (demo.stays === 'inactive') await members.change(tx, { partner, command: { type: 'Offboard', memberId }, now })
     const account = accountOf(demo)
-    if (demo === failing && account !== null) {
+    if (demo === failing && account !== null)
       await setUncheckedAccount(tx, { partnerId: partner.id, memberId, account, now })
-    }
   }
 }
 

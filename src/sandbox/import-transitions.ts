@@ -122,9 +122,8 @@ async function rejectWaiting(tx: Tx, { partnerId, now }: { partnerId: string; no
     select id, status from member_imports where partner_id = ${partnerId} and ended_at is null order by id desc`.execute(
     tx,
   )
-  if (rows.some(({ status }) => status === 'Processing')) {
+  if (rows.some(({ status }) => status === 'Processing'))
     throw problem('Conflict', 'A member job is being applied; try again when it has ended', {}, { 'retry-after': '1' })
-  }
   for (const { id } of rows) await memberImports.reject(tx, { partnerId, importId: id, now })
 }
 

@@ -26,12 +26,10 @@ const fundSandboxFloat = sandboxOperation({
     const amount = fromWire(body.amount)
     const { currency } = amount
     const before = (await float.read(tx, partner.id)).find(each => each.currency === currency)
-    if (before === undefined) {
+    if (before === undefined)
       throw problem('UnprocessableEntity', `The partner has no tier in ${currency}, so nothing is paid out in it`)
-    }
-    if (before.float + amount.amount > BigInt(amountMax)) {
+    if (before.float + amount.amount > BigInt(amountMax))
       throw problem('UnprocessableEntity', 'The float would be larger than a JSON number can be')
-    }
     const { movementId } = await float.fund(tx, { partnerId: partner.id, amount, now })
     const after = (await float.read(tx, partner.id)).find(each => each.currency === currency) ?? before
     return {

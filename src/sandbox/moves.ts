@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { lockByName } from '../database/named-locks.ts'
 import { type Claim, reused } from '../idempotency/idempotency.ts'
-import { type Problem, problem } from '../kernel/errors.ts'
+import { conflict, type Problem, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import type { Clock } from '../kernel/time.ts'
 import { aheadMsMax, createClock, raiseOffset, readOffsetMs } from '../partners/clocks.ts'
@@ -125,15 +125,14 @@ async function targetOf(
   if ('next' in destination) {
     const due = (await readDue(tx, { partnerId, after: now, now })).find(({ kind }) => kind === destination.next)
     if (due !== undefined && due.count > 0) return now
-    if (due?.next == null) throw problem('Conflict', `Nothing is ahead that ${destination.next} could wait for`)
+    if (due?.next == null) throw conflict(`Nothing is ahead that ${destination.next} could wait for`)
     if (due.next > latest) throw problem('BodyValidation', tooFar, { path: 'next' })
     return due.next
   }
   const [path, target] =
     'to' in destination ? ['to', destination.to] : ['by', new Date(now.getTime() + destination.byMs)]
-  if (target < now) {
+  if (target < now)
     throw problem('BodyValidation', `The clock only moves forward, and it is ${now.toISOString()}`, { path })
-  }
   if (target > latest) throw problem('BodyValidation', tooFar, { path })
   return target
 }

@@ -1,5 +1,5 @@
 import type { Db } from '../database/database.ts'
-import { Problem, problem } from '../kernel/errors.ts'
+import { conflict, Problem } from '../kernel/errors.ts'
 import * as memberImports from '../member-imports/member-imports.ts'
 import * as members from '../members/members.ts'
 import * as payCycles from '../pay-cycles/pay-cycles.ts'
@@ -85,9 +85,7 @@ export const resetOperations = [seedSandbox, resetSandbox]
 
 async function isApplied(db: Db, memberImport: { partnerId: string; importId: string }): Promise<boolean> {
   const { endedAt } = await memberImports.find(db, memberImport).catch(error => {
-    throw error instanceof Problem
-      ? problem('Conflict', 'The sandbox was reset by another request while it was seeded')
-      : error
+    throw error instanceof Problem ? conflict('The sandbox was reset by another request while it was seeded') : error
   })
   return endedAt !== null
 }

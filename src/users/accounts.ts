@@ -1,7 +1,7 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
-import { type Problem, problem } from '../kernel/errors.ts'
+import { conflict, type Problem, problem } from '../kernel/errors.ts'
 import { endPowers, requireStillAllowed } from './rights.ts'
 import type { Role } from './roles.ts'
 import { endSessions } from './sessions.ts'
@@ -169,5 +169,5 @@ function noSuchUser(): Problem {
 }
 
 function lastOperator(): Problem {
-  return problem('Conflict', 'This is the last operator; make another user an operator first')
+  return conflict('This is the last operator; make another user an operator first')
 }

@@ -1,6 +1,6 @@
 import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../kernel/errors.ts'
+import { conflict, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { generateSecret, hasChecksum, hashOf } from '../kernel/secrets.ts'
 import { requireStillAllowed } from './rights.ts'
@@ -57,8 +57,7 @@ export async function invite(
     delete from user_invitations
      where partner_id is not distinct from ${partnerId} and email = ${invitation.email}`.execute(tx)
   const pending = await listInvitations(tx, { partnerId, now })
-  if (pending.length >= pendingMax)
-    throw problem('Conflict', `There are ${pendingMax} open invitations; delete some first`)
+  if (pending.length >= pendingMax) throw conflict(`There are ${pendingMax} open invitations; delete some first`)
   await tx
     .insertInto('userInvitations')
     .values({ ...invitation, hash: hashOf(token) })

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
 import * as auditLog from '../audit-log/audit-log.ts'
 import { type Reader, sql, type Tx } from '../database/database.ts'
-import { problem } from '../kernel/errors.ts'
+import { conflict, problem } from '../kernel/errors.ts'
 import { hashOf } from '../kernel/secrets.ts'
 import type { Sealer } from '../sealing/sealer.ts'
 import type { User } from './users.ts'
@@ -26,7 +26,7 @@ export async function begin(
     update users set totp_secret = ${sealed}, totp_last_step = null
      where id = ${user.id} and totp_confirmed_at is null
     returning 1`.execute(tx)
-  if (rows.length === 0) throw problem('Conflict', 'You already have a second factor; remove it first')
+  if (rows.length === 0) throw conflict('You already have a second factor; remove it first')
   return { secret: secret.base32, uri: new TOTP({ issuer: 'Midmonth', label: user.email, secret }).toString() }
 }
 
@@ -41,7 +41,7 @@ export async function confirm(
 ): Promise<string[]> {
   const row = await readState(tx, userId)
   if (row?.totpSecret == null || row.totpConfirmedAt !== null)
-    throw problem('Conflict', 'There is no second factor to confirm; begin again')
+    throw conflict('There is no second factor to confirm; begin again')
   const step = stepOf(sealer.open(row.totpSecret, { kind: 'totp-secret', owner: userId }), {
     code,
     now,

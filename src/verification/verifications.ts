@@ -2,7 +2,7 @@ import pg from 'pg'
 import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import { lockByNameIfFree } from '../database/named-locks.ts'
-import { problem } from '../kernel/errors.ts'
+import { conflict, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import type { Clock } from '../kernel/time.ts'
 import { scheduleTask } from '../worker/task.ts'
@@ -42,7 +42,7 @@ export async function request(tx: Tx, { requestedBy, now }: { requestedBy: strin
     .execute(tx)
     .catch(error => {
       if (brokenConstraint(error) !== 'one_verification_at_a_time') throw error
-      throw problem('Conflict', 'A verification is waiting or running; read its progress')
+      throw conflict('A verification is waiting or running; read its progress')
     })
   await scheduleTask(tx, { task: 'verify-ledger', at: now })
   return await find(tx, id)

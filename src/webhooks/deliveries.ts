@@ -168,9 +168,8 @@ export async function replay(
   // One more than is replayed, to tell whether there is more.
   const { rows } = await sql<{ id: string }>`${chosen} order by id limit ${limits.replayedMax + 1}`.execute(tx)
   const ids = rows.slice(0, limits.replayedMax).map(({ id }) => id)
-  if (ids.length === 0 && 'eventId' in replay) {
+  if (ids.length === 0 && 'eventId' in replay)
     throw problem('NotFound', `There is no such event in the last ${limits.keptDays} days`)
-  }
   if (ids.length > 0) {
     await sql`
       insert into webhook_deliveries as d (partner_id, endpoint_id, event_id, type, state, created_at, replay_at)

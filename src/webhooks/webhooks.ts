@@ -1,7 +1,7 @@
 import { type Cursor, isBeyondId, requireKnown } from '../database/cursor.ts'
 import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import * as events from '../events/events.ts'
-import { problem } from '../kernel/errors.ts'
+import { conflict, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { hasMetadata, type Metadata, metadataOf } from '../metadata/metadata.ts'
 import type { Sealer } from '../sealing/sealer.ts'
@@ -53,14 +53,12 @@ export async function create(
   await events.numberFeed(tx, { partnerId, countMax: limits.numberedAtOnceMax, waits: true })
   await lockFeed(tx, partnerId)
   const count = await countEndpoints(tx, partnerId)
-  if (count >= limits.endpointsMax) {
-    throw problem('Conflict', `There are already ${limits.endpointsMax} webhook endpoints; delete one first`)
-  }
+  if (count >= limits.endpointsMax)
+    throw conflict(`There are already ${limits.endpointsMax} webhook endpoints; delete one first`)
   const sincePosition = await events.findLastPosition(tx, partnerId)
   // Without endpoints the feed is not fanned out.
-  if (count === 0) {
+  if (count === 0)
     await sql`update webhook_feeds set position = ${sincePosition} where partner_id = ${partnerId}`.execute(tx)
-  }
   const id = newId('webhook', now)
   const { headers, ...rest } = settings
   const row = {
@@ -173,12 +171,10 @@ export async function rotate(
     select expires_at from webhook_secrets where partner_id = ${partnerId} and endpoint_id = ${webhookId}
      order by expires_at`.execute(tx)
   const [next] = rows
-  if (next !== undefined && rows.length >= limits.secretsMax) {
-    throw problem(
-      'Conflict',
+  if (next !== undefined && rows.length >= limits.secretsMax)
+    throw conflict(
       `${rows.length} secrets are valid already; wait until one expires, at ${next.expiresAt.toISOString()}`,
     )
-  }
   const secret = await addSecret(tx, { partnerId, webhookId, sealer, now })
   return { endpoint, secret, previousExpiresAt }
 }

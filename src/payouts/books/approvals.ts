@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import * as batches from './batches.ts'
 import { type Decider, hasDecided, refuseUnlessAnother } from './two-people.ts'
 
@@ -16,13 +16,11 @@ export async function approve(
   { batchId, now, ...by }: { batchId: string; now: Date } & Decider,
 ): Promise<{ approvalCount: number; hasChanged: boolean }> {
   const batch = await batches.lock(tx, batchId)
-  if (batch.status !== 'building') throw problem('Conflict', `The batch is ${batch.status}; it needs no approval`)
-  if (batch.closedAt === null) {
-    throw problem(
-      'Conflict',
+  if (batch.status !== 'building') throw conflict(`The batch is ${batch.status}; it needs no approval`)
+  if (batch.closedAt === null)
+    throw conflict(
       `The batch takes payments until ${batch.cutOffAt.toISOString()}; approve it after that, or close it early`,
     )
-  }
   const earlier = await listApprovals(tx, batchId)
   const hasChanged = !hasDecided(earlier, by)
   refuseUnlessAnother(hasChanged ? earlier : [], { verb: 'approve the batch', by })

@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import { inWords } from '../../kernel/money.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { endUnanswered, isUnpaid } from './bank-records.ts'
@@ -25,8 +25,7 @@ export async function attach(tx: Tx, { exception, reference, charge, now }: Atta
     if (batch !== undefined) return await attachToBatch(tx, { exception, batchId: batch.id, charge, now })
   }
   const outcome = outcomeOf(exception)
-  if (outcome === null)
-    throw problem('Conflict', 'The answer does not say that a payment was made, failed or was returned')
+  if (outcome === null) throw conflict('The answer does not say that a payment was made, failed or was returned')
   await attachToPayment(tx, {
     exception,
     payout: await lockPayout(tx, reference),
@@ -49,7 +48,7 @@ export async function attachToAll(
   const { id, amount, currency, bookedOn } = exception
   const outcome = outcomeOf(exception)
   if (amount === null || currency === null || bookedOn === null || (outcome !== 'paid' && outcome !== 'returned'))
-    throw problem('Conflict', 'Only money that arrived or left can be attached to several payments')
+    throw conflict('Only money that arrived or left can be attached to several payments')
   const payouts: DecidedPayment[] = []
   // In the order in which all code locks several payments of a batch.
   for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
@@ -57,7 +56,7 @@ export async function attachToAll(
   const moved = amount < 0n ? -amount : amount
   if (total !== moved || payouts.some(payout => payout.currency !== currency)) {
     const words = (units: bigint) => inWords({ amount: units, currency })
-    throw problem('Conflict', `The payments add up to ${words(total)}, but the bank booked ${words(moved)}`)
+    throw conflict(`The payments add up to ${words(total)}, but the bank booked ${words(moved)}`)
   }
   for (const payout of payouts) {
     const part = {
@@ -86,7 +85,7 @@ async function attachToPayment(
   const { id, rail, reasonCode, bookedOn } = exception
   const { reference } = payout
   if (payout.rail !== rail || (payout.batchId === null && !payout.isSentAlone))
-    throw problem('Conflict', `${reference} was not sent through ${rail}`)
+    throw conflict(`${reference} was not sent through ${rail}`)
   requireCharge({ payout, outcome, amount, charge })
   const booked =
     bookedOn === null
@@ -103,7 +102,7 @@ async function attachToPayment(
   // A status or the return has reported the payment; this is the entry that moved the money.
   const explains = outcome === 'paid' && booked !== undefined && (await lacksDebit(tx, payout.reference))
   const isPossible = explains || payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
-  if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is already ${payout.outcome}`)
+  if (!isPossible) throw conflict(`The payment ${payout.reference} is already ${payout.outcome}`)
   if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)
   const { partnerId } = payout
   if (charge !== undefined) {
@@ -143,22 +142,18 @@ async function attachToBatch(
       from payouts p where p.batch_id = ${batchId} and p.removed_at is null`.execute(tx)
   const { unpaid = 0n, isBooked = false, first = null, partners = 0 } = rows[0] ?? {}
   if (isBooked)
-    throw problem(
-      'Conflict',
-      `The bank has debited ${messageId} before; write this debit off, or ask the bank to return it`,
-    )
+    throw conflict(`The bank has debited ${messageId} before; write this debit off, or ask the bank to return it`)
   const excess = -(amount ?? 0n) - (controlTotal - unpaid)
   const isDeducted = excess < 0n
   const difference = isDeducted ? -excess : excess
   const words = inWords({ amount: difference, currency })
-  if (difference === 0n || first === null) throw problem('Conflict', `No payment of ${messageId} explains the debit`)
+  if (difference === 0n || first === null) throw conflict(`No payment of ${messageId} explains the debit`)
   if (charge?.amount.amount !== difference || charge.amount.currency !== currency)
-    throw problem(
-      'Conflict',
+    throw conflict(
       `The bank debited ${words} ${isDeducted ? 'less' : 'more'} than the payments of ${messageId}; name the charge of ${words}${isDeducted ? ', or give_back the payments that it did not make' : ''}`,
     )
   if (charge.borneBy === 'partner' && partners > 1)
-    throw problem('Conflict', `${messageId} has payments of several partners, so the operator bears the charge`)
+    throw conflict(`${messageId} has payments of several partners, so the operator bears the charge`)
   await endUnanswered(tx, { source: { rail, messageId: 'operator', keyPrefix: id }, batchId, outcome: 'paid', now })
   await bearCharge(tx, { rail, exceptionId: id, partnerId: first, charge, isDeducted, now })
   await batches.settleAnswered(tx, { rail, now })

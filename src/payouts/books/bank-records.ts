@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import type { Day } from '../../kernel/time.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import type { BankFileHead } from '../formats/bank-files.ts'
@@ -32,7 +32,7 @@ type Ending = {
 export async function endUnanswered(tx: Tx, ending: Ending): Promise<void> {
   const { batchId, outcome, reasonCode = null, source, now } = ending
   const { rows } = await sql`select from payout_batch_endings where batch_id = ${batchId}`.execute(tx)
-  if (rows.length > 0) throw problem('Conflict', 'The payments of the batch are being ended; try again in a minute')
+  if (rows.length > 0) throw conflict('The payments of the batch are being ended; try again in a minute')
   const unanswered = sql`
     select reference from payouts where batch_id = ${batchId} and outcome is null
      order by partner_id, reference limit ${endedAtOnce}`

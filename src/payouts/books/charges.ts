@@ -1,6 +1,6 @@
 import type { Tx } from '../../database/database.ts'
 import * as float from '../../float/float.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import { inWords, type Money } from '../../kernel/money.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { recordMovement } from './bank-records.ts'
@@ -28,16 +28,14 @@ export function requireCharge({
   amount,
   charge,
 }: ChargedPayment): void {
-  if (charge !== undefined && charge.amount.currency !== currency)
-    throw problem('Conflict', `The charge must be in ${currency}`)
+  if (charge !== undefined && charge.amount.currency !== currency) throw conflict(`The charge must be in ${currency}`)
   const named = charge?.amount.amount ?? 0n
   if (named >= paid)
-    throw problem(
-      'Conflict',
+    throw conflict(
       `A charge must be less than its payment, and the payment ${reference} is for ${inWords({ amount: paid, currency })}`,
     )
   if (amount === null) {
-    if (named > 0n) throw problem('Conflict', 'The answer gives no amount, so it cannot have a charge')
+    if (named > 0n) throw conflict('The answer gives no amount, so it cannot have a charge')
     return
   }
   const entry = amount < 0n ? -amount : amount
@@ -45,11 +43,10 @@ export function requireCharge({
   if (difference === named && (difference === 0n || outcome !== 'failed')) return
   const words = (units: bigint) => inWords({ amount: units, currency })
   if (difference > 0n && outcome !== 'failed')
-    throw problem(
-      'Conflict',
+    throw conflict(
       `The bank ${outcome === 'returned' ? 'returned' : 'debited'} ${words(entry)}, and the payment ${reference} is for ${words(paid)}; name the charge of ${words(difference)}`,
     )
-  throw problem('Conflict', `The answer gives another amount, not that of the payment ${reference}`)
+  throw conflict(`The answer gives another amount, not that of the payment ${reference}`)
 }
 
 type BorneCharge = {

@@ -1,5 +1,5 @@
 import { sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict, problem } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import type { Restriction } from '../../members/restrictions.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
@@ -66,7 +66,7 @@ export async function end(
   const batch = batchId === null ? undefined : await batches.get(tx, batchId)
   // An unsent batch would still pay it.
   if (!isSentAlone && (batch === undefined || batch.sentAt === null))
-    throw problem('Conflict', `The payment ${reference} has not been sent; take it out of its batch instead`)
+    throw conflict(`The payment ${reference} has not been sent; take it out of its batch instead`)
   const reason = reasonInWords(reasonCode)
   const ended = { rail, reference, messageId: 'operator', entryKey: key, now }
   await recordOutcome(tx, { ...ended, outcome, reasonCode, reason, restriction, booked })
@@ -78,17 +78,13 @@ export function refuseIfPayable(
   { reference, rail, requestOpenAt, transferId }: DecidedPayment,
   reported: FinalOutcome | null,
 ): void {
-  if (requestOpenAt !== null) {
-    throw problem(
-      'Conflict',
+  if (requestOpenAt !== null)
+    throw conflict(
       `The request for ${reference} of ${requestOpenAt.toISOString()} may have been accepted, so its money cannot be given back yet. The worker asks the bank at least once an hour; try again after that. It cannot ask unless ${rail} is in MIDMONTH_RAILS, so configure the rail again if it was taken out. If requests are repeated without an answer, hold the rail ${rail} first`,
     )
-  }
   // Only an exception can show that the transfer has ended without being paid.
-  if (transferId !== null && reported !== 'failed' && reported !== 'returned') {
-    throw problem(
-      'Conflict',
+  if (transferId !== null && reported !== 'failed' && reported !== 'returned')
+    throw conflict(
       `The bank has accepted ${reference} and may still pay it, so its money cannot be given back. The worker asks for the outcome`,
     )
-  }
 }

@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict, problem } from '../../kernel/errors.ts'
 import { isIdOf } from '../../kernel/ids.ts'
 import { findPayout } from './decided-payments.ts'
 import { closeException, type Decision, lockException } from './decisions.ts'
@@ -70,7 +70,7 @@ export async function confirmProposal(
   else await lockRail(tx, { rail: (await findPayout(tx, subject)).rail, for: 'records' })
   const { decision, note, person } = await requireProposal(tx, subject)
   if (hasDecided([{ person, login: null }], by))
-    throw problem('Conflict', 'You have proposed this decision; another person must confirm it')
+    throw conflict('You have proposed this decision; another person must confirm it')
   const decided = JSON.parse(decision, (name, value) =>
     name === 'amount' && typeof value === 'string' ? BigInt(value) : value,
   )

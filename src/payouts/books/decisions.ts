@@ -1,5 +1,5 @@
 import { sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict, problem } from '../../kernel/errors.ts'
 import { inWords } from '../../kernel/money.ts'
 import { attach, attachToAll } from './attachments.ts'
 import { endUnanswered, isUnpaid, listWrittenOff } from './bank-records.ts'
@@ -58,7 +58,7 @@ export async function closeException(
   { exceptionId, person, note, now, ...decided }: ClosingDecision,
 ): Promise<Exception> {
   const exception = await lockException(tx, exceptionId)
-  if (exception.closedAt !== null) throw problem('Conflict', 'The exception is closed already')
+  if (exception.closedAt !== null) throw conflict('The exception is closed already')
   if (decided.decision === 'ignore') await refuseIfOurs(tx, exception)
   if (decided.decision === 'attach') {
     if ('references' in decided) await attachToAll(tx, { exception, ...decided, now })
@@ -108,9 +108,9 @@ async function book(tx: Tx, { exception, partnerId, reference, payCycleId, now }
   // Money that came back for a payment, which no decision about the payment explains.
   const isCredit = bookedOn !== null && debitOf(exception) === null && (kind === 'amount' || kind === 'contradiction')
   if ((kind !== 'money_in' && kind !== 'money_out' && !isCredit) || amount === null || currency === null)
-    throw problem('Conflict', 'Only money that arrived or left without a payment can be booked')
+    throw conflict('Only money that arrived or left without a payment can be booked')
   if (isCredit && partnerId !== exception.partnerId)
-    throw problem('Conflict', `The money belongs to the payment's partner, ${exception.partnerId}`)
+    throw conflict(`The money belongs to the payment's partner, ${exception.partnerId}`)
   await refuseIfNamed(tx, exception, 'book')
   const isBorne = isLate && (await listWrittenOff(tx, { rail, references: [ofEntry ?? ''] })).length > 0
   const booking = {
@@ -143,8 +143,8 @@ type GiveBack = {
 async function giveBack(tx: Tx, { exception, references = [], charge, now }: GiveBack): Promise<void> {
   const { reference, amount, reasonCode, id, rail, kind, bookedOn } = exception
   if (kind === 'money_in' || kind === 'money_out')
-    throw problem('Conflict', 'Money that arrived or left is closed with book or ignore: no payment failed')
-  if (reference === null) throw problem('Conflict', 'The exception names neither a payment nor a batch')
+    throw conflict('Money that arrived or left is closed with book or ignore: no payment failed')
+  if (reference === null) throw conflict('The exception names neither a payment nor a batch')
   const { rows } = await sql<{ batchId: string | null }>`
     select null as batch_id from payouts where rail = ${rail} and ${hasReference(reference)}
     union all
@@ -152,21 +152,19 @@ async function giveBack(tx: Tx, { exception, references = [], charge, now }: Giv
      where rail = ${rail} and message_id = ${reference}
        and exists (select from payouts p where p.batch_id = b.id and p.outcome is null)`.execute(tx)
   const [found] = rows
-  if (found === undefined)
-    throw problem('Conflict', `${reference} is neither a payment nor a batch with unanswered payments`)
+  if (found === undefined) throw conflict(`${reference} is neither a payment nor a batch with unanswered payments`)
   if (found.batchId !== null && amount !== null) {
     if (references.length > 0) return await giveBackSome(tx, { exception, batchId: found.batchId, references, now })
-    throw problem(
-      'Conflict',
+    throw conflict(
       `The bank has debited the batch ${reference}, so it made at least some of the payments; import its report of the failed payments, or name them`,
     )
   }
   if (references.length > 0)
-    throw problem('Conflict', 'Payments are named only if the bank has debited their batch with another sum')
+    throw conflict('Payments are named only if the bank has debited their batch with another sum')
   if (found.batchId !== null) return await giveBackBatch(tx, { batchId: found.batchId, rail, key: id, reasonCode, now })
   const payout = await lockPayout(tx, reference)
   if (bookedOn !== null && kind === 'amount' && exception.outcome === 'paid')
-    throw problem('Conflict', `The bank has debited ${reference}, so its money cannot be given back; ask the bank`)
+    throw conflict(`The bank has debited ${reference}, so its money cannot be given back; ask the bank`)
   // ARUCS advises returns without a day.
   const isMoneyBack = bookedOn !== null || exception.outcome === 'returned'
   if (isMoneyBack && kind === 'amount') requireCharge({ payout, outcome: 'returned', amount, charge })
@@ -174,7 +172,7 @@ async function giveBack(tx: Tx, { exception, references = [], charge, now }: Giv
   const isReturn = bookedOn !== null && exception.outcome === 'returned'
   const unanswered = isReturn ? 'returned' : 'failed'
   const outcome = payout.outcome === null ? unanswered : payout.outcome === 'paid' ? 'returned' : null
-  if (outcome === null) throw problem('Conflict', `The payment ${reference} is already ${payout.outcome}`)
+  if (outcome === null) throw conflict(`The payment ${reference} is already ${payout.outcome}`)
   if (outcome === 'failed') refuseIfPayable(payout, exception.outcome)
   else await refuseIfPaidSince(tx, { payout, exception })
   // The reason that blocks a payment is not about the member.
@@ -206,17 +204,15 @@ async function giveBackSome(
      where p.batch_id = ${batchId} and ${isUnpaid} and p.removed_at is null`.execute(tx)
   const missing = controlTotal - (rows[0]?.unpaid ?? 0n) + (amount ?? 0n)
   if (kind !== 'amount' || missing <= 0n)
-    throw problem('Conflict', `The bank did not debit less than the payments of ${messageId} add up to`)
+    throw conflict(`The bank did not debit less than the payments of ${messageId} add up to`)
   const payouts: DecidedPayment[] = []
   // In the order in which all code locks several payments of a batch.
   for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
   const other = payouts.find(payout => payout.batchId !== batchId || payout.outcome !== null)
-  if (other !== undefined)
-    throw problem('Conflict', `${other.reference} is not an unanswered payment of the batch ${messageId}`)
+  if (other !== undefined) throw conflict(`${other.reference} is not an unanswered payment of the batch ${messageId}`)
   const named = payouts.reduce((sum, payout) => sum + payout.netAmount, 0n)
   if (named !== missing)
-    throw problem(
-      'Conflict',
+    throw conflict(
       `The payments add up to ${inMoney(named)}, but the bank debited ${inMoney(missing)} less than the batch`,
     )
   // The debit gives no reason, which counts as a refusal without a code.
@@ -225,8 +221,7 @@ async function giveBackSome(
   await matchDebits(tx, { rail, now })
   const { rows: closed } = await sql`
     select from payout_exceptions where id = ${id} and closed_at is not null`.execute(tx)
-  if (closed.length === 0)
-    throw problem('Conflict', `An earlier debit of ${messageId} has the same amount; decide that one first`)
+  if (closed.length === 0) throw conflict(`An earlier debit of ${messageId} has the same amount; decide that one first`)
   await batches.settleAnswered(tx, { rail, now })
 }
 
@@ -235,8 +230,7 @@ type BatchToGiveBack = { batchId: string; rail: string; key: string; reasonCode:
 /** Gives back every unanswered payment of a batch in one statement. The reason of a batch is not about the members. */
 async function giveBackBatch(tx: Tx, { batchId, rail, key, reasonCode, now }: BatchToGiveBack): Promise<void> {
   const { sentAt, messageId } = await batches.lock(tx, batchId)
-  if (sentAt === null)
-    throw problem('Conflict', `The batch ${messageId} has not been sent; take its payments out of it instead`)
+  if (sentAt === null) throw conflict(`The batch ${messageId} has not been sent; take its payments out of it instead`)
   const source = { rail, messageId: 'operator', keyPrefix: key }
   await endUnanswered(tx, { source, batchId, outcome: 'failed', reasonCode, now })
   await batches.recordGivenBack(tx, { batchId, now })
@@ -262,8 +256,5 @@ async function refuseIfPaidSince(
      order by sequence desc limit 1`.execute(tx)
   const isAboutUnpaid = kind === 'blocked' || kind === 'float' || kind === 'duplicate'
   if (outcome === 'paid' || isAboutUnpaid || rows[0]?.isPaidSince || (await isDebited(tx, reference)))
-    throw problem(
-      'Conflict',
-      `The bank has paid ${reference}, so its money cannot be given back; close the exception with ignore`,
-    )
+    throw conflict(`The bank has paid ${reference}, so its money cannot be given back; close the exception with ignore`)
 }

@@ -1,5 +1,5 @@
 import type { Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict, problem } from '../../kernel/errors.ts'
 import * as batches from './batches.ts'
 import type { FileRailSettings } from './file-rail-settings.ts'
 import { proposeOrConfirm } from './proposals.ts'
@@ -33,7 +33,7 @@ export async function closeEarly(
   // Locks in the order of the task that closes batches.
   await lockRail(tx, { rail: rail.name, for: 'batches' })
   const { status, closedAt } = await batches.lock(tx, batchId)
-  if (closedAt !== null || status !== 'building') throw problem('Conflict', 'The batch is closed already')
+  if (closedAt !== null || status !== 'building') throw conflict('The batch is closed already')
   const done = await proposeOrConfirm(tx, { subject: batchId, decision: { decision: 'close' }, note, by, now })
   if (done !== 'confirmed') return done
   await batches.closeNow(tx, { rail, batchId, now })

@@ -1,6 +1,6 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
 import * as float from '../../float/float.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import { inWords, type Money } from '../../kernel/money.ts'
 import * as dues from '../../settlements/dues.ts'
 import { recordMovement } from './bank-records.ts'
@@ -151,7 +151,7 @@ export async function bookMovement(
   const ofPartner = recorded.filter(each => each.partnerId === partnerId && each.amount === amount)
   const [free] = await withoutEntry(tx, ofPartner)
   if (given !== undefined && free === undefined && ofPartner.length > 0)
-    throw problem('Conflict', `The movement "${given}" belongs to another entry of the bank; use a new reference`)
+    throw conflict(`The movement "${given}" belongs to another entry of the bank; use a new reference`)
   const reference = given ?? free?.reference ?? id
   const { movementId } =
     amount < 0n

@@ -1,5 +1,5 @@
 import { type Reader, sql } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import { hasReference } from './by-reference.ts'
 import * as exceptions from './exceptions.ts'
 import { debitOf } from './write-offs.ts'
@@ -28,8 +28,7 @@ export async function refuseIfOurs(db: Reader, exception: exceptions.Decided): P
   const [ours] = rows
   if (ours === undefined) return
   const booked = debitOf(exception) === null ? 'The bank has credited' : 'The bank has debited'
-  throw problem(
-    'Conflict',
+  throw conflict(
     `${booked} ${reference}, which is ours, and ignoring it would leave the money out of the books; ${fitting(exception, ours)}`,
   )
 }
@@ -42,8 +41,7 @@ async function refuseIfLagging(db: Reader, { withdrawalId, reference, outcome }:
     db,
   )
   if (rows.length > 0)
-    throw problem(
-      'Conflict',
+    throw conflict(
       `The withdrawal of ${reference} is not ${outcome} yet, and ignoring this would leave its money out of the books; fix what the exception names, and the next reading records the report`,
     )
 }
@@ -55,8 +53,7 @@ async function refuseIfAdvised(db: Reader, { rail, reference, outcome, amount }:
     select from payouts where rail = ${rail} and reference = ${reference} and net_amount > ${amount}
        and (outcome is null or outcome = 'paid')`.execute(db)
   if (rows.length > 0)
-    throw problem(
-      'Conflict',
+    throw conflict(
       `The bank has returned ${reference}, which is ours, and ignoring it would leave the money out of the books; give it back with the charge that the bank kept`,
     )
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Db, type Reader, sql, type Tx } from '../../database/database.ts'
 import { holdByNameIfFree, lockByName } from '../../database/named-locks.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { Money } from '../../kernel/money.ts'
 import { countOf } from '../../kernel/text.ts'
@@ -268,7 +268,7 @@ async function applyInTurn(db: Db, file: OneFile): Promise<void> {
   const began = performance.now()
   while (!(await applyIfFree(db, file))) {
     if (performance.now() - began > turnMsMax)
-      throw problem('Conflict', 'Another file of the rail is being imported; this file will be imported after it')
+      throw conflict('Another file of the rail is being imported; this file will be imported after it')
     await pause(turnPollMs)
   }
 }

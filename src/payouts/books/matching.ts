@@ -29,9 +29,8 @@ export type Match =
 export function match(payout: KnownPayout | undefined, { state, amount, booking, ...reasons }: Answer): Match {
   if (payout === undefined) return exception('unmatched', `The bank reports a payment that is not ours as ${state}`)
   const { outcome, isRemoved, isSent } = payout
-  if (!isSent || isRemoved) {
+  if (!isSent || isRemoved)
     return exception('contradiction', `The bank reports a payment that we did not send as ${state}`)
-  }
   if (outcome === 'failed' && (state === 'accepted' || state === 'paid'))
     return exception('paid_after_give_back', `${accepted(state, booking !== undefined)}, ${butGivenBack}`)
   if (amount !== null && (amount.amount !== payout.netAmount || amount.currency !== payout.currency)) {
@@ -63,9 +62,8 @@ export function match(payout: KnownPayout | undefined, { state, amount, booking,
       `The bank takes the payment for a duplicate and reports it as ${state}; find out whether it was paid`,
     )
   }
-  if (next === 'decide_once_funded') {
+  if (next === 'decide_once_funded')
     return exception('float', 'The paying account lacked the money for the payment; top it up and decide')
-  }
   return { result: 'changed', outcome: state }
 }
 

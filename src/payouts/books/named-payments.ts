@@ -1,5 +1,5 @@
 import { type Reader, sql } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { referencesIn } from '../payments/reference.ts'
@@ -62,10 +62,7 @@ export async function refuseIfOnlyDebit(db: Reader, { rail, reference, bookedOn 
   const those = ours.isBatch
     ? 'attach it to the batch with the charge, recover the payments that were given back, or give_back those that the bank did not make'
     : 'attach it to the payment, with the charge that the bank took, or record that the payment has failed'
-  throw problem(
-    'Conflict',
-    `The debit may be the only one of ${reference}, which would be in the books twice; ${those}`,
-  )
+  throw conflict(`The debit may be the only one of ${reference}, which would be in the books twice; ${those}`)
 }
 
 /** SQL: whether the payment `p` has a reference, or is one of the batch whose message id it is. */
@@ -124,8 +121,7 @@ export async function refuseIfNamed(
     const all = await Promise.all(named.map(payment => fitting(db, { payment, isDebit, decision })))
     const references = named.map(payment => payment.reference).join(' and ')
     if (named.every((payment, index) => all[index] === attachTo(payment)))
-      throw problem(
-        'Conflict',
+      throw conflict(
         `The ${whose} names the payments ${references}, which would be in the books twice; attach it to them`,
       )
   }
@@ -138,10 +134,7 @@ export async function refuseIfNamed(
   if (payment === undefined || others.length > 0) return
   const fits = await fitting(db, { payment, isDebit, decision })
   if (fits === null) return
-  throw problem(
-    'Conflict',
-    `The ${whose} names the payment ${payment.reference}, which would be in the books twice; ${fits}`,
-  )
+  throw conflict(`The ${whose} names the payment ${payment.reference}, which would be in the books twice; ${fits}`)
 }
 
 function attachTo({ reference }: NamedPayment): string {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Reader, sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict, problem } from '../../kernel/errors.ts'
 import type { Currency } from '../../kernel/money.ts'
 import * as dues from '../../settlements/dues.ts'
 import { batchReferencesIn, referencesIn } from '../payments/reference.ts'
@@ -49,8 +49,8 @@ export async function closeAll(
   const { notOurs, keptCount } = await divide(tx, { rail, text: folded })
   const closed = summarise(notOurs, keptCount)
   if (closed.fingerprint !== fingerprint)
-    throw problem('Conflict', 'The entries with this text have changed since the preview; preview them again')
-  if (closed.count === 0) throw problem('Conflict', 'No open entry with this text can be closed')
+    throw conflict('The entries with this text have changed since the preview; preview them again')
+  if (closed.count === 0) throw conflict('No open entry with this text can be closed')
   await close(tx, { ids: notOurs.map(({ id }) => id), text: folded, person, note, now })
   return closed
 }
@@ -132,8 +132,7 @@ async function divide(
            ${fingerprints === undefined ? sql`` : sql`and e.fingerprint = any(${[...fingerprints]}::text[])`}
      order by e.id`.execute(db)
   const matching = rows.filter(({ bankText }) => fold(bankText).includes(text))
-  if (matching.length > countMax)
-    throw problem('Conflict', `More than ${countMax} entries have this text; use a longer one`)
+  if (matching.length > countMax) throw conflict(`More than ${countMax} entries have this text; use a longer one`)
   const ours = await Ours.read(db, matching)
   const notOurs = matching.filter(entry => !ours.mayHave(entry))
   return { notOurs, keptCount: matching.length - notOurs.length }

@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import type { Money } from '../../kernel/money.ts'
 import type { Day } from '../../kernel/time.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
@@ -31,7 +31,7 @@ export async function decideOutcome(
   const payout = await lockPayout(tx, payment)
   const { outcome } = decided
   const isPossible = payout.outcome === null || (payout.outcome === 'paid' && outcome === 'returned')
-  if (!isPossible) throw problem('Conflict', `The payment ${payout.reference} is already ${payout.outcome}`)
+  if (!isPossible) throw conflict(`The payment ${payout.reference} is already ${payout.outcome}`)
   if (outcome === 'failed') {
     refuseIfPayable(payout, null)
     await refuseIfDebited(tx, { payout, batch })
@@ -58,9 +58,9 @@ async function bookCredit(
   { payout, batch, credit: { bookedOn, amount }, borneBy = 'operator', now }: CreditByHand,
 ): Promise<{ day: Day; amount: bigint }> {
   const { rail, partnerId, currency } = payout
-  if (amount.currency !== currency) throw problem('Conflict', `The payment is in ${currency}`)
+  if (amount.currency !== currency) throw conflict(`The payment is in ${currency}`)
   if (batch !== null && bookedOn < batch.valueDate)
-    throw problem('Conflict', `The payment was made on ${batch.valueDate}, so it cannot have come back on ${bookedOn}`)
+    throw conflict(`The payment was made on ${batch.valueDate}, so it cannot have come back on ${bookedOn}`)
   const missing = { amount: payout.netAmount - amount.amount, currency }
   const charge = missing.amount > 0n ? { amount: missing, borneBy: borneBy } : undefined
   requireCharge({ payout, outcome: 'returned', amount: amount.amount, charge })
@@ -84,10 +84,7 @@ async function refuseIfDebited(
      order by id limit 1`.execute(db)
   const [found] = rows
   if (found !== undefined)
-    throw problem(
-      'Conflict',
-      `The debit of the exception ${found.id} may be the payment ${reference}; decide that one first`,
-    )
+    throw conflict(`The debit of the exception ${found.id} may be the payment ${reference}; decide that one first`)
 }
 
 /** Refuses if the credit is in a file already, and waits for a decision. A statement may book it on another day than the portal says. */
@@ -103,7 +100,7 @@ async function refuseIfCredited(
      order by id limit 1`.execute(db)
   const [found] = rows
   if (found !== undefined)
-    throw problem('Conflict', `The exception ${found.id} is about the credit of ${reference}; decide that one`)
+    throw conflict(`The exception ${found.id} is about the credit of ${reference}; decide that one`)
 }
 
 /** Refuses while the bank may still pay: before the day on which the payee should have the money is over, and after it accepted. */
@@ -112,17 +109,13 @@ async function refuseIfExpected(
   { payout: { rail, reference, expectedAt }, batch, now }: Sent & { now: Date },
 ): Promise<void> {
   if (expectedAt !== null && expectedAt >= now)
-    throw problem(
-      'Conflict',
-      `The bank may still pay ${reference}, until ${expectedAt.toISOString()}; decide after that`,
-    )
+    throw conflict(`The bank may still pay ${reference}, until ${expectedAt.toISOString()}; decide after that`)
   if (batch === null || batch.acknowledgedAt === null) return
   const { rows } = await sql`
     select from bank_statements
      where rail = ${rail} and closing is not null and day > ${batch.valueDate}::date limit 1`.execute(db)
   if (rows.length === 0)
-    throw problem(
-      'Conflict',
+    throw conflict(
       `The bank has accepted ${reference} and may still pay it; import its statement of a day after ${batch.valueDate} first`,
     )
 }

@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict, problem } from '../../kernel/errors.ts'
 import { referencedPayouts } from './by-reference.ts'
 import { type Decider, hasDecided, refuseUnlessAnother } from './two-people.ts'
 
@@ -34,7 +34,7 @@ export async function proposeOrConfirm(
     return 'proposed'
   }
   if (proposed.decision !== text)
-    throw problem('Conflict', `${proposed.person} has proposed another decision; confirm or withdraw that one first`)
+    throw conflict(`${proposed.person} has proposed another decision; confirm or withdraw that one first`)
   if (hasDecided([proposed], by)) return 'repeated'
   refuseUnlessAnother([proposed], { verb: 'confirm the decision', by })
   await confirm(tx, { subject, by })
@@ -91,8 +91,7 @@ export async function requireProposal(tx: Tx, subject: string): Promise<Proposal
      where subject = ${subject} order by proposed_at desc limit 1`.execute(tx)
   const [last] = rows
   if (last === undefined) throw problem('NotFound', `No decision about ${subject} is proposed`)
-  throw problem(
-    'Conflict',
+  throw conflict(
     last.endedBecause === null
       ? `The decision of ${last.person} is confirmed already`
       : `The proposal of ${last.person} has ended: ${last.endedBecause}`,

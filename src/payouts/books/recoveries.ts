@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import { type Currency, inWords } from '../../kernel/money.ts'
 import { isUnpaid, listWrittenOff, recoverPayments } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
@@ -49,21 +49,17 @@ export async function lockGivenBack(
   const { rail, kind, reference, amount, bookedOn } = exception
   if (isUnnamedDebit(exception)) return { batchId: null, payments: await lockNamed(tx, { exception, references }) }
   if (kind !== 'paid_after_give_back' || reference === null)
-    throw problem('Conflict', 'Only payments that the bank made after their money was given back can be recovered')
+    throw conflict('Only payments that the bank made after their money was given back can be recovered')
   const debit = bookedOn === null || amount === null ? null : -amount
   const batch = await findBatch(tx, { rail, messageId: reference })
   if (batch === undefined) {
-    if (references.length > 0) throw problem('Conflict', 'Payments are named only if the exception is about a batch')
+    if (references.length > 0) throw conflict('Payments are named only if the exception is about a batch')
     const { outcome, ...payment } = await lockPayout(tx, reference)
     if (outcome !== 'failed' && outcome !== 'returned')
-      throw problem(
-        'Conflict',
-        `The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`,
-      )
+      throw conflict(`The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`)
     if (debit !== null) await refuseIfOwnDebit(tx, reference)
     if (debit !== null && debit !== payment.netAmount)
-      throw problem(
-        'Conflict',
+      throw conflict(
         `The bank debited ${inWords({ amount: debit, currency: payment.currency })}, but the payment is for ${inWords({ amount: payment.netAmount, currency: payment.currency })}; ask the bank`,
       )
     return { batchId: null, payments: [payment] }
@@ -71,16 +67,14 @@ export async function lockGivenBack(
   const { id: batchId, currency, controlTotal } = await batches.lock(tx, batch.id)
   const all = await lockUnpaid(tx, batchId)
   const unknown = references.find(each => !all.some(payment => payment.reference === each))
-  if (unknown !== undefined)
-    throw problem('Conflict', `${unknown} is not a payment of the batch ${reference} that was given back`)
+  if (unknown !== undefined) throw conflict(`${unknown} is not a payment of the batch ${reference} that was given back`)
   const payments = references.length === 0 ? all : all.filter(payment => references.includes(payment.reference))
-  if (payments.length === 0) throw problem('Conflict', `No payment of the batch ${reference} is given back`)
+  if (payments.length === 0) throw conflict(`No payment of the batch ${reference} is given back`)
   if (debit !== null) {
     const words = (units: bigint) => inWords({ amount: units, currency })
     const missing = debit - (controlTotal - sum(all))
     if (sum(payments) !== missing)
-      throw problem(
-        'Conflict',
+      throw conflict(
         `The payments add up to ${words(sum(payments))}, but the debit of ${words(debit)} holds ${words(missing)} that were given back; name the payments that the bank made`,
       )
   }
@@ -101,25 +95,21 @@ async function lockNamed(
   }: { exception: exceptions.Decided; references: readonly string[] },
 ): Promise<GivenBack[]> {
   if (references.length === 0)
-    throw problem('Conflict', 'The bank names no payment; name those that it made after their money was given back')
+    throw conflict('The bank names no payment; name those that it made after their money was given back')
   const payments: GivenBack[] = []
   // In the order in which all code locks several payments of a batch.
   for (const reference of [...new Set(references)].sort()) {
     const { outcome, ...payment } = await lockPayout(tx, reference)
-    if (payment.rail !== rail) throw problem('Conflict', `${reference} was not sent through ${rail}`)
+    if (payment.rail !== rail) throw conflict(`${reference} was not sent through ${rail}`)
     if (outcome !== 'failed' && outcome !== 'returned')
-      throw problem(
-        'Conflict',
-        `The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`,
-      )
+      throw conflict(`The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`)
     await refuseIfOwnDebit(tx, payment.reference)
     payments.push(payment)
   }
   const debit = -(amount ?? 0n)
   if (sum(payments) !== debit || payments.some(payment => payment.currency !== currency)) {
     const words = (units: bigint) => inWords({ amount: units, currency: currency ?? 'EUR' })
-    throw problem(
-      'Conflict',
+    throw conflict(
       `The payments add up to ${words(sum(payments))}, but the bank debited ${words(debit)}; name the payments that it made`,
     )
   }
@@ -129,8 +119,7 @@ async function lockNamed(
 /** Refuses the debit of a payment before its return, which the payee does not have. */
 async function refuseIfOwnDebit(db: Reader, reference: string): Promise<void> {
   if (await lacksDebit(db, reference))
-    throw problem(
-      'Conflict',
+    throw conflict(
       `No other debit of ${reference} is booked, so this one may be the payment before its return; attach it to ${reference}`,
     )
 }
@@ -142,8 +131,7 @@ async function refuseIfWrittenOff(
 ): Promise<void> {
   const [found] = await listWrittenOff(db, payments)
   if (found !== undefined)
-    throw problem(
-      'Conflict',
+    throw conflict(
       `The debit of ${found} is written off, so it cannot also be recovered; close the exception with ignore`,
     )
 }
@@ -175,8 +163,7 @@ function sum(payments: readonly GivenBack[]): bigint {
 
 async function refuseUnlessClosed(tx: Tx, { id, reference }: exceptions.Decided): Promise<void> {
   const { rows } = await sql`select from payout_exceptions where id = ${id} and closed_at is not null`.execute(tx)
-  if (rows.length === 0)
-    throw problem('Conflict', `An earlier debit of ${reference} has the same amount; decide that one first`)
+  if (rows.length === 0) throw conflict(`An earlier debit of ${reference} has the same amount; decide that one first`)
 }
 
 type RecoveredPayments = {

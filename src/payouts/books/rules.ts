@@ -1,5 +1,5 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict, problem } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import { closeByRule, requireText } from './not-ours.ts'
 import { proposeOrConfirm, withdrawProposal } from './proposals.ts'
@@ -45,7 +45,7 @@ export async function make(
   const folded = requireText(text)
   const known = (await select(tx, sql`rail = ${rail} and text = ${folded} and status <> 'ended'`))[0]
   if (known !== undefined && known.status !== 'proposed')
-    throw problem('Conflict', `The rule ${known.id} already has this text and is ${known.status}`)
+    throw conflict(`The rule ${known.id} already has this text and is ${known.status}`)
   const id = known?.id ?? newId('payoutRule', now)
   if (known === undefined)
     await sql`
@@ -83,8 +83,7 @@ export async function change(
   const rule = await requireRule(tx, id)
   const { from, to } = changes[verb]
   if (rule.status === to) return { rule, hasChanged: false }
-  if (!from.some(status => status === rule.status))
-    throw problem('Conflict', `The rule is ${rule.status}, so it cannot be ${to}`)
+  if (!from.some(status => status === rule.status)) throw conflict(`The rule is ${rule.status}, so it cannot be ${to}`)
   await sql`
     update payout_rules set status = ${to}, ended_at = ${to === 'ended' ? now : null} where id = ${id}`.execute(tx)
   if (rule.status === 'proposed') await withdrawProposal(tx, { subject: id, person: by.person, now })

@@ -1,4 +1,4 @@
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 
 // Some things take two people. Nothing tells whether a user of the console and a login of the operating system are the same person,
 // so both decide in the console, or both by command.
@@ -26,20 +26,16 @@ export function refuseUnlessAnother(
   earlier: readonly Earlier[],
   { verb, by: { login = null, mayShareLogin = false } }: { verb: string; by: Decider },
 ): void {
-  if (earlier.some(each => (each.login === null) !== (login === null))) {
-    throw problem(
-      'Conflict',
+  if (earlier.some(each => (each.login === null) !== (login === null)))
+    throw conflict(
       login === null
         ? `The first person decided by command, so another person must ${verb} by command, too`
         : `The first person decided in the console, so another person must ${verb} in the console, too`,
     )
-  }
-  if (login !== null && !mayShareLogin && earlier.some(each => each.login === login)) {
-    throw problem(
-      'Conflict',
+  if (login !== null && !mayShareLogin && earlier.some(each => each.login === login))
+    throw conflict(
       `Another person must ${verb} from another login: ${login} has decided before. MIDMONTH_APPROVAL_LOGINS=any allows this`,
     )
-  }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { sql, type Tx } from '../../database/database.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import { isUnsent } from './batch-lifecycle.ts'
 import * as batches from './batches.ts'
 import { hasReference } from './by-reference.ts'
@@ -34,7 +34,7 @@ export async function remove(
   const batch = batchId === null ? undefined : await batches.lock(tx, batchId)
   const { reference, partnerId, withdrawalId, netAmount, outcome } = await lockPayout(tx, payment)
   if (batch === undefined || batchId === null || outcome !== null)
-    throw problem('Conflict', `${reference} is not waiting in a batch, so it cannot be removed`)
+    throw conflict(`${reference} is not waiting in a batch, so it cannot be removed`)
   refuseSent(batch)
   await sql`
     update payouts set removed_at = ${now}, outcome = 'failed' where ${hasReference(reference)}`.execute(tx)
@@ -47,7 +47,6 @@ export async function remove(
 }
 
 function refuseSent({ status, sendingAt }: batches.Batch): void {
-  if (!isUnsent(status)) throw problem('Conflict', `The batch is ${status}, so it cannot be changed`)
-  if (sendingAt !== null)
-    throw problem('Conflict', 'The file of the batch is being delivered, so the batch cannot be changed')
+  if (!isUnsent(status)) throw conflict(`The batch is ${status}, so it cannot be changed`)
+  if (sendingAt !== null) throw conflict('The file of the batch is being delivered, so the batch cannot be changed')
 }

@@ -1,6 +1,6 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
 import * as float from '../../float/float.ts'
-import { problem } from '../../kernel/errors.ts'
+import { conflict } from '../../kernel/errors.ts'
 import { inWords } from '../../kernel/money.ts'
 import { keepWrittenOff, recordMovement } from './bank-records.ts'
 import { lockPayout } from './decided-payments.ts'
@@ -23,7 +23,7 @@ type WriteOff = {
 export async function writeOff(tx: Tx, { exception, references, partnerId, now }: WriteOff): Promise<void> {
   const { id, rail, kind, currency, reference } = exception
   const left = debitOf(exception)
-  if (left === null || currency === null) throw problem('Conflict', 'Only money that left the account is written off')
+  if (left === null || currency === null) throw conflict('Only money that left the account is written off')
   const costs = new Map<string, bigint>()
   const writtenOff: string[] = []
   // A debit that nothing given back explains is written off whole.
@@ -31,9 +31,9 @@ export async function writeOff(tx: Tx, { exception, references, partnerId, now }
     kind !== 'paid_after_give_back' || partnerId !== undefined || (await isOtherDebit(tx, { exception, debit: left }))
   if (isWhole) {
     if (references !== undefined && references.length > 0)
-      throw problem('Conflict', 'Payments are named only if what was given back of a batch is written off')
+      throw conflict('Payments are named only if what was given back of a batch is written off')
     const whose = partnerId ?? exception.partnerId ?? (await onlyPartnerOf(tx, exception))
-    if (whose === null) throw problem('Conflict', 'Name the partner whose float the money left')
+    if (whose === null) throw conflict('Name the partner whose float the money left')
     await refuseIfNamed(tx, exception, 'write_off')
     await refuseIfOnlyDebit(tx, exception)
     costs.set(whose, left)
@@ -46,8 +46,7 @@ export async function writeOff(tx: Tx, { exception, references, partnerId, now }
     }
     const total = payments.reduce((sum, payment) => sum + payment.netAmount, 0n)
     if (total !== left)
-      throw problem(
-        'Conflict',
+      throw conflict(
         `The bank debited ${inWords({ amount: left, currency })}, of which ${inWords({ amount: total, currency })} were given back; recover the payments, so that the others are paid, or name the partner whose float bears all of it`,
       )
   }

@@ -105,9 +105,8 @@ export async function exists(file: string): Promise<boolean> {
 function explained(error: unknown, place: string): unknown {
   if (isErrno(error, 'ENOSPC', 'EDQUOT'))
     return new DeliveryProblem(`No space is left in ${place}; free some space`, error)
-  if (isErrno(error, 'EACCES', 'EPERM', 'EROFS')) {
+  if (isErrno(error, 'EACCES', 'EPERM', 'EROFS'))
     return new DeliveryProblem(`Access to ${place} is denied; allow Midmonth’s user to read and write there`, error)
-  }
   if (isErrno(error, 'EXDEV'))
     return new DeliveryProblem(`${place} is on another file system than its sibling folders`, error)
   return error

@@ -59,9 +59,8 @@ export class FolderDelivery implements Delivery {
 
   /** Creates the folders that are missing. */
   static async open(options: FolderOptions): Promise<FolderDelivery> {
-    for (const name of ['outbox', 'inbox', 'archive', 'rejected', 'sent']) {
+    for (const name of ['outbox', 'inbox', 'archive', 'rejected', 'sent'])
       await mkdir(path.join(options.folder, name), { recursive: true, mode: 0o700 })
-    }
     return new FolderDelivery(options)
   }
 
@@ -74,9 +73,8 @@ export class FolderDelivery implements Delivery {
     const file = earlier === undefined ? await writeDurably(path.join(this.outbox, part), bytes) : await measured(bytes)
     const sent = earlier ?? (await this.record(name, { ...file, part }))
     if (earlier === undefined && sent.part !== part) await rm(path.join(this.outbox, part), { force: true })
-    if (sent.sha256 !== file.sha256) {
+    if (sent.sha256 !== file.sha256)
       throw new DeliveryProblem(`Another file named ${name} was delivered before, with other bytes`)
-    }
     await this.release(name, sent.part)
     return file
   }
@@ -85,9 +83,8 @@ export class FolderDelivery implements Delivery {
     const [from, to] = [path.join(this.outbox, part), path.join(this.outbox, name)]
     if (!(await exists(from))) return
     // Checked again, because a concurrent call may have released the file in between.
-    if ((await exists(to)) && (await exists(from))) {
+    if ((await exists(to)) && (await exists(from)))
       throw new DeliveryProblem(`${to} exists and is not ours; move it away`)
-    }
     try {
       await renameDurably(from, to)
     } catch (error) {

@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import path from 'node:path'
 import { type Reader, sql, type Tx } from '../../../database/database.ts'
 import { lockByNameIfFree } from '../../../database/named-locks.ts'
-import { problem } from '../../../kernel/errors.ts'
+import { conflict } from '../../../kernel/errors.ts'
 import type { TaskContext } from '../../../worker/task.ts'
 import * as batches from '../../books/batches.ts'
 import * as copies from '../../books/copies.ts'
@@ -94,7 +94,7 @@ export async function markExported(
   const begun = await batches.findBegunExport(tx, batchId)
   if (begun !== null) {
     const message = `An export into ${begun} broke off, so the bank may have the file; finish it with midmonth payouts export`
-    throw problem('Conflict', message)
+    throw conflict(message)
   }
   const batch = await batches.claimForSending(tx, { rail, batchId, now })
   if (batch === undefined) return undefined
@@ -106,7 +106,7 @@ export async function markExported(
 /** Of two exports at once, each would make a file. */
 async function lockExport(tx: Tx, batchId: string): Promise<void> {
   if (!(await lockByNameIfFree(tx, 'export of', batchId)))
-    throw problem('Conflict', 'Another command is exporting the batch; only its file must go to the bank')
+    throw conflict('Another command is exporting the batch; only its file must go to the bank')
 }
 
 type TakenCopy = Omit<copies.NewCopy, 'kind' | 'timeZone'> & {
@@ -126,8 +126,7 @@ export async function recordCopy(tx: Tx, { batchId, rail, isAgain, ...copy }: Ta
   await batches.lock(tx, batchId)
   const earlier = await copies.list(tx, batchId)
   if (earlier.length > 0 && !isAgain)
-    throw problem(
-      'Conflict',
+    throw conflict(
       `The file has left already: ${copies.inWords(earlier)}. If the bank gets it twice, it may pay all members twice; ask for it ` +
         'again only if the bank does not have it',
     )
@@ -170,19 +169,15 @@ export async function fileOf(
 ): Promise<SentFile & { parts: () => AsyncIterable<string> }> {
   const batch = await batches.get(db, batchId)
   const { fileName: name, fileSha256: sha256 } = batch
-  if (name === null || sha256 === null)
-    throw problem('Conflict', 'The batch has no file yet; export it once it is approved')
+  if (name === null || sha256 === null) throw conflict('The batch has no file yet; export it once it is approved')
   const parts = () => rail.format.write(batches.toWrite(db, { rail, batch }))
   // The account that pays is in the settings of the rail, which may have changed.
   if ((await measured(parts())).sha256 !== sha256)
-    throw problem(
-      'Conflict',
-      'The file would differ from the one that was exported: the settings of the rail have changed',
-    )
+    throw conflict('The file would differ from the one that was exported: the settings of the rail have changed')
   return { name, sha256, valueDate: batch.valueDate, parts }
 }
 
 /** @throws Problem `Conflict` if the worker delivers the files of the rail */
 export function requireByHand(rail: FileRailSettings): void {
-  if (rail.delivery !== null) throw problem('Conflict', `The rail ${rail.name} sends its files itself`)
+  if (rail.delivery !== null) throw conflict(`The rail ${rail.name} sends its files itself`)
 }

@@ -181,9 +181,8 @@ async function* csvItems(
       continue
     }
     const cells = cellsOf(row, { line, delimiter })
-    if (cells.length !== header.length) {
+    if (cells.length !== header.length)
       throw new BankFileProblem(`The row has ${cells.length} cells, and the header ${header.length}`, { line })
-    }
     const names = header
     const cell = (name: string | undefined) => (name === undefined ? undefined : cells[names.indexOf(folded(name))])
     yield {

@@ -84,9 +84,8 @@ function refuseUnlessItFits(batch: BatchToWrite, { scheme, serviceUserNumber }: 
   if (batch.controlTotal > contraMax) refuse(`its total is above ${pounds(contraMax)}`)
   const daysAhead = daysBetween(createdOn(batch), batch.valueDate)
   const [first, last] = [daysAheadMin[scheme], limits.daysAheadMax]
-  if (daysAhead < first || daysAhead > last) {
+  if (daysAhead < first || daysAhead > last)
     refuse(`its processing day is ${daysAhead} days ahead, not ${first} to ${last}`)
-  }
   if (!/[A-Z0-9]/.test(batch.messageId)) refuse('its message id has no letter and no digit')
 }
 
@@ -102,9 +101,8 @@ function originatorOf({ name, account }: Debtor): Originator {
 /** @throws Error */
 function recordOf({ reference, amount, account }: PaymentOrder, originator: Originator, paymentMax: bigint): string {
   if ('iban' in account) throw new Error(`Payment ${reference} has an IBAN, not a sort code and an account number`)
-  if (amount < 1n || amount > paymentMax) {
+  if (amount < 1n || amount > paymentMax)
     throw new Error(`Payment ${reference} is ${pounds(amount)}, outside £0.01 to ${pounds(paymentMax)}`)
-  }
   if (!isField(reference)) throw new Error(`The reference ${JSON.stringify(reference)} does not fit Standard 18`)
   return record({
     destination: account.sortCode + account.accountNumber,
@@ -139,9 +137,8 @@ type RecordFields = {
 
 /** Returns the first 100 columns of a record. */
 function record({ destination, transactionCode, originator, amount, reference, name }: RecordFields): string {
-  if (!/^[0-9]{14}$/.test(destination) || !/^[0-9]{14}$/.test(originator.account)) {
+  if (!/^[0-9]{14}$/.test(destination) || !/^[0-9]{14}$/.test(originator.account))
     throw new Error(`The account of ${reference} is not six digits and eight`)
-  }
   const pence = String(amount).padStart(11, '0')
   const texts = `${originator.name}${reference.padEnd(fieldCharsMax)}${name.padEnd(fieldCharsMax)}`
   // Account type 0 in column 15; columns 32–35 are free.

@@ -1,8 +1,9 @@
 import type * as auditLog from './audit-log/audit-log.ts'
 import { type Declaration, describe } from './contract/description.ts'
+import { mediaTypes } from './contract/media-types.ts'
 import { compileValidation } from './contract/validation.ts'
 import type { Db, Tx } from './database/database.ts'
-import { UploadedFile } from './http/bodies/uploaded-file.ts'
+import { BaseCall, type CallFacts } from './http/call.ts'
 import type { Call, Download, Operation, OperationResponse } from './http/operation.ts'
 import { recordAudit } from './http/record-audit.ts'
 import type { ApiContext } from './http/server/server.ts'
@@ -31,7 +32,10 @@ export async function callInProcess<Context extends ApiContext>(
     disconnectSignal: () => AbortSignal.any([]),
     fingerprintStart: undefined,
   })
-  const call = callOf({ ...given, query: query as Given['query'], body }, { context, caller })
+  const now = context.now()
+  const headers = { accept: given.prefersCsv ? mediaTypes.csv : undefined, prefer: 'return=representation' }
+  const facts = { params: given.params, query, body, headers, now, receivedAt: now, clockOffsetMs: 0 }
+  const call = new CommandCall(context, { ...facts, operator: caller.operator }, caller.actor)
   const done = await run(operation, call, context)
   if ('parts' in done) return done
   const text = 'content-type' in (done.headers ?? {})
@@ -62,38 +66,18 @@ async function run<Context extends ApiContext>(
   })
   return done as OperationResponse | Download
 }
-function callOf<Context extends ApiContext>(
-  { params, query, body, prefersCsv = false }: Given,
-  { context, caller }: { context: Context; caller: Caller },
-): Call<unknown, unknown, unknown, Context> {
-  const now = context.now()
-  const missing = (): never => {
-    throw new Error('The operation is not for operators')
+
+class CommandCall<Context> extends BaseCall<Context> {
+  readonly actor: auditLog.Actor
+  readonly ownOrigin = ''
+  readonly signal = AbortSignal.any([])
+
+  constructor(context: Context, facts: CallFacts, actor: auditLog.Actor) {
+    super(context, facts)
+    this.actor = actor
   }
-  return {
-    ...{ context, params, query, body, headers: {}, now, receivedAt: now, clockOffsetMs: 0 },
-    ...caller,
-    ...{ user: undefined, prefersRepresentation: true, prefersCsv, ownOrigin: '' },
-    signal: AbortSignal.any([]),
-    moveTo: missing,
-    get file(): UploadedFile {
-      if (body instanceof UploadedFile) return body
-      throw new Error('The body is not a file')
-    },
-    get browser() {
-      return missing()
-    },
-    get signedIn() {
-      return missing()
-    },
-    get partner() {
-      return missing()
-    },
-    get memberSession() {
-      return missing()
-    },
-    get keyId() {
-      return missing()
-    },
+
+  get browser(): never {
+    throw new Error('A command has no browser')
   }
 }

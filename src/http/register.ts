@@ -1,18 +1,13 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type * as auditLog from '../audit-log/audit-log.ts'
 import { type Declaration, describe } from '../contract/description.ts'
-import { prefersRepresentation, representationApplied } from '../contract/prefer.ts'
-import type { MemberSession } from '../partners/member-sessions.ts'
-import type { Operator } from '../partners/operator-keys.ts'
-import type { Partner } from '../partners/partners.ts'
-import type { SignedIn } from '../users/sessions.ts'
+import { representationApplied } from '../contract/prefer.ts'
 import { actorOf } from './admission/actor.ts'
 import { ownOrigin } from './admission/session-admission.ts'
 import { disconnectSignal } from './bodies/body-timeouts.ts'
-import { prefersCsv, sendParts } from './bodies/csv.ts'
+import { sendParts } from './bodies/csv.ts'
 import { acceptUploads, anyFile } from './bodies/upload.ts'
-import { UploadedFile } from './bodies/uploaded-file.ts'
+import { BaseCall } from './call.ts'
 import type { BrowserRequest, Call, Done, Operation, OperationResponse } from './operation.ts'
 import { idleConnectionMsMax, keepOpenFor } from './server/connections.ts'
 import type { ApiContext, App } from './server/server.ts'
@@ -154,104 +149,27 @@ function completion({ success: { status = 200, representation } }: Pick<Operatio
 }
 
 /** The call that a request makes. */
-class RequestCall<Context extends ServedContext> implements Call<unknown, unknown, unknown, Context> {
-  readonly context: Context
-  readonly #request: FastifyRequest
+class RequestCall<Context extends ServedContext> extends BaseCall<Context, FastifyRequest> {
   readonly #reply: FastifyReply
 
   constructor(context: Context, request: FastifyRequest, reply: FastifyReply) {
-    this.context = context
-    this.#request = request
+    super(context, request)
     this.#reply = reply
   }
 
-  get params(): unknown {
-    return this.#request.params
-  }
-
-  get query(): unknown {
-    return this.#request.query
-  }
-
-  get body(): unknown {
-    return this.#request.body
-  }
-
-  get file(): UploadedFile {
-    const { body } = this.#request
-    return known(body instanceof UploadedFile ? body : undefined, 'files')
-  }
-
-  get headers(): IncomingHttpHeaders {
-    return this.#request.headers
+  get actor(): auditLog.Actor {
+    return actorOf(this.facts)
   }
 
   get browser(): BrowserRequest {
-    return this.#request
-  }
-
-  get now(): Date {
-    return this.#request.now
-  }
-
-  get receivedAt(): Date {
-    return this.#request.receivedAt
-  }
-
-  get clockOffsetMs(): number {
-    return this.#request.clockOffsetMs
-  }
-
-  get actor(): auditLog.Actor {
-    return actorOf(this.#request)
-  }
-
-  get partner(): Partner {
-    return known(this.#request.partner, 'partners')
-  }
-
-  get operator(): Operator {
-    return known(this.#request.operator, 'operators')
-  }
-
-  get memberSession(): MemberSession {
-    return known(this.#request.memberSession, 'member sessions')
-  }
-
-  get user(): SignedIn | undefined {
-    return this.#request.user
-  }
-
-  get signedIn(): SignedIn {
-    return known(this.#request.user, 'users of the console')
-  }
-
-  get keyId(): string {
-    return known(this.#request.keyId, 'API keys')
-  }
-
-  get prefersRepresentation(): boolean {
-    return prefersRepresentation(this.#request)
-  }
-
-  get prefersCsv(): boolean {
-    return prefersCsv(this.#request.headers.accept)
+    return this.facts
   }
 
   get ownOrigin(): string {
-    return ownOrigin(this.#request, this.context.publicUrl)
+    return ownOrigin(this.facts, this.context.publicUrl)
   }
 
   get signal(): AbortSignal {
     return disconnectSignal(this.#reply)
   }
-
-  moveTo(now: Date): void {
-    this.#request.now = now
-  }
-}
-
-function known<T>(value: T | undefined, whom: string): T {
-  if (value === undefined) throw new Error(`The operation is not for ${whom}`)
-  return value
 }

@@ -1,0 +1,107 @@
+import type { FastifyRequest } from 'fastify'
+import type * as auditLog from '../audit-log/audit-log.ts'
+import { prefersRepresentation } from '../contract/prefer.ts'
+import type { MemberSession } from '../partners/member-sessions.ts'
+import type { Operator } from '../partners/operator-keys.ts'
+import type { Partner } from '../partners/partners.ts'
+import type { SignedIn } from '../users/sessions.ts'
+import { prefersCsv } from './bodies/csv.ts'
+import { UploadedFile } from './bodies/uploaded-file.ts'
+import type { BrowserRequest, Call } from './operation.ts'
+
+/** The facts that a request and a command have in common. */
+export type CallFacts = Pick<FastifyRequest, 'params' | 'query' | 'body' | 'headers' | 'now' | 'receivedAt'> &
+  Pick<FastifyRequest, 'clockOffsetMs'> &
+  Partial<Pick<FastifyRequest, 'partner' | 'operator' | 'memberSession' | 'user' | 'keyId'>>
+
+/** A call without what depends on whether it came over HTTP or from a command. */
+export abstract class BaseCall<Context, Facts extends CallFacts = CallFacts>
+  implements Call<unknown, unknown, unknown, Context>
+{
+  readonly context: Context
+  protected readonly facts: Facts
+
+  constructor(context: Context, facts: Facts) {
+    this.context = context
+    this.facts = facts
+  }
+
+  abstract get actor(): auditLog.Actor
+  abstract get browser(): BrowserRequest
+  abstract get ownOrigin(): string
+  abstract get signal(): AbortSignal
+
+  get params(): unknown {
+    return this.facts.params
+  }
+
+  get query(): unknown {
+    return this.facts.query
+  }
+
+  get body(): unknown {
+    return this.facts.body
+  }
+
+  get file(): UploadedFile {
+    const { body } = this.facts
+    return known(body instanceof UploadedFile ? body : undefined, 'files')
+  }
+
+  get headers(): CallFacts['headers'] {
+    return this.facts.headers
+  }
+
+  get now(): Date {
+    return this.facts.now
+  }
+
+  get receivedAt(): Date {
+    return this.facts.receivedAt
+  }
+
+  get clockOffsetMs(): number {
+    return this.facts.clockOffsetMs
+  }
+
+  get partner(): Partner {
+    return known(this.facts.partner, 'partners')
+  }
+
+  get operator(): Operator {
+    return known(this.facts.operator, 'operators')
+  }
+
+  get memberSession(): MemberSession {
+    return known(this.facts.memberSession, 'member sessions')
+  }
+
+  get user(): SignedIn | undefined {
+    return this.facts.user
+  }
+
+  get signedIn(): SignedIn {
+    return known(this.facts.user, 'users of the console')
+  }
+
+  get keyId(): string {
+    return known(this.facts.keyId, 'API keys')
+  }
+
+  get prefersRepresentation(): boolean {
+    return prefersRepresentation(this.facts)
+  }
+
+  get prefersCsv(): boolean {
+    return prefersCsv(this.facts.headers.accept)
+  }
+
+  moveTo(now: Date): void {
+    this.facts.now = now
+  }
+}
+
+function known<T>(value: T | undefined, whom: string): T {
+  if (value === undefined) throw new Error(`The operation is not for ${whom}`)
+  return value
+}

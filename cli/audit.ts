@@ -1,63 +1,62 @@
 import { Command, Option } from 'commander'
-import * as auditLog from '../src/audit-log/audit-log.ts'
-import { inWords as moneyInWords, type WireMoney } from '../src/kernel/money.ts'
-import { findState } from '../src/partners/partners.ts'
+import type { AuditEntryId, PartnerId } from '../packages/console/src/generated/operator.ts'
+import { type Action, actions } from '../src/audit-log/actions.ts'
+import type { WireMoney } from '../src/kernel/money.ts'
 import { examples } from './help.ts'
-import { addPaging, type Paging, pageOf } from './paging.ts'
+import { moneyInWords } from './money.ts'
+import { addServerOptions, type OperatorOptions, withOperators } from './operator-client.ts'
+import { addPaging, nextPage } from './paging.ts'
 import { printResult, table } from './print.ts'
-import { withDatabase } from './with-database.ts'
+
+const operations = () => import('../src/operators/audit-operations.ts')
 
 export const auditCommand = addPaging(
   new Command('audit')
     .option('--partner <partner>', 'only changes of this partner')
     .option('--resource <id>', 'only changes of this resource: a member id, a key id, a tier name, …')
     .option('--actor <actor>', 'only changes by this actor: an API key id, or user@host')
-    .addOption(new Option('--action <action...>', 'only changes by these actions').choices(auditLog.actions)),
+    .addOption(new Option('--action <action...>', 'only changes by these actions').choices(actions)),
   'auditEntry',
 )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('audit', 'audit --partner par_… --action tier.set', 'audit --resource mem_… --json'))
-  .action(async ({ json, partner, resource, actor, action, ...paging }: AuditOptions) => {
-    const filter = {
-      ...(partner === undefined ? {} : { partnerId: partner }),
-      ...(resource === undefined ? {} : { resourceId: resource }),
-      ...(actor === undefined ? {} : { actor }),
-      ...(action === undefined ? {} : { actions: action }),
-    }
-    const found = await withDatabase(async db => {
-      if (partner !== undefined) await findState(db, partner)
-      return await auditLog.list(db, { filter, before: paging.before, take: paging.take + 1 })
-    })
-    const { shown, hasMore, more } = pageOf(found, paging)
-    printResult(
-      { json },
-      {
-        value: { entries: shown, hasMore },
-        text: () =>
-          table(
-            shown.map(({ at, partnerId, actor: who, address, action: done, resourceId, details }) => ({
-              at: at.toISOString(),
-              partner: partnerId,
-              who: address === null ? who : `${who} from ${address}`,
-              action: done,
-              resource: resourceId,
-              details: detailsInWords(details),
-            })),
-          ) + more,
-      },
+  .action(async ({ partner, resource: resourceId, actor, action, before: after, take, ...options }: AuditOptions) => {
+    const query = { resourceId, actor, actions: action, after, take }
+    const found = await withOperators(options, operations, api =>
+      partner === undefined ? api.listAuditEntries(query) : api.listPartnerAuditEntries(partner, query),
     )
+    printResult(options, {
+      value: found,
+      text: () =>
+        table(
+          found.entries.map(({ at, partnerId, actor: who, address, action: done, resourceId, details }) => ({
+            at,
+            partner: partnerId,
+            who: address === null ? who : `${who} from ${address}`,
+            action: done,
+            resource: resourceId,
+            details: detailsInWords({ ...details }),
+          })),
+        ) + nextPage(found.entries, found),
+    })
   })
 
-type AuditOptions = Paging & {
+addServerOptions(auditCommand)
+
+type AuditOptions = OperatorOptions & {
   json?: boolean
-  partner?: string
+  partner?: PartnerId
   resource?: string
   actor?: string
-  action?: auditLog.Action[]
+  action?: Action[]
+  take: number
+  before?: AuditEntryId
 }
 
+type Details = Record<string, unknown>
+
 /** Changed fields as `tier: Silver → Gold`, other details as `name: value`. */
-function detailsInWords({ before, after, changed, ...rest }: auditLog.Details): string {
+function detailsInWords({ before, after, changed, ...rest }: Details): string {
   const was = isState(before) ? before : {}
   const states = isState(after) ? Object.entries(after) : []
   const hidden = Array.isArray(changed) ? changed.filter(field => !visible.some(([name]) => name === field)) : []
@@ -72,12 +71,12 @@ function detailsInWords({ before, after, changed, ...rest }: auditLog.Details): 
 // Fields that `before` and `after` show under another name.
 const visible = [['accountDetails', 'account']]
 
-function isState(state: unknown): state is auditLog.Details {
+function isState(state: unknown): state is Details {
   return typeof state === 'object' && state !== null && !Array.isArray(state)
 }
 
 function inWords(value: unknown): string {
-  if (isMoney(value)) return moneyInWords({ amount: BigInt(value.amount), currency: value.currency })
+  if (isMoney(value)) return moneyInWords(value)
   return typeof value === 'string' ? value : JSON.stringify(value ?? null)
 }
 

@@ -1,6 +1,5 @@
-import { inWords } from '../src/kernel/money.ts'
-import type { AccountDay } from '../src/payouts/books/balances.ts'
-import type { Difference } from '../src/payouts/books/exceptions.ts'
+import type { AccountDay } from '../packages/console/src/generated/operator.ts'
+import { moneyInWords } from './money.ts'
 import { table } from './print.ts'
 
 /** How many days per account are shown by default. */
@@ -10,20 +9,20 @@ export const daysDefault = 7
 export const differencesMax = 20
 
 /** @param options.differences the open differences of the comparison */
-export function inTable(balances: AccountDay[], { differences = [] }: { differences?: Difference[] } = {}): string {
+export function inTable(
+  accountDays: AccountDay[],
+  { differences = [] }: { differences?: { id: string; reason: string }[] } = {},
+): string {
   const rows = table(
-    balances.map(({ account, debtors, day, currency, bank, book, uncovered }) => {
-      const words = (amount: bigint) => inWords({ amount, currency })
-      return {
-        account,
-        'pays for': debtors.map(each => (each === 'default' ? 'partners without a separate account' : each)).join(', '),
-        day,
-        bank: words(bank),
-        book: words(book),
-        difference: words(bank - book),
-        'not covered': words(uncovered),
-      }
-    }),
+    accountDays.map(({ account, debtors, day, bank, book, difference, uncovered }) => ({
+      account,
+      'pays for': debtors.map(each => (each === 'default' ? 'partners without a separate account' : each)).join(', '),
+      day,
+      bank: moneyInWords(bank),
+      book: moneyInWords(book),
+      difference: moneyInWords(difference),
+      'not covered': moneyInWords(uncovered),
+    })),
   )
   const stated = differences.map(({ id, reason }) => `! ${reason} (${id})`)
   return [rows, ...stated].join('\n')

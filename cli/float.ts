@@ -1,22 +1,15 @@
 import { Command } from 'commander'
-import type { Action } from '../src/audit-log/audit-log.ts'
-import type { Reader } from '../src/database/database.ts'
-import * as float from '../src/float/float.ts'
-import { type Currency, inWords, toWire } from '../src/kernel/money.ts'
-import { readRails } from '../src/main.ts'
-import { accountDayOnWire, dueOnWire, floatOnWire } from '../src/operators/float-schema.ts'
-import { findState } from '../src/partners/partners.ts'
-import { listBalances } from '../src/payouts/books/balances.ts'
-import { fileRailsOf } from '../src/payouts/channels/rail.ts'
-import * as dues from '../src/settlements/dues.ts'
-import { recordChange } from './actor.ts'
+import type { PartnerId, PayCycleId, SettlementDue } from '../packages/console/src/generated/operator.ts'
+import { type Currency, toWire } from '../src/kernel/money.ts'
 import { currency, minorUnits, name } from './arguments.ts'
 import * as balancesInWords from './bank-balances.ts'
 import { inTable } from './float-table.ts'
 import { examples } from './help.ts'
-import { partnerNow } from './partner-clock.ts'
+import { moneyInWords, repeatedInWords } from './money.ts'
+import { addServerOptions, type OperatorOptions, withOperators } from './operator-client.ts'
 import { printResult, table } from './print.ts'
-import { withDatabase, withTransaction } from './with-database.ts'
+
+const operations = () => import('../src/operators/float-operations.ts')
 
 export const floatCommand = new Command('float')
 
@@ -28,57 +21,40 @@ floatCommand
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('float show par_…'))
-  .action(async (partnerId: string, options) => {
-    const { floats, open, balances } = await withDatabase(async (db, settings) => {
-      const found = await read(db, partnerId)
-      const rails = fileRailsOf(await readRails(settings)).filter(rail =>
-        found.some(each => each.currency === rail.currency),
-      )
-      const listed = rails.map(rail => listBalances(db, rail, { partnerId, daysMax: balancesInWords.daysDefault }))
-      const open = await dues.listOpen(db, partnerId)
-      return { floats: found, open, balances: (await Promise.all(listed)).flat() }
-    })
-    const dueOf = ({ currency: code }: float.Float) => open.filter(each => each.currency === code)
-    const bankOf = ({ currency: code }: float.Float) => balances.filter(each => each.currency === code)
+  .action(async (partnerId: PartnerId, options) => {
+    const found = await withOperators(options, operations, api =>
+      api.getFloat(partnerId, { days: balancesInWords.daysDefault }),
+    )
+    const { floats, settlements, accountDays } = found
     printResult(options, {
-      value: floats.map(each => ({
-        ...floatOnWire(each),
-        settlements: dueOf(each).map(dueOnWire),
-        bank: bankOf(each).map(accountDayOnWire),
-      })),
+      value: found,
       text: () =>
         [
-          inTable(floats.map(floatOnWire)),
-          ...(open.length > 0 ? [duesInTable(open)] : []),
-          ...(balances.length > 0 ? [balancesInWords.inTable(balances)] : []),
+          inTable(floats),
+          ...(settlements.length > 0 ? [duesInTable(settlements)] : []),
+          ...(accountDays.length > 0 ? [balancesInWords.inTable(accountDays)] : []),
         ].join('\n\n'),
     })
   })
 
-for (const { verb, action, description, example, move } of [
+for (const { verb, description, example } of [
   {
     verb: 'fund',
-    action: 'float.fund',
     description: 'Record money paid into the float.',
     example: 'float fund par_… GBP 5000000 --reference "bank transfer 2026-03-31"',
-    move: float.fund,
   },
   {
     verb: 'withdraw',
-    action: 'float.withdraw',
     description: 'Record money taken out of the float. Cannot exceed the free amount.',
     example: 'float withdraw par_… GBP 250000 --reference "sweep 2026-03-31"',
-    move: float.withdraw,
   },
   {
     verb: 'cover',
-    action: 'float.cover',
     description:
       'Record money that you have paid into the float to cover your costs (write-offs, charges). Cannot exceed the uncovered amount.',
     example: 'float cover par_… EUR 9950 --reference "cover of pex_…"',
-    move: float.cover,
   },
-] as const satisfies { action: Action; [name: string]: unknown }[]) {
+] as const) {
   floatCommand
     .command(verb)
     .description(description)
@@ -92,39 +68,13 @@ for (const { verb, action, description, example, move } of [
     )
     .option('--json', 'print JSON')
     .addHelpText('after', examples(example))
-    .action(async (partnerId: string, code: Currency, units: bigint, { reference, json }) => {
-      const amount = { amount: units, currency: code }
-      const { moved, floats } = await withTransaction(async tx => {
-        const now = await partnerNow(tx, partnerId)
-        const done = await move(tx, { partnerId, amount, reference, now })
-        const details = { amount: toWire(amount), reference: reference ?? null, movementId: done.movementId }
-        const change = { action, resourceId: code, details }
-        if (!done.isRepeated) await recordChange(tx, { partnerId, change, now })
-        return { moved: done, floats: await read(tx, partnerId) }
-      })
-      const { movementId, at, isRepeated } = moved
-      printResult(
-        { json },
-        {
-          value: {
-            movement: {
-              id: movementId,
-              amount: toWire(amount),
-              reference: reference ?? null,
-              at,
-              hasMoved: !isRepeated,
-            },
-            floats: floats.map(floatOnWire),
-          },
-          text: () =>
-            [
-              ...(isRepeated
-                ? [`"${reference}" was already recorded on ${at.toISOString()}; nothing changed.`, '']
-                : []),
-              inTable(floats.map(floatOnWire)),
-            ].join('\n'),
-        },
+    .action(async (partnerId: PartnerId, code: Currency, units: bigint, { reference, ...options }) => {
+      const amount = toWire({ amount: units, currency: code })
+      const moved = await withOperators(options, operations, api =>
+        api[`${verb}Float`](partnerId, { amount, reference }),
       )
+      const text = () => [...repeatedInWords(moved.movement), inTable(moved.floats)].join('\n')
+      printResult(options, { value: moved, text })
     })
 }
 
@@ -141,27 +91,21 @@ floatCommand
   .addHelpText('after', examples('float receive par_… pc_… EUR', 'float receive par_… pc_… EUR 250000'))
   .action(
     async (
-      partnerId: string,
-      payCycleId: string,
+      partnerId: PartnerId,
+      payCycleId: PayCycleId,
       code: Currency,
-      given: bigint | undefined,
-      options: { json?: boolean },
+      units: bigint | undefined,
+      options: OperatorOptions & { json?: boolean },
     ) => {
-      const { amount, movementId, floats } = await withTransaction(async tx => {
-        const now = await partnerNow(tx, partnerId)
-        const ofCycle = await dues.listOfCycle(tx, { partnerId, payCycleId })
-        const due = ofCycle.find(each => each.currency === code)
-        const left = due === undefined ? 0n : due.amount - due.received
-        const received = { amount: left < 0n && given !== undefined ? -given : (given ?? left), currency: code }
-        const movement = await dues.receive(tx, { partnerId, payCycleId, amount: received, isByHand: true, now })
-        const details = { amount: toWire(received), payCycleId, movementId: movement.movementId }
-        await recordChange(tx, { partnerId, change: { action: 'float.receive', resourceId: code, details }, now })
-        return { amount: received, movementId: movement.movementId, floats: await read(tx, partnerId) }
+      const received = await withOperators(options, operations, async api => {
+        const { settlements } = await api.getFloat(partnerId)
+        const due = settlements.find(each => each.payCycleId === payCycleId && each.due.currency === code)?.due
+        // On the command line an amount has no sign: it was paid to the employer if the employer is owed money.
+        const sign = due !== undefined && due.amount < 0 ? -1n : 1n
+        const amount = units === undefined ? undefined : toWire({ amount: sign * units, currency: code })
+        return await api.receiveFloat(partnerId, { payCycleId, currency: code, amount })
       })
-      printResult(options, {
-        value: { movement: { id: movementId, amount: toWire(amount), payCycleId }, floats: floats.map(floatOnWire) },
-        text: () => inTable(floats.map(floatOnWire)),
-      })
+      printResult(options, { value: received, text: () => inTable(received.floats) })
     },
   )
 
@@ -173,32 +117,24 @@ floatCommand
   .argument('<amount>', 'in minor units, or off', (text: string) => (text === 'off' ? null : minorUnits(text)))
   .option('--json', 'print JSON')
   .addHelpText('after', examples('float floor par_… GBP 500000', 'float floor par_… GBP off'))
-  .action(async (partnerId: string, code: Currency, floor: bigint | null, options) => {
-    const moneyOrNull = (amount: bigint | null) => (amount === null ? null : toWire({ amount, currency: code }))
-    const floats = await withTransaction(async tx => {
-      const now = await partnerNow(tx, partnerId)
-      const before = await float.setFloor(tx, { partnerId, currency: code, floor, now })
-      const details = { before: { floor: moneyOrNull(before) }, after: { floor: moneyOrNull(floor) } }
-      const change = { action: 'float.floor', resourceId: code, details } as const
-      if (before !== floor) await recordChange(tx, { partnerId, change, now })
-      return await read(tx, partnerId)
-    })
-    printResult(options, { value: floats.map(floatOnWire), text: () => inTable(floats.map(floatOnWire)) })
+  .action(async (partnerId: PartnerId, code: Currency, units: bigint | null, options) => {
+    const floor = units === null ? null : toWire({ amount: units, currency: code })
+    const found = await withOperators(options, operations, api =>
+      api.setFloatFloor(partnerId, { currency: code, floor }),
+    )
+    printResult(options, { value: found, text: () => inTable(found.floats) })
   })
 
-async function read(db: Reader, partnerId: string): Promise<float.Float[]> {
-  await findState(db, partnerId)
-  return await float.read(db, partnerId)
-}
+addServerOptions(floatCommand)
 
-function duesInTable(open: dues.Due[]): string {
+function duesInTable(settlements: SettlementDue[]): string {
   return table(
-    open.map(({ payCycleId, currency: code, amount, received, settledAt }) => ({
+    settlements.map(({ payCycleId, reference, amount, due, settledAt }) => ({
       'settled, not arrived': payCycleId,
-      reference: dues.referenceOf(payCycleId),
-      amount: inWords({ amount, currency: code }),
-      due: inWords({ amount: amount - received, currency: code }),
-      'settled at': settledAt.toISOString(),
+      reference,
+      amount: moneyInWords(amount),
+      due: moneyInWords(due),
+      'settled at': settledAt,
     })),
   )
 }

@@ -1,14 +1,19 @@
 import { Command, Option } from 'commander'
-import type { Action } from '../src/audit-log/audit-log.ts'
-import * as invoices from '../src/fees/invoices.ts'
-import { type Currency, inWords } from '../src/kernel/money.ts'
-import { invoiceOnWire, invoiceSummaryOnWire } from '../src/operators/finance-schema.ts'
-import { recordChange } from './actor.ts'
+import {
+  type Invoice,
+  type InvoiceId,
+  type InvoiceSummary,
+  invoiceStatuses,
+  type PartnerId,
+} from '../packages/console/src/generated/operator.ts'
+import type { Currency } from '../src/kernel/money.ts'
 import { currency, day, month, name, whole } from './arguments.ts'
 import { examples } from './help.ts'
-import { partnerNow } from './partner-clock.ts'
+import { moneyInWords } from './money.ts'
+import { addServerOptions, withOperators } from './operator-client.ts'
 import { printResult, sheet, table } from './print.ts'
-import { withDatabase, withTransaction } from './with-database.ts'
+
+const operations = () => import('../src/operators/invoice-operations.ts')
 
 export const invoiceCommand = new Command('invoice')
 
@@ -27,30 +32,25 @@ invoiceCommand
   .option('--month <month>', 'a month that is over, for example 2026-03; by default all fees until now', month)
   .option('--json', 'print JSON')
   .addHelpText('after', examples('invoice issue par_… GBP --month 2026-03'))
-  .action(async (partnerId: string, code: Currency, { month: asked, json }) => {
-    const { lines, ...invoice } = await withTransaction(async tx => {
-      const now = await partnerNow(tx, partnerId)
-      const issued = await invoices.issue(tx, { partnerId, currency: code, month: asked, now })
-      const { number, sum, lastDay } = invoiceSummaryOnWire(issued)
-      const change = { action: 'invoice.issue', resourceId: issued.id, details: { number, sum, lastDay } } as const
-      await recordChange(tx, { partnerId, change, now })
-      return issued
-    })
-    show({ json }, { invoice, lines })
+  .action(async (partnerId: PartnerId, code: Currency, { month: asked, ...options }) => {
+    const issued = await withOperators(options, operations, api =>
+      api.issueInvoice(partnerId, { currency: code, month: asked }),
+    )
+    printResult(options, { value: issued, text: () => inWords(issued) })
   })
 
 invoiceCommand
   .command('list')
   .description('List invoices, newest first.')
   .option('--partner <id>', 'only invoices of this partner')
-  .addOption(new Option('--status <status>', 'only invoices in this state').choices(invoices.invoiceStatuses))
+  .addOption(new Option('--status <status>', 'only invoices in this state').choices(invoiceStatuses))
   .option('--take <n>', 'how many', whole({ min: 1, max: 1_000 }), 50)
   .option('--json', 'print JSON')
   .addHelpText('after', examples('invoice list --status open', 'invoice list --partner par_…'))
-  .action(async ({ partner: partnerId, status, take, json }) => {
+  .action(async ({ partner: partnerId, status, take, ...options }) => {
     const statuses = status === undefined ? undefined : [status]
-    const found = await withDatabase(async db => invoices.list(db, { partnerId, statuses, page: { skip: 0, take } }))
-    printResult({ json }, { value: found.map(invoiceSummaryOnWire), text: () => table(found.map(rowOf)) })
+    const found = await withOperators(options, operations, api => api.listInvoices({ partnerId, statuses, take }))
+    printResult(options, { value: found, text: () => table(found.invoices.map(rowOf)) })
   })
 
 invoiceCommand
@@ -60,14 +60,9 @@ invoiceCommand
   .argument(...argument.invoice)
   .option('--json', 'print JSON')
   .addHelpText('after', examples('invoice show par_… ivc_…'))
-  .action(async (partnerId: string, invoiceId: string, options) => {
-    show(
-      options,
-      await withDatabase(async db => ({
-        invoice: await invoices.find(db, { partnerId, invoiceId }),
-        lines: await invoices.listInvoiceLines(db, { partnerId, invoiceId }),
-      })),
-    )
+  .action(async (partnerId: PartnerId, invoiceId: InvoiceId, options) => {
+    const invoice = await withOperators(options, operations, api => api.getInvoice(partnerId, invoiceId))
+    printResult(options, { value: invoice, text: () => inWords(invoice) })
   })
 
 invoiceCommand
@@ -79,31 +74,20 @@ invoiceCommand
   .requiredOption('--on <day>', 'when the money arrived, for example 2026-04-07', day)
   .option('--json', 'print JSON')
   .addHelpText('after', examples('invoice pay par_… ivc_… --reference "transfer 7" --on 2026-04-07'))
-  .action(async (partnerId: string, invoiceId: string, { reference, on, json }) => {
-    const invoice = await withTransaction(async tx => {
-      const now = await partnerNow(tx, partnerId)
-      const paid = await invoices.pay(tx, { partnerId, invoiceId, reference, paidOn: on, now })
-      const change = { action: 'invoice.pay', resourceId: invoiceId, details: { reference, on } } as const
-      if (paid.isChanged) await recordChange(tx, { partnerId, change, now })
-      return paid.invoice
-    })
-    printResult({ json }, { value: invoiceSummaryOnWire(invoice), text: () => sheet(rowOf(invoice)) })
+  .action(async (partnerId: PartnerId, invoiceId: InvoiceId, { reference, on, ...options }) => {
+    const invoice = await withOperators(options, operations, api =>
+      api.payInvoice(partnerId, invoiceId, { reference, on }),
+    )
+    printResult(options, { value: invoice, text: () => sheet(rowOf(invoice)) })
   })
 
-for (const { verb, action, description, act } of [
-  {
-    verb: 'reopen',
-    action: 'invoice.reopen',
-    description: 'Reopen a paid invoice: its fees are no longer revenue.',
-    act: invoices.reopen,
-  },
+for (const { verb, description } of [
+  { verb: 'reopen', description: 'Reopen a paid invoice: its fees are no longer revenue.' },
   {
     verb: 'void',
-    action: 'invoice.void',
     description: 'Make the latest open invoice in its currency void: the next invoice bills its fees.',
-    act: invoices.makeVoid,
   },
-] as const satisfies { action: Action; [name: string]: unknown }[]) {
+] as const) {
   invoiceCommand
     .command(verb)
     .description(description)
@@ -112,43 +96,33 @@ for (const { verb, action, description, act } of [
     .requiredOption('--note <text>', 'why, for the audit log', name({ lengthMax: 500 }))
     .option('--json', 'print JSON')
     .addHelpText('after', examples(`invoice ${verb} par_… ivc_… --note "wrong partner"`))
-    .action(async (partnerId: string, invoiceId: string, { note, json }) => {
-      const invoice = await withTransaction(async tx => {
-        const now = await partnerNow(tx, partnerId)
-        const changed = await act(tx, { partnerId, invoiceId, now })
-        await recordChange(tx, { partnerId, change: { action, resourceId: invoiceId, details: { note } }, now })
-        return changed
-      })
-      printResult({ json }, { value: invoiceSummaryOnWire(invoice), text: () => sheet(rowOf(invoice)) })
+    .action(async (partnerId: PartnerId, invoiceId: InvoiceId, { note, ...options }) => {
+      const invoice = await withOperators(options, operations, api =>
+        api[`${verb}Invoice`](partnerId, invoiceId, { note }),
+      )
+      printResult(options, { value: invoice, text: () => sheet(rowOf(invoice)) })
     })
 }
 
-function show(
-  options: { json?: boolean },
-  { invoice, lines }: { invoice: invoices.Invoice; lines: invoices.InvoiceLine[] },
-): void {
-  const words = (amount: bigint) => inWords({ amount, currency: invoice.currency })
-  printResult(options, {
-    value: invoiceOnWire(invoice, lines),
-    text: () =>
-      [
-        sheet(rowOf(invoice)),
-        table(
-          lines.map(({ day: of, tier, withdrawals, fees, givenBack, feesGivenBack }) => ({
-            ...{ day: of, tier, withdrawals, fees: words(fees) },
-            'given back': givenBack,
-            'fees given back': words(feesGivenBack),
-          })),
-        ),
-      ].join('\n\n'),
-  })
+addServerOptions(invoiceCommand)
+
+function inWords({ lines, ...invoice }: Invoice): string {
+  return [
+    sheet(rowOf(invoice)),
+    table(
+      lines.map(({ day: of, tier, withdrawals, fees, givenBack, feesGivenBack }) => ({
+        ...{ day: of, tier, withdrawals, fees: moneyInWords(fees) },
+        'given back': givenBack,
+        'fees given back': moneyInWords(feesGivenBack),
+      })),
+    ),
+  ].join('\n\n')
 }
 
-function rowOf(invoice: invoices.Invoice) {
-  const { id, partnerId, status, firstDay, lastDay, sum: amount, currency: code, paidOn, paidReference } = invoice
+function rowOf({ id, number, partnerId, status, firstDay, lastDay, sum, paid }: InvoiceSummary) {
   return {
-    ...{ id, number: invoices.numberInWords(invoice), partner: partnerId, status },
-    ...{ from: firstDay, to: lastDay, sum: inWords({ amount, currency: code }) },
-    ...{ 'paid on': paidOn, reference: paidReference },
+    ...{ id, number, partner: partnerId, status },
+    ...{ from: firstDay, to: lastDay, sum: moneyInWords(sum) },
+    ...{ 'paid on': paid?.on ?? null, reference: paid?.reference ?? null },
   }
 }

@@ -1,12 +1,21 @@
 import { Command, Option } from 'commander'
-import * as inspection from '../src/member-imports/inspection.ts'
-import { findState } from '../src/partners/partners.ts'
+import type { MemberJobId, MemberJobStatus, PartnerId } from '../packages/console/src/generated/operator.ts'
 import { examples } from './help.ts'
-import { addPaging, type Paging, pageOf } from './paging.ts'
+import { addServerOptions, type OperatorOptions, withOperators } from './operator-client.ts'
+import { addPaging, nextPage } from './paging.ts'
 import { printResult, table } from './print.ts'
-import { withDatabase } from './with-database.ts'
+
+const operations = () => import('../src/operators/member-job-operations.ts')
 
 export const jobCommand = new Command('job')
+
+type ListOptions = OperatorOptions & {
+  json?: boolean
+  partner?: PartnerId
+  status?: MemberJobStatus[]
+  take: number
+  before?: MemberJobId
+}
 
 addPaging(
   jobCommand
@@ -25,38 +34,29 @@ addPaging(
 )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('job list', 'job list --status AwaitingReview Processing'))
-  .action(
-    async ({ json, partner, status, ...paging }: Paging & { json?: boolean; partner?: string; status?: string[] }) => {
-      const filter = {
-        ...(partner === undefined ? {} : { partnerId: partner }),
-        ...(status === undefined ? {} : { statuses: status }),
-      }
-      const found = await withDatabase(async db => {
-        if (partner !== undefined) await findState(db, partner)
-        return await inspection.list(db, { filter, before: paging.before, take: paging.take + 1 })
-      })
-      const { shown, hasMore, more } = pageOf(found, paging)
-      printResult(
-        { json },
-        {
-          value: { jobs: shown, hasMore },
-          text: () =>
-            table(
-              shown.map(({ id, partnerId, kind, status: state, plan, stepsDone, createdAt, endedAt }) => ({
-                id,
-                partner: partnerId,
-                kind,
-                status: state,
-                invite: plan.invite,
-                update: plan.update,
-                reinstate: plan.reinstate,
-                offboard: plan.offboard,
-                done: `${stepsDone} of ${plan.invite + plan.update + plan.reinstate + plan.offboard}`,
-                created: createdAt.toISOString(),
-                ended: endedAt?.toISOString() ?? null,
-              })),
-            ) + more,
-        },
-      )
-    },
-  )
+  .action(async ({ partner: partnerId, status: statuses, before: after, take, ...options }: ListOptions) => {
+    const found = await withOperators(options, operations, api =>
+      api.listMemberJobs({ partnerId, statuses, after, take }),
+    )
+    printResult(options, {
+      value: found,
+      text: () =>
+        table(
+          found.jobs.map(({ id, partnerId, kind, status, plan, stepsDone, createdAt, endedAt }) => ({
+            id,
+            partner: partnerId,
+            kind,
+            status,
+            invite: plan.invite,
+            update: plan.update,
+            reinstate: plan.reinstate,
+            offboard: plan.offboard,
+            done: `${stepsDone} of ${plan.invite + plan.update + plan.reinstate + plan.offboard}`,
+            created: createdAt,
+            ended: endedAt,
+          })),
+        ) + nextPage(found.jobs, found),
+    })
+  })
+
+addServerOptions(jobCommand)

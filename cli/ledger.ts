@@ -1,15 +1,19 @@
 import { Command } from 'commander'
 import { type Db, sql } from '../src/database/database.ts'
 import { reasonOf, systemClock } from '../src/main.ts'
-import { journalDaysMax, openJournal } from '../src/verification/journal.ts'
 import { recordEnded } from '../src/verification/verifications.ts'
 import { type Check, totals, verify } from '../src/verification/verify.ts'
 import { operatorName, recordChange } from './actor.ts'
 import { day } from './arguments.ts'
+import { bodyOf } from './client/files.ts'
+import { printStream } from './client/output.ts'
 import { examples } from './help.ts'
+import { addServerOptions, withOperators } from './operator-client.ts'
 import { print, printResult } from './print.ts'
 import { setExitCode, writeErrorLine, writeLine } from './terminal.ts'
 import { withDatabase } from './with-database.ts'
+
+const operations = () => import('../src/operators/journal-operations.ts')
 
 export const ledgerCommand = new Command('ledger')
 
@@ -66,20 +70,22 @@ ledgerCommand
     if (broken.length > 0) setExitCode(3)
   })
 
-ledgerCommand
+const journalCommand = ledgerCommand
   .command('journal')
   .description(
-    `Print the journal as CSV, for an accounting program: debits and credits by day and account, at most ${journalDaysMax} days. See docs/operations/finance.md.`,
+    'Print the journal as CSV, for an accounting program: debits and credits by day and account, at most 366 days. See docs/operations/finance.md.',
   )
   .requiredOption('--from <day>', 'the first day, by each partner’s time zone', day)
   .requiredOption('--to <day>', 'the last day', day)
   .option('--partner <id>', 'only this partner; by default all partners')
   .addHelpText('after', examples('ledger journal --from 2026-03-01 --to 2026-03-31 > journal.csv'))
-  .action(async ({ from: firstDay, to: lastDay, partner: partnerId }) => {
-    await withDatabase(async db => {
-      for await (const lines of await openJournal(db, { partnerId, firstDay, lastDay })) writeLine(lines.trimEnd())
-    })
+  .action(async ({ from, to, partner: partnerId, ...options }) => {
+    await withOperators(options, operations, async api =>
+      printStream(bodyOf(await api.exportJournal({ from, to, partnerId }))),
+    )
   })
+
+addServerOptions(journalCommand)
 
 /** Best effort: a standby, or a role that only reads, can also be verified. */
 async function recordResult(db: Db, { startedAt, checks }: { startedAt: Date; checks: Check[] }): Promise<void> {

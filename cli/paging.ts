@@ -22,3 +22,8 @@ export function pageOf<Entry extends { id: string }>(found: Entry[], { take }: P
   const more = hasMore ? `\n\nMore on the next page: add --before ${shown.at(-1)?.id}` : ''
   return { shown, hasMore, more }
 }
+
+/** Says how to get the next page, if there is one. */
+export function nextPage(shown: readonly { id: string }[], { hasMore }: { hasMore: boolean }): string {
+  return hasMore ? `\n\nMore on the next page: add --before ${shown.at(-1)?.id}` : ''
+}

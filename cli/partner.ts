@@ -144,10 +144,7 @@ function inWords({
   keys,
   members,
 }: Partner): string {
-  const stop = (stopped: Partner['paused']) =>
-    stopped === null
-      ? 'no'
-      : stopInWords({ ...stopped, since: stopped.since === null ? null : new Date(stopped.since) })
+  const stop = (stopped: Partner['paused']) => (stopped === null ? 'no' : stopInWords(stopped))
   return [
     sheet({
       id,

@@ -561,12 +561,12 @@ payoutsCommand
       const rails = rail === undefined ? fileRailsOf(await readRails(settings)) : [await findRail(settings, rail)]
       const listed = await Promise.all(rails.map(each => listBalances(db, each, { daysMax: days })))
       const asked = { rails: rails.map(({ name }) => name), take: differencesMax }
-      return { balances: listed.flat(), differences: await exceptions.listDifferences(db, asked) }
+      return { balances: listed.flat().map(accountDayOnWire), differences: await exceptions.listDifferences(db, asked) }
     })
     printResult(
       { json },
       {
-        value: { balances: balances.map(accountDayOnWire), differences },
+        value: { balances, differences },
         text: () => balancesInTable(balances, { differences }),
       },
     )

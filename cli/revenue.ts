@@ -1,18 +1,15 @@
 import { Command } from 'commander'
-import type { Reader } from '../src/database/database.ts'
-import { type Revenue, readRevenue } from '../src/fees/revenue.ts'
-import { readStatement } from '../src/fees/statement.ts'
-import * as float from '../src/float/float.ts'
-import { type Currency, inWords, toWire } from '../src/kernel/money.ts'
-import { revenueOnWire, statementFile, statementOnWire } from '../src/operators/finance-schema.ts'
-import { findState } from '../src/partners/partners.ts'
-import { recordChange } from './actor.ts'
+import type { PartnerId, Revenue } from '../packages/console/src/generated/operator.ts'
+import { type Currency, toWire } from '../src/kernel/money.ts'
 import { currency, minorUnits, month, name } from './arguments.ts'
+import { bodyOf } from './client/files.ts'
+import { printStream } from './client/output.ts'
 import { examples } from './help.ts'
-import { partnerNow } from './partner-clock.ts'
+import { moneyInWords, repeatedInWords } from './money.ts'
+import { addServerOptions, withOperators } from './operator-client.ts'
 import { printResult, table } from './print.ts'
-import { writeLine } from './terminal.ts'
-import { withDatabase, withTransaction } from './with-database.ts'
+
+const operations = () => import('../src/operators/revenue-operations.ts')
 
 export const revenueCommand = new Command('revenue')
 
@@ -22,9 +19,9 @@ revenueCommand
   .argument('<partner>', 'the partner’s id, par_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('revenue show par_…'))
-  .action(async (partnerId: string, options) => {
-    const revenue = await withDatabase(async db => await read(db, partnerId))
-    printResult(options, { value: revenue.map(revenueOnWire), text: () => inTable(revenue) })
+  .action(async (partnerId: PartnerId, options) => {
+    const found = await withOperators(options, operations, api => api.getRevenue(partnerId))
+    printResult(options, { value: found, text: () => inTable(found.revenue) })
   })
 
 revenueCommand
@@ -42,29 +39,12 @@ revenueCommand
   )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('revenue withdraw par_… GBP 25000 --reference "fees 2026-03"'))
-  .action(async (partnerId: string, code: Currency, units: bigint, { reference, json }) => {
-    const amount = { amount: units, currency: code }
-    const { moved, revenue } = await withTransaction(async tx => {
-      const now = await partnerNow(tx, partnerId)
-      const done = await float.withdrawRevenue(tx, { partnerId, amount, reference, now })
-      const details = { amount: toWire(amount), reference, movementId: done.movementId }
-      const change = { action: 'revenue.withdraw', resourceId: code, details } as const
-      if (!done.isRepeated) await recordChange(tx, { partnerId, change, now })
-      return { moved: done, revenue: await read(tx, partnerId) }
-    })
-    const { movementId, at, isRepeated } = moved
-    const movement = { id: movementId, amount: toWire(amount), reference, at, hasMoved: !isRepeated }
-    printResult(
-      { json },
-      {
-        value: { movement, revenue: revenue.map(revenueOnWire) },
-        text: () =>
-          [
-            ...(isRepeated ? [`"${reference}" was already recorded on ${at.toISOString()}; nothing changed.`, ''] : []),
-            inTable(revenue),
-          ].join('\n'),
-      },
+  .action(async (partnerId: PartnerId, code: Currency, units: bigint, { reference, ...options }) => {
+    const withdrawn = await withOperators(options, operations, api =>
+      api.withdrawRevenue(partnerId, { amount: toWire({ amount: units, currency: code }), reference }),
     )
+    const text = () => [...repeatedInWords(withdrawn.movement), inTable(withdrawn.revenue)].join('\n')
+    printResult(options, { value: withdrawn, text })
   })
 
 revenueCommand
@@ -74,33 +54,26 @@ revenueCommand
   .argument('<month>', 'for example 2026-03', month)
   .option('--json', 'print JSON')
   .addHelpText('after', examples('revenue statement par_… 2026-03 > fees.csv'))
-  .action(async (partnerId: string, asked: string, options) => {
-    const statement = await withDatabase(async db => {
-      const { timeZone } = await findState(db, partnerId)
-      return await readStatement(db, { partnerId, timeZone, month: asked })
+  .action(async (partnerId: PartnerId, asked: string, options) => {
+    await withOperators(options, operations, async api => {
+      const query = { month: asked }
+      if (options.json) printResult(options, { value: await api.getFeeStatement(partnerId, query), text: () => '' })
+      else await printStream(bodyOf(await api.getFeeStatementFile(partnerId, query)))
     })
-    if (options.json) printResult(options, { value: statementOnWire(statement), text: () => '' })
-    else writeLine(statementFile(statement).trimEnd())
   })
 
-async function read(db: Reader, partnerId: string): Promise<Revenue[]> {
-  await findState(db, partnerId)
-  return await readRevenue(db, partnerId)
-}
+addServerOptions(revenueCommand)
 
 function inTable(revenue: Revenue[]): string {
   return table(
-    revenue.map(({ currency: code, ...amounts }) => {
-      const words = (amount: bigint) => inWords({ amount, currency: code })
-      return {
-        currency: code,
-        'in the float': words(amounts.inFloat),
-        collected: words(amounts.collected),
-        withdrawn: words(amounts.withdrawn),
-        arriving: words(amounts.arriving),
-        invoiced: words(amounts.invoiced),
-        'invoices paid': words(amounts.paid),
-      }
-    }),
+    revenue.map(({ currency: code, inFloat, collected, withdrawn, arriving, invoiced, paid }) => ({
+      currency: code,
+      'in the float': moneyInWords(inFloat),
+      collected: moneyInWords(collected),
+      withdrawn: moneyInWords(withdrawn),
+      arriving: moneyInWords(arriving),
+      invoiced: moneyInWords(invoiced),
+      'invoices paid': moneyInWords(paid),
+    })),
   )
 }

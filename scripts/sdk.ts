@@ -65,7 +65,7 @@ export function sdkFiles(document: Document): Record<string, string> {
 export function operatorClient(document: Document): string {
   const calls = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, operation]) =>
-      callsOf(document, { method: method.toUpperCase(), path, operation }, operation.operationId),
+      callsOf(document, { method: method.toUpperCase(), path, operation }, operatorNames(document, operation)),
     ),
   )
   return [
@@ -84,6 +84,11 @@ export function operatorClient(document: Document): string {
     ...formOfSettings(),
     '',
   ].join('\n')
+}
+
+function operatorNames(document: Document, { operationId: json, responses }: Operation): Names {
+  const hasFile = Object.values(responses).some(each => 'text/csv' in (resolve(document, each).content ?? {}))
+  return hasFile ? { json, file: `${json}File` } : json
 }
 
 /** The fields of the console's form of a partner's settings, by group. */

@@ -7,8 +7,7 @@ import { signInContext } from './http/users/operation-context.ts'
 import type { Currency } from './kernel/money.ts'
 import { memberTemplateRoutes } from './members/template-routes.ts'
 import { type OperationContext, operations } from './operations.ts'
-import { financeRoutes } from './operators/finance-routes.ts'
-import { type Installation, operationRoutes } from './operators/operation-routes.ts'
+import type { Installation } from './operators/operation-context.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import type { NotificationReceiver } from './payouts/channels/notifications.ts'
 import { fileRailsOf, type Rail } from './payouts/channels/rail.ts'
@@ -77,6 +76,7 @@ export async function buildApp(
     banks,
     batches: withdrawalBatches({ ...context, banks }),
     rails,
+    installation,
     reportsArrivals: currency => railOf(currency)?.reports.arrivals ?? false,
     // The simulated bank accepts every character.
     payeeName: (currency, accountHolder) => railOf(currency)?.payeeName(accountHolder) ?? accountHolder,
@@ -85,8 +85,6 @@ export async function buildApp(
   if (context.mode === 'sandbox') await registerSandbox(app, context, { channels, moveMsMax, rails })
   logoRoutes(app, context)
   notificationRoutes(app, await openReceivers(context, rails))
-  financeRoutes(app, context)
-  operationRoutes(app, context, { rails, ...installation })
   await app.ready()
   return app
 }

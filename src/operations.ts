@@ -9,17 +9,24 @@ import { userOperations } from './http/users/operations.ts'
 import { memberImportOperations } from './member-imports/operations.ts'
 import { memberOperations } from './members/operations.ts'
 import { memberSessionOperations } from './members/session-operations.ts'
+import { auditOperations } from './operators/audit-operations.ts'
 import { bankFileOperations } from './operators/bank-file-operations.ts'
 import { batchOperations } from './operators/batch-operations.ts'
 import { exceptionOperations } from './operators/exception-operations.ts'
 import { floatOperations } from './operators/float-operations.ts'
+import { installationOperations } from './operators/installation-operations.ts'
+import { invoiceOperations } from './operators/invoice-operations.ts'
+import { journalOperations } from './operators/journal-operations.ts'
 import { keyOperations } from './operators/key-operations.ts'
+import { ledgerOperations } from './operators/ledger-operations.ts'
+import { memberJobOperations } from './operators/member-job-operations.ts'
 import { notOursOperations } from './operators/not-ours-operations.ts'
-import type { RailsContext } from './operators/operation-context.ts'
+import type { InstallationContext } from './operators/operation-context.ts'
 import { partnerOperations } from './operators/partner-operations.ts'
 import { paymentOperations } from './operators/payment-operations.ts'
 import { proposalOperations } from './operators/proposal-operations.ts'
 import { railOperations } from './operators/rail-operations.ts'
+import { revenueOperations } from './operators/revenue-operations.ts'
 import { operatorTierOperations } from './operators/tier-operations.ts'
 import { overviewOperations } from './overview/operations.ts'
 import { payCycleOperations } from './pay-cycles/operations.ts'
@@ -41,7 +48,7 @@ export type OperationContext = HealthContext &
   WithdrawalContext &
   SettlementContext &
   WebhookContext &
-  RailsContext &
+  InstallationContext &
   SignInContext
 
 /** All operations of the API, in the order of the documents. Those of the sandbox are loaded by a sandbox only. */
@@ -69,12 +76,19 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...floatOperations,
   ...keyOperations,
   ...railOperations,
+  ...revenueOperations,
+  ...invoiceOperations,
+  ...journalOperations,
   ...batchOperations,
   ...paymentOperations,
   ...bankFileOperations,
   ...exceptionOperations,
   ...proposalOperations,
   ...notOursOperations,
+  ...installationOperations,
+  ...ledgerOperations,
+  ...auditOperations,
+  ...memberJobOperations,
   ...healthOperations,
   ...serviceOperations,
 ]

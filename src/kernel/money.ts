@@ -76,6 +76,15 @@ export function toWire({ amount, currency }: Money): WireMoney {
   return { amount: Number(amount), currency }
 }
 
+/** Converts several amounts in one currency to their wire format. */
+export function allToWire<Name extends string>(
+  amounts: Record<Name, bigint>,
+  currency: Currency,
+): Record<Name, WireMoney> {
+  const entries = Object.entries<bigint>(amounts).map(([name, amount]) => [name, toWire({ amount, currency })])
+  return Object.fromEntries(entries)
+}
+
 /** Converts a sum of many amounts to its wire format. A larger sum becomes ±9007199254740991, so that its page can be shown. */
 export function sumToWire({ amount, currency }: Money): WireMoney {
   const max = BigInt(amountMax)

@@ -26,3 +26,15 @@ export function asSentence(message: string): string {
 export function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 }
+
+export function ago(at: Date, now: Date): string {
+  return `${duration(at, now)} ago`
+}
+
+/** The time between two instants, rounded: `90 s`, `3 h`. */
+export function duration(from: Date, to: Date): string {
+  const seconds = Math.max(0, Math.round((to.getTime() - from.getTime()) / 1_000))
+  if (seconds < 120) return `${seconds} s`
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
+  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} days`
+}

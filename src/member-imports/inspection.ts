@@ -4,14 +4,14 @@ import type { Plan } from './rules.ts'
 
 // Member imports across all partners, for operators.
 
-export type Inspected = Pick<MemberImport, 'id' | 'status' | 'stepsDone' | 'createdAt' | 'endedAt'> & {
+type Inspected = Pick<MemberImport, 'id' | 'status' | 'stepsDone' | 'createdAt' | 'endedAt'> & {
   partnerId: string
   kind: 'actions' | 'file'
   plan: Plan
   reviewedAt: Date | null
 }
 
-export type ImportFilter = { partnerId?: string; statuses?: string[] }
+type ImportFilter = { partnerId?: string | undefined; statuses?: readonly string[] | undefined }
 
 /**
  * Member imports, newest first.

@@ -56,7 +56,7 @@ export const FileQuery = Type.Object(
 )
 
 const numberOf = (description: string) => Type.Integer({ minimum: 0, description })
-const PlanInNumbers = Type.Object(
+export const PlanInNumbers = Type.Object(
   {
     invite: numberOf('New members.'),
     update: numberOf('Members whose data changes.'),
@@ -85,7 +85,7 @@ export const Preview = Type.Object(
 
 export const MemberJobCreated = Type.Object({ jobId: Id('memberJob') }, { title: 'MemberJobCreated', ...strict })
 
-const JobStatus = Type.Enum(['Processing', 'Completed', 'AwaitingReview', 'NotReady', 'Rejected'], {
+export const JobStatus = Type.Enum(['Processing', 'Completed', 'AwaitingReview', 'NotReady', 'Rejected'], {
   title: 'MemberJobStatus',
   type: 'string',
   description:

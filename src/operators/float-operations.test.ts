@@ -22,8 +22,14 @@ test('a float is funded once per reference, can be withdrawn up to the free amou
   const { partner } = await harness.addPartner('Float')
   const at = `/partners/${partner.id}/float`
   const body = { amount: money(50_000), reference: 'bank transfer 1' }
-  expect(floatOf(await operator.call('POST', `${at}/fund`, { body })).float).toEqual(money(50_000))
-  expect(floatOf(await operator.call('POST', `${at}/fund`, { body })).float).toEqual(money(50_000))
+  const { movement, ...funded } = (await operator.call('POST', `${at}/fund`, { body })).body
+  expect(movement).toEqual({
+    ...{ id: expect.stringMatching(/^fm_/), amount: money(50_000), reference: 'bank transfer 1' },
+    ...{ at: harness.clock.now().toISOString(), hasMoved: true },
+  })
+  const repeated = await operator.call('POST', `${at}/fund`, { body })
+  expect(repeated.body).toEqual({ ...funded, movement: { ...movement, hasMoved: false } })
+  expect(floatOf(repeated).float).toEqual(money(50_000))
   expect(problemOf(await operator.call('POST', `${at}/withdraw`, { body }))).toEqual([409, 'Conflict', undefined])
   const withdraw = (amount: number) => operator.call('POST', `${at}/withdraw`, { body: { amount: money(amount) } })
   expect(problemOf(await withdraw(50_001))).toEqual([422, 'UnprocessableEntity', undefined])

@@ -3,17 +3,26 @@ import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import * as float from '../float/float.ts'
 import { operationsOn } from '../http/operation.ts'
-import { partnerNow } from '../http/operator-change.ts'
 import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { CurrencyCode, fromWire, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
+import { partnerNow } from '../partners/clocks.ts'
 import { findState } from '../partners/partners.ts'
 import { listBalances } from '../payouts/books/balances.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
 import { fileRailsOf } from '../payouts/channels/rail.ts'
 import * as dues from '../settlements/dues.ts'
-import { AccountDays, AccountDifferences, accountDayOnWire, dueOnWire, Floats, floatOnWire } from './float-schema.ts'
+import {
+  AccountDays,
+  AccountDifferences,
+  accountDayOnWire,
+  dueOnWire,
+  Floats,
+  FloatsAfterMovement,
+  floatOnWire,
+  movementOnWire,
+} from './float-schema.ts'
 import type { RailsContext } from './operation-context.ts'
 import { line } from './partner-schema.ts'
 
@@ -113,7 +122,7 @@ const receiveFloat = operation({
     },
     { title: 'SettlementReceived', ...strict },
   ),
-  success: { description: 'The floats.', schema: Floats },
+  success: { description: 'The movement, and the floats after it.', schema: FloatsAfterMovement },
   problems: ['NotFound'],
   async write(tx, call) {
     const { partnerId } = call.params
@@ -128,8 +137,12 @@ const receiveFloat = operation({
     const asked = { partnerId, payCycleId, amount: received, isByHand: true, now }
     const { movementId } = await dues.receive(tx, asked)
     const details = { amount: toWire(received), payCycleId, movementId }
+    const movement = movementOnWire(
+      { movementId, at: now, isRepeated: false },
+      { amount: received, reference: dues.referenceOf(payCycleId) },
+    )
     return {
-      body: await floatsOf(tx, call.context, { partnerId }),
+      body: { movement, ...(await floatsOf(tx, call.context, { partnerId })) },
       resourceId: movementId,
       audit: { action: 'float.receive', resourceId: currency, details, partnerId, now },
     }
@@ -229,18 +242,20 @@ function movement(
     description,
     params,
     body: Movement,
-    success: { description: 'The floats.', schema: Floats },
+    success: { description: 'The movement, and the floats after it.', schema: FloatsAfterMovement },
     problems: ['NotFound', 'UnprocessableEntity'],
     async write(tx, call) {
       const { partnerId } = call.params
       const { reference } = call.body
       const amount = fromWire(call.body.amount)
       const now = await partnerNow(tx, call, partnerId)
-      const { movementId, isRepeated } = await move(tx, { partnerId, amount, reference, now })
+      const moved = await move(tx, { partnerId, amount, reference, now })
+      const { movementId, isRepeated } = moved
       const details = { amount: toWire(amount), reference: reference ?? null, movementId }
       const audit = { action: `float.${verb}`, resourceId: amount.currency, details, partnerId, now } as const
+      const movement = movementOnWire(moved, { amount, reference })
       return {
-        body: await floatsOf(tx, call.context, { partnerId }),
+        body: { movement, ...(await floatsOf(tx, call.context, { partnerId })) },
         resourceId: movementId,
         audit: isRepeated ? undefined : audit,
       }

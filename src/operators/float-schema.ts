@@ -1,16 +1,17 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { strict } from '../contract/strict.ts'
 import type * as float from '../float/float.ts'
 import { Id } from '../kernel/ids.ts'
-import { CurrencyCode, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
+import { allToWire, CurrencyCode, type Money, SignedMoney, toWire, WireMoney } from '../kernel/money.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import type { AccountDay } from '../payouts/books/balances.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import * as dues from '../settlements/dues.ts'
 
-const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
+export const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 
-const signed = (description: string) => Type.Unsafe<object>({ ...SignedMoney, description })
+/** Money of either sign. */
+export const signed = (description: string) => Type.Unsafe<Static<typeof SignedMoney>>({ ...SignedMoney, description })
 
 export const Float = Type.Object(
   {
@@ -86,34 +87,52 @@ export const Floats = Type.Object(
   { title: 'Floats', ...strict },
 )
 
+/** A movement of the float that an operator has recorded. */
+export const RecordedMovement = Type.Object(
+  {
+    id: Id('floatMovement'),
+    amount: signed('Negative if the employer was paid.'),
+    reference: Type.Union([Type.String(), Type.Null()]),
+    at: Instant,
+    hasMoved: Type.Boolean({ description: 'False if the reference was recorded before, at `at`: nothing moved now.' }),
+  },
+  { title: 'RecordedMovement', ...strict },
+)
+
+export const FloatsAfterMovement = Type.Object(
+  { movement: RecordedMovement, ...Floats.properties },
+  { title: 'FloatsAfterMovement', ...strict },
+)
+
 /** A float with its amounts as Money objects. */
-export function floatOnWire({ currency, float: there, pending, free, uncovered, floor, lowSince }: float.Float) {
-  const money = (amount: bigint) => toWire({ amount, currency })
+export function floatOnWire({ currency, floor, lowSince, ...amounts }: float.Float) {
   return {
     currency,
-    float: money(there),
-    pending: money(pending),
-    free: money(free),
-    uncovered: money(uncovered),
-    floor: floor === null ? null : money(floor),
+    ...allToWire(amounts, currency),
+    floor: floor === null ? null : toWire({ amount: floor, currency }),
     lowSince,
   }
 }
 
+/** A movement with its amount as a Money object. */
+export function movementOnWire(
+  { movementId: id, at, isRepeated }: float.Moved,
+  { amount, reference = null }: { amount: Money; reference?: string | null | undefined },
+) {
+  return { id, amount: toWire(amount), reference, at, hasMoved: !isRepeated }
+}
+
 /** A settlement whose money has not arrived, with its amounts as Money objects. */
 export function dueOnWire({ payCycleId, currency, amount, received, settledAt }: dues.Due) {
-  const money = (units: bigint) => toWire({ amount: units, currency })
   return {
     payCycleId,
     reference: dues.referenceOf(payCycleId),
-    amount: money(amount),
-    due: money(amount - received),
+    ...allToWire({ amount, due: amount - received }, currency),
     settledAt,
   }
 }
 
 /** A balance with its amounts as Money objects. */
 export function accountDayOnWire({ bank, book, uncovered, currency, ...rest }: AccountDay) {
-  const money = (amount: bigint) => toWire({ amount, currency })
-  return { ...rest, bank: money(bank), book: money(book), uncovered: money(uncovered), difference: money(bank - book) }
+  return { ...rest, ...allToWire({ bank, book, uncovered, difference: bank - book }, currency) }
 }

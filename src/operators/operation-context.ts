@@ -6,3 +6,19 @@ export type RailsContext = ApiContext & {
   /** The configured rails. */
   rails: readonly Rail[]
 }
+
+/** What the operations about the installation run on. */
+export type InstallationContext = RailsContext & { installation: Installation }
+
+/** The facts about the environment for the findings. */
+export type Installation = {
+  /** The path in MIDMONTH_RAILS; empty if it is not set. */
+  railsFile: string
+  /** Empty if it is not set. */
+  publicUrl: string
+  isEmbedded: boolean
+  /** How long the audit log keeps addresses. */
+  auditAddressDays: number
+  /** Where the installation’s key is. */
+  keyPlace: string
+}

@@ -5,11 +5,10 @@ import { visibleFormat } from '../kernel/text.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import { scopes } from '../partners/api-keys.ts'
 import { Settings, SomeSettings } from '../partners/settings.ts'
-import { Float } from './float-schema.ts'
+import { Day, Float } from './float-schema.ts'
 
 const count = Type.Integer({ minimum: 0 })
 const TextOrNull = Type.Union([Type.String(), Type.Null()])
-const Day = Type.String({ format: 'date', examples: ['2026-03-31'] })
 
 /** One line of text, without leading or trailing spaces. */
 export function line(charactersMax: number, options: { description?: string; examples?: string[] } = {}) {
@@ -38,6 +37,9 @@ const Stop = Type.Object(
   { title: 'PartnerStop', description: 'Null where the audit log has no record.', ...strict },
 )
 
+/** Why a partner is stopped; null if it is not. */
+export const stops = { paused: Type.Union([Stop, Type.Null()]), suspended: Type.Union([Stop, Type.Null()]) }
+
 const summary = {
   id: Id('partner'),
   name: Type.String({ examples: ['Acme Couriers'] }),
@@ -65,8 +67,7 @@ export const Partners = Type.Object(
 export const Partner = Type.Object(
   {
     ...summary,
-    paused: Type.Union([Stop, Type.Null()]),
-    suspended: Type.Union([Stop, Type.Null()]),
+    ...stops,
     settings: Settings,
     openCycle: Type.Union([
       Type.Object({ id: Id('payCycle'), startDate: Day, endDate: Day }, { title: 'OpenPayCycle', ...strict }),

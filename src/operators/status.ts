@@ -1,7 +1,7 @@
 import { type Reader, sql } from '../database/database.ts'
 import * as float from '../float/float.ts'
-import { type Currency, inWords, toWire } from '../kernel/money.ts'
-import { countOf } from '../kernel/text.ts'
+import { type Currency, inWords } from '../kernel/money.ts'
+import { ago, countOf, duration } from '../kernel/text.ts'
 import { listStates, type Mode } from '../partners/partners.ts'
 import * as batches from '../payouts/books/batches.ts'
 import { brakeInWords, listBrakes } from '../payouts/books/brakes.ts'
@@ -136,50 +136,8 @@ function attentionOf(
   ]
 }
 
-/** The status with its amounts as Money objects. Brakes, costs to cover and overdue addresses are among what needs attention. */
-export function statusOnWire({
-  now,
-  postgres,
-  mode,
-  rails,
-  workers,
-  queue,
-  lowFloats,
-  brakes: _brakes,
-  uncovered: _uncovered,
-  oldestAuditAddressAt: _oldestAuditAddressAt,
-  ...status
-}: Status) {
-  return {
-    at: now,
-    database: { postgres, schema: 'up to date' },
-    mode,
-    bank: bankOf({ mode, rails }),
-    rails: rails.map(({ name, currency }) => ({ name, currency })),
-    workers: workers.map(({ workerId: id, beatAt: lastSeenAt, ...worker }) => ({ id, ...worker, lastSeenAt })),
-    queue,
-    ...status,
-    lowFloats: lowFloats.map(({ currency, free, floor, ...each }) => ({
-      ...each,
-      free: toWire({ amount: free, currency }),
-      floor: toWire({ amount: floor, currency }),
-    })),
-  }
-}
-
 /** Rails with the simulated bank for all other currencies are a rehearsal on a sandbox. */
 export function bankOf({ mode, rails }: Pick<Status, 'mode' | 'rails'>): 'simulated' | 'connected' | null {
   if (rails.length > 0) return 'connected'
   return mode === 'sandbox' ? 'simulated' : null
-}
-
-export function ago(at: Date, now: Date): string {
-  return `${duration(at, now)} ago`
-}
-
-export function duration(from: Date, to: Date): string {
-  const seconds = Math.max(0, Math.round((to.getTime() - from.getTime()) / 1_000))
-  if (seconds < 120) return `${seconds} s`
-  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
-  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} days`
 }

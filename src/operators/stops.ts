@@ -3,9 +3,10 @@ export type Stop = { since: Date | null; by: string | null; reason: string | nul
 
 export type Stops = { paused: Stop | null; suspended: Stop | null }
 
-export function stopInWords({ since, by, reason }: Stop): string {
+/** @param stop as read, or as a response shows it */
+export function stopInWords({ since, by, reason }: Omit<Stop, 'since'> & { since: Date | string | null }): string {
   const known = [
-    ...(since === null ? [] : [`since ${since.toISOString()}`]),
+    ...(since === null ? [] : [`since ${new Date(since).toISOString()}`]),
     ...(by === null ? [] : [`by ${by}`]),
     ...(reason === null ? [] : [`(${reason})`]),
   ]

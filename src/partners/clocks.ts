@@ -17,6 +17,11 @@ export async function readOffsetMs(db: Reader, partnerId: string): Promise<numbe
   return Number(row?.offsetMs ?? 0n)
 }
 
+/** The time of a call by the partner's clock. */
+export async function partnerNow(db: Reader, { receivedAt }: { receivedAt: Date }, partnerId: string): Promise<Date> {
+  return new Date(receivedAt.getTime() + (await readOffsetMs(db, partnerId)))
+}
+
 /** SQL for `readOffsetMs` of the partner of a row, such as `w.partner_id`. */
 export function offsetMsOf(partnerId: string) {
   return sql`coalesce((select c.offset_ms from sandbox_clocks c where c.partner_id = ${sql.ref(partnerId)}), 0)::float8`

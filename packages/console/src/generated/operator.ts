@@ -120,6 +120,10 @@ export type AuditEntry = {
 
 export type AuditEntryId = `aud_${string}`
 
+export type Backup = {
+  at: Instant
+}
+
 /** With `attach` and `give_back`: the amount that the bank kept from a return, took beside a payment, or deducted from it. The money and the charge must add up to exactly the payment. If the operator bears it, the decision takes two people. */
 export type BankCharge = {
   amount: Money
@@ -317,6 +321,8 @@ export type FloatMovement = {
   reference?: string | undefined
 }
 
+export type FloatMovementId = `fm_${string}`
+
 export type Floats = {
   floats: Float[]
   /** The settlements whose money has not arrived, oldest first. */
@@ -324,6 +330,17 @@ export type Floats = {
   /** By account, newest day first. */
   accountDays: AccountDay[]
 }
+
+export type FloatsAfterMovement = {
+  movement: RecordedMovement
+  floats: Float[]
+  /** The settlements whose money has not arrived, oldest first. */
+  settlements: SettlementDue[]
+  /** By account, newest day first. */
+  accountDays: AccountDay[]
+}
+
+export type GivenInstant = string
 
 export type GivenUpTask = {
   task: string
@@ -469,6 +486,25 @@ export type LedgerVerifications = {
 /** Number of entries in the whole list. */
 export type ListTotal = number
 
+export type ListedMemberJob = {
+  id: MemberJobId
+  partnerId: PartnerId
+  kind: 'actions' | 'file'
+  status: MemberJobStatus
+  plan: MemberJobPlan
+  /** How many changes of the plan are made. */
+  stepsDone: number
+  createdAt: Instant
+  reviewedAt: Instant | null
+  endedAt: Instant | null
+}
+
+export type ListedMemberJobs = {
+  jobs: ListedMemberJob[]
+  /** Whether there are more after the last of these. */
+  hasMore: boolean
+}
+
 export type LowFloat = {
   partnerId: PartnerId
   lowSince: Instant | null
@@ -490,6 +526,24 @@ export type MemberEffect = {
 
 export type MemberId = `mem_${string}`
 
+export type MemberJobId = `maj_${string}`
+
+export type MemberJobPlan = {
+  /** New members. */
+  invite: number
+  /** Members whose data changes. */
+  update: number
+  /** Inactive members that are reinstated. */
+  reinstate: number
+  /** Members that become inactive; for a file, those missing from it. */
+  offboard: number
+  /** Rows or actions that change nothing. */
+  unchanged: number
+}
+
+/** `NotReady`: queued behind another job of the partner. `AwaitingReview`: waiting for `approve` or `reject`. */
+export type MemberJobStatus = 'Processing' | 'Completed' | 'AwaitingReview' | 'NotReady' | 'Rejected'
+
 export type Money = {
   /** In minor units, for example pence. */
   amount: number
@@ -501,6 +555,11 @@ export type NewApiKey = {
   scopes?: Scope[] | undefined
   /** By default, the key is valid until it is revoked. */
   expiresInDays?: number | undefined
+}
+
+/** `at` is when the backup began, by default now. */
+export type NewBackup = {
+  at?: GivenInstant | undefined
 }
 
 export type NewInvoice = {
@@ -1050,6 +1109,16 @@ export type ReasonGiven = {
   reason?: string | undefined
 }
 
+export type RecordedMovement = {
+  id: FloatMovementId
+  /** Negative if the employer was paid. */
+  amount: SignedMoney
+  reference: string | null
+  at: Instant
+  /** False if the reference was recorded before, at `at`: nothing moved now. */
+  hasMoved: boolean
+}
+
 export type RemovedPayment = {
   partnerId: PartnerId
   withdrawalId: WithdrawalId
@@ -1076,6 +1145,11 @@ export type Revenue = {
   invoiced: SignedMoney
   /** Employers’ fees whose invoices are paid. */
   paid: SignedMoney
+}
+
+export type RevenueAfterMovement = {
+  movement: RecordedMovement
+  revenue: Revenue[]
 }
 
 export type RevenueMovement = {
@@ -1177,8 +1251,8 @@ export type StatusWorker = {
 export type StoppedPartner = {
   id: PartnerId
   name: string
-  isPaused: boolean
-  isSuspended: boolean
+  paused: PartnerStop | null
+  suspended: PartnerStop | null
 }
 
 export type TierHistory = {
@@ -1268,6 +1342,17 @@ export const operations: Record<string, Operation> = {
   'listRails': { method: 'GET', path: '/operator/v1/rails' },
   'holdRail': { method: 'POST', path: '/operator/v1/rails/{rail}/hold', hasBody: true },
   'releaseRail': { method: 'POST', path: '/operator/v1/rails/{rail}/release', hasBody: true },
+  'getRevenue': { method: 'GET', path: '/operator/v1/partners/{partnerId}/revenue' },
+  'withdrawRevenue': { method: 'POST', path: '/operator/v1/partners/{partnerId}/revenue/withdraw', hasBody: true },
+  'getFeeStatement': { method: 'GET', path: '/operator/v1/partners/{partnerId}/fee-statement', hasQuery: true },
+  'getFeeStatementFile': { method: 'GET', path: '/operator/v1/partners/{partnerId}/fee-statement', hasQuery: true, accepts: 'text/csv' },
+  'listInvoices': { method: 'GET', path: '/operator/v1/invoices', hasQuery: true, entries: 'invoices' },
+  'issueInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices', hasBody: true },
+  'getInvoice': { method: 'GET', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}' },
+  'payInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/pay', hasBody: true },
+  'reopenInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen', hasBody: true },
+  'voidInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/void', hasBody: true },
+  'exportJournal': { method: 'GET', path: '/operator/v1/journal', hasQuery: true, accepts: '*/*' },
   'listPayoutBatches': { method: 'GET', path: '/operator/v1/payout-batches', hasQuery: true, entries: 'batches', cursor: 'id' },
   'getPayoutBatch': { method: 'GET', path: '/operator/v1/payout-batches/{batchId}' },
   'listBatchPayments': { method: 'GET', path: '/operator/v1/payout-batches/{batchId}/payments', hasQuery: true, entries: 'payments', cursor: 'reference' },
@@ -1295,23 +1380,17 @@ export const operations: Record<string, Operation> = {
   'pausePayoutRule': { method: 'POST', path: '/operator/v1/payout-rules/{ruleId}/pause' },
   'resumePayoutRule': { method: 'POST', path: '/operator/v1/payout-rules/{ruleId}/resume' },
   'endPayoutRule': { method: 'POST', path: '/operator/v1/payout-rules/{ruleId}/end' },
-  'getRevenue': { method: 'GET', path: '/operator/v1/partners/{partnerId}/revenue' },
-  'withdrawRevenue': { method: 'POST', path: '/operator/v1/partners/{partnerId}/revenue/withdraw', hasBody: true },
-  'getFeeStatement': { method: 'GET', path: '/operator/v1/partners/{partnerId}/fee-statement', hasQuery: true },
-  'listInvoices': { method: 'GET', path: '/operator/v1/invoices', hasQuery: true, entries: 'invoices' },
-  'issueInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices', hasBody: true },
-  'getInvoice': { method: 'GET', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}' },
-  'payInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/pay', hasBody: true },
-  'reopenInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen', hasBody: true },
-  'voidInvoice': { method: 'POST', path: '/operator/v1/partners/{partnerId}/invoices/{invoiceId}/void', hasBody: true },
-  'exportJournal': { method: 'GET', path: '/operator/v1/journal', hasQuery: true, accepts: '*/*' },
   'getStatus': { method: 'GET', path: '/operator/v1/status' },
   'getFindings': { method: 'GET', path: '/operator/v1/findings' },
+  'recordBackup': { method: 'POST', path: '/operator/v1/backups', hasBody: true },
   'verifyLedger': { method: 'POST', path: '/operator/v1/ledger-verifications' },
   'listLedgerVerifications': { method: 'GET', path: '/operator/v1/ledger-verifications' },
   'getLedgerVerification': { method: 'GET', path: '/operator/v1/ledger-verifications/{verificationId}' },
   'listAuditEntries': { method: 'GET', path: '/operator/v1/audit-log', hasQuery: true, entries: 'entries', cursor: 'id' },
+  'listAuditEntriesFile': { method: 'GET', path: '/operator/v1/audit-log', hasQuery: true, accepts: 'text/csv' },
   'listPartnerAuditEntries': { method: 'GET', path: '/operator/v1/partners/{partnerId}/audit-log', hasQuery: true, entries: 'entries', cursor: 'id' },
+  'listPartnerAuditEntriesFile': { method: 'GET', path: '/operator/v1/partners/{partnerId}/audit-log', hasQuery: true, accepts: 'text/csv' },
+  'listMemberJobs': { method: 'GET', path: '/operator/v1/member-jobs', hasQuery: true, entries: 'jobs', cursor: 'id' },
   'importBankFile': { method: 'POST', path: '/operator/v1/rails/{rail}/files', hasBody: true, takesFile: true, hasQuery: true },
 }
 
@@ -1439,7 +1518,7 @@ export interface OperatorOperations {
    *
    * `POST /operator/v1/partners/{partnerId}/float/fund` (fundFloat)
    */
-  fundFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<Floats>
+  fundFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<FloatsAfterMovement>
   /**
    * Withdraw from a float.
    *
@@ -1449,7 +1528,7 @@ export interface OperatorOperations {
    *
    * `POST /operator/v1/partners/{partnerId}/float/withdraw` (withdrawFloat)
    */
-  withdrawFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<Floats>
+  withdrawFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<FloatsAfterMovement>
   /**
    * Cover the operator’s costs.
    *
@@ -1459,7 +1538,7 @@ export interface OperatorOperations {
    *
    * `POST /operator/v1/partners/{partnerId}/float/cover` (coverFloat)
    */
-  coverFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<Floats>
+  coverFloat(partnerId: PartnerId, body: FloatMovement, options?: CallOptions): Call<FloatsAfterMovement>
   /**
    * Receive the money of a settlement.
    *
@@ -1467,7 +1546,7 @@ export interface OperatorOperations {
    *
    * `POST /operator/v1/partners/{partnerId}/float/receive` (receiveFloat)
    */
-  receiveFloat(partnerId: PartnerId, body: SettlementReceived, options?: CallOptions): Call<Floats>
+  receiveFloat(partnerId: PartnerId, body: SettlementReceived, options?: CallOptions): Call<FloatsAfterMovement>
   /**
    * Set the floor of a float.
    *
@@ -1558,6 +1637,118 @@ export interface OperatorOperations {
    * `POST /operator/v1/rails/{rail}/release` (releaseRail)
    */
   releaseRail(rail: string, body?: ReasonGiven, options?: CallOptions): Call<Rail>
+  /**
+   * Get the revenue of a partner.
+   *
+   * The fees that are the operator’s income, by currency, and where the money is.
+   *
+   * `GET /operator/v1/partners/{partnerId}/revenue` (getRevenue)
+   */
+  getRevenue(partnerId: PartnerId, options?: CallOptions): Call<Revenues>
+  /**
+   * Withdraw revenue from a float.
+   *
+   * Records that collected fees were taken out of the float: at most the amount collected, and the amount that is free above the floor.
+   *
+   * Errors: UnprocessableEntityError.
+   *
+   * `POST /operator/v1/partners/{partnerId}/revenue/withdraw` (withdrawRevenue)
+   */
+  withdrawRevenue(partnerId: PartnerId, body: RevenueMovement, options?: CallOptions): Call<RevenueAfterMovement>
+  /**
+   * Get the fee statement of a month.
+   *
+   * The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.
+   *
+   * `GET /operator/v1/partners/{partnerId}/fee-statement` (getFeeStatement)
+   */
+  getFeeStatement(partnerId: PartnerId, query: {
+    /** By the partner’s time zone. */
+    month: string
+  }, options?: CallOptions): Call<FeeStatement>
+  /**
+   * Get the fee statement of a month.
+   *
+   * The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.
+   *
+   * `GET /operator/v1/partners/{partnerId}/fee-statement` (getFeeStatement)
+   */
+  getFeeStatementFile(partnerId: PartnerId, query: {
+    /** By the partner’s time zone. */
+    month: string
+  }, options?: CallOptions): Call<Response>
+  /**
+   * List invoices.
+   *
+   * The invoices for fees that employers pay, newest first.
+   *
+   * `GET /operator/v1/invoices` (listInvoices)
+   */
+  listInvoices(query?: {
+    /** Number of entries to skip. */
+    skip?: number | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+    /** Only invoices of this partner. */
+    partnerId?: PartnerId | undefined
+    /** Only invoices in these states. */
+    statuses?: InvoiceStatus[] | undefined
+  }, options?: CallOptions): List<Invoices, InvoiceSummary>
+  /**
+   * Issue an invoice.
+   *
+   * Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.
+   *
+   * `POST /operator/v1/partners/{partnerId}/invoices` (issueInvoice)
+   */
+  issueInvoice(partnerId: PartnerId, body: NewInvoice, options?: CallOptions): Call<Invoice>
+  /**
+   * Get an invoice.
+   *
+   * `GET /operator/v1/partners/{partnerId}/invoices/{invoiceId}` (getInvoice)
+   */
+  getInvoice(partnerId: PartnerId, invoiceId: InvoiceId, options?: CallOptions): Call<Invoice>
+  /**
+   * Mark an invoice as paid.
+   *
+   * Records that the partner has paid: the fees become revenue. The money is on an account of the operator; it is not part of the float. Idempotent.
+   *
+   * Errors: UnprocessableEntityError.
+   *
+   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/pay` (payInvoice)
+   */
+  payInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoicePayment, options?: CallOptions): Call<Invoice>
+  /**
+   * Reopen a paid invoice.
+   *
+   * The fees are no longer revenue, and the invoice is open again.
+   *
+   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen` (reopenInvoice)
+   */
+  reopenInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
+  /**
+   * Make an invoice void.
+   *
+   * The next invoice bills its fees. Only the latest open invoice in its currency can be made void.
+   *
+   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/void` (voidInvoice)
+   */
+  voidInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
+  /**
+   * Export the journal.
+   *
+   * The books by day and account, for an accounting program. The withdrawals and pay runs of a day are one entry per reason; every other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.
+   *
+   * `GET /operator/v1/journal` (exportJournal)
+   */
+  exportJournal(query: {
+    /** The first day, by each partner’s time zone. */
+    from: string
+    /** The last day, at most 366 days in all. */
+    to: string
+    /** Only this partner; by default, all partners. */
+    partnerId?: PartnerId | undefined
+  }, options?: CallOptions): Call<Response>
   /**
    * List the batches of payments.
    *
@@ -1808,107 +1999,6 @@ export interface OperatorOperations {
    */
   endPayoutRule(ruleId: PayoutRuleId, options?: CallOptions): Call<PayoutRule>
   /**
-   * Get the revenue of a partner.
-   *
-   * The fees that are the operator’s income, by currency, and where the money is.
-   *
-   * `GET /operator/v1/partners/{partnerId}/revenue` (getRevenue)
-   */
-  getRevenue(partnerId: PartnerId, options?: CallOptions): Call<Revenues>
-  /**
-   * Withdraw revenue from a float.
-   *
-   * Records that collected fees were taken out of the float: at most the amount collected, and the amount that is free above the floor.
-   *
-   * Errors: UnprocessableEntityError.
-   *
-   * `POST /operator/v1/partners/{partnerId}/revenue/withdraw` (withdrawRevenue)
-   */
-  withdrawRevenue(partnerId: PartnerId, body: RevenueMovement, options?: CallOptions): Call<Revenues>
-  /**
-   * Get the fee statement of a month.
-   *
-   * The fees of a partner’s withdrawals by day and tier, and their sums per currency. A fee counts on the day of its withdrawal, and is given back on the day on which the withdrawal was cancelled, failed or was returned. With `accept: text/csv`, the response is a file of the lines.
-   *
-   * `GET /operator/v1/partners/{partnerId}/fee-statement` (getFeeStatement)
-   */
-  getFeeStatement(partnerId: PartnerId, query: {
-    /** By the partner’s time zone. */
-    month: string
-  }, options?: CallOptions): Call<FeeStatement>
-  /**
-   * List invoices.
-   *
-   * The invoices for fees that employers pay, newest first.
-   *
-   * `GET /operator/v1/invoices` (listInvoices)
-   */
-  listInvoices(query?: {
-    /** Number of entries to skip. */
-    skip?: number | undefined
-    /** Maximum number of entries to return, 1 to 1,000. */
-    take?: number | undefined
-    /** Only invoices of this partner. */
-    partnerId?: PartnerId | undefined
-    /** Only invoices in these states. */
-    statuses?: InvoiceStatus[] | undefined
-  }, options?: CallOptions): List<Invoices, InvoiceSummary>
-  /**
-   * Issue an invoice.
-   *
-   * Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices` (issueInvoice)
-   */
-  issueInvoice(partnerId: PartnerId, body: NewInvoice, options?: CallOptions): Call<Invoice>
-  /**
-   * Get an invoice.
-   *
-   * `GET /operator/v1/partners/{partnerId}/invoices/{invoiceId}` (getInvoice)
-   */
-  getInvoice(partnerId: PartnerId, invoiceId: InvoiceId, options?: CallOptions): Call<Invoice>
-  /**
-   * Mark an invoice as paid.
-   *
-   * Records that the partner has paid: the fees become revenue. The money is on an account of the operator; it is not part of the float. Idempotent.
-   *
-   * Errors: UnprocessableEntityError.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/pay` (payInvoice)
-   */
-  payInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoicePayment, options?: CallOptions): Call<Invoice>
-  /**
-   * Reopen a paid invoice.
-   *
-   * The fees are no longer revenue, and the invoice is open again.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/reopen` (reopenInvoice)
-   */
-  reopenInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
-  /**
-   * Make an invoice void.
-   *
-   * The next invoice bills its fees. Only the latest open invoice in its currency can be made void.
-   *
-   * `POST /operator/v1/partners/{partnerId}/invoices/{invoiceId}/void` (voidInvoice)
-   */
-  voidInvoice(partnerId: PartnerId, invoiceId: InvoiceId, body: InvoiceNote, options?: CallOptions): Call<Invoice>
-  /**
-   * Export the journal.
-   *
-   * The books by day and account, for an accounting program. The withdrawals and pay runs of a day are one entry per reason; every other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.
-   *
-   * `GET /operator/v1/journal` (exportJournal)
-   */
-  exportJournal(query: {
-    /** The first day, by each partner’s time zone. */
-    from: string
-    /** The last day, at most 366 days in all. */
-    to: string
-    /** Only this partner; by default, all partners. */
-    partnerId?: PartnerId | undefined
-  }, options?: CallOptions): Call<Response>
-  /**
    * Get the health of the service.
    *
    * The state of workers, queue, payouts, floats and partners, and everything that needs attention.
@@ -1922,6 +2012,14 @@ export interface OperatorOperations {
    * `GET /operator/v1/findings` (getFindings)
    */
   getFindings(options?: CallOptions): Call<Findings>
+  /**
+   * Record a backup.
+   *
+   * Records that a backup was taken. Call it from the backup script; the status and the findings warn if the last backup is not recent.
+   *
+   * `POST /operator/v1/backups` (recordBackup)
+   */
+  recordBackup(body: NewBackup, options?: CallOptions): Call<Backup>
   /**
    * Verify the books.
    *
@@ -1970,6 +2068,29 @@ export interface OperatorOperations {
     take?: number | undefined
   }, options?: CallOptions): List<AuditEntries, AuditEntry>
   /**
+   * Search the audit log.
+   *
+   * Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.
+   *
+   * `GET /operator/v1/audit-log` (listAuditEntries)
+   */
+  listAuditEntriesFile(query?: {
+    /** Only changes that concern this partner. */
+    partnerId?: PartnerId | undefined
+    /** Only changes by this actor: the id of a key or user, or user@host. */
+    actor?: string | undefined
+    /** Only changes by these actions. */
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    /** Only changes of this resource: an id, or the name of a tier. */
+    resourceId?: string | undefined
+    /** Only changes at or after this instant. */
+    fromDate?: DayOrInstant | undefined
+    /** Only changes before this instant. */
+    toDate?: DayOrInstant | undefined
+    /** The id of the last entry of this page, to get the next page. */
+    after?: AuditEntryId | undefined
+  }, options?: CallOptions): Call<Response>
+  /**
    * Search the audit log of a partner.
    *
    * Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.
@@ -1992,6 +2113,44 @@ export interface OperatorOperations {
     /** Maximum number of entries to return, 1 to 1,000. */
     take?: number | undefined
   }, options?: CallOptions): List<AuditEntries, AuditEntry>
+  /**
+   * Search the audit log of a partner.
+   *
+   * Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.
+   *
+   * `GET /operator/v1/partners/{partnerId}/audit-log` (listPartnerAuditEntries)
+   */
+  listPartnerAuditEntriesFile(partnerId: PartnerId, query?: {
+    /** Only changes by this actor: the id of a key or user, or user@host. */
+    actor?: string | undefined
+    /** Only changes by these actions. */
+    actions?: ('partner.create' | 'partner.set' | 'partner.pause' | 'partner.resume' | 'partner.suspend' | 'partner.restore' | 'partner.set_logo' | 'partner.remove_logo' | 'partner.reset' | 'partner.test_values' | 'key.create' | 'key.revoke' | 'tier.set' | 'float.fund' | 'float.withdraw' | 'float.cover' | 'float.floor' | 'float.receive' | 'revenue.withdraw' | 'invoice.issue' | 'invoice.pay' | 'invoice.reopen' | 'invoice.void' | 'member.invite' | 'member.update' | 'member.replace' | 'member.offboard' | 'member.activate' | 'member.reinstate' | 'member.release' | 'member_session.create' | 'metadata.set' | 'member_job.create' | 'member_job.approve' | 'member_job.reject' | 'member_job.expire' | 'pay_run.create' | 'pay_run.revert' | 'pay_cycle.settle' | 'withdrawal.cancel' | 'rail.hold' | 'rail.release' | 'payout.remove' | 'payout.outcome' | 'payout.withdraw_outcome' | 'payout_batch.approve' | 'payout_batch.close' | 'payout_batch.withdraw' | 'payout_batch.hold' | 'payout_batch.release' | 'payout_batch.export' | 'payout_batch.download' | 'bank_file.import' | 'payout_exception.close' | 'payout_exception.withdraw' | 'payout_exception.close_all' | 'payout_rule.create' | 'payout_rule.pause' | 'payout_rule.resume' | 'payout_rule.end' | 'webhook.create' | 'webhook.update' | 'webhook.rotate' | 'webhook.delete' | 'operator_key.create' | 'operator_key.revoke' | 'ledger.verify' | 'backup.record' | 'user.create' | 'user.sign_in' | 'user.sign_in_failed' | 'user.sign_out' | 'user.end_session' | 'user.set_password' | 'user.link' | 'user.add_totp' | 'user.remove_totp' | 'user.set_roles' | 'user.set' | 'user.disable' | 'user.add_identity' | 'user.remove_identity' | 'invitation.create' | 'invitation.accept' | 'invitation.delete' | 'member.reveal')[] | undefined
+    /** Only changes of this resource: an id, or the name of a tier. */
+    resourceId?: string | undefined
+    /** Only changes at or after this instant. */
+    fromDate?: DayOrInstant | undefined
+    /** Only changes before this instant. */
+    toDate?: DayOrInstant | undefined
+    /** The id of the last entry of this page, to get the next page. */
+    after?: AuditEntryId | undefined
+  }, options?: CallOptions): Call<Response>
+  /**
+   * List member jobs.
+   *
+   * The lists of members that partners have sent, with their plan and progress, newest first.
+   *
+   * `GET /operator/v1/member-jobs` (listMemberJobs)
+   */
+  listMemberJobs(query?: {
+    /** Only jobs of this partner. */
+    partnerId?: PartnerId | undefined
+    /** Only jobs in these states. */
+    statuses?: MemberJobStatus[] | undefined
+    /** The id of the last job of this page, to get the next page. */
+    after?: MemberJobId | undefined
+    /** Maximum number of entries to return, 1 to 1,000. */
+    take?: number | undefined
+  }, options?: CallOptions): List<ListedMemberJobs, ListedMemberJob>
   /**
    * Import a file of a bank.
    *

@@ -234,11 +234,11 @@ function Move({
         </>
       )}
       confirm={({ amount }) => `${verb} ${formatMoney(amount)}`}
-      onConfirm={async ({ amount, reference, before }, fields) => {
+      onConfirm={async ({ amount, reference }, fields) => {
         requireRepeatedAmount(amount, fields)
         const after = await moves[direction].move(partnerId, { amount, ...(reference === '' ? {} : { reference }) })
         const { float } = floatIn(after, currency)
-        const hasMoved = float.amount !== before.float.amount
+        const { hasMoved } = after.movement
         toast(
           hasMoved
             ? `The float is now ${formatMoney(float)}`

@@ -33,7 +33,9 @@ test('the status lists everything that needs attention', async () => {
   const { body } = await operator.call('GET', '/status')
   expect(body).toMatchObject({ state: 'needsAttention', mode: 'sandbox', bank: 'simulated', workers: [] })
   expect(body.attention.join()).toMatch(/No worker is running.*Stopped.*bank outage/)
-  expect(body.stopped).toEqual([{ id: partner.id, name: 'Stopped', isPaused: true, isSuspended: false }])
+  expect(body.stopped).toEqual([
+    { id: partner.id, name: 'Stopped', paused: expect.objectContaining({ reason: 'bank outage' }), suspended: null },
+  ])
 })
 
 test('the findings say what is missing before live mode can pay', async () => {
@@ -206,4 +208,37 @@ test('a verification by command is recorded like one in the background, if the r
   } finally {
     await grant('grant insert on ledger_verifications to')
   }
+})
+
+test('a backup is recorded with the instant at which it began', async () => {
+  const before = (await operator.call('GET', '/status')).body
+  expect(before.attention.join()).not.toContain('backup')
+  const recorded = await operator.call('POST', '/backups', { body: { at: '2026-03-01T02:00Z' } })
+  expect(recorded).toMatchObject({ status: 201, body: { at: '2026-03-01T02:00:00.000Z' } })
+  const now = harness.clock.now().toISOString()
+  expect((await operator.call('POST', '/backups', { body: {} })).body).toEqual({ at: now })
+  expect((await operator.call('GET', '/status')).body.lastBackupAt).toBe(now)
+  const early = await operator.call('POST', '/backups', { body: { at: '2999-01-01T00:00:00Z' } })
+  expect(problemOf(early)).toEqual([400, 'BodyValidation'])
+})
+
+test('member jobs are listed across partners, newest first and page by page', async () => {
+  const partners = [await harness.addPartner('First'), await harness.addPartner('Second')]
+  const jobs: string[] = []
+  for (const { key } of partners) {
+    const member = { firstName: 'Mia', lastName: 'Job', email: 'mia.job@example.com', tier: 'Bronze' }
+    const { body } = await harness.call('POST', '/v1/members/jobs', {
+      key,
+      body: { actions: [{ type: 'Add', ...member }] },
+    })
+    jobs.push(body.jobId)
+  }
+  const list = async (query: string) => (await operator.call('GET', `/member-jobs?${query}`)).body
+  const first = await list('take=1')
+  expect(first).toMatchObject({ hasMore: true, jobs: [{ id: jobs[1], kind: 'actions', plan: { invite: 1 } }] })
+  const next = await list(`take=1&after=${jobs[1]}`)
+  expect(next).toMatchObject({ jobs: [{ id: jobs[0], partnerId: partners[0]?.partner.id }] })
+  const ofSecond = await list(`partnerId=${partners[1]?.partner.id}&statuses=Processing&statuses=Completed`)
+  expect(ofSecond).toMatchObject({ hasMore: false, jobs: [{ id: jobs[1] }] })
+  expect(problemOf(await operator.call('GET', '/member-jobs?partnerId=mem_1'))).toEqual([400, 'QueryValidation'])
 })

@@ -1,0 +1,89 @@
+import { Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
+import { operationsOn } from '../http/operation.ts'
+import { problem } from '../kernel/errors.ts'
+import { GivenInstant, Instant, parseInstant } from '../kernel/time.ts'
+import { readBooks } from './books.ts'
+import { checkRails } from './finding.ts'
+import { diagnose } from './findings.ts'
+import { Findings, Status, statusOnWire } from './installation-schema.ts'
+import type { InstallationContext } from './operation-context.ts'
+import { readStatus } from './status.ts'
+
+const { operation } = operationsOn<InstallationContext>()
+
+const tag = 'Operations'
+
+const getStatus = operation({
+  id: 'getStatus',
+  method: 'GET',
+  path: '/operator/v1/status',
+  isForOperators: true,
+  tag,
+  summary: 'Get the health of the service',
+  description: 'The state of workers, queue, payouts, floats and partners, and everything that needs attention.',
+  success: { description: 'The health.', schema: Status },
+  async read(reader, { receivedAt: now, context: { mode, rails, installation } }) {
+    const { auditAddressDays } = installation
+    return { body: statusOnWire(await readStatus(reader, { mode, rails, auditAddressDays, now })) }
+  },
+})
+
+const getFindings = operation({
+  id: 'getFindings',
+  method: 'GET',
+  path: '/operator/v1/findings',
+  isForOperators: true,
+  tag,
+  summary: 'Check what is missing before this installation can pay',
+  success: {
+    description: 'Everything that is missing, might go wrong or is fine.',
+    schema: Findings,
+  },
+  async read(reader, { receivedAt: now, context: { mode, rails, installation } }) {
+    const { isEmbedded, keyPlace, ...settings } = installation
+    const findings = diagnose(
+      { ...settings, now, mode, rails: await checkRails(rails) },
+      {
+        isEmbedded,
+        // Without its key this process would not have started.
+        installationKey: { place: keyPlace, fault: undefined },
+        ...(await readBooks(reader, { mode, now })),
+      },
+    )
+    const state = findings.some(({ level }) => level === 'missing') ? 'notReady' : 'ready'
+    return { body: { state, at: now, findings } }
+  },
+})
+
+const recordBackup = operation({
+  id: 'recordBackup',
+  method: 'POST',
+  path: '/operator/v1/backups',
+  isForOperators: true,
+  tag,
+  summary: 'Record a backup',
+  description:
+    'Records that a backup was taken. Call it from the backup script; the status and the findings warn if the last backup is not recent.',
+  body: Type.Object(
+    { at: Type.Optional(GivenInstant) },
+    { title: 'NewBackup', description: '`at` is when the backup began, by default now.', ...strict },
+  ),
+  success: {
+    status: 201,
+    description: 'When the backup began.',
+    schema: Type.Object({ at: Instant }, { title: 'Backup', ...strict }),
+  },
+  async write(_tx, { body, receivedAt: now }) {
+    const takenAt = body.at === undefined ? now : parseInstant(body.at, { decimals: 'down' })
+    if (takenAt > now)
+      throw problem('BodyValidation', 'The instant is in the future; give the time when the backup began', {
+        path: 'at',
+      })
+    const at = takenAt.toISOString()
+    const audit = { action: 'backup.record', details: {}, partnerId: null, now } as const
+    return { body: { at }, resourceId: at, audit }
+  },
+})
+
+export const installationOperations = [getStatus, getFindings, recordBackup]

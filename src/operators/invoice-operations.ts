@@ -1,0 +1,242 @@
+import { Type } from 'typebox'
+import { pageFields, pageOf, pageQuery, totalField } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
+import type { Reader } from '../database/database.ts'
+import * as invoices from '../fees/invoices.ts'
+import { operation } from '../http/operation.ts'
+import { Id } from '../kernel/ids.ts'
+import { allToWire, CurrencyCode, toWire } from '../kernel/money.ts'
+import { Instant } from '../kernel/time.ts'
+import { partnerNow } from '../partners/clocks.ts'
+import { Day, signed } from './float-schema.ts'
+import { line } from './partner-schema.ts'
+import { Month } from './revenue-operations.ts'
+
+const tag = 'Finance'
+const params = Type.Object({ partnerId: Id('partner'), invoiceId: Id('invoice') })
+
+const InvoiceStatus = Type.Enum([...invoices.invoiceStatuses], {
+  title: 'InvoiceStatus',
+  type: 'string',
+  description: 'The fees of a `void` invoice are billed by the next one.',
+})
+
+const summary = {
+  id: Id('invoice'),
+  partnerId: Id('partner'),
+  number: Type.String({ description: 'The partner’s invoices are numbered without gaps.', examples: ['9Y3BDA-0001'] }),
+  status: InvoiceStatus,
+  firstDay: Type.Unsafe<string>({ ...Day, description: 'The first day with a fee.' }),
+  lastDay: Type.Unsafe<string>({ ...Day, description: 'The last day that the invoice covers.' }),
+  sum: signed('The amount that the partner has to pay.'),
+  issuedAt: Instant,
+  paid: Type.Union(
+    [Type.Object({ reference: Type.String(), on: Day }, { title: 'InvoicePaid', ...strict }), Type.Null()],
+    { description: 'How the invoice was paid; null until then.' },
+  ),
+}
+
+const InvoiceLine = Type.Object(
+  {
+    day: Day,
+    tier: Type.String({ examples: ['Gold'] }),
+    withdrawals: Type.Integer({ description: 'Withdrawals that were charged a fee on the day.' }),
+    fees: signed('Their fees.'),
+    givenBack: Type.Integer({ description: 'Withdrawals whose fee was given back on the day.' }),
+    feesGivenBack: signed('Their fees.'),
+  },
+  { title: 'InvoiceLine', ...strict },
+)
+
+const Invoice = Type.Object(
+  { ...summary, lines: Type.Array(InvoiceLine, { description: 'By day and tier.' }) },
+  { title: 'Invoice', ...strict },
+)
+
+const listInvoices = operation({
+  id: 'listInvoices',
+  method: 'GET',
+  path: '/operator/v1/invoices',
+  isForOperators: true,
+  tag,
+  summary: 'List invoices',
+  description: 'The invoices for fees that employers pay, newest first.',
+  query: Type.Object(
+    {
+      ...pageQuery,
+      partnerId: Type.Optional(Id('partner', 'Only invoices of this partner.')),
+      statuses: Type.Optional(
+        Type.Array(InvoiceStatus, { minItems: 1, maxItems: 3, description: 'Only invoices in these states.' }),
+      ),
+    },
+    strict,
+  ),
+  success: {
+    description: 'One page of invoices.',
+    schema: Type.Object(
+      {
+        invoices: Type.Array(Type.Object(summary, { title: 'InvoiceSummary', ...strict })),
+        ...totalField,
+        ...pageFields,
+      },
+      { title: 'Invoices', ...strict },
+    ),
+  },
+  async read(reader, { query }) {
+    const { partnerId, statuses } = query
+    const page = pageOf(query)
+    const total = await invoices.count(reader, { partnerId, statuses })
+    const found = await invoices.list(reader, { partnerId, statuses, page })
+    return { body: { invoices: found.map(summaryOnWire), total, ...page } }
+  },
+})
+
+const issueInvoice = operation({
+  id: 'issueInvoice',
+  method: 'POST',
+  path: '/operator/v1/partners/:partnerId/invoices',
+  isForOperators: true,
+  tag,
+  summary: 'Issue an invoice',
+  description:
+    'Bills the fees that the employer pays and that no invoice bills yet, until the end of a month or until now. Fees that were given back are set off.',
+  params: Type.Object({ partnerId: Id('partner') }),
+  body: Type.Object(
+    {
+      currency: CurrencyCode,
+      month: Type.Optional(
+        Type.Unsafe<string>({ ...Month, description: 'A month that is over. By default, all fees until now.' }),
+      ),
+    },
+    { title: 'NewInvoice', ...strict },
+  ),
+  success: { status: 201, description: 'The invoice.', schema: Invoice },
+  problems: ['NotFound'],
+  async write(tx, call) {
+    const { partnerId } = call.params
+    const now = await partnerNow(tx, call, partnerId)
+    const body = onWire(await invoices.issue(tx, { partnerId, ...call.body, now }))
+    const { id, number, sum, lastDay } = body
+    const audit = { action: 'invoice.issue', details: { number, sum, lastDay }, partnerId, now } as const
+    return { body, resourceId: id, audit }
+  },
+})
+
+const getInvoice = operation({
+  id: 'getInvoice',
+  method: 'GET',
+  path: '/operator/v1/partners/:partnerId/invoices/:invoiceId',
+  isForOperators: true,
+  tag,
+  summary: 'Get an invoice',
+  params,
+  success: { description: 'The invoice with its lines.', schema: Invoice },
+  problems: ['NotFound'],
+  async read(reader, call) {
+    return { body: await withLines(reader, await invoices.find(reader, call.params)) }
+  },
+})
+
+const payInvoice = operation({
+  id: 'payInvoice',
+  method: 'POST',
+  path: '/operator/v1/partners/:partnerId/invoices/:invoiceId/pay',
+  isForOperators: true,
+  tag,
+  summary: 'Mark an invoice as paid',
+  description:
+    'Records that the partner has paid: the fees become revenue. The money is on an account of the operator; it is not part of the float. Idempotent.',
+  params,
+  body: Type.Object(
+    {
+      reference: line(140, { description: 'The reference of the transfer.', examples: ['INV 9Y3BDA-0001'] }),
+      on: Type.Unsafe<string>({ ...Day, description: 'When the money arrived.' }),
+    },
+    { title: 'InvoicePayment', ...strict },
+  ),
+  success: { description: 'The invoice.', schema: Invoice },
+  problems: ['NotFound', 'UnprocessableEntity'],
+  async write(tx, call) {
+    const { partnerId, invoiceId } = call.params
+    const { reference, on } = call.body
+    const now = await partnerNow(tx, call, partnerId)
+    const { invoice, isChanged } = await invoices.pay(tx, { partnerId, invoiceId, reference, paidOn: on, now })
+    const audit = { action: 'invoice.pay', details: { reference, on }, partnerId, now } as const
+    return { body: await withLines(tx, invoice), resourceId: invoiceId, audit: isChanged ? audit : undefined }
+  },
+})
+
+const reopenInvoice = correction('reopen', {
+  summary: 'Reopen a paid invoice',
+  description: 'The fees are no longer revenue, and the invoice is open again.',
+  correct: invoices.reopen,
+})
+
+const voidInvoice = correction('void', {
+  summary: 'Make an invoice void',
+  description: 'The next invoice bills its fees. Only the latest open invoice in its currency can be made void.',
+  correct: invoices.makeVoid,
+})
+
+export const invoiceOperations = [listInvoices, issueInvoice, getInvoice, payInvoice, reopenInvoice, voidInvoice]
+
+function correction(
+  verb: 'reopen' | 'void',
+  { summary, description, correct }: { summary: string; description: string; correct: typeof invoices.reopen },
+) {
+  return operation({
+    id: `${verb}Invoice`,
+    method: 'POST',
+    path: `/operator/v1/partners/:partnerId/invoices/:invoiceId/${verb}`,
+    isForOperators: true,
+    tag,
+    summary,
+    description,
+    params,
+    body: Type.Object(
+      {
+        note: line(500, {
+          description: 'The reason in the audit log. Must not contain personal data.',
+          examples: ['Paid by mistake'],
+        }),
+      },
+      { title: 'InvoiceNote', ...strict },
+    ),
+    success: { description: 'The invoice.', schema: Invoice },
+    problems: ['NotFound'],
+    async write(tx, call) {
+      const { partnerId, invoiceId } = call.params
+      const now = await partnerNow(tx, call, partnerId)
+      const invoice = await correct(tx, { partnerId, invoiceId, now })
+      return {
+        body: await withLines(tx, invoice),
+        resourceId: invoiceId,
+        audit: { action: `invoice.${verb}`, details: call.body, partnerId, now },
+      }
+    },
+  })
+}
+
+async function withLines(reader: Reader, invoice: invoices.Invoice) {
+  const { partnerId, id: invoiceId } = invoice
+  return onWire({ ...invoice, lines: await invoices.listInvoiceLines(reader, { partnerId, invoiceId }) })
+}
+
+function onWire({ lines, ...invoice }: invoices.Invoice & { lines: invoices.InvoiceLine[] }) {
+  return {
+    ...summaryOnWire(invoice),
+    lines: lines.map(({ fees, feesGivenBack, ...rest }) => ({
+      ...rest,
+      ...allToWire({ fees, feesGivenBack }, invoice.currency),
+    })),
+  }
+}
+
+function summaryOnWire({ number, sum, currency, paidReference, paidOn, ...rest }: invoices.Invoice) {
+  return {
+    ...rest,
+    number: invoices.numberInWords({ ...rest, number }),
+    sum: toWire({ amount: sum, currency }),
+    paid: paidReference === null ? null : { reference: paidReference, on: paidOn },
+  }
+}

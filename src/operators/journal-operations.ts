@@ -1,0 +1,41 @@
+import { Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
+import { csvHeaders } from '../http/bodies/csv.ts'
+import { operation } from '../http/operation.ts'
+import { exampleId, Id } from '../kernel/ids.ts'
+import { journalDaysMax, openJournal } from '../verification/journal.ts'
+import { Day } from './float-schema.ts'
+
+const exportJournal = operation({
+  id: 'exportJournal',
+  method: 'GET',
+  path: '/operator/v1/journal',
+  isForOperators: true,
+  tag: 'Finance',
+  summary: 'Export the journal',
+  description:
+    'The books by day and account, for an accounting program. The withdrawals and pay runs of a day are one entry per reason; every other movement is an entry. The lines with one reference, reason and currency balance. Export days that are over: the current day can still grow.',
+  query: Type.Object(
+    {
+      from: Type.Unsafe<string>({ ...Day, description: 'The first day, by each partner’s time zone.' }),
+      to: Type.Unsafe<string>({ ...Day, description: `The last day, at most ${journalDaysMax} days in all.` }),
+      partnerId: Type.Optional(Id('partner', 'Only this partner; by default, all partners.')),
+    },
+    strict,
+  ),
+  success: {
+    description: 'The journal as a file.',
+    csv: {
+      description:
+        'One line per day, partner, reference, account and side, with the amount in decimals either in `debit` or in `credit`. Spreadsheets read no cell as a formula.',
+      example: `day,partner_id,reference,reason,account,debit,credit,currency\r\n2026-03-10,${exampleId('partner')},bank transfer 1,float.funded,float,5000.00,,GBP\r\n2026-03-10,${exampleId('partner')},bank transfer 1,float.funded,funding,,5000.00,GBP\r\n`,
+    },
+  },
+  problems: ['NotFound'],
+  async run({ context, query: { from: firstDay, to: lastDay, partnerId } }, { download }) {
+    const parts = await openJournal(context.db, { partnerId, firstDay, lastDay })
+    return download({ headers: csvHeaders(`journal-${firstDay}-${lastDay}.csv`), parts })
+  },
+})
+
+export const journalOperations = [exportJournal]

@@ -1,0 +1,112 @@
+import { Type } from 'typebox'
+import { strict } from '../contract/strict.ts'
+import { operation } from '../http/operation.ts'
+import { Id } from '../kernel/ids.ts'
+import { Instant, InstantOrNull } from '../kernel/time.ts'
+import * as verifications from '../verification/verifications.ts'
+
+const tag = 'Operations'
+const count = Type.Integer({ minimum: 0 })
+
+const LedgerVerification = Type.Object(
+  {
+    id: Id('ledgerVerification'),
+    state: Type.Enum(['waiting', 'running', 'agrees', 'disagrees', 'interrupted'], {
+      type: 'string',
+      description: '`interrupted`: the verification could not end; `problem` says why. Request another.',
+    }),
+    requestedBy: Type.String(),
+    requestedAt: Instant,
+    startedAt: InstantOrNull,
+    endedAt: InstantOrNull,
+    checksDone: count,
+    checksTotal: count,
+    checks: Type.Union([
+      Type.Array(
+        Type.Object(
+          {
+            name: Type.String(),
+            rule: Type.String(),
+            disagreement: Type.Union([
+              Type.Object(
+                {
+                  partnerId: Type.String(),
+                  subject: Type.String(),
+                  expected: Type.String(),
+                  found: Type.String(),
+                },
+                { title: 'Disagreement', description: 'The first row that breaks the rule.', ...strict },
+              ),
+              Type.Null(),
+            ]),
+          },
+          { title: 'LedgerCheck', ...strict },
+        ),
+      ),
+      Type.Null(),
+    ]),
+    problem: Type.Union([Type.String(), Type.Null()]),
+  },
+  { title: 'LedgerVerification', ...strict },
+)
+
+const verifyLedger = operation({
+  id: 'verifyLedger',
+  method: 'POST',
+  path: '/operator/v1/ledger-verifications',
+  isForOperators: true,
+  tag,
+  summary: 'Verify the books',
+  description:
+    'A worker recomputes every balance from its rows; poll the verification for its progress. `Conflict` while another verification waits or runs.',
+  success: { status: 202, description: 'The verification.', schema: LedgerVerification },
+  async write(tx, { operator, receivedAt: now }) {
+    const verification = await verifications.request(tx, { requestedBy: operator.id, now })
+    const audit = { action: 'ledger.verify', details: {}, partnerId: null, now } as const
+    return { body: onWire(verification), resourceId: verification.id, audit }
+  },
+})
+
+const listLedgerVerifications = operation({
+  id: 'listLedgerVerifications',
+  method: 'GET',
+  path: '/operator/v1/ledger-verifications',
+  isForOperators: true,
+  tag,
+  summary: 'List verifications of the books',
+  description: 'The last 50, newest first.',
+  success: {
+    description: 'The verifications.',
+    schema: Type.Object({ verifications: Type.Array(LedgerVerification) }, { title: 'LedgerVerifications', ...strict }),
+  },
+  async read(reader) {
+    return { body: { verifications: (await verifications.list(reader)).map(onWire) } }
+  },
+})
+
+const getLedgerVerification = operation({
+  id: 'getLedgerVerification',
+  method: 'GET',
+  path: '/operator/v1/ledger-verifications/:verificationId',
+  isForOperators: true,
+  tag,
+  summary: 'Get a verification of the books',
+  params: Type.Object({ verificationId: Id('ledgerVerification') }),
+  success: { description: 'The verification.', schema: LedgerVerification },
+  problems: ['NotFound'],
+  async read(reader, { params: { verificationId } }) {
+    return { body: onWire(await verifications.find(reader, verificationId)) }
+  },
+})
+
+export const ledgerOperations = [verifyLedger, listLedgerVerifications, getLedgerVerification]
+
+function onWire(verification: verifications.Verification) {
+  return { ...verification, state: stateOf(verification) }
+}
+
+function stateOf({ startedAt, endedAt, checks }: verifications.Verification) {
+  if (endedAt === null) return startedAt === null ? 'waiting' : 'running'
+  if (checks === null) return 'interrupted'
+  return checks.every(({ disagreement }) => disagreement === null) ? 'agrees' : 'disagrees'
+}

@@ -11,6 +11,7 @@ import { hasChromium, measureConsole } from './measurements/console.ts'
 import { measureGrowth, nameOf } from './measurements/growth.ts'
 import { type Import, measureImports } from './measurements/import.ts'
 import { measureProductAlone } from './measurements/product-alone.ts'
+import { measureProfiles } from './measurements/profile.ts'
 import { measureRequestLog } from './measurements/request-log.ts'
 import { noteFault, type Results } from './measurements/results.ts'
 import { checkSameness, measureRounds } from './measurements/rounds.ts'
@@ -52,6 +53,7 @@ async function bench(options: Options): Promise<void> {
       starts: undefined,
       overload: undefined,
       logCosts: [],
+      profiles: [],
       imports: [],
       webhooks: undefined,
       bankFiles: [],
@@ -67,7 +69,7 @@ async function bench(options: Options): Promise<void> {
   const isAlone = parts.has('start') || parts.has('overload')
   // The rounds begin with the same check.
   const isOnlyCompared = parts.has('sameness') && !hasRounds
-  if (hasRounds || isAlone || isOnlyCompared || parts.has('request-log')) {
+  if (hasRounds || isAlone || isOnlyCompared || parts.has('request-log') || parts.has('profile')) {
     const startedAt = performance.now()
     const hasHundred = workloads.some(name => allWorkloads[name].isOfHundred)
     const dataset = await buildDataset(server, { folder, productDir, members: isQuick ? 10_000 : 100_000, hasHundred })
@@ -81,6 +83,7 @@ async function bench(options: Options): Promise<void> {
       results.logCosts = await measureRequestLog(server, dataset, { where, options })
       for (const { workload, fault } of results.logCosts) noteFault(results, `request log, ${workload}`, fault)
     }
+    if (parts.has('profile')) results.profiles = await measureProfiles(server, dataset, { where, options })
     await server.drop(dataset.template)
   }
   if (parts.has('import')) {
@@ -130,6 +133,7 @@ function requirePrograms({ workloads, parts }: Options): void {
     workloads.length > 0 ||
     parts.has('overload') ||
     parts.has('request-log') ||
+    parts.has('profile') ||
     parts.has('import') ||
     parts.has('webhooks') ||
     parts.has('growth')

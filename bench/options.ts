@@ -8,6 +8,7 @@ const parts = [
   'start',
   'overload',
   'request-log',
+  'profile',
   'import',
   'webhooks',
   'bank-files',

@@ -6,6 +6,7 @@ import type { Import } from './measurements/import.ts'
 import { median } from './measurements/median.ts'
 import type { Overload } from './measurements/overload.ts'
 import type { Point } from './measurements/pgbench.ts'
+import type { Profile } from './measurements/profile.ts'
 import type { LogCost } from './measurements/request-log.ts'
 import type { Cell, Results } from './measurements/results.ts'
 import type { Starts } from './measurements/start.ts'
@@ -19,6 +20,7 @@ export function reportOf({
   starts,
   overload,
   logCosts,
+  profiles,
   imports,
   webhooks,
   bankFiles,
@@ -34,6 +36,7 @@ export function reportOf({
     ...(starts === undefined ? [] : [startLine(starts)]),
     ...(overload === undefined ? [] : [overloadTable(overload)]),
     ...(logCosts.length === 0 ? [] : [logCostTable(logCosts)]),
+    ...(profiles.length === 0 ? [] : [profileTable(profiles)]),
     ...(imports.length === 0 ? [] : [importTable(imports)]),
     ...(webhooks === undefined ? [] : [webhooksTable(webhooks)]),
     ...(bankFiles.length === 0 ? [] : [bankFilesTable(bankFiles)]),
@@ -325,4 +328,19 @@ function figure(value: number, decimals: number): string {
 function table(head: string[], rows: string[][]): string {
   const line = (fields: string[]) => `| ${fields.join(' | ')} |`
   return [line(head), line(head.map((_, column) => (column === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n')
+}
+
+function profileTable(profiles: Profile[]): string {
+  const names = [...new Set(profiles.flatMap(({ layers }) => [...layers.keys()]))]
+  const sumOf = (name: string) => profiles.reduce((sum, { layers }) => sum + (layers.get(name) ?? 0), 0)
+  const total = ({ layers }: Profile) => [...layers.values()].reduce((sum, each) => sum + each, 0)
+  return table(
+    ['CPU µs per request', ...profiles.map(({ workload, connections }) => `${workload} at ${connections}`)],
+    [
+      ...names
+        .toSorted((a, b) => sumOf(b) - sumOf(a))
+        .map(name => [name, ...profiles.map(({ layers }) => figure(layers.get(name) ?? 0, 1))]),
+      ['**all**', ...profiles.map(each => `**${figure(total(each), 1)}**`)],
+    ],
+  )
 }

@@ -7,6 +7,7 @@ import type { Import } from './import.ts'
 import type { Figures } from './measure.ts'
 import type { Overload } from './overload.ts'
 import type { Point, Statement } from './pgbench.ts'
+import type { Profile } from './profile.ts'
 import type { LogCost } from './request-log.ts'
 import type { Starts } from './start.ts'
 import type { Webhooks } from './webhooks.ts'
@@ -22,6 +23,7 @@ export type Results = {
   starts: Starts | undefined
   overload: Overload | undefined
   logCosts: LogCost[]
+  profiles: Profile[]
   imports: Import[]
   webhooks: Webhooks | undefined
   bankFiles: BankFileFigures[]

@@ -27,7 +27,7 @@ const measuredConnections = [64, 256]
 // More than a service completes in the measured seconds.
 const pendingMax = 60_000
 
-/** Measures where the service spends its CPU time, each workload and number of connections in a process of its own. */
+/** Measures where the service spends its CPU time, each workload and number of connections in its own process. */
 export async function measureProfiles(
   server: Server,
   dataset: Dataset,

@@ -38,21 +38,24 @@ type Validatable = { params?: unknown; querystring?: unknown; body?: unknown }
  * first hundred and a last one that says there are more.
  * A query arrives as text: the schema decides which values are parsed as integers or lists, and only canonical ones are.
  */
-export function compileValidation(schema: Validatable): (parts: Parts) => Promise<Validated> {
+export function compileValidation(schema: Validatable): (parts: Parts) => Validated | Promise<Validated> {
   const checkParams = checkOf('params', schema.params ?? { type: 'object' })
   const checkQuery = checkOf('querystring', schema.querystring ?? { type: 'object', additionalProperties: false })
   const checkBody = bodyChecker(schema.body)
   const readQuery = queryReader(schema.querystring)
-  return async parts => {
+  return parts => {
     const query = readQuery(parts.query)
-    const { found, ...body } = await checkBody(parts, query)
-    const all = [
-      ...checkParams(parts.params, textFaults(parts.params)),
-      ...checkQuery(query, textFaults(parts.query)),
-      ...found,
-    ]
-    if (all.length > 0) throw problemOf(capped(all))
-    return { query, ...body }
+    const conclude = ({ found, body, fingerprint }: BodyChecked): Validated => {
+      const all = [
+        ...checkParams(parts.params, textFaults(parts.params)),
+        ...checkQuery(query, textFaults(parts.query)),
+        ...found,
+      ]
+      if (all.length > 0) throw problemOf(capped(all))
+      return { query, body, fingerprint }
+    }
+    const checked = checkBody(parts, query)
+    return checked instanceof Promise ? checked.then(conclude) : conclude(checked)
   }
 }
 
@@ -68,9 +71,9 @@ function capped(found: Found): Found {
 type BodyChecked = { found: Found; body: unknown; fingerprint?: Buffer | undefined }
 
 /** The schema decides whether a body is JSON, a file, or either. */
-function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise<BodyChecked> {
+function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => BodyChecked | Promise<BodyChecked> {
   if (schema === undefined) {
-    return async ({ body }) => ({ body, found: body === undefined ? [] : bodyRefused('This operation takes no body') })
+    return ({ body }) => ({ body, found: body === undefined ? [] : bodyRefused('This operation takes no body') })
   }
   const { content } = schema as { content?: Record<string, { schema: object }> }
   const json = content === undefined ? (schema as object) : content['application/json']?.schema
@@ -78,7 +81,7 @@ function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise
   const takesFile = takesBytes || content?.[mediaTypes.csv] !== undefined
   const check = json === undefined ? undefined : checkOf('body', json)
   const isOptional = Type.IsOptional(schema)
-  return async ({ body, bodyFaults, disconnectSignal, fingerprintStart }, query) => {
+  return ({ body, bodyFaults, disconnectSignal, fingerprintStart }, query) => {
     if (body === undefined && isOptional) return { body: {}, found: [] }
     const isFile = body instanceof FileBody
     // The file's reader reports its faults, row by row.
@@ -94,11 +97,9 @@ function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => Promise
       }
     if (isFile) return { body, found: bodyRefused('The body must be JSON') }
     if (!(body instanceof UnparsedJson)) return { body, found: check(body, bodyFaults) }
-    const { faults, value, fingerprint } = await body.read(json, {
-      signal: disconnectSignal(),
-      fingerprintStart: fingerprintStart?.(query),
-    })
-    return { body: value, found: issuesOf('body', faults), fingerprint }
+    return body
+      .read(json, { signal: disconnectSignal(), fingerprintStart: fingerprintStart?.(query) })
+      .then(({ faults, value, fingerprint }) => ({ body: value, found: issuesOf('body', faults), fingerprint }))
   }
 }
 
@@ -314,6 +315,7 @@ function queryReader(schema: unknown): (query: unknown) => Record<string, unknow
   const maps = Object.keys(properties).filter(name => properties[name]?.type === 'object')
   return query => {
     const given = Object.entries(query as Record<string, unknown>)
+    if (given.length === 0) return {}
     const isOfMap = (map: string, name: string) => name.startsWith(`${map}[`) && name.endsWith(']')
     const plain = given
       .filter(([name]) => !maps.some(map => isOfMap(map, name)))

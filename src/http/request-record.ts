@@ -27,7 +27,7 @@ export class RequestRecords {
     // Refused requests may lack what is declared for every request.
     const { partner, refusal, idempotencyKey } = request as Partial<FastifyRequest>
     if (partner === undefined) return undefined
-    const { url, config } = request.routeOptions
+    const { url, config } = request.route
     if (request.user !== undefined && (request.method === 'GET' || config.console !== undefined)) return undefined
     const route = url === undefined || request.is404 ? null : (this.#routes.get(url) ?? null)
     return {

@@ -221,12 +221,12 @@ function fingerprintOf(request: FastifyRequest): Buffer {
 }
 
 /** The part of the fingerprint's input that precedes the body. */
-export function fingerprintStart({ method, routeOptions, params }: FastifyRequest, query: unknown): string {
-  return `${stringify([method, routeOptions.url, params, query])?.slice(0, -1)},`
+export function fingerprintStart({ method, route, params }: FastifyRequest, query: unknown): string {
+  return `${stringify([method, route.url, params, query])?.slice(0, -1)},`
 }
 
 function operationOf(request: FastifyRequest): string {
-  return (request.routeOptions.schema as { operationId?: string } | undefined)?.operationId ?? request.method
+  return (request.route.schema as { operationId?: string } | undefined)?.operationId ?? request.method
 }
 
 function stored({ status, body, headers = {}, resourceId = null }: Answer): Stored {

@@ -7,7 +7,11 @@ import type { Mode } from '../../partners/partners.ts'
 import { RateLimiter, rateLimitHeaders, requireAllowed } from '../server/rate-limit.ts'
 import { authenticator } from './auth.ts'
 
-export type Admit = (request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined) => Promise<void>
+export type Admit = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  scope: Scope | 'any' | undefined,
+) => void | Promise<void>
 
 /**
  * Admits a request: identifies the partner by the API key, then checks the rate limit, then the permission.
@@ -19,8 +23,17 @@ export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock })
 } {
   const { authenticate, forget } = authenticator(db, { mode, now })
   const rateLimiter = new RateLimiter()
-  const admit: Admit = async (request, reply, scope) => {
-    const holder = await authenticate(request.headers['x-api-key'], () => request.ip)
+  const admit: Admit = (request, reply, scope) => {
+    const holder = authenticate(request.headers['x-api-key'], () => request.ip)
+    if (holder instanceof Promise) return holder.then(found => admitHolder(found, { request, reply, scope }))
+    return admitHolder(holder, { request, reply, scope })
+  }
+  return { admit, forgetKeys: forget }
+
+  function admitHolder(
+    holder: KeyHolder,
+    { request, reply, scope }: { request: FastifyRequest; reply: FastifyReply; scope: Scope | 'any' | undefined },
+  ): void {
     const { partner, clockOffsetMs } = holder
     request.partner = partner
     request.keyId = holder.keyId
@@ -31,7 +44,6 @@ export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock })
     requirePermission(holder, scope)
     followClock(request, clockOffsetMs)
   }
-  return { admit, forgetKeys: forget }
 }
 
 /** Applies the partner's clock to the rest of the request. Rate limits use real time. */

@@ -22,7 +22,8 @@ const limits = {
   unknownKeys: { perSecond: 5, burst: 20 },
 }
 
-type CachedHolder = { holder: Promise<KeyHolder | undefined>; partnerId?: string; readAtMs: number }
+/** @property known what `holder` resolved to, so that a request need not wait for it */
+type CachedHolder = { holder: Promise<KeyHolder | undefined>; known?: KeyHolder; readAtMs: number }
 
 /** The running lookups of uncached keys from one address; `ended` resolves when the next lookup ends. */
 type Running = { count: number; ended: PromiseWithResolvers<void> }
@@ -39,7 +40,7 @@ export function authenticator(
   db: Db,
   { mode, now }: { mode: Mode; now: Clock },
 ): {
-  authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder>
+  authenticate(secret: unknown, addressOf: () => string): KeyHolder | Promise<KeyHolder>
   forget(partnerId: string): void
 } {
   const cache = new Map<string, CachedHolder>()
@@ -49,7 +50,14 @@ export function authenticator(
 
   return { authenticate, forget }
 
-  async function authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder> {
+  function authenticate(secret: unknown, addressOf: () => string): KeyHolder | Promise<KeyHolder> {
+    const cached = typeof secret === 'string' ? cache.get(secret) : undefined
+    const known = cached !== undefined && isRecent(cached.readAtMs) ? cached.known : undefined
+    if (known === undefined || known.hasClock || isExpired(known, now())) return identify(secret, addressOf)
+    return known
+  }
+
+  async function identify(secret: unknown, addressOf: () => string): Promise<KeyHolder> {
     if (typeof secret !== 'string' || secret === '') throw refused('The x-api-key header is missing')
     const keyMode = modeOf(secret)
     if (keyMode === undefined)
@@ -65,12 +73,15 @@ export function authenticator(
   }
 
   function forget(partnerId: string): void {
-    for (const [secret, { partnerId: of }] of cache) if (of === partnerId) cache.delete(secret)
+    for (const [secret, { known }] of cache) if (known?.partner.id === partnerId) cache.delete(secret)
+  }
+
+  function isRecent(ms: number): boolean {
+    return Math.abs(now().getTime() - ms) < limits.cacheMs
   }
 
   async function read(secret: string, addressOf: () => string): Promise<KeyHolder | undefined> {
     const readAtMs = now().getTime()
-    const isRecent = (ms: number) => Math.abs(readAtMs - ms) < limits.cacheMs
     const cached = cache.get(secret)
     if (cached !== undefined && isRecent(cached.readAtMs)) return await cached.holder
     const refusedBefore = refusedAtMs.get(secret)
@@ -105,7 +116,7 @@ export function authenticator(
     cache.set(secret, lookup)
     try {
       const holder = await lookup.holder
-      if (holder !== undefined) lookup.partnerId = holder.partner.id
+      if (holder !== undefined) lookup.known = holder
       if (holder === undefined) {
         cache.delete(secret)
         if (refusedAtMs.size >= limits.refusedMax) refusedAtMs.clear()

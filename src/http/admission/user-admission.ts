@@ -113,7 +113,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
   }
 
   async function admitUserAsOperator(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { partnerRoles } = request.routeOptions.config
+    const { partnerRoles } = request.route.config
     await admitUser(request, reply, partnerRoles === undefined ? 'operator' : 'user')
     const { user } = request
     if (user === undefined) throw refused()
@@ -174,7 +174,7 @@ export function userAdmission({ db, mode, publicUrl }: { db: Db; mode: Mode; pub
     if (!isOperator) requireServed(partner)
     followClock(request, clockOffsetMs)
     // An unknown path has no scope, and gets its 404.
-    if (scope !== undefined && !mayCall(request.routeOptions.config.roles, standing, mode)) throw notAllowed()
+    if (scope !== undefined && !mayCall(request.route.config.roles, standing, mode)) throw notAllowed()
   }
 }
 

@@ -17,10 +17,10 @@ export class BodyTimeouts {
     this.msMax = msMax
   }
 
-  expect({ raw, routeOptions }: FastifyRequest, reply: FastifyReply): void {
+  expect({ raw, route }: FastifyRequest, reply: FastifyReply): void {
     const { 'content-length': length, 'transfer-encoding': encoding } = raw.headers
     if ((length === undefined || length === '0') && encoding === undefined) return
-    const dueMs = performance.now() + (routeOptions.config.arrivalMsMax ?? this.msMax)
+    const dueMs = performance.now() + (route.config.arrivalMsMax ?? this.msMax)
     this.arriving.set(raw, { reply, dueMs: Math.min(dueMs, this.closingDueMs) })
   }
 

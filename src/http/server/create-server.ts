@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { isOperatorPath } from '../../contract/documents.ts'
-import { compileValidation } from '../../contract/validation.ts'
+import { compileValidation, type Validated } from '../../contract/validation.ts'
 import { Deadline } from '../../kernel/deadline.ts'
 import { type Problem, problem } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
@@ -12,7 +12,7 @@ import { admission, isVersioned, needsKey } from '../admission/admission.ts'
 import { operatorAdmission } from '../admission/operator-admission.ts'
 import { answerPreflight, sessionAdmission } from '../admission/session-admission.ts'
 import { userAdmission } from '../admission/user-admission.ts'
-import { limits as bodyLimits, drainUnread, expectBody, readBody } from '../bodies/bodies.ts'
+import { limits as bodyLimits, drainUnread, readBody, takeArrived } from '../bodies/bodies.ts'
 import { BodyTimeouts, disconnectSignal } from '../bodies/body-timeouts.ts'
 import { requireUtf8 } from '../bodies/csv.ts'
 import { LargeJson } from '../bodies/large-json.ts'
@@ -148,6 +148,8 @@ export function createServer(
   app.decorateRequest('clockOffsetMs', 0)
   app.decorateRequest('receivedAt')
   app.decorateRequest('deadline')
+  app.decorateRequest('route')
+  app.decorateRequest('reply')
   app.decorateRequest('partner')
   app.decorateRequest('keyId')
   app.decorateRequest('operator')
@@ -178,75 +180,37 @@ export function createServer(
     if (route.config?.session !== undefined) answerPreflight(app, route.url, String(route.method))
   })
 
-  app.addHook('onRequest', (request, _reply, done) => {
-    const { answerMsMax: ms = limits.answerMsMax, isNeverShed = false } = request.routeOptions.config
+  app.addHook('onRequest', (request, reply, done) => {
+    request.route = request.routeOptions
+    request.reply = reply
+    const { answerMsMax: ms = limits.answerMsMax, isNeverShed = false } = request.route.config
     request.deadline = new Deadline({ ms, isSheddable: !isNeverShed })
-    request.deadline.run(done)
-  })
-
-  app.addHook('onRequest', async (request, reply) => {
-    bodyTimeouts.expect(request, reply)
-    expectBody(request, reply)
-    request.receivedAt = now()
-    request.now = request.receivedAt
-    request.bodyFaults = []
-    reply.headers(commonHeaders(request.id))
-    if (app.isDraining) reply.header('connection', 'close')
-    if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
-    // Read once: Fastify builds the object on each access.
-    const { deprecated, scope, roles, session, console: who, isForOperators } = request.routeOptions.config
-    if (deprecated !== undefined) setDeprecation(reply, deprecated)
-    if (session !== undefined) await admitSession(request, reply, session)
-    else if (who === 'stranger' || who === 'founder' || who === 'visitor') await admitStranger(request, who)
-    else if (who === 'user' && typeof roles === 'object') await admitUserWithRole(request, reply, roles)
-    else if (who !== undefined) await admitUser(request, reply, who)
-    else if (isForOperators || (request.is404 && isOperatorPath(request.url))) {
-      if (hasUserSession(request)) await admitUserAsOperator(request, reply)
-      else await admitOperator(request, reply)
-    } else if (needsKey(request, scope)) {
-      if (hasUserSession(request)) await admitUserTo(request, reply, scope)
-      else await admit(request, reply, scope)
-    }
-    requireHost(request)
-    // Refused before the body is read: reading it would be wasted work.
-    if (request.is404) throw methodTable.refusalOf(request)
-    requirePlainEncoding(request)
+    request.deadline.run(() =>
+      continueAfter(
+        () => receive(request, reply),
+        error => done(error ?? undefined),
+      ),
+    )
   })
 
   // The deadline pauses while the body arrives, because the caller controls that time. The body's events come from the socket,
   // outside the deadline's async context, which is therefore entered again below.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     request.deadline.pause()
-    done(rawReplies.bodyRefusalOf(request.raw))
+    // In the next tick: Node announces a request before it looks at the bytes that came with the headers.
+    process.nextTick(() => done(rawReplies.bodyRefusalOf(request.raw)))
   })
-  app.addHook('preValidation', (request, _reply, done) => request.deadline.run(done))
-
-  app.addHook('preValidation', async (request, reply) => {
-    bodyTimeouts.arrived(request)
-    const { params, query, body, bodyFaults } = request
-    const { validate, console: who } = request.routeOptions.config
-    // A page of the console is not repeated by key: a stored response would reveal an account again without recording it.
-    if (who === undefined) request.idempotencyKey = readIdempotencyKey(request)
-    if (validate === undefined) return
-    const start = (query: unknown) => fingerprintStart(request, query)
-    const validated = await validate({
-      params,
-      query,
-      body,
-      bodyFaults,
-      disconnectSignal: () => disconnectSignal(reply),
-      fingerprintStart: request.idempotencyKey === undefined ? undefined : start,
-    })
-    request.query = validated.query
-    request.body = validated.body
-    request.fingerprint = validated.fingerprint
+  app.addHook('preValidation', (request, _reply, done) => {
+    request.deadline.run(() =>
+      continueAfter(
+        () => validate(request),
+        error => done(error ?? undefined),
+      ),
+    )
   })
 
-  app.addHook('onSend', async (request, reply, payload) => {
-    const { console: users, showsAccounts } = request.routeOptions.config
-    const isMasked = request.user !== undefined && users === undefined && !showsAccounts
-    const isJson = /^application\/json/.test(String(reply.getHeader('content-type')))
-    return isMasked && isJson && typeof payload === 'string' ? maskAccountsIn(payload) : payload
+  app.addHook('onSend', (request, reply, payload, done) => {
+    done(null, isMasked(request, reply) && typeof payload === 'string' ? maskAccountsIn(payload) : payload)
   })
 
   // Never reached, because `onRequest` refuses first; without this handler Fastify would register its own.
@@ -265,7 +229,7 @@ export function createServer(
         requestId: request.id,
         method: request.method,
         // The pattern, not the path: queries hold e-mail addresses.
-        route: request.routeOptions.url ?? 'unknown',
+        route: request.route.url ?? 'unknown',
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime * 10) / 10,
         partnerId: request.partner?.id,
@@ -283,8 +247,68 @@ export function createServer(
 
   return app
 
+  /** Identifies the caller, and refuses what can be refused before the body is read. */
+  function receive(request: FastifyRequest, reply: FastifyReply): void | Promise<void> {
+    bodyTimeouts.expect(request, reply)
+    request.receivedAt = now()
+    request.now = request.receivedAt
+    request.bodyFaults = []
+    reply.headers(commonHeaders(request.id))
+    if (app.isDraining) reply.header('connection', 'close')
+    if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
+    const { deprecated } = request.route.config
+    if (deprecated !== undefined) setDeprecation(reply, deprecated)
+    const admitted = admitAny(request, reply)
+    return admitted === undefined ? requireReadable(request) : admitted.then(() => requireReadable(request))
+  }
+
+  function admitAny(request: FastifyRequest, reply: FastifyReply): void | Promise<void> {
+    const { scope, roles, session, console: who, isForOperators } = request.route.config
+    if (session !== undefined) return admitSession(request, reply, session)
+    if (who === 'stranger' || who === 'founder' || who === 'visitor') return admitStranger(request, who)
+    if (who === 'user' && typeof roles === 'object') return admitUserWithRole(request, reply, roles)
+    if (who !== undefined) return admitUser(request, reply, who)
+    if (isForOperators || (request.is404 && isOperatorPath(request.url)))
+      return hasUserSession(request) ? admitUserAsOperator(request, reply) : admitOperator(request, reply)
+    if (needsKey(request, scope))
+      return hasUserSession(request) ? admitUserTo(request, reply, scope) : admit(request, reply, scope)
+  }
+
+  function requireReadable(request: FastifyRequest): void {
+    requireHost(request)
+    // Refused before the body is read: reading it would be wasted work.
+    if (request.is404) throw methodTable.refusalOf(request)
+    requirePlainEncoding(request)
+  }
+
+  function validate(request: FastifyRequest): void | Promise<void> {
+    bodyTimeouts.arrived(request)
+    const { params, query, body, bodyFaults } = request
+    const { validate, console: who } = request.route.config
+    // A page of the console is not repeated by key: a stored response would reveal an account again without recording it.
+    if (who === undefined) request.idempotencyKey = readIdempotencyKey(request)
+    if (validate === undefined) return
+    const take = ({ query, body, fingerprint }: Validated) => {
+      request.query = query
+      request.body = body
+      request.fingerprint = fingerprint
+    }
+    const start = (query: unknown) => fingerprintStart(request, query)
+    const validated = validate({
+      params,
+      query,
+      body,
+      bodyFaults,
+      disconnectSignal: () => disconnectSignal(request.reply),
+      fingerprintStart: request.idempotencyKey === undefined ? undefined : start,
+    })
+    return validated instanceof Promise ? validated.then(take) : take(validated)
+  }
+
   // The router refuses a malformed URL before any hook has run. The API key is still checked first.
   async function refuseUrl(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    request.route = request.routeOptions
+    request.reply = reply
     request.receivedAt = now()
     request.now = request.receivedAt
     bodyTimeouts.expect(request, reply)
@@ -315,9 +339,41 @@ function tooManyConnections(): Problem {
   return problem('ServiceUnavailable', 'Too many connections are open, so nothing was done; try again', {}, headers)
 }
 
-async function readJson(request: FastifyRequest, payload: Readable): Promise<unknown> {
-  requireUtf8(request)
-  const bytes = await readBody(request, payload)
+/** Users of the console see accounts masked, except where a route is for showing them. */
+function isMasked({ user, route }: FastifyRequest, reply: FastifyReply): boolean {
+  if (user === undefined) return false
+  const { console: users, showsAccounts } = route.config
+  return users === undefined && !showsAccounts && /^application\/json/.test(String(reply.getHeader('content-type')))
+}
+
+/** Continues at once if the work need not wait: a promise would cost a request more than most of its hooks do. */
+function continueAfter<T>(work: () => T | Promise<T>, done: (error: Error | null, result?: T) => void): void {
+  let result: T | Promise<T>
+  try {
+    result = work()
+  } catch (error) {
+    done(error as Error)
+    return
+  }
+  if (result instanceof Promise) result.then(value => done(null, value), done)
+  else done(null, result)
+}
+
+function readJson(
+  request: FastifyRequest,
+  payload: Readable,
+  done: (error: Error | null, body?: unknown) => void,
+): void {
+  continueAfter(() => {
+    requireUtf8(request)
+    const arrived = takeArrived(request, payload)
+    return arrived === undefined
+      ? readBody(request, payload).then(bytes => parseJson(request, bytes))
+      : parseJson(request, arrived)
+  }, done)
+}
+
+function parseJson(request: FastifyRequest, bytes: Buffer<ArrayBuffer>): unknown {
   // A request without a body may still name its media type. The schema decides whether a body is required.
   if (bytes.length === 0) return undefined
   if (bytes.length > bodyLimits.smallBytesMax) return new LargeJson(bytes)

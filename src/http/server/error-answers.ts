@@ -67,8 +67,8 @@ const frameworkProblems: Record<string, { name: ProblemName; message: (request: 
   FST_ERR_BAD_URL: { name: 'BadRequest', message: () => 'The path is not a valid URL path' },
 }
 
-function wrongMediaType({ routeOptions }: FastifyRequest): string {
-  const { content } = (routeOptions.schema?.body ?? {}) as { content?: object }
+function wrongMediaType({ route }: FastifyRequest): string {
+  const { content } = (route.schema?.body ?? {}) as { content?: object }
   const accepted = Object.keys(content ?? { 'application/json': {} })
   return `The content-type is not supported here; send ${accepted.join(' or ')}`
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
 import type { Fault } from '../../contract/faults.ts'
 import type { Parts, Validated } from '../../contract/validation.ts'
@@ -40,6 +40,10 @@ declare module 'fastify' {
     /** The real instant of the request, for logs. */
     receivedAt: Date
     deadline: Deadline
+    /** What the route declares. Fastify builds `routeOptions` anew at each access. */
+    route: FastifyRequest['routeOptions']
+    /** The response to this request. */
+    reply: FastifyReply
     partner: Partner
     /** The API key of the request, or the key that created its member session. Not set for a user of the console. */
     keyId: string
@@ -82,7 +86,7 @@ declare module 'fastify' {
     isForOperators?: true
     /** The days of the announcement and of the removal, and the path that replaces this one. */
     deprecated?: { since: string; sunset: string; successor: string }
-    validate?: (parts: Parts) => Promise<Validated>
+    validate?: (parts: Parts) => Validated | Promise<Validated>
     /** How long the body may take to arrive, in milliseconds. Set where bodies are large. */
     arrivalMsMax?: number
     /** How long the response may take once the body has arrived, in milliseconds. Set for slow operations. */

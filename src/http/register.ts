@@ -12,7 +12,7 @@ import type { BrowserRequest, Call, Done, Operation, OperationResponse } from '.
 import { idleConnectionMsMax, keepOpenFor } from './server/connections.ts'
 import type { ApiContext, App } from './server/server.ts'
 import {
-  type Answer,
+  type CompleteResponse,
   read,
   readPrepared,
   withBatchIdempotency,
@@ -88,7 +88,7 @@ function handlerOf<Context extends ServedContext>(operation: Operation<Context>,
       const call = new RequestCall(context, request, reply)
       return await withBatchIdempotency(request, reply, {
         submit: claim => submit(call, claim),
-        answerOf: result => complete(respond(result, call), call),
+        responseOf: result => complete(respond(result, call), call),
       })
     }
   }
@@ -97,7 +97,7 @@ function handlerOf<Context extends ServedContext>(operation: Operation<Context>,
       const call = new RequestCall(context, request, reply)
       return await withStartedWork(db, request, reply, {
         start: (tx, claim) => operation.start(tx, call, claim),
-        answer: async (tx, result) => complete(await operation.respond(tx, call, result), call),
+        respond: async (tx, result) => complete(await operation.respond(tx, call, result), call),
       })
     }
   }
@@ -142,7 +142,7 @@ function sentBy({ done }: Done): FastifyReply {
 
 /** Fills in what follows from the declaration. */
 function completion({ success: { status = 200, representation } }: Pick<Operation, 'success'>) {
-  return (response: OperationResponse, call: Pick<Call, 'prefersRepresentation'>): Answer =>
+  return (response: OperationResponse, call: Pick<Call, 'prefersRepresentation'>): CompleteResponse =>
     representation !== undefined && call.prefersRepresentation
       ? { status, ...response, headers: { ...response.headers, ...representationApplied } }
       : { status, ...response }

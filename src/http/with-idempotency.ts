@@ -11,7 +11,7 @@ import {
   hold,
   isWaitForKey,
   Replay,
-  type Answer as Stored,
+  type StoredResponse,
   stillRunning,
 } from '../idempotency/idempotency.ts'
 import { Problem } from '../kernel/errors.ts'
@@ -21,7 +21,7 @@ import type { OperationResponse } from './operation.ts'
 import { recordAudit } from './record-audit.ts'
 
 /** The response of an operation, complete. */
-export type Answer = OperationResponse & { status: number }
+export type CompleteResponse = OperationResponse & { status: number }
 
 /**
  * Runs a writing operation in one transaction, at most once per idempotency key.
@@ -35,36 +35,42 @@ export async function withIdempotency(
   db: Db,
   request: FastifyRequest,
   reply: FastifyReply,
-  work: (tx: Tx) => Promise<Answer>,
+  work: (tx: Tx) => Promise<CompleteResponse>,
 ): Promise<FastifyReply> {
   const claimed = claimOf(request)
-  const answer = () => answerOnce(db, request, { claimed, work })
-  return send(reply, claimed === undefined ? await answer() : await inTurn(claimed, answer))
+  const respond = () => respondOnce(db, request, { claimed, work })
+  return send(reply, claimed === undefined ? await respond() : await inTurn(claimed, respond))
 }
 
-async function answerOnce(
+async function respondOnce(
   db: Db,
   request: FastifyRequest,
-  { claimed, work }: { claimed: Claim | undefined; work: (tx: Tx) => Promise<Answer> },
-): Promise<Stored | Replay> {
+  { claimed, work }: { claimed: Claim | undefined; work: (tx: Tx) => Promise<CompleteResponse> },
+): Promise<StoredResponse | Replay> {
   return await db.transaction().execute(async tx => {
     if (claimed === undefined) return stored(await audited(tx, request, work))
     const replay = await claim(tx, claimed)
     if (replay !== undefined) return replay
-    const answer = await audited(tx, request, work)
-    await complete(tx, claimed, stored({ ...answer, body: answer.storedBody ?? answer.body }))
-    return stored(answer)
+    const response = await audited(tx, request, work)
+    const { storedBody } = response
+    const sent = stored(response)
+    await complete(tx, claimed, storedBody === undefined ? sent : stored({ ...response, body: storedBody }))
+    return sent
   })
 }
 
 // A replayed request never gets here, so each change is recorded once.
-async function audited(tx: Tx, request: FastifyRequest, work: (tx: Tx) => Promise<Answer>): Promise<Answer> {
-  const answer = await work(tx)
-  if (answer.audit !== undefined) {
+async function audited(
+  tx: Tx,
+  request: FastifyRequest,
+  work: (tx: Tx) => Promise<CompleteResponse>,
+): Promise<CompleteResponse> {
+  const response = await work(tx)
+  if (response.audit !== undefined) {
     const { partner, now } = request as { partner?: Partner; now: Date }
-    await recordAudit(tx, answer, { actor: actorOf(request), partnerId: partner?.id ?? null, now })
+    await recordAudit(tx, response, { actor: actorOf(request), partnerId: partner?.id ?? null, now })
   }
-  return answer
+  return response
 }
 
 /**
@@ -77,26 +83,29 @@ export async function withBatchIdempotency<Result extends object>(
   reply: FastifyReply,
   {
     submit,
-    answerOf,
-  }: { submit: (once?: BatchClaim<Result>) => Promise<Result | Replay>; answerOf: (result: Result) => Answer },
+    responseOf,
+  }: {
+    submit: (once?: BatchClaim<Result>) => Promise<Result | Replay>
+    responseOf: (result: Result) => CompleteResponse
+  },
 ): Promise<FastifyReply> {
   const claimed = claimOf(request)
   // Not cached: a batch that fails is retried, and the retry may have another result.
-  const answered = (result: Result) => stored(answerOf(result))
+  const responded = (result: Result) => stored(responseOf(result))
   const result =
     claimed === undefined
       ? await submit()
-      : await inTurn(claimed, () => submit({ ...claimed, answerOf: answered })).catch(error => {
+      : await inTurn(claimed, () => submit({ ...claimed, responseOf: responded })).catch(error => {
           throw isWaitForKey(error) ? stillRunning() : error
         })
-  return send(reply, result instanceof Replay ? result : answered(result))
+  return send(reply, result instanceof Replay ? result : responded(result))
 }
 
 /**
- * Like `withIdempotency`, for an operation that starts work, waits for it and then answers: `start` is committed before
- * `answer` is asked for, and the key is recorded with the answer. The key is held from before `start` until then, so a second
+ * Like `withIdempotency`, for an operation that starts work, waits for it and then responds: `start` is committed before
+ * `respond` is called, and the key is recorded with the response. The key is held from before `start` until then, so a second
  * request with it starts nothing. If the process stops in between, a retry starts again, so `start` must be idempotent.
- * @param work.start returns what to wait for, and `answer` gets its result; `claimed` is undefined if the request has no key
+ * @param work.start returns what to wait for, and `respond` gets its result; `claimed` is undefined if the request has no key
  */
 export async function withStartedWork<Result>(
   db: Db,
@@ -104,14 +113,14 @@ export async function withStartedWork<Result>(
   reply: FastifyReply,
   {
     start,
-    answer,
+    respond,
   }: {
     start: (tx: Tx, claimed: Claim | undefined) => Promise<() => Promise<Result>>
-    answer: (tx: Tx, result: Result) => Promise<Answer>
+    respond: (tx: Tx, result: Result) => Promise<CompleteResponse>
   },
 ): Promise<FastifyReply> {
   const claimed = claimOf(request)
-  const run = async (): Promise<Stored | Replay> => {
+  const run = async (): Promise<StoredResponse | Replay> => {
     const started = await db.transaction().execute(async tx => {
       const [known] = await findAll(tx, [claimed])
       if (known instanceof Problem) throw known
@@ -119,10 +128,10 @@ export async function withStartedWork<Result>(
     })
     if (started instanceof Replay) return started
     const result = await started()
-    return await answerOnce(db, request, {
+    return await respondOnce(db, request, {
       // The work may have moved the clock of the request.
       claimed: claimed && { ...claimed, now: request.now },
-      work: tx => answer(tx, result),
+      work: tx => respond(tx, result),
     })
   }
   return send(reply, claimed === undefined ? await run() : await inTurn(claimed, () => hold(db, claimed, run)))
@@ -133,7 +142,7 @@ export async function read(
   db: Db,
   request: FastifyRequest,
   reply: FastifyReply,
-  work: (reader: Reader) => Promise<Answer>,
+  work: (reader: Reader) => Promise<CompleteResponse>,
 ): Promise<FastifyReply> {
   if (request.idempotencyKey !== undefined) return await withIdempotency(db, request, reply, work)
   return send(reply, stored(await work(db)))
@@ -144,7 +153,7 @@ export async function readPrepared(
   { db, batchDb }: { db: Db; batchDb: BatchDb },
   request: FastifyRequest,
   reply: FastifyReply,
-  work: (reader: Reader) => Promise<Answer>,
+  work: (reader: Reader) => Promise<CompleteResponse>,
 ): Promise<FastifyReply> {
   // The claim of an idempotency key waits longer for a lock than a batch does.
   if (request.idempotencyKey !== undefined) return await withIdempotency(db, request, reply, work)
@@ -229,13 +238,13 @@ function operationOf(request: FastifyRequest): string {
   return (request.route.schema as { operationId?: string } | undefined)?.operationId ?? request.method
 }
 
-function stored({ status, body, headers = {}, resourceId = null }: Answer): Stored {
+function stored({ status, body, headers = {}, resourceId = null }: CompleteResponse): StoredResponse {
   return { status, text: 'content-type' in headers ? String(body) : JSON.stringify(body), headers, resourceId }
 }
 
-function send(reply: FastifyReply, answer: Stored | Replay): FastifyReply {
-  if (answer instanceof Replay) return send(reply.header('idempotency-replayed', 'true'), answer.answer)
-  const { status, text, headers, resourceId } = answer
+function send(reply: FastifyReply, response: StoredResponse | Replay): FastifyReply {
+  if (response instanceof Replay) return send(reply.header('idempotency-replayed', 'true'), response.response)
+  const { status, text, headers, resourceId } = response
   reply.request.resourceId = resourceId
   // A redirect has no body.
   if (text !== undefined) reply.type('application/json; charset=utf-8')

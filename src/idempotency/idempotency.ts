@@ -19,7 +19,7 @@ export type Claim = {
 }
 
 /** A response as it is replayed, byte for byte. `resourceId` lets the lookup of a key name the resource that the request created. */
-export type Answer = {
+export type StoredResponse = {
   status: number
   text: string
   headers: Record<string, string | string[]>
@@ -28,17 +28,17 @@ export type Answer = {
 
 /** The earlier response to a request with this key. */
 export class Replay {
-  readonly answer: Answer
-  constructor(answer: Answer) {
-    this.answer = answer
+  readonly response: StoredResponse
+  constructor(response: StoredResponse) {
+    this.response = response
   }
 }
 
 /** A claim, with the function that turns the operation's result into a response. */
-export type BatchClaim<Result> = Claim & { answerOf(result: Result): Answer }
+export type BatchClaim<Result> = Claim & { responseOf(result: Result): StoredResponse }
 
 /** A response to record under its claim. */
-export type Answered = { claim: Claim; answer: Answer }
+export type KeyRecord = { claim: Claim; response: StoredResponse }
 
 /** A week: a retry after that is a new request. */
 const keyLifeMs = 7 * 86_400_000
@@ -105,12 +105,12 @@ export async function hold<T>(db: Db, { partnerId, key }: Claim, work: () => Pro
 }
 
 /** Records the response under the key that this transaction has claimed. */
-export async function complete(tx: Tx, claimed: Claim, answer: Answer): Promise<void> {
+export async function complete(tx: Tx, claimed: Claim, response: StoredResponse): Promise<void> {
   const { partnerId, key } = claimed
-  const { status, resourceId } = answer
+  const { status, resourceId } = response
   await tx
     .updateTable('idempotencyKeys')
-    .set({ status, answer: sealAnswer(claimed, answer), resourceId })
+    .set({ status, answer: sealed(claimed, response), resourceId })
     .where('partnerId', '=', partnerId)
     .where('key', '=', key)
     .execute()
@@ -146,7 +146,7 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
     if (found === undefined || each === undefined) return undefined
     const { fingerprint, status, answer, resourceId } = found
     if (!fingerprint.equals(each.fingerprint)) return reused()
-    return new Replay({ status, resourceId, ...openAnswer(each, answer) })
+    return new Replay({ status, resourceId, ...opened(each, answer) })
   })
 }
 
@@ -155,46 +155,46 @@ export async function findAll(db: Reader, claims: (Claim | undefined)[]): Promis
  * because inserting no rows also has a cost. If another transaction has recorded the key in the meantime, the unique violation
  * rolls the statement back, so nothing is done twice.
  */
-export function recordSql(records: Answered[]) {
+export function recordSql(records: KeyRecord[]) {
   if (records.length === 0) return cachedSql``
   // In key order, so that two statements with the same keys cannot deadlock.
   const sorted = records.toSorted((a, b) => (nameOf(a.claim) < nameOf(b.claim) ? -1 : 1))
-  const of = <T>(value: (record: Answered) => T) => sorted.map(value)
-  return cachedSql`, answers as (
+  const of = <T>(value: (record: KeyRecord) => T) => sorted.map(value)
+  return cachedSql`, key_records as (
     insert into idempotency_keys
            (partner_id, key, fingerprint, operation, status, answer, resource_id, created_at, expires_at)
     select * from unnest(
       ${of(({ claim }) => claim.partnerId)}::text[], ${of(({ claim }) => claim.key)}::text[],
       ${of(({ claim }) => claim.fingerprint)}::bytea[], ${of(({ claim }) => claim.operation)}::text[],
-      ${of(({ answer }) => answer.status)}::integer[],
-      ${of(({ claim, answer }) => sealAnswer(claim, answer))}::bytea[],
-      ${of(({ answer }) => answer.resourceId)}::text[],
+      ${of(({ response }) => response.status)}::integer[],
+      ${of(({ claim, response }) => sealed(claim, response))}::bytea[],
+      ${of(({ response }) => response.resourceId)}::text[],
       ${of(({ claim }) => claim.now.toISOString())}::timestamptz[],
       ${of(({ claim }) => expiryOf(claim).toISOString())}::timestamptz[]))`
 }
 
 /** Seals headers and body together: sealing them separately would cost twice as much. No header has a line feed. */
-function sealAnswer({ sealer, partnerId }: Claim, { headers, text }: Answer): Buffer {
+function sealed({ sealer, partnerId }: Claim, { headers, text }: StoredResponse): Buffer {
   return sealer.seal(`${JSON.stringify(headers)}\n${text}`, { kind: 'replay', owner: partnerId })
 }
 
-function openAnswer({ sealer, partnerId }: Claim, answer: Buffer): Pick<Answer, 'headers' | 'text'> {
-  const opened = sealer.open(answer, { kind: 'replay', owner: partnerId }).toString()
-  const end = opened.indexOf('\n')
-  // Written by `sealAnswer` only.
-  return { headers: JSON.parse(opened.slice(0, end)), text: opened.slice(end + 1) }
+function opened({ sealer, partnerId }: Claim, answer: Buffer): Pick<StoredResponse, 'headers' | 'text'> {
+  const text = sealer.open(answer, { kind: 'replay', owner: partnerId }).toString()
+  const end = text.indexOf('\n')
+  // Written by `sealed` only.
+  return { headers: JSON.parse(text.slice(0, end)), text: text.slice(end + 1) }
 }
 
 /** The responses of a batch to record: the results of commands with a key, without refusals. */
-export function answersOf<Result extends object>(
+export function recordsOf<Result extends object>(
   commands: { claim?: BatchClaim<Result> | undefined }[],
   outcomes: (Result | Replay | Problem | symbol)[],
-): Answered[] {
+): KeyRecord[] {
   return commands.flatMap(({ claim }, index) => {
     const outcome = outcomes[index]
     if (claim === undefined || typeof outcome !== 'object') return []
     if (outcome instanceof Replay || outcome instanceof Problem) return []
-    return [{ claim, answer: claim.answerOf(outcome) }]
+    return [{ claim, response: claim.responseOf(outcome) }]
   })
 }
 

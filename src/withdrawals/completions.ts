@@ -90,7 +90,7 @@ export async function completeAll(
   })
   const outcomes = commands.some(({ wantsDetails }) => wantsDetails) ? await withDetails(tx, commands, plain) : plain
   const created = [...decided.values()].flatMap(each => (each instanceof Problem ? [] : [each]))
-  await write(tx, { created, answers: idempotency.answersOf(commands, outcomes) })
+  await write(tx, { created, records: idempotency.recordsOf(commands, outcomes) })
   const due = created.map(({ command, dueAt }) => ({
     holdSeconds: command.partner.holdSeconds,
     // By the real clock, like the queue.
@@ -190,9 +190,9 @@ function newWithdrawal(
 
 async function write(
   tx: Tx,
-  { created, answers }: { created: NewWithdrawal[]; answers: idempotency.Answered[] },
+  { created, records }: { created: NewWithdrawal[]; records: idempotency.KeyRecord[] },
 ): Promise<void> {
-  if (created.length === 0 && answers.length === 0) return
+  if (created.length === 0 && records.length === 0) return
   const of = <T>(value: (withdrawal: NewWithdrawal) => T) => created.map(value)
   const intentsOf = of(({ command, intent }) => ({ partnerId: command.partner.id, intent, now: command.now }))
   const movements = of(({ withdrawalId, command, intent }) => ({
@@ -225,7 +225,7 @@ async function write(
                 created_at, due_at, balance_after)
     ), ${ledger.postSql(movements)},
     completed as (${intents.completeSql(intentsOf)}),
-    events as (${events.emitSql(emitted)})${idempotency.recordSql(answers)}
+    events as (${events.emitSql(emitted)})${idempotency.recordSql(records)}
     select`.execute(tx)
 }
 

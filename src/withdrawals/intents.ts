@@ -62,7 +62,7 @@ export async function createAll(
   })
   if (created.length === 0) return outcomes
   try {
-    await insertAll(db, { created, answers: idempotency.answersOf(commands, outcomes) })
+    await insertAll(db, { created, records: idempotency.recordsOf(commands, outcomes) })
   } catch (error) {
     throw hasLostItsMember(error) ? overtakenByReset() : error
   }
@@ -92,7 +92,7 @@ function quote(facts: Facts, { partner, memberId, amount, now }: NewIntent): Int
 
 async function insertAll(
   db: Reader,
-  { created, answers }: { created: { partnerId: string; intent: Intent }[]; answers: idempotency.Answered[] },
+  { created, records }: { created: { partnerId: string; intent: Intent }[]; records: idempotency.KeyRecord[] },
 ): Promise<void> {
   const of = <T>(value: (intent: Intent) => T) => created.map(({ intent }) => value(intent))
   const account = (column: keyof AccountColumns) => of(intent => toColumns(intent.account)[column])
@@ -116,7 +116,7 @@ async function insertAll(
         ${account('accountNumber')}::text[], ${account('iban')}::text[],
         ${of(intent => intent.createdAt.toISOString())}::timestamptz[],
         ${of(intent => intent.expiresAt.toISOString())}::timestamptz[])
-    ), events as (${events.emitSql(emitted)})${idempotency.recordSql(answers)}
+    ), events as (${events.emitSql(emitted)})${idempotency.recordSql(records)}
     select`.execute(db)
 }
 

@@ -24,7 +24,7 @@ addConnectionOptions(cyclesCommand.command('list'))
   .action(async (options: Options & { status?: PayCycleStatus[]; take: number; all?: boolean }) => {
     const midmonth = await connect(options)
     const list = midmonth.payCycles.list({ statuses: options.status, take: options.take })
-    await printList(list, options, { entriesOf: page => page.payCycles, rowOf: cycleRow })
+    await printList(list, options, cycleRow)
   })
 
 addConnectionOptions(cyclesCommand.command('show'))

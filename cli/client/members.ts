@@ -42,7 +42,7 @@ addConnectionOptions(membersCommand.command('list'))
       const { status: statuses, email: emails, take, after } = options
       const midmonth = await connect(options)
       const list = midmonth.members.list({ statuses, emails, take, after })
-      await printList(list, options, { entriesOf: ({ members }) => members, rowOf: memberRow })
+      await printList(list, options, memberRow)
     },
   )
 

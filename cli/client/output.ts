@@ -13,17 +13,14 @@ type ListOptions = { json?: boolean; all?: boolean }
 export async function printList<Page extends object, Entry>(
   list: List<Page, Entry>,
   { json = false, all = false }: ListOptions,
-  { entriesOf, rowOf }: { entriesOf: (page: Page) => Entry[]; rowOf: (entry: Entry) => SheetRow },
+  rowOf: (entry: Entry) => SheetRow,
 ): Promise<void> {
-  if (all) {
-    if (json) await printLines(list)
-    else await printStream(tableOf(list, { entriesOf, rowOf }))
-    return
-  }
+  if (all) return await (json ? printLines(list) : printStream(tableOf(list, rowOf)))
   const page = await list
   if (json) return printJson(page)
-  writeLine(table(entriesOf(page).map(rowOf)))
-  if (hasMore(page, entriesOf(page).length)) writeLine('\nThere are more: add --all, or raise --take.')
+  const entries = list.entriesOf(page)
+  writeLine(table(entries.map(rowOf)))
+  if (hasMore(page, entries.length)) writeLine('\nThere are more: add --all, or raise --take.')
 }
 
 /** Prints each entry of a list on a line, as JSON. */
@@ -57,11 +54,11 @@ async function* linesOf(entries: AsyncIterable<unknown>): AsyncGenerator<string>
 /** A table whose columns are as wide as the first page needs. A longer value of a later page is shown whole and moves its row. */
 async function* tableOf<Page, Entry>(
   list: List<Page, Entry>,
-  { entriesOf, rowOf }: { entriesOf: (page: Page) => Entry[]; rowOf: (entry: Entry) => SheetRow },
+  rowOf: (entry: Entry) => SheetRow,
 ): AsyncGenerator<string> {
   let widths: number[] | undefined
   for await (const page of list.pages()) {
-    const rows = entriesOf(page).map(rowOf)
+    const rows = list.entriesOf(page).map(rowOf)
     const isFirst = widths === undefined
     if (rows.length === 0 && !isFirst) return
     widths ??= widthsOf(rows)

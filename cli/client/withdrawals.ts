@@ -44,7 +44,7 @@ addConnectionOptions(withdrawalsCommand.command('list'))
     const memberId: MemberId | undefined = member === undefined ? undefined : await memberOf(midmonth, member)
     const query = { memberId, statuses: status, fromDate, toDate, take, ...(before === undefined ? {} : { before }) }
     const list = midmonth.withdrawals.list(query)
-    await printList(list, options, { entriesOf: page => page.withdrawals, rowOf: withdrawalRow })
+    await printList(list, options, withdrawalRow)
   })
 
 type ListFilter = {

@@ -57,7 +57,8 @@ export class Call<T> implements Promise<T> {
 /** A list. Await it for the first page; iterate over it for every entry of every page. */
 export class List<Page, Entry> extends Call<Page> implements AsyncIterable<Entry> {
   private readonly nextOf: (page: Page) => List<Page, Entry> | undefined
-  private readonly entriesOf: (page: Page) => Entry[]
+  /** The entries of one of its pages. */
+  readonly entriesOf: (page: Page) => Entry[]
 
   constructor(
     response: Promise<ApiResponse<Page>>,

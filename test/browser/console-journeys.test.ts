@@ -141,7 +141,7 @@ describe.skipIf(executablePath === undefined)('a journey through the console', (
     await expectAccessible(page)
     const bronze = page.getByRole('row', { name: 'Bronze' })
     await bronze.getByRole('button', { name: 'Change' }).click()
-    await page.getByRole('textbox', { name: 'Fee, GBP' }).fill('0.75')
+    await page.getByRole('textbox', { name: 'Fee, GBP', exact: true }).fill('0.75')
     await expectAccessible(page)
     await page.getByRole('button', { name: 'Show the effect' }).click()
     await page.getByText('Open intents, which keep their fees').waitFor()

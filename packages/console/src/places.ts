@@ -40,32 +40,37 @@ export function hrefOfId(id: string): string | undefined {
   return ofOperator === undefined || !session.value?.isOperator ? undefined : `/console/operator/${ofOperator}/${id}`
 }
 
+export const hrefOfRecord = ({ id }: { id: string }): string | undefined => hrefOfId(id)
+
 export type Place = {
   title: string
   path: string
   icon: IconName
-  roles: Role[]
+  /** Defaults to the roles of the group. */
+  roles?: Role[]
   /** Pressing `g` and then this key opens the page. */
   key?: string
   /** Further search words. */
   words?: string
 }
-export type Group = { title: string; places: Place[] }
+export type Group = { title: string; roles: Role[]; places: Place[] }
 
-const anyone: Role[] = ['payroll', 'support', 'developer', 'viewer']
 const staff: Role[] = ['payroll', 'support', 'viewer']
+const anyone: Role[] = [...staff, 'developer']
 
 const ofPartner: Group[] = [
   {
     title: 'Money',
+    roles: anyone,
     places: [
-      { title: 'Overview', path: '', key: 'o', icon: 'overview', roles: anyone },
-      { title: 'Withdrawals', path: 'withdrawals', key: 'w', icon: 'withdrawals', roles: anyone },
+      { title: 'Overview', path: '', key: 'o', icon: 'overview' },
+      { title: 'Withdrawals', path: 'withdrawals', key: 'w', icon: 'withdrawals' },
       { title: 'Members', path: 'members', key: 'm', icon: 'members', roles: staff },
     ],
   },
   {
     title: 'Payroll',
+    roles: anyone,
     places: [
       {
         title: 'Imports',
@@ -75,12 +80,13 @@ const ofPartner: Group[] = [
         roles: staff,
         words: 'lists of members upload csv excel',
       },
-      { title: 'Pay runs', path: 'pay-runs', key: 'p', icon: 'payRuns', roles: anyone },
-      { title: 'Pay cycles', path: 'cycles', key: 'c', icon: 'cycles', roles: anyone, words: 'deductions settlement' },
+      { title: 'Pay runs', path: 'pay-runs', key: 'p', icon: 'payRuns' },
+      { title: 'Pay cycles', path: 'cycles', key: 'c', icon: 'cycles', words: 'deductions settlement' },
     ],
   },
   {
     title: 'Developers',
+    roles: ['support', 'developer'],
     places: [
       {
         title: 'API keys',
@@ -98,50 +104,47 @@ const ofPartner: Group[] = [
         roles: ['developer'],
         words: 'deliveries replay',
       },
-      {
-        title: 'Requests',
-        path: 'requests',
-        key: 'r',
-        icon: 'requests',
-        roles: ['support', 'developer'],
-        words: 'log curl errors idempotency',
-      },
-      { title: 'Events', path: 'events', key: 'e', icon: 'events', roles: ['support', 'developer'] },
+      { title: 'Requests', path: 'requests', key: 'r', icon: 'requests', words: 'log curl errors idempotency' },
+      { title: 'Events', path: 'events', key: 'e', icon: 'events' },
     ],
   },
   {
     title: 'People',
+    roles: ['admin'],
     places: [
-      { title: 'Users', path: 'users', icon: 'users', roles: ['admin'], words: 'invite roles' },
-      { title: 'Settings', path: 'settings', icon: 'settings', roles: ['admin'], words: 'logo picture employer' },
+      { title: 'Users', path: 'users', icon: 'users', words: 'invite roles' },
+      { title: 'Settings', path: 'settings', icon: 'settings', words: 'logo picture employer' },
     ],
   },
 ]
 
 const ofOperators: Group = {
   title: 'Operator',
+  roles: [],
   places: [
-    { title: 'Partners', path: 'operator/partners', icon: 'partners', roles: [], words: 'tiers float fund pause' },
-    { title: 'Payouts', path: 'operator/batches', icon: 'payouts', roles: [], words: 'batches approve files' },
-    { title: 'Rails', path: 'operator/rails', icon: 'payRuns', roles: [], words: 'banks hold release' },
-    { title: 'Exceptions', path: 'operator/exceptions', icon: 'exceptions', roles: [], words: 'bank answers decide' },
-    { title: 'Invoices', path: 'operator/invoices', icon: 'lists', roles: [], words: 'fees revenue journal employers' },
-    { title: 'Float history', path: 'operator/float', icon: 'cycles', roles: [], words: 'bank account difference' },
-    {
-      title: 'Health',
-      path: 'operator/health',
-      icon: 'health',
-      roles: [],
-      words: 'workers queue verify books findings',
-    },
-    { title: 'Operators', path: 'operator/operators', icon: 'users', roles: [], words: 'invite people users' },
-    { title: 'Audit log', path: 'operator/audit-log', icon: 'audit', roles: [], words: 'who changed what' },
+    { title: 'Partners', path: 'operator/partners', icon: 'partners', words: 'tiers float fund pause' },
+    { title: 'Payouts', path: 'operator/batches', icon: 'payouts', words: 'batches approve files' },
+    { title: 'Rails', path: 'operator/rails', icon: 'payRuns', words: 'banks hold release' },
+    { title: 'Exceptions', path: 'operator/exceptions', icon: 'exceptions', words: 'bank answers decide' },
+    { title: 'Invoices', path: 'operator/invoices', icon: 'lists', words: 'fees revenue journal employers' },
+    { title: 'Float history', path: 'operator/float', icon: 'cycles', words: 'bank account difference' },
+    { title: 'Health', path: 'operator/health', icon: 'health', words: 'workers queue verify books findings' },
+    { title: 'Operators', path: 'operator/operators', icon: 'users', words: 'invite people users' },
+    { title: 'Audit log', path: 'operator/audit-log', icon: 'audit', words: 'who changed what' },
   ],
 }
 
 /** The address of a place in the menu. */
 export function hrefOf({ path }: Place): string {
   return path.startsWith('operator/') ? `/console/${path}` : at(path)
+}
+
+/** The list of the menu whose records have addresses such as this one. */
+export function listAbove(path: string): { href: string; title: string } | undefined {
+  return [...ofPartner, ofOperators]
+    .flatMap(({ places }) => places)
+    .map(place => ({ href: hrefOf(place), title: place.title, path: place.path }))
+    .find(({ href, path: of }) => of !== '' && path.startsWith(`${href}/`))
 }
 
 /** The pages that have a keyboard shortcut, by key. */
@@ -155,9 +158,6 @@ export function groups(): Group[] {
   const operators = session.value.isOperator ? [ofOperators] : []
   if (partnerId.value === undefined) return operators
   return [...ofPartner, ...operators]
-    .map(({ title, places }) => ({
-      title,
-      places: places.filter(({ roles }) => may(...roles)),
-    }))
+    .map(group => ({ ...group, places: group.places.filter(({ roles = group.roles }) => may(...roles)) }))
     .filter(({ places }) => places.length > 0)
 }

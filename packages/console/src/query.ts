@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
-import { ApiError, ConnectionError } from '../../sdk/src/index.ts'
+import { ApiError, ConnectionError, type List } from '../../sdk/src/index.ts'
 import { partnerId } from './api.ts'
 import { messageOf } from './problems.ts'
 import { toast } from './toasts.ts'
@@ -145,53 +145,58 @@ export type Listed<Page, Row> = {
   rows: Row[] | undefined
   first: Page | undefined
   error: unknown
-  isLoading: boolean
   hasMore: boolean
   more: () => void
   reload: () => void
+  /** Every row of every page, read anew. */
+  all: () => AsyncIterable<Row>
 }
 
-type List<Page> = () => { pages(): AsyncGenerator<Page, void, undefined> }
+/** Requests a list with so many entries per page. */
+type LoadList<Page, Row> = (take: number) => List<Page, Row>
 
 /** Lists whose next page has been requested. */
 const asked = new WeakSet<object>()
 
-type Pages<Page, Row> = { rows: Row[]; first: Page; next: AsyncGenerator<Page, void, undefined>; hasMore: boolean }
-
-async function firstPage<Page extends PageEnd, Row>(
-  list: List<Page>,
-  rowsOf: (page: Page) => Row[],
-): Promise<Pages<Page, Row>> {
-  const next = list().pages()
-  const { value: first } = await next.next()
-  if (first === undefined) throw new Error('A list has at least one page')
-  return { rows: rowsOf(first), first, next, hasMore: hasMoreAfter(first, rowsOf(first).length) }
+type Pages<Page, Row> = {
+  list: List<Page, Row>
+  rows: Row[]
+  first: Page
+  next: AsyncGenerator<Page, void, undefined>
+  hasMore: boolean
 }
 
+async function firstPage<Page extends PageEnd, Row>(list: List<Page, Row>): Promise<Pages<Page, Row>> {
+  const next = list.pages()
+  const { value: first } = await next.next()
+  if (first === undefined) throw new Error('A list has at least one page')
+  const rows = list.entriesOf(first)
+  return { list, rows, first, next, hasMore: hasMoreAfter(first, rows.length) }
+}
+
+const rowsPerPage = 50
+// The service's limit per request.
+const rowsPerPageMax = 1_000
+
 /** Like `prefetch`, for what `useList` shows. */
-export function prefetchList<Page extends PageEnd, Row>(
-  key: string,
-  list: List<Page>,
-  rowsOf: (page: Page) => Row[],
-): void {
-  prefetch(key, () => firstPage(list, rowsOf))
+export function prefetchList<Page extends PageEnd, Row>(key: string, load: LoadList<Page, Row>): void {
+  prefetch(key, () => firstPage(load(rowsPerPage)))
 }
 
 /** Loads the first page of a list, and the next ones when asked to. */
 export function useList<Page extends PageEnd, Row>(
   key: string | null,
-  list: List<Page>,
-  rowsOf: (page: Page) => Row[],
+  load: LoadList<Page, Row>,
+  { take = rowsPerPage } = {},
 ): Listed<Page, Row> {
-  const loaded = useLoaded<Pages<Page, Row>>(key, () => firstPage(list, rowsOf))
-  const { value, error, isLoading } = loaded
+  const { value, error, reload } = useLoaded<Pages<Page, Row>>(key, () => firstPage(load(take)))
   return {
     rows: value?.rows,
     first: value?.first,
     error,
-    isLoading,
     hasMore: value?.hasMore ?? false,
-    reload: loaded.reload,
+    reload,
+    all: () => load(rowsPerPageMax),
     async more() {
       const entry = key === null ? undefined : entries.get(nameOf(key))
       const shown = entry?.state.peek().value as Pages<Page, Row> | undefined
@@ -202,7 +207,7 @@ export function useList<Page extends PageEnd, Row>(
         const { value: page } = await shown.next.next()
         // The list may have been reloaded in the meantime.
         if (entry.state.peek().value !== shown) return
-        const rows = page === undefined ? [] : rowsOf(page)
+        const rows = page === undefined ? [] : shown.list.entriesOf(page)
         const hasMore = page !== undefined && hasMoreAfter(page, rows.length)
         entry.state.value = { value: { ...shown, rows: [...shown.rows, ...rows], hasMore }, isLoading: false }
       } catch (error) {

@@ -1,6 +1,7 @@
 import type { ComponentType } from 'preact'
 import { lazy } from 'preact-iso'
 import { partnerId } from './api.ts'
+import { Button } from './components/button.tsx'
 import { Page } from './components/layout.tsx'
 import { Empty } from './components/states.tsx'
 import Account from './pages/account.tsx'
@@ -112,9 +113,7 @@ function loadFailurePage(error: unknown): { default: ComponentType } {
       <Page title="Not loaded">
         <Empty title="This page could not be loaded">
           There is no connection to the service, or the console has been updated.{' '}
-          <button type="button" class="button" onClick={() => location.reload()}>
-            Reload the page
-          </button>
+          <Button act={() => location.reload()}>Reload the page</Button>
         </Empty>
       </Page>
     ),

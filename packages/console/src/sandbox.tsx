@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { act, actUnlessUndone } from './act.ts'
 import { api } from './api.ts'
-import { ActButton } from './components/act-button.tsx'
+import { Button, ChoiceButton } from './components/button.tsx'
 import { Icon } from './components/icon.tsx'
 import { Drawer, KeyValues } from './components/layout.tsx'
 import { usePolling } from './components/polling.ts'
@@ -82,19 +82,17 @@ function SandboxDrawer() {
             <h3>Fault for the next payment</h3>
             <div class="button-list">
               {faults.map(([fault, title]) => (
-                <ActButton key={fault} act={() => addFault(fault)}>
+                <Button key={fault} act={() => addFault(fault)}>
                   {title}
-                </ActButton>
+                </Button>
               ))}
             </div>
           </section>
           <section class="stack-s">
             <h3>On-demand pay</h3>
             <div class="button-list">
-              <ActButton act={() => act(() => api.sandbox.pause(), 'Paused; new intents are rejected', '')}>
-                Pause
-              </ActButton>
-              <ActButton act={() => act(() => api.sandbox.resume(), 'Resumed', '')}>Resume</ActButton>
+              <Button act={() => act(() => api.sandbox.pause(), 'Paused; new intents are rejected', '')}>Pause</Button>
+              <Button act={() => act(() => api.sandbox.resume(), 'Resumed', '')}>Resume</Button>
             </div>
           </section>
           <section class="stack-s">
@@ -106,10 +104,10 @@ function SandboxDrawer() {
             <ul class="choices">
               {scenarios.map(([scenario, title, meaning]) => (
                 <li key={scenario}>
-                  <button type="button" class="choice" onClick={() => startOver(scenario, title)}>
+                  <ChoiceButton act={() => startOver(scenario, title)}>
                     <b>{title}</b>
                     <span class="quiet">{meaning}</span>
-                  </button>
+                  </ChoiceButton>
                 </li>
               ))}
             </ul>
@@ -160,9 +158,9 @@ function Clock() {
       {may('developer') && (
         <div class="button-list">
           {moves.map(([title, body]) => (
-            <ActButton key={title} act={() => move(body)}>
+            <Button key={title} act={() => move(body)}>
               {title}
-            </ActButton>
+            </Button>
           ))}
         </div>
       )}

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
 import { partnerId } from './api.ts'
+import { TextButton } from './components/button.tsx'
 import { Icon } from './components/icon.tsx'
 import { Help, helpIsOpen, Palette, paletteIsOpen, searchKey } from './components/palette.tsx'
 import { enterRows } from './components/table.tsx'
@@ -165,9 +166,7 @@ function Reader() {
         >
           <Icon name="help" />
         </button>
-        <button type="button" class="text-button" onClick={() => void signOut()}>
-          Sign out
-        </button>
+        <TextButton act={() => void signOut()}>Sign out</TextButton>
       </div>
     </div>
   )

@@ -1,21 +1,20 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { actUnlessUndone } from '../act.ts'
 import type { ApiKey, PartnerId, Scope } from '../generated/operator.ts'
 import { operators } from '../operators.ts'
 import { reload, useList } from '../query.ts'
-import { Choice, Form } from './form.tsx'
-import { Icon } from './icon.tsx'
-import { Drawer, Page, Panel } from './layout.tsx'
-import { usePageAction } from './page-action.ts'
-import { Code, Empty } from './states.tsx'
-import { type Column, Table } from './table.tsx'
+import { BadButton, MainButton, TextButton } from './button.tsx'
+import { Choice, Form, type Option, Options } from './form.tsx'
+import { DrawerButton, Page } from './layout.tsx'
+import { Empty, Secret } from './states.tsx'
+import { type Column, TablePanel } from './table.tsx'
 import { CopyButton, State, Time } from './values.tsx'
 
-const scopes: [string, string][] = [
-  ['members:read', 'Reads members and member imports'],
-  ['members:write', 'Invites, changes and offboards members'],
-  ['pay:read', 'Reads pay, withdrawals, events and the request log'],
-  ['pay:write', 'Sends pay runs and withdrawals, sets up webhooks'],
+const scopes: Option<Scope>[] = [
+  { value: 'members:read', title: 'members:read', meaning: 'Reads members and member imports' },
+  { value: 'members:write', title: 'members:write', meaning: 'Invites, changes and offboards members' },
+  { value: 'pay:read', title: 'pay:read', meaning: 'Reads pay, withdrawals, events and the request log' },
+  { value: 'pay:write', title: 'pay:write', meaning: 'Sends pay runs and withdrawals, sets up webhooks' },
 ]
 
 const validityPeriods: [string, string][] = [
@@ -35,10 +34,6 @@ const overlaps: [string, string][] = [
 // A partner has at most 100 valid keys.
 const keysPerPage = 100
 
-type OpenDrawer = { kind: 'create' } | { kind: 'rotate'; key: ApiKey } | { kind: 'store'; secret: string | null }
-
-const titles = { create: 'New API key', rotate: 'Rotate the key', store: 'The new key' }
-
 /**
  * Lists, creates, rotates and revokes the API keys of a partner. Each secret is shown once.
  * @param props.wanted the id of the key to highlight
@@ -53,18 +48,7 @@ export function ApiKeys({
   /** A page rather than a panel on another page. */
   isPage?: boolean
 }) {
-  const [doing, setDoing] = useState<OpenDrawer>()
-  usePageAction('create-key', () => setDoing({ kind: 'create' }))
-  const list = useList(
-    `keys ${partnerId}`,
-    () => operators.listApiKeys(partnerId, { take: keysPerPage }),
-    page => page.keys,
-  )
-  const store = ({ secret }: { secret: string | null }) => {
-    reload('keys', 'operator-partner')
-    setDoing({ kind: 'store', secret })
-  }
-  const close = () => setDoing(undefined)
+  const list = useList(`keys ${partnerId}`, take => operators.listApiKeys(partnerId, { take }), { take: keysPerPage })
   const columns: Column<ApiKey>[] = [
     {
       title: 'Key',
@@ -99,86 +83,62 @@ export function ApiKeys({
       cell: key =>
         key.state === 'valid' && (
           <span class="row-actions">
-            <button type="button" class="text-button" onClick={() => setDoing({ kind: 'rotate', key })}>
-              Rotate
-            </button>
-            <button type="button" class="button button-bad" onClick={() => revoke(partnerId, key)}>
-              Revoke
-            </button>
+            <DrawerButton look={TextButton} text="Rotate" title="Rotate the key">
+              {close => <Rotate partnerId={partnerId} old={key} onStored={close} />}
+            </DrawerButton>
+            <BadButton act={() => revoke(partnerId, key)}>Revoke</BadButton>
           </span>
         ),
     },
   ]
   const create = (
-    <button type="button" class="button button-main" onClick={() => setDoing({ kind: 'create' })}>
-      <Icon name="plus" />
-      New key
-    </button>
+    <DrawerButton look={MainButton} icon="plus" text="New key" title="New API key" pageAction="create-key">
+      {close => <Create partnerId={partnerId} onStored={close} />}
+    </DrawerButton>
   )
-  const content = (
-    <>
-      <Table
-        label="API keys"
-        columns={columns}
-        list={list}
-        keyOf={({ id }) => id}
-        empty={<Empty title="No keys yet">Your server needs a key to call the API. The secret is shown once.</Empty>}
-      />
-      <Drawer title={doing === undefined ? '' : titles[doing.kind]} isOpen={doing !== undefined} onClose={close}>
-        {doing?.kind === 'create' && <Create partnerId={partnerId} onCreated={store} />}
-        {doing?.kind === 'rotate' && <Rotate partnerId={partnerId} old={doing.key} onCreated={store} />}
-        {doing?.kind === 'store' && <Store secret={doing.secret} onStored={close} />}
-      </Drawer>
-    </>
-  )
-  if (!isPage)
-    return (
-      <Panel id="keys" isFlush title="API keys" aside={create}>
-        {content}
-      </Panel>
-    )
+  const table = {
+    columns,
+    list,
+    empty: <Empty title="No keys yet">Your server needs a key to call the API. The secret is shown once.</Empty>,
+  }
+  if (!isPage) return <TablePanel id="keys" title="API keys" aside={create} {...table} />
   return (
     <Page title="API keys" actions={create}>
-      <Panel isFlush>{content}</Panel>
+      <TablePanel label="API keys" {...table} />
     </Page>
   )
 }
 
-type NewKeyProps = { partnerId: PartnerId; onCreated: (created: { secret: string | null }) => void }
+type NewKeyProps = { partnerId: PartnerId; onStored: () => void }
+type NewKey = { secret: string | null }
 
-function Create({ partnerId, onCreated }: NewKeyProps) {
+function Create({ partnerId, onStored }: NewKeyProps) {
+  const [created, setCreated] = useState<NewKey>()
+  if (created !== undefined) return <Store {...created} onStored={onStored} />
   return (
     <Form
       submit="Create the key"
       onSubmit={async ({ days = '', ...chosen }) => {
         const expiry = days === '' ? {} : { expiresInDays: Number(days) }
-        onCreated(await operators.createApiKey(partnerId, { scopes: Object.keys(chosen) as Scope[], ...expiry }))
+        setCreated(await operators.createApiKey(partnerId, { scopes: Object.keys(chosen) as Scope[], ...expiry }))
       }}
     >
-      {problemOf => (
-        <>
-          <fieldset class="role-fields" aria-describedby="problem-scopes">
-            <legend>Scopes</legend>
-            {scopes.map(([scope, meaning]) => (
-              <label key={scope}>
-                <input type="checkbox" name={scope} defaultChecked />
-                <span>
-                  <b>{scope}</b> <span class="quiet">{meaning}</span>
-                </span>
-              </label>
-            ))}
-            <span class="field-problem" id="problem-scopes">
-              {problemOf('scopes') === undefined ? '' : 'Choose at least one'}
-            </span>
-          </fieldset>
-          <Choice label="Valid for" name="days" value="365" choices={validityPeriods} />
-        </>
-      )}
+      <Options
+        label="Scopes"
+        name="scopes"
+        options={scopes}
+        isMany
+        checked={scopes.map(({ value }) => value)}
+        missing="Choose at least one"
+      />
+      <Choice label="Valid for" name="days" value="365" choices={validityPeriods} />
     </Form>
   )
 }
 
-function Rotate({ partnerId, old, onCreated }: NewKeyProps & { old: ApiKey }) {
+function Rotate({ partnerId, old, onStored }: NewKeyProps & { old: ApiKey }) {
+  const [created, setCreated] = useState<NewKey>()
+  if (created !== undefined) return <Store {...created} onStored={onStored} />
   return (
     <>
       <p>
@@ -189,16 +149,18 @@ function Rotate({ partnerId, old, onCreated }: NewKeyProps & { old: ApiKey }) {
         submit="Create the second key"
         onSubmit={async ({ overlap = '' }) => {
           const body = overlap === '' ? {} : { overlapSeconds: Number(overlap) }
-          onCreated(await operators.rotateApiKey(partnerId, old.id, body))
+          setCreated(await operators.rotateApiKey(partnerId, old.id, body))
         }}
       >
-        {() => <Choice label="The old key works for" name="overlap" value="86400" choices={overlaps} />}
+        <Choice label="The old key works for" name="overlap" value="86400" choices={overlaps} />
       </Form>
     </>
   )
 }
 
-function Store({ secret, onStored }: { secret: string | null; onStored: () => void }) {
+function Store({ secret, onStored }: NewKey & { onStored: () => void }) {
+  // The list behind the drawer.
+  useEffect(() => reload('keys', 'operator-partner'), [])
   if (secret === null)
     return (
       <p class="notice">
@@ -208,13 +170,12 @@ function Store({ secret, onStored }: { secret: string | null; onStored: () => vo
     )
   return (
     <>
-      <p>Copy the secret now. It is not shown again.</p>
-      <Code text={secret} label="Copy the key" />
+      <Secret text={secret} label="Copy the key">
+        Copy the secret now. It is not shown again.
+      </Secret>
       <p class="quiet">Send it in the header x-api-key. Keep it on your server, never in a web page or an app.</p>
       <div>
-        <button type="button" class="button button-main" onClick={onStored}>
-          Stored
-        </button>
+        <MainButton act={onStored}>Stored</MainButton>
       </div>
     </>
   )
@@ -226,8 +187,6 @@ function revoke(partnerId: PartnerId, { id, hint, lastUsedAt }: ApiKey): void {
   actUnlessUndone(
     `${hint} is revoked; requests that use it are rejected.${use}`,
     () => operators.revokeApiKey(partnerId, id),
-    {
-      changes: ['keys', 'operator-partner'],
-    },
+    { changes: ['keys', 'operator-partner'] },
   )
 }

@@ -9,7 +9,8 @@ import type { Bars, PlotColour } from './plot.tsx'
 
 const Plot = lazy(() => import('./plot.tsx'))
 
-const colours: PlotColour[] = [1, 2, 3, 4]
+const colours: PlotColour[] = ['--accent', '--flow', '--wait', '--bad']
+const others: PlotColour = '--ink-3'
 const hourMs = 3_600_000
 // The retention period of the request log.
 const keptMs = 7 * 24 * hourMs
@@ -45,7 +46,7 @@ export function ErrorPlot() {
                 aria-pressed={code === chosen}
                 onClick={() => filters.set('code', code === chosen ? '' : code)}
               >
-                <span class={`swatch swatch-${colours[index] ?? 5}`} aria-hidden="true" />
+                <span class="swatch" style={{ background: `var(${colours[index] ?? others})` }} aria-hidden="true" />
                 {code} <b>{formatNumber(count)}</b>
               </button>
             </li>
@@ -75,7 +76,7 @@ function plotOf(
   const starts = Array.from({ length: last - first + 1 }, (_, index) => (first + index) * stepMs)
   const places = new Map(codes.map(({ code }, index) => [code, Math.min(index, colours.length)]))
   const bars = [...codes.slice(0, colours.length).map(({ code }) => code), 'Others'].map(
-    (title, index): Bars => ({ title, colour: colours[index] ?? 5, values: starts.map(() => 0) }),
+    (title, index): Bars => ({ title, colour: colours[index] ?? others, values: starts.map(() => 0) }),
   )
   for (const { from, errorCode, count } of counts) {
     if (chosen !== '' && errorCode !== chosen) continue

@@ -1,13 +1,17 @@
+import { type Money, toDecimal } from '@midmonth/sdk'
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { act } from '../act.ts'
 import { messageOf } from '../problems.ts'
 import { toast } from '../toasts.ts'
-import { ActButton } from './act-button.tsx'
-import { Icon } from './icon.tsx'
+import { Button } from './button.tsx'
 
 /** Beyond this, spreadsheets slow down and the browser holds too much in memory. */
 const rowsMax = 100_000
+
+type Cell = string | number | boolean | null
+/** A field of the rows under its own name, or a computed value. */
+export type ExportColumn<Row> = Extract<keyof Row, string> | [title: string, value: (row: Row) => Cell]
 
 /** Downloads every row of a filtered list, across all pages. */
 export function ExportButton<Row>({
@@ -18,12 +22,13 @@ export function ExportButton<Row>({
 }: {
   name: string
   label?: string
-  columns: [string, (row: Row) => string | number | boolean | null][]
+  columns: readonly ExportColumn<Row>[]
   rows: () => AsyncIterable<Row>
 }) {
   const [count, setCount] = useState<number | null>(null)
   const start = async () => {
-    const lines = [columns.map(([title]) => cellOf(title)).join(',')]
+    const cells = columns.map(cellsOf)
+    const lines = [cells.map(([title]) => cellOf(title)).join(',')]
     setCount(0)
     try {
       for await (const row of rows()) {
@@ -32,7 +37,7 @@ export function ExportButton<Row>({
           toast(`The file stops at ${rowsMax} rows; narrow the filters to export the rest`, { kind: 'bad' })
           break
         }
-        lines.push(columns.map(([, value]) => cellOf(value(row))).join(','))
+        lines.push(cells.map(([, value]) => cellOf(value(row))).join(','))
         if (lines.length % 1_000 === 0) setCount(lines.length)
       }
       download(`${name}.csv`, new Blob([`${lines.join('\r\n')}\r\n`], { type: 'text/csv' }))
@@ -42,10 +47,9 @@ export function ExportButton<Row>({
     setCount(null)
   }
   return (
-    <button type="button" class="button" disabled={count !== null} onClick={() => void start()}>
-      <Icon name="download" />
+    <Button icon="download" act={start}>
       {count === null ? label : `Exporting… ${count || ''}`}
-    </button>
+    </Button>
   )
 }
 
@@ -60,15 +64,25 @@ export function DownloadButton({
   children: ComponentChildren
 }) {
   return (
-    <ActButton act={() => act(async () => download(name, await (await file()).blob()), undefined)}>
-      <Icon name="download" />
+    <Button icon="download" act={() => act(async () => download(name, await (await file()).blob()), undefined)}>
       {children}
-    </ActButton>
+    </Button>
   )
 }
 
+/** The title and the values of a column. An amount is in major units; a list or an object is in JSON. */
+function cellsOf<Row>(column: ExportColumn<Row>): [title: string, value: (row: Row) => Cell] {
+  if (typeof column !== 'string') return column
+  const cellIn = (row: Row): Cell => {
+    const value: unknown = row[column]
+    if (typeof value !== 'object' || value === null) return value as Cell
+    return 'currency' in value ? toDecimal(value as Money) : JSON.stringify(value)
+  }
+  return [column.replaceAll(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), cellIn]
+}
+
 /** Quotes a cell where needed. Prefixes an apostrophe to text that a spreadsheet would take for a formula, including full-width signs. */
-function cellOf(value: string | number | boolean | null): string {
+function cellOf(value: Cell): string {
   if (value === null) return ''
   const isNumber = typeof value !== 'string' || /^-?\d+(\.\d+)?$/.test(value)
   const text = isNumber || !/^[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/.test(String(value)) ? String(value) : `'${value}`

@@ -10,6 +10,8 @@ export function useFilters() {
   const query = new URL(url, location.origin).searchParams
   return {
     get: (name: string) => query.get(name) ?? '',
+    /** The value of a filter; undefined if it is not set. */
+    given: (name: string) => query.get(name) || undefined,
     all: (name: string) => query.getAll(name),
     /** The query as written in the address. */
     text: query.toString(),

@@ -1,17 +1,21 @@
 import { ApiError, type Money, money } from '@midmonth/sdk'
-import type { ComponentChildren } from 'preact'
-import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { type ComponentChildren, createContext } from 'preact'
+import { useContext, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { sessionEnded } from '../api.ts'
+import { formatMoney } from '../format.ts'
 import { isOfEarlierAttempt } from '../held-keys.ts'
 import { messageOf } from '../problems.ts'
 import { session } from '../session.ts'
 
 type Fields = Record<string, string>
+type Problems = ReadonlyMap<string, string>
+
+/** The problems of a form by field, and the names of the fields that show their problems. */
+const FormContext = createContext({ problems: new Map() as Problems, shown: new Set<string>() })
 
 /**
  * A form that shows each issue at the field it names. Issues without a field appear above the form.
  * @param props.onSubmit receives the trimmed text of each field
- * @param props.children must itself call `problemOf` for each field that shows problems: a nested component would call it too late
  */
 export function Form({
   submit,
@@ -23,12 +27,12 @@ export function Form({
   /** Whether submitting cannot be undone. */
   isFinal?: boolean
   onSubmit: (fields: Fields) => PromiseLike<unknown>
-  children: (problemOf: (name: string) => string | undefined) => ComponentChildren
+  children?: ComponentChildren
 }) {
   const form = useSavedEntries(submit)
-  const [problems, setProblems] = useState<Map<string, string>>(new Map())
+  const [problems, setProblems] = useState<Problems>(new Map())
   const [isBusy, setIsBusy] = useState(false)
-  const shown = new Set<string>()
+  const { current: shown } = useRef(new Set<string>())
   const send = async (event: SubmitEvent) => {
     event.preventDefault()
     const fields = fieldsOf(event.currentTarget as HTMLFormElement)
@@ -41,19 +45,15 @@ export function Form({
     }
     setIsBusy(false)
   }
-  const content = children(name => {
-    shown.add(name)
-    return problems.get(name)
-  })
   const others = [...problems].filter(([name]) => !shown.has(name)).map(([, message]) => message)
   return (
-    <form ref={form} class="form" onSubmit={send} noValidate>
+    <form ref={form} class="stack" onSubmit={send} noValidate>
       {others.length > 0 && (
         <p class="problem" role="alert">
           {others.join('; ')}
         </p>
       )}
-      {content}
+      <FormContext.Provider value={{ problems, shown }}>{children}</FormContext.Provider>
       <div>
         <button
           type="submit"
@@ -66,6 +66,30 @@ export function Form({
         </button>
       </div>
     </form>
+  )
+}
+
+/**
+ * The problem of a field that shows it, from the last submission of the form.
+ * @param names the field's own name, then other names under which the service may report its problems
+ */
+function useProblem(...names: string[]): string | undefined {
+  const { problems, shown } = useContext(FormContext)
+  useLayoutEffect(() => {
+    for (const name of names) shown.add(name)
+    return () => {
+      for (const name of names) shown.delete(name)
+    }
+  }, [names.join()])
+  return names.map(name => problems.get(name)).find(problem => problem !== undefined)
+}
+
+function ProblemOf({ name, problem }: { name: string; problem: string | undefined }) {
+  if (problem === undefined) return null
+  return (
+    <span class="field-problem" id={`problem-${name}`}>
+      {problem}
+    </span>
   )
 }
 
@@ -145,6 +169,19 @@ export function amountIn(currency: Money['currency']): (text: string) => Money {
   }
 }
 
+/**
+ * Requires that the reader has typed an amount once more.
+ * @throws FieldProblems
+ */
+export function requireAmount(
+  fields: Fields,
+  name: string,
+  { money: wanted, what }: { money: Money; what: string },
+): void {
+  const isSame = readFields(fields, field => field(name, text => money(text, wanted.currency).amount === wanted.amount))
+  if (!isSame) throw new FieldProblems(new Map([[name, `Does not match ${what}, ${formatMoney(wanted)}`]]))
+}
+
 /** Parses an empty field as null, for `readFields`. */
 export function orNull<Value>(parse: (text: string) => Value): (text: string) => Value | null {
   return text => (text === '' ? null : parse(text))
@@ -172,21 +209,23 @@ export function Field({
   label,
   name,
   value,
-  problem,
   note,
   type = 'text',
   suggestions,
   isRequired = false,
+  problemsOf = [],
 }: {
   label: string
   name: string
   value?: string | null
-  problem?: string | undefined
   note?: string
   type?: 'text' | 'email' | 'url' | 'tel' | 'password' | 'date'
   suggestions?: readonly string[]
   isRequired?: boolean
+  /** Other names under which the service reports problems with this field. */
+  problemsOf?: string[]
 }) {
+  const problem = useProblem(name, ...problemsOf)
   return (
     <label class="field">
       <span>{label}</span>
@@ -208,27 +247,32 @@ export function Field({
           ))}
         </datalist>
       )}
-      {problem !== undefined && (
-        <span class="field-problem" id={`problem-${name}`}>
-          {problem}
-        </span>
-      )}
+      <ProblemOf name={name} problem={problem} />
       {note && <span class="field-note">{note}</span>}
     </label>
   )
 }
 
+/** The reason for a decision, which other operators read. */
+export function ReasonField({ label = 'Reason' }: { label?: string }) {
+  return <Field label={label} name="note" note="For operators and the audit log; no personal data" isRequired />
+}
+
+/** @param props.missing what to show instead of the service's message about a missing choice */
 export function Choice({
   label,
   name,
   value,
   choices,
+  missing,
 }: {
   label: string
   name: string
   value?: string
   choices: readonly (string | [string, string])[]
+  missing?: string
 }) {
+  const problem = useProblem(name)
   return (
     <label class="field">
       <span>{label}</span>
@@ -242,7 +286,63 @@ export function Choice({
           )
         })}
       </select>
+      <ProblemOf name={name} problem={problem && (missing ?? problem)} />
     </label>
+  )
+}
+
+/** Who bears the charge of a bank. */
+export function BorneBy({ label }: { label: string }) {
+  const choices: [string, string][] = [
+    ['operator', 'The operator'],
+    ['partner', 'The partner'],
+  ]
+  return <Choice label={label} name="borneBy" value="operator" choices={choices} />
+}
+
+export type Option<Value extends string = string> = { value: Value; title: string; meaning: string }
+
+/**
+ * Options with their meanings: radio buttons, or checkboxes whose names are the values.
+ * @param props.missing what to show if nothing is chosen
+ */
+export function Options<Value extends string>({
+  label,
+  name,
+  options,
+  isMany = false,
+  checked = [],
+  missing,
+  onChoose,
+}: {
+  label: string
+  name: string
+  options: readonly Option<Value>[]
+  isMany?: boolean
+  checked?: readonly string[]
+  missing?: string
+  onChoose?: (value: Value) => void
+}) {
+  const problem = useProblem(name)
+  return (
+    <fieldset class="role-fields" aria-describedby={problem && `problem-${name}`}>
+      <legend>{label}</legend>
+      {options.map(({ value, title, meaning }) => (
+        <label key={value}>
+          <input
+            type={isMany ? 'checkbox' : 'radio'}
+            name={isMany ? value : name}
+            value={isMany ? 'on' : value}
+            defaultChecked={checked.includes(value)}
+            onChange={() => onChoose?.(value)}
+          />
+          <span>
+            <b>{title}</b> <span class="quiet">{meaning}</span>
+          </span>
+        </label>
+      ))}
+      <ProblemOf name={name} problem={problem && (missing ?? problem)} />
+    </fieldset>
   )
 }
 

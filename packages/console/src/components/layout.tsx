@@ -1,20 +1,26 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
-import { Icon } from './icon.tsx'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLocation } from 'preact-iso'
+import { listAbove } from '../places.ts'
+import { Button } from './button.tsx'
+import { Icon, type IconName } from './icon.tsx'
+import { type PageAction, usePageAction } from './page-action.ts'
 import { Failure, Skeleton } from './states.tsx'
 import { drawersOpen, Toasts } from './toast.tsx'
 import { Time } from './values.tsx'
 
+type Back = { href: string; title: string }
+
 /** A page with its title, actions and content. */
 export function Page({
   title,
-  back,
+  back = listAbove(useLocation().path),
   actions,
   children,
 }: {
   title: string
-  /** The list that contains the record. */
-  back?: { href: string; title: string }
+  /** The list that contains the record. Defaults to the page of the menu whose address contains this one. */
+  back?: Back | undefined
   actions?: ComponentChildren
   children: ComponentChildren
 }) {
@@ -40,22 +46,19 @@ export function Page({
 }
 
 /** The page of a record that is still loading or failed to load. */
-export function PendingPage({
-  title,
-  back,
-  error,
-  onRetry,
-}: {
-  title: string
-  back: { href: string; title: string }
-  error: unknown
-  onRetry: () => void
-}) {
+export function PendingPage({ title, back, ...state }: PendingProps & { title: string; back?: Back | undefined }) {
   return (
     <Page title={title} back={back}>
-      {error === undefined ? <Skeleton lines={8} /> : <Failure error={error} onRetry={onRetry} />}
+      <Pending {...state} lines={8} />
     </Page>
   )
+}
+
+type PendingProps = { error: unknown; onRetry?: () => void; lines?: number }
+
+/** Shown instead of a response that is still loading or failed to load. */
+export function Pending({ error, onRetry, lines }: PendingProps) {
+  return error === undefined ? <Skeleton lines={lines} /> : <Failure error={error} onRetry={onRetry} />
 }
 
 export function Panel({
@@ -215,5 +218,43 @@ export function Drawer({
         </div>
       )}
     </dialog>
+  )
+}
+
+/**
+ * A button that opens a drawer.
+ * @param props.children receives the function that closes the drawer
+ */
+export function DrawerButton({
+  text,
+  title = text,
+  look: Look = Button,
+  icon,
+  label,
+  pageAction,
+  children,
+}: {
+  text: string
+  /** The title of the drawer; defaults to the button's text. */
+  title?: string
+  look?: typeof Button
+  icon?: IconName
+  label?: string
+  /** The palette's action that opens the drawer. */
+  pageAction?: PageAction
+  children: (close: () => void) => ComponentChildren
+}) {
+  const [isOpen, setIsOpen] = useState(false)
+  const close = () => setIsOpen(false)
+  usePageAction(pageAction, () => setIsOpen(true))
+  return (
+    <>
+      <Look act={() => setIsOpen(true)} icon={icon} label={label}>
+        {text}
+      </Look>
+      <Drawer title={title} isOpen={isOpen} onClose={close}>
+        {isOpen && children(close)}
+      </Drawer>
+    </>
   )
 }

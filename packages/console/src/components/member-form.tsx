@@ -16,55 +16,37 @@ export function MemberForm({
   const tiers = useLoaded('tiers', () => api.tiers.list()).value ?? []
   return (
     <Form submit={submit} onSubmit={onSubmit}>
-      {problemOf => (
-        <>
-          <div class="form-row">
-            <Field
-              label="First name"
-              name="firstName"
-              value={member?.firstName}
-              problem={problemOf('firstName')}
-              isRequired
-            />
-            <Field
-              label="Last name"
-              name="lastName"
-              value={member?.lastName}
-              problem={problemOf('lastName')}
-              isRequired
-            />
-          </div>
-          <Field
-            label="E-mail address"
-            name="email"
-            type="email"
-            value={member?.email}
-            problem={problemOf('email')}
-            note={
-              member === undefined || member.status === 'invited'
-                ? undefined
-                : 'Can be changed only while the member is invited'
-            }
-            isRequired
-          />
-          <div class="form-row">
-            <Field label="Worker id" name="workerId" value={member?.workerId} problem={problemOf('workerId')} />
-            <Field label="Phone" name="phone" type="tel" value={member?.phone} problem={problemOf('phone')} />
-          </div>
-          <Choice label="Tier" name="tier" value={member?.tier} choices={tiers.map(({ name }) => name)} />
-          <Field
-            label="Account holder"
-            name="accountHolder"
-            problem={problemOf('accountHolder')}
-            note={member === undefined ? undefined : 'Leave the account fields empty to keep the current account'}
-          />
-          <div class="form-row">
-            <Field label="Sort code" name="sortCode" problem={problemOf('sortCode') ?? problemOf('accountDetails')} />
-            <Field label="Account number" name="accountNumber" problem={problemOf('accountNumber')} />
-          </div>
-          <Field label="Or IBAN" name="iban" problem={problemOf('iban')} />
-        </>
-      )}
+      <div class="form-row">
+        <Field label="First name" name="firstName" value={member?.firstName} isRequired />
+        <Field label="Last name" name="lastName" value={member?.lastName} isRequired />
+      </div>
+      <Field
+        label="E-mail address"
+        name="email"
+        type="email"
+        value={member?.email}
+        note={
+          member === undefined || member.status === 'invited'
+            ? undefined
+            : 'Can be changed only while the member is invited'
+        }
+        isRequired
+      />
+      <div class="form-row">
+        <Field label="Worker id" name="workerId" value={member?.workerId} />
+        <Field label="Phone" name="phone" type="tel" value={member?.phone} />
+      </div>
+      <Choice label="Tier" name="tier" value={member?.tier} choices={tiers.map(({ name }) => name)} />
+      <Field
+        label="Account holder"
+        name="accountHolder"
+        note={member === undefined ? undefined : 'Leave the account fields empty to keep the current account'}
+      />
+      <div class="form-row">
+        <Field label="Sort code" name="sortCode" problemsOf={['accountDetails']} />
+        <Field label="Account number" name="accountNumber" />
+      </div>
+      <Field label="Or IBAN" name="iban" />
     </Form>
   )
 }

@@ -5,7 +5,8 @@ import { isDark } from '../theme.ts'
 
 /** One series of values per period, stacked on the series before it. An unnamed series has an empty title. */
 export type Bars = { title: string; colour: PlotColour; values: number[] }
-export type PlotColour = 1 | 2 | 3 | 4 | 5 | 6
+/** A colour of the style sheet. */
+export type PlotColour = '--accent' | '--accent-2' | '--flow' | '--wait' | '--bad' | '--ink-3'
 
 // The width of a digit on an axis, whose text is 12 pixels high.
 const characterWidth = 7
@@ -48,7 +49,7 @@ export default function Plot({
     const element = box.current
     if (element === null) return
     const style = getComputedStyle(element)
-    const colour = (name: string) => style.getPropertyValue(name)
+    const colour = (name: PlotColour | '--line') => colourOf(name, element)
     // A canvas does not follow the text size.
     const scale = Number(getComputedStyle(document.documentElement).fontSize.replace('px', '')) / 16
     const axis = { stroke: style.color, font: `${12 * scale}px ${style.fontFamily}`, ticks: { show: false } }
@@ -79,15 +80,15 @@ export default function Plot({
             ...axis,
             size: widest(ticks.map(formatTick)) + 12 * scale,
             splits: ticks,
-            grid: { stroke: colour('--plot-line'), width: 1 },
+            grid: { stroke: colour('--line'), width: 1 },
             values: (_, at) => at.map(formatTick),
           },
         ],
         series: [
           {},
           ...stacked.map(each => ({
-            fill: colour(`--plot-${each.colour}`),
-            stroke: colour(`--plot-${each.colour}`),
+            fill: colour(each.colour),
+            stroke: colour(each.colour),
             width: 0,
             points: { show: false },
             ...(uPlot.paths.bars === undefined ? {} : { paths: uPlot.paths.bars({ size: [0.8, 96], radius: 0.08 }) }),
@@ -174,6 +175,16 @@ export default function Plot({
   function textOf(index: number): string {
     return `${periods[index] ?? ''}: ${describe(bars, index, format)}`
   }
+}
+
+/** A colour for a canvas, which knows no custom properties, in the current scheme. */
+function colourOf(name: string, within: Element): string {
+  const probe = document.createElement('i')
+  probe.style.color = `var(${name})`
+  within.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
 }
 
 function stack(bars: Bars[]): Bars[] {

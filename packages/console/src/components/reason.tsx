@@ -1,50 +1,58 @@
 import type { ComponentChildren } from 'preact'
 import type { ReasonGiven } from '../generated/operator.ts'
+import { reload } from '../query.ts'
+import { toast } from '../toasts.ts'
+import type { Button } from './button.tsx'
 import { Field, Form } from './form.tsx'
-import { Drawer } from './layout.tsx'
+import { DrawerButton } from './layout.tsx'
 
-type ReasonFormProps = {
-  submit: string
+/** A button for a change with an optional reason: describes the change in a drawer, asks for the reason and makes the change. */
+export function ReasonButton({
+  text,
+  title,
+  look,
+  label,
+  isFinal,
+  note = 'For the audit log; no personal data',
+  change,
+  done,
+  reloads,
+  children,
+}: {
+  text: string
+  title: string
+  look?: typeof Button
+  label?: string
   /** Whether the change cannot be undone. */
   isFinal?: boolean
   /** Says who reads the reason. */
   note?: string
-  onSubmit: (given: ReasonGiven) => PromiseLike<unknown>
-}
-
-/** Asks for an optional reason for a change. Errors appear at the field. */
-export function ReasonForm({
-  submit,
-  isFinal = false,
-  note = 'For the audit log; no personal data',
-  onSubmit,
-}: ReasonFormProps) {
-  return (
-    <Form submit={submit} isFinal={isFinal} onSubmit={({ reason = '' }) => onSubmit(reason === '' ? {} : { reason })}>
-      {problemOf => <Field label="Reason" name="reason" problem={problemOf('reason')} note={note} />}
-    </Form>
-  )
-}
-
-type ReasonDrawerProps = ReasonFormProps & {
-  title: string
-  isOpen: boolean
-  onClose: () => void
+  change: (given: ReasonGiven) => PromiseLike<unknown>
+  /** What the toast says once the change is made. */
+  done: string
+  /** The prefix of the keys to reload. */
+  reloads: string
   children: ComponentChildren
-}
-
-/** Describes a change and asks for the reason. Closes when the change is made. */
-export function ReasonDrawer({ title, isOpen, onClose, children, onSubmit, ...form }: ReasonDrawerProps) {
+}) {
   return (
-    <Drawer title={title} isOpen={isOpen} onClose={onClose}>
-      <p>{children}</p>
-      <ReasonForm
-        {...form}
-        onSubmit={async given => {
-          await onSubmit(given)
-          onClose()
-        }}
-      />
-    </Drawer>
+    <DrawerButton text={text} title={title} look={look} label={label}>
+      {close => (
+        <>
+          <p>{children}</p>
+          <Form
+            submit={text}
+            isFinal={isFinal}
+            onSubmit={async ({ reason = '' }) => {
+              await change(reason === '' ? {} : { reason })
+              toast(done)
+              reload(reloads)
+              close()
+            }}
+          >
+            <Field label="Reason" name="reason" note={note} />
+          </Form>
+        </>
+      )}
+    </DrawerButton>
   )
 }

@@ -1,8 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { Button } from './button.tsx'
 import { Form } from './form.tsx'
-
-type ProblemOf = (name: string) => string | undefined
 
 /**
  * A form in two steps: the reader fills it in, then reviews and confirms the changes. Going back keeps the entries.
@@ -19,8 +18,8 @@ export function ReviewedForm<Plan>({
 }: {
   submit?: string
   plan: (fields: Record<string, string>) => PromiseLike<Plan>
-  children: (problemOf: ProblemOf) => ComponentChildren
-  review: (planned: Plan, problemOf: ProblemOf) => ComponentChildren
+  children: ComponentChildren
+  review: (planned: Plan) => ComponentChildren
   confirm: (planned: Plan) => string | null
   onConfirm: (planned: Plan, fields: Record<string, string>) => PromiseLike<unknown>
 }) {
@@ -38,18 +37,16 @@ export function ReviewedForm<Plan>({
         </Form>
       </div>
       {planned !== undefined && (
-        <div class="review" ref={second} tabIndex={-1}>
+        <div class="stack review" ref={second} tabIndex={-1}>
           {label === null ? (
-            review(planned, () => undefined)
+            review(planned)
           ) : (
             <Form submit={label} onSubmit={fields => onConfirm(planned, fields)}>
-              {problemOf => review(planned, problemOf)}
+              {review(planned)}
             </Form>
           )}
           <div>
-            <button type="button" class="button" onClick={() => setPlanned(undefined)}>
-              Back
-            </button>
+            <Button act={() => setPlanned(undefined)}>Back</Button>
           </div>
         </div>
       )}

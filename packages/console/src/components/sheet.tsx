@@ -2,6 +2,7 @@ import { ApiError } from '@midmonth/sdk'
 import { useEffect, useState } from 'preact/hooks'
 import { sendTable } from '../api.ts'
 import { plural } from '../format.ts'
+import { Button } from './button.tsx'
 import { ExportButton } from './export.tsx'
 import { Failure, Skeleton } from './states.tsx'
 
@@ -83,9 +84,7 @@ export function SheetProblems({ file, error }: { file: File; error: unknown }) {
       <SheetTable problems={chosen.slice(0, shownMax)} sheet={sheet} />
       {chosen.length > shownMax && (
         <div>
-          <button type="button" class="button" onClick={() => setShownMax(shownMax + rowsAtOnce)}>
-            Show more of {plural(chosen.length, 'row')}
-          </button>
+          <Button act={() => setShownMax(shownMax + rowsAtOnce)}>Show more of {plural(chosen.length, 'row')}</Button>
         </div>
       )}
     </div>

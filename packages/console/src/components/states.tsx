@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { explain } from '../problems.ts'
+import { Button } from './button.tsx'
 import { CopyButton } from './values.tsx'
 
 /** Grey bars in the shape of the content to come. */
@@ -34,6 +35,16 @@ export function Code({ text, label }: { text: string; label: string }) {
   )
 }
 
+/** A secret or a link that is shown only once. */
+export function Secret({ text, label, children }: { text: string; label: string; children: ComponentChildren }) {
+  return (
+    <>
+      <p>{children}</p>
+      <Code text={text} label={label} />
+    </>
+  )
+}
+
 /** Says what went wrong and what to do, with the request id. */
 export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const { title, advice, requestId } = explain(error)
@@ -46,11 +57,7 @@ export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => vo
           Request <code>{requestId}</code> <CopyButton text={requestId} label="Copy the request id" />
         </p>
       )}
-      {onRetry && (
-        <button type="button" class="button" onClick={onRetry}>
-          Try again
-        </button>
-      )}
+      {onRetry && <Button act={onRetry}>Try again</Button>}
     </div>
   )
 }

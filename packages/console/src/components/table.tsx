@@ -1,6 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import { useLocation } from 'preact-iso'
+import { Button } from './button.tsx'
+import { Panel } from './layout.tsx'
 import { Empty, Failure, Skeleton } from './states.tsx'
 
 export type Column<Row> = {
@@ -20,9 +22,17 @@ type TableProps<Row> = {
   label: string
   columns: Column<Row>[]
   list: ListState<Row>
-  keyOf: (row: Row) => string
+  /** Defaults to the id of the row. */
+  keyOf?: (row: Row) => string
   hrefOf?: (row: Row) => string | undefined
+  /** What to show instead of an empty table; a text is the title. */
   empty?: ComponentChildren
+}
+
+/** @throws Error unless the row has an id */
+function idOf(row: unknown): string {
+  if (typeof row === 'object' && row !== null && 'id' in row) return String(row.id)
+  throw new Error('A table of rows without an id needs keyOf')
 }
 
 /** The loading state of a list, as returned by `useList`. Rows are undefined until they have loaded. */
@@ -36,14 +46,14 @@ type ListState<Row> = {
 
 /** The rows of a list. Enter opens a row; J and K, or the arrows, move from row to row. */
 export function Table<Row>(props: TableProps<Row>) {
-  const { label, columns, keyOf, hrefOf, empty } = props
+  const { label, columns, keyOf = idOf, hrefOf, empty = 'Nothing here' } = props
   const { error, reload, hasMore, more } = props.list
   const { route } = useLocation()
   const { rows, isStale, onPointerDown } = useStillRows(props.list.rows)
   const classOf = classesOf(columns)
   if (error !== undefined) return <Failure error={error} onRetry={reload} />
   if (rows === undefined) return <Skeleton lines={10} />
-  if (rows.length === 0) return <>{empty ?? <Empty title="Nothing here" />}</>
+  if (rows.length === 0) return <>{typeof empty === 'string' ? <Empty title={empty} /> : empty}</>
   return (
     // On a narrow page, the table scrolls sideways; rows that open a page take the focus themselves.
     <section
@@ -91,12 +101,31 @@ export function Table<Row>(props: TableProps<Row>) {
       </table>
       {hasMore && (
         <div class="table-more">
-          <button type="button" class="button" onClick={more}>
-            Show more
-          </button>
+          <Button act={() => more?.()}>Show more</Button>
         </div>
       )}
     </section>
+  )
+}
+
+type TablePanelProps<Row> = Omit<TableProps<Row>, 'label'> & {
+  /** The anchor for links on the page. */
+  id?: string
+  title?: string
+  /** Defaults to the title. */
+  label?: string
+  aside?: ComponentChildren
+  /** Above the table. */
+  children?: ComponentChildren
+}
+
+/** A panel with one table. */
+export function TablePanel<Row>({ id, title, aside, children, ...table }: TablePanelProps<Row>) {
+  return (
+    <Panel id={id} isFlush title={title} aside={aside}>
+      {children}
+      <Table label={title ?? ''} {...table} />
+    </Panel>
   )
 }
 
@@ -151,6 +180,8 @@ export function enterRows(event: Event): void {
 function moveByKey(event: KeyboardEvent): void {
   const direction = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key]
   if (direction === undefined || !(event.target instanceof HTMLElement)) return
+  // A row's drawer is part of the row, and its fields need these keys.
+  if (event.target.closest('dialog') !== null) return
   const row = event.target.closest('tr')
   const next = direction === 1 ? row?.nextElementSibling : row?.previousElementSibling
   if (!(next instanceof HTMLElement)) return

@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
 import { act } from '../act.ts'
 import { send } from '../api.ts'
-import { ActButton } from '../components/act-button.tsx'
+import { TextButton } from '../components/button.tsx'
 import { Field, Form } from '../components/form.tsx'
 import { Page, Panel } from '../components/layout.tsx'
-import { Code, Empty } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { Code } from '../components/states.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { Time } from '../components/values.tsx'
 import { inWords } from '../format.ts'
 import { useLoaded } from '../query.ts'
@@ -49,12 +49,11 @@ const columns: Column<OwnSession>[] = [
       isCurrent ? (
         <span class="quiet">This session</span>
       ) : (
-        <ActButton
-          look="text-button"
+        <TextButton
           act={() => act(() => send('DELETE', `/console/v1/sessions/${id}`), 'The session has ended', 'own-sessions')}
         >
           End
-        </ActButton>
+        </TextButton>
       ),
   },
 ]
@@ -64,15 +63,12 @@ function Sessions() {
     send<{ sessions: OwnSession[] }>('GET', '/console/v1/sessions'),
   )
   return (
-    <Panel isFlush title="Sessions">
-      <Table
-        label="Sessions"
-        columns={columns}
-        list={{ rows: value?.sessions, error, reload }}
-        keyOf={({ id }) => id}
-        empty={<Empty title="No sessions" />}
-      />
-    </Panel>
+    <TablePanel
+      title="Sessions"
+      columns={columns}
+      list={{ rows: value?.sessions, error, reload }}
+      empty="No sessions"
+    />
   )
 }
 
@@ -91,24 +87,8 @@ function Password() {
           toast('Password changed; your other sessions have ended')
         }}
       >
-        {problemOf => (
-          <>
-            <Field
-              label="Current password"
-              name="password"
-              type="password"
-              problem={problemOf('password')}
-              isRequired
-            />
-            <Field
-              label="New password"
-              name="newPassword"
-              type="password"
-              problem={problemOf('newPassword')}
-              isRequired
-            />
-          </>
-        )}
+        <Field label="Current password" name="password" type="password" isRequired />
+        <Field label="New password" name="newPassword" type="password" isRequired />
       </Form>
     </Panel>
   )
@@ -141,9 +121,7 @@ function SecondFactor() {
             toast('Second factor turned off')
           }}
         >
-          {problemOf => (
-            <Field label="Password" name="password" type="password" problem={problemOf('password')} isRequired />
-          )}
+          <Field label="Password" name="password" type="password" isRequired />
         </Form>
       ) : secret === undefined ? (
         <Form
@@ -152,16 +130,13 @@ function SecondFactor() {
             setSecret(await send<{ secret: string; uri: string }>('POST', '/console/v1/totp', { body: { password } }))
           }}
         >
-          {problemOf => (
-            <Field
-              label="Password"
-              name="password"
-              type="password"
-              problem={problemOf('password')}
-              note="You then enter a code from an authenticator app at each sign-in"
-              isRequired
-            />
-          )}
+          <Field
+            label="Password"
+            name="password"
+            type="password"
+            note="You then enter a code from an authenticator app at each sign-in"
+            isRequired
+          />
         </Form>
       ) : (
         <Form
@@ -175,13 +150,9 @@ function SecondFactor() {
             await refreshSession()
           }}
         >
-          {problemOf => (
-            <>
-              <p>Enter this key in your authenticator app. Then enter the code that the app shows.</p>
-              <Code text={secret.secret} label="Copy the key" />
-              <Field label="Code" name="code" problem={problemOf('code')} isRequired />
-            </>
-          )}
+          <p>Enter this key in your authenticator app. Then enter the code that the app shows.</p>
+          <Code text={secret.secret} label="Copy the key" />
+          <Field label="Code" name="code" isRequired />
         </Form>
       )}
     </Panel>

@@ -88,20 +88,12 @@ function Accept({ token, onEnter }: { token: string; onEnter: (session: Session)
           onEnter(await send<Session>('POST', '/console/v1/invitations/accept', { body: { token, ...fields } }))
         }}
       >
-        {problemOf =>
-          !hasUser && (
-            <>
-              <Field label="Your name" name="name" problem={problemOf('name')} isRequired />
-              <Field
-                label="Choose a password"
-                name="password"
-                type="password"
-                problem={problemOf('password')}
-                isRequired
-              />
-            </>
-          )
-        }
+        {!hasUser && (
+          <>
+            <Field label="Your name" name="name" isRequired />
+            <Field label="Choose a password" name="password" type="password" isRequired />
+          </>
+        )}
       </Form>
     </>
   )
@@ -117,15 +109,7 @@ function NewPassword({ token }: { token: string }) {
         route('/console/sign-in', true)
       }}
     >
-      {problemOf => (
-        <Field
-          label="New password"
-          name="newPassword"
-          type="password"
-          problem={problemOf('newPassword') ?? problemOf('password')}
-          isRequired
-        />
-      )}
+      <Field label="New password" name="newPassword" type="password" problemsOf={['password']} isRequired />
     </Form>
   )
 }
@@ -138,13 +122,9 @@ function SetUp({ token, onEnter }: { token: string; onEnter: (session: Session) 
         onEnter(await send<Session>('POST', '/console/v1/set-up', { body: { token, ...fields } }))
       }
     >
-      {problemOf => (
-        <>
-          <Field label="Your name" name="name" problem={problemOf('name')} isRequired />
-          <Field label="E-mail address" name="email" type="email" problem={problemOf('email')} isRequired />
-          <Field label="Choose a password" name="password" type="password" problem={problemOf('password')} isRequired />
-        </>
-      )}
+      <Field label="Your name" name="name" isRequired />
+      <Field label="E-mail address" name="email" type="email" isRequired />
+      <Field label="Choose a password" name="password" type="password" isRequired />
     </Form>
   )
 }

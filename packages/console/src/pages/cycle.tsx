@@ -1,29 +1,19 @@
-import {
-  ApiError,
-  type Deduction,
-  money,
-  type PayCycle,
-  type Settlement,
-  type SettlementLine,
-  toDecimal,
-} from '@midmonth/sdk'
-import { useState } from 'preact/hooks'
+import { ApiError, type Deduction, type PayCycle, type Settlement, type SettlementLine } from '@midmonth/sdk'
 import { useRoute } from 'preact-iso'
 import { api, sendCsv } from '../api.ts'
 import { authorName, useAuthors } from '../components/author.tsx'
-import { DropZone } from '../components/drop-zone.tsx'
-import { DownloadButton, ExportButton } from '../components/export.tsx'
-import { Field, FieldProblems, Form, readFields } from '../components/form.tsx'
-import { Figure, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { Button } from '../components/button.tsx'
+import { DownloadButton, ExportButton, type ExportColumn } from '../components/export.tsx'
+import { FileCheck } from '../components/file-check.tsx'
+import { Field, Form, requireAmount } from '../components/form.tsx'
+import { Figure, Page, Panel, Pending, PendingPage } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { useSummaries } from '../components/pay-run-summaries.ts'
-import { SheetProblems } from '../components/sheet.tsx'
-import { Empty, Failure, Skeleton } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { useToday } from '../components/today.ts'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatDay, formatMoney, formatNumber, plural } from '../format.ts'
-import { at, hrefOfId } from '../places.ts'
+import { hrefOfRecord } from '../places.ts'
 import { reload, useList, useLoaded } from '../query.ts'
 import { may } from '../session.ts'
 import { toast } from '../toasts.ts'
@@ -32,17 +22,14 @@ import { payRunColumns } from './pay-runs.tsx'
 
 type PayCycleId = PayCycle['id']
 
-const back = () => ({ href: at('cycles'), title: 'Pay cycles' })
-
 export default function CyclePage() {
   const { id } = useRoute().params as { id: PayCycleId }
   const today = useToday()
   const { value, error, reload: retry } = useLoaded(`pay-cycle ${id}`, () => api.payCycles.get(id))
-  if (value === undefined) return <PendingPage title="Pay cycle" back={back()} error={error} onRetry={retry} />
+  if (value === undefined) return <PendingPage title="Pay cycle" error={error} onRetry={retry} />
   return (
     <Page
       title={`${formatDay(value.startDate)} – ${formatDay(value.endDate)}`}
-      back={back()}
       actions={
         may('payroll', 'support', 'viewer') && (
           <DownloadButton name={`deductions-${id}.csv`} file={() => api.payCycles.exportDeductions(id)}>
@@ -87,25 +74,17 @@ const deductionColumns: Column<Deduction>[] = [
 ]
 
 function Deductions({ id, isOpen }: { id: PayCycleId; isOpen: boolean }) {
-  const listed = useList(
-    `cycle-deductions ${id}`,
-    () => api.payCycles.listDeductions(id, { take: 50 }),
-    page => page.deductions,
-  )
+  const listed = useList(`cycle-deductions ${id}`, take => api.payCycles.listDeductions(id, { take }))
   return (
-    <Panel
-      isFlush
+    <TablePanel
       title={isOpen ? 'Deductions so far' : 'Deductions'}
+      label="Deductions"
       aside={listed.first && <span class="quiet">{formatNumber(listed.first.total)} members</span>}
-    >
-      <Table
-        label="Deductions"
-        columns={deductionColumns}
-        list={listed}
-        keyOf={({ memberId, total }) => `${memberId} ${total.currency}`}
-        empty={<Empty title="No member withdrew in this cycle" />}
-      />
-    </Panel>
+      columns={deductionColumns}
+      list={listed}
+      keyOf={({ memberId, total }) => `${memberId} ${total.currency}`}
+      empty="No member withdrew in this cycle"
+    />
   )
 }
 
@@ -118,13 +97,19 @@ const lineColumns: Column<SettlementLine>[] = [
   { title: 'Written off', cell: ({ writtenOff }) => <Amount money={writtenOff} />, isFigure: true, isMinor: true },
 ]
 
+const csvColumns: ExportColumn<SettlementLine>[] = [
+  'memberId',
+  'outcome',
+  'deducted',
+  'taken',
+  'carried',
+  'writtenOff',
+  ['currency', line => line.deducted.currency],
+]
+
 /** Shows what payroll deducted next to what was due, or lets payroll report it. */
 function SettlementPanel({ id }: { id: PayCycleId }) {
-  const listed = useList(
-    `cycle-settlement ${id}`,
-    () => api.payCycles.listSettlementLines(id, { take: 100 }),
-    page => page.lines,
-  )
+  const listed = useList(`cycle-settlement ${id}`, take => api.payCycles.listSettlementLines(id, { take }))
   if (listed.error instanceof ApiError && listed.error.status === 404)
     return may('payroll') ? (
       <Settle id={id} />
@@ -133,63 +118,35 @@ function SettlementPanel({ id }: { id: PayCycleId }) {
         <p>Payroll has not yet reported its deductions.</p>
       </Panel>
     )
-  if (listed.error !== undefined) return <Failure error={listed.error} />
-  if (listed.first === undefined) return <Skeleton lines={4} />
+  if (listed.first === undefined) return <Pending error={listed.error} lines={4} />
   return (
-    <Panel
-      isFlush
+    <TablePanel
       title="Settlement"
-      aside={
-        <ExportButton
-          name={`settlement-${id}`}
-          columns={[
-            ['member_id', (line: SettlementLine) => line.memberId],
-            ['outcome', line => line.outcome],
-            ['deducted', line => toDecimal(line.deducted)],
-            ['taken', line => toDecimal(line.taken)],
-            ['carried', line => toDecimal(line.carried)],
-            ['written_off', line => toDecimal(line.writtenOff)],
-            ['currency', line => line.deducted.currency],
-          ]}
-          rows={() => api.payCycles.listSettlementLines(id, { take: 1_000 })}
-        />
-      }
+      aside={<ExportButton name={`settlement-${id}`} columns={csvColumns} rows={listed.all} />}
+      columns={lineColumns}
+      list={listed}
+      keyOf={({ memberId, deducted }) => `${memberId} ${deducted.currency}`}
+      empty="Nothing to deduct"
     >
       <Outcomes settlement={listed.first} />
       <SettledSides id={id} settlement={listed.first} />
-      <Table
-        label="Settlement"
-        columns={lineColumns}
-        list={listed}
-        keyOf={({ memberId, deducted }) => `${memberId} ${deducted.currency}`}
-        empty={<Empty title="Nothing to deduct" />}
-      />
-    </Panel>
+    </TablePanel>
   )
 }
 
 /** The pay runs that became available to members in the cycle, newest first. */
 function PayRunsOfCycle({ id }: { id: PayCycleId }) {
-  const listed = useList(
-    `pay-runs-of-cycle ${id}`,
-    () => api.payRuns.list({ payCycleId: id, take: 10 }),
-    page => page.payRuns,
-  )
+  const load = (take: number) => api.payRuns.list({ payCycleId: id, take })
+  const listed = useList(`pay-runs-of-cycle ${id}`, load, { take: 10 })
   return (
-    <Panel
-      isFlush
+    <TablePanel
       title="Pay runs"
       aside={listed.first && <span class="quiet">{formatNumber(listed.first.total)}</span>}
-    >
-      <Table
-        label="Pay runs"
-        columns={payRunColumns}
-        list={{ ...listed, rows: useSummaries(listed.rows) }}
-        keyOf={payRun => payRun.id}
-        hrefOf={payRun => hrefOfId(payRun.id)}
-        empty={<Empty title="No pay runs in this cycle" />}
-      />
-    </Panel>
+      columns={payRunColumns}
+      list={{ ...listed, rows: useSummaries(listed.rows) }}
+      hrefOf={hrefOfRecord}
+      empty="No pay runs in this cycle"
+    />
   )
 }
 
@@ -348,21 +305,8 @@ type Preview = SettlementOutcomes & {
   lines: SettlementLine[]
 }
 
-type Compared = { file: File; preview?: Preview; problem?: unknown }
-
 /** Compares a dropped file with the deductions, and settles the cycle when the reader confirms. */
 function Settle({ id }: { id: PayCycleId }) {
-  const [compared, setCompared] = useState<Compared>()
-  const compare = async (file: File) => {
-    setCompared({ file })
-    // The reader may drop another file before the response arrives.
-    const showIfCurrent = (result: Compared) => setCompared(now => (now?.file === file ? result : now))
-    try {
-      showIfCurrent({ file, preview: await sendCsv<Preview>(`/console/v1/pay-cycles/${id}/settlement-files`, file) })
-    } catch (problem) {
-      showIfCurrent({ file, problem })
-    }
-  }
   return (
     <Panel title="Settlement">
       <div class="stack">
@@ -371,39 +315,35 @@ function Settle({ id }: { id: PayCycleId }) {
           <code>amount_decimal</code> where payroll took a different amount, and drop the file here. Nothing is booked
           until you settle.
         </p>
-        <DropZone
-          label="Drop a file here"
-          onFile={file => void compare(file)}
+        <FileCheck
+          label="Preview of the settlement"
           kinds=".csv,text/csv"
           pageAction="settle"
-        />
-        {compared?.problem !== undefined && <SheetProblems file={compared.file} error={compared.problem} />}
-        {compared !== undefined && compared.problem === undefined && compared.preview === undefined && (
-          <Skeleton lines={3} />
-        )}
-        {compared?.preview !== undefined && (
-          <section class="stack" aria-label="Preview of the settlement">
-            <h2>{compared.file.name}</h2>
-            <SettlementPreview preview={compared.preview} />
-            <Form
-              submit="Settle cycle (final)"
-              isFinal
-              onSubmit={async fields => {
-                requireTotals(compared.preview?.totals ?? [], fields)
-                await api.payCycles.settle(id, compared.file)
-                toast('Cycle settled')
-                reload('cycle', 'pay-cycle', 'authors')
-              }}
-            >
-              {problemOf => unusualTotals(compared.preview?.totals ?? [], problemOf)}
-            </Form>
-            <div>
-              <button type="button" class="button" onClick={() => setCompared(undefined)}>
-                Discard
-              </button>
-            </div>
-          </section>
-        )}
+          check={file => sendCsv<Preview>(`/console/v1/pay-cycles/${id}/settlement-files`, file)}
+        >
+          {({ file, result, discard }) => (
+            <>
+              <SettlementPreview preview={result} />
+              <Form
+                submit="Settle cycle (final)"
+                isFinal
+                onSubmit={async fields => {
+                  requireTotals(result.totals, fields)
+                  await api.payCycles.settle(id, file)
+                  toast('Cycle settled')
+                  reload('cycle', 'pay-cycle', 'authors')
+                }}
+              >
+                {result.totals.filter(isUnusual).map(total => (
+                  <UnusualTotal key={total.taken.currency} total={total} />
+                ))}
+              </Form>
+              <div>
+                <Button act={discard}>Discard</Button>
+              </div>
+            </>
+          )}
+        </FileCheck>
       </div>
     </Panel>
   )
@@ -420,41 +360,33 @@ function isUnusual({ deducted, taken }: Total): boolean {
 
 const totalFieldOf = ({ taken }: Total) => `total-${taken.currency}`
 
-/** Fields in which the reader types the totals to confirm an unusual settlement. */
-function unusualTotals(totals: Total[], problemOf: (name: string) => string | undefined) {
-  return totals
-    .filter(isUnusual)
-    .map(total => (
-      <Field
-        key={total.taken.currency}
-        label={`Total taken, ${total.taken.currency}`}
-        name={totalFieldOf(total)}
-        problem={problemOf(totalFieldOf(total))}
-        note={`The file takes ${formatMoney(total.taken)} of ${formatMoney(total.deducted)}. Settling is final; type the total to confirm`}
-        isRequired
-      />
-    ))
+/** The field in which the reader types the total to confirm an unusual settlement. */
+function UnusualTotal({ total }: { total: Total }) {
+  const { deducted, taken } = total
+  return (
+    <Field
+      label={`Total taken, ${taken.currency}`}
+      name={totalFieldOf(total)}
+      note={`The file takes ${formatMoney(taken)} of ${formatMoney(deducted)}. Settling is final; type the total to confirm`}
+      isRequired
+    />
+  )
 }
 
 /** @throws FieldProblems unless the reader has typed the unusual totals */
 function requireTotals(totals: Total[], fields: Record<string, string>): void {
   for (const total of totals.filter(isUnusual)) {
-    const { taken } = total
     const name = totalFieldOf(total)
     // Accepts thousands separators and a currency.
     const typed = (fields[name] ?? '').replace(/[^\d.-]/g, '')
-    const isSame = readFields({ [name]: typed }, field =>
-      field(name, text => money(text, taken.currency).amount === taken.amount),
-    )
-    if (!isSame)
-      throw new FieldProblems(new Map([[name, `Does not match the total of the file, ${formatMoney(taken)}`]]))
+    requireAmount({ [name]: typed }, name, { money: total.taken, what: 'the total of the file' })
   }
 }
 
 function SettlementPreview({ preview }: { preview: Preview }) {
   return (
     <>
-      <div class="figures figures-alone">
+      <div class="figures">
         <OutcomeFigures outcomes={preview} />
         {preview.totals.map(total => (
           <Figure

@@ -7,12 +7,12 @@ import { ExportButton } from '../components/export.tsx'
 import { useFilters } from '../components/filters.tsx'
 import { Page, Panel } from '../components/layout.tsx'
 import { Empty } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { useToday } from '../components/today.ts'
 import { Day, Id, State, Time } from '../components/values.tsx'
 import { daysBetween } from '../days.ts'
 import { plural } from '../format.ts'
-import { hrefOfId } from '../places.ts'
+import { hrefOfRecord } from '../places.ts'
 import { useList, useLoaded } from '../query.ts'
 import { may } from '../session.ts'
 
@@ -27,11 +27,7 @@ export default function Cycles() {
   const filters = useFilters()
   const { path } = useLocation()
   const today = useToday()
-  const listed = useList(
-    'pay-cycles',
-    () => api.payCycles.list({ take: cyclesMax }),
-    page => page.payCycles,
-  )
+  const listed = useList('pay-cycles', take => api.payCycles.list({ take }), { take: cyclesMax })
   const cycles = listed.rows ?? []
   const { value: payRuns = [] } = useLoaded('pay-runs-of-calendar', async () => {
     const page = await api.payRuns.list({ statuses: ['Available', 'Scheduled'], take: payRunsMax })
@@ -42,18 +38,7 @@ export default function Cycles() {
   return (
     <Page
       title="Pay cycles"
-      actions={
-        <ExportButton
-          name="pay-cycles"
-          columns={[
-            ['id', (cycle: PayCycle) => cycle.id],
-            ['start_date', cycle => cycle.startDate],
-            ['end_date', cycle => cycle.endDate],
-            ['status', cycle => cycle.status],
-          ]}
-          rows={() => api.payCycles.list({ take: 1_000 })}
-        />
-      }
+      actions={<ExportButton name="pay-cycles" columns={['id', 'startDate', 'endDate', 'status']} rows={listed.all} />}
     >
       <div class="stack">
         {cycles.length > 0 && (
@@ -67,20 +52,17 @@ export default function Cycles() {
             />
           </Panel>
         )}
-        <Panel isFlush>
-          <Table
-            label="Pay cycles"
-            columns={columnsFor({ mayBeSettled: new Set(may('payroll', 'support', 'viewer') ? closed : []), today })}
-            list={listed}
-            keyOf={({ id }) => id}
-            hrefOf={({ id }) => hrefOfId(id)}
-            empty={
-              <Empty title="No pay cycles yet" curl={firstRequest()}>
-                The operator sets the partner’s pay schedule.
-              </Empty>
-            }
-          />
-        </Panel>
+        <TablePanel
+          label="Pay cycles"
+          columns={columnsFor({ mayBeSettled: new Set(may('payroll', 'support', 'viewer') ? closed : []), today })}
+          list={listed}
+          hrefOf={hrefOfRecord}
+          empty={
+            <Empty title="No pay cycles yet" curl={firstRequest()}>
+              The operator sets the partner’s pay schedule.
+            </Empty>
+          }
+        />
       </div>
     </Page>
   )

@@ -2,28 +2,26 @@ import type { Event } from '@midmonth/sdk'
 import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
 import { FilterBar, TextFilter, useFilters } from '../components/filters.tsx'
-import { Page, Panel } from '../components/layout.tsx'
+import { Page } from '../components/layout.tsx'
 import { Empty } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { Id, Time } from '../components/values.tsx'
 import { useList } from '../query.ts'
 
 export default function Events() {
   const filters = useFilters()
-  const resourceId = filters.get('resource') || undefined
-  const after = (filters.get('after') || undefined) as Event['id'] | undefined
-  const type = (filters.get('type') || undefined) as Event['type'] | undefined
-  const query = { resourceId, after, ...(type === undefined ? {} : { types: [type] }) }
-  const listed = useList(
-    `events?${filters.text}`,
-    () => api.events.list({ ...query, take: 100 }),
-    page => page.events,
-  )
+  const type = filters.given('type') as Event['type'] | undefined
+  const query = {
+    resourceId: filters.given('resource'),
+    after: filters.given('after') as Event['id'] | undefined,
+    types: type && [type],
+  }
+  const listed = useList(`events?${filters.text}`, take => api.events.list({ ...query, take }), { take: 100 })
   return (
     <Page
       title="Events"
       actions={
-        <ExportButton name="events" columns={csvColumns} rows={() => api.events.list({ ...query, take: 1_000 })} />
+        <ExportButton name="events" columns={['id', 'timestamp', 'type', 'sequence', 'data']} rows={listed.all} />
       }
     >
       <FilterBar>
@@ -32,20 +30,16 @@ export default function Events() {
         <TextFilter label="After event" name="after" />
         <span class="quiet">Last 30 days, oldest first, in the order your server reads them</span>
       </FilterBar>
-      <Panel isFlush>
-        <Table
-          label="Events"
-          columns={columns}
-          list={listed}
-          keyOf={({ id }) => id}
-          empty={
-            <Empty title="No events" curl={`curl ${location.origin}/v1/events -H "x-api-key: $MIDMONTH_API_KEY"`}>
-              Every state change emits one event. Your server reads events with this request or receives them by
-              webhook.
-            </Empty>
-          }
-        />
-      </Panel>
+      <TablePanel
+        label="Events"
+        columns={columns}
+        list={listed}
+        empty={
+          <Empty title="No events" curl={`curl ${location.origin}/v1/events -H "x-api-key: $MIDMONTH_API_KEY"`}>
+            Every state change emits one event. Your server reads events with this request or receives them by webhook.
+          </Empty>
+        }
+      />
     </Page>
   )
 }
@@ -63,12 +57,4 @@ const columns: Column<Event>[] = [
         .map(([name, value]) => <Id key={name} id={String(value)} />),
   },
   { title: 'Sequence', cell: ({ sequence }) => sequence, isFigure: true, isMinor: true },
-]
-
-const csvColumns: [string, (row: Event) => string | number][] = [
-  ['id', row => row.id],
-  ['timestamp', row => row.timestamp],
-  ['type', row => row.type],
-  ['sequence', row => row.sequence],
-  ['data', row => JSON.stringify(row.data)],
 ]

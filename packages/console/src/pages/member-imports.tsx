@@ -1,45 +1,36 @@
 import type { MemberJob, MemberJobPreview } from '@midmonth/sdk'
-import { useState } from 'preact/hooks'
+import { act } from '../act.ts'
 import { api } from '../api.ts'
-import { DropZone } from '../components/drop-zone.tsx'
+import { MainButton } from '../components/button.tsx'
+import { FileCheck } from '../components/file-check.tsx'
 import { Figure, Page, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { useNavigateIfHere } from '../components/navigate-if-here.ts'
-import { SheetProblems } from '../components/sheet.tsx'
-import { Empty, Skeleton } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { Empty } from '../components/states.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { Id, State, Time } from '../components/values.tsx'
 import { formatNumber, plural } from '../format.ts'
-import { at, hrefOfId } from '../places.ts'
-import { messageOf } from '../problems.ts'
+import { at, hrefOfRecord } from '../places.ts'
 import { useList } from '../query.ts'
 import { may } from '../session.ts'
-import { toast } from '../toasts.ts'
 
 export default function MemberImports() {
-  const listed = useList(
-    'lists',
-    () => api.memberJobs.list({ take: 50 }),
-    page => page.jobs,
-  )
+  const listed = useList('lists', take => api.memberJobs.list({ take }))
   return (
     <Page title="Imports">
       <div class="stack">
         {may('payroll') && <Upload />}
-        <Panel isFlush title="Earlier imports">
-          <Table
-            label="Earlier imports"
-            columns={columns}
-            list={listed}
-            keyOf={({ id }) => id}
-            hrefOf={({ id }) => hrefOfId(id)}
-            empty={
-              <Empty title="No imports yet" curl={firstRequest()}>
-                An import must contain every member: members missing from the file are offboarded.
-              </Empty>
-            }
-          />
-        </Panel>
+        <TablePanel
+          title="Earlier imports"
+          columns={columns}
+          list={listed}
+          hrefOf={hrefOfRecord}
+          empty={
+            <Empty title="No imports yet" curl={firstRequest()}>
+              An import must contain every member: members missing from the file are offboarded.
+            </Empty>
+          }
+        />
       </div>
     </Page>
   )
@@ -53,56 +44,32 @@ const columns: Column<MemberJob>[] = [
   { title: 'Changes', cell: ({ progress }) => formatNumber(progress.totalActions), isFigure: true },
 ]
 
-type Checked = { file: File; preview?: MemberJobPreview; problem?: unknown }
-
 /** Checks a dropped file in a dry run, shows the plan, and sends the file when the reader confirms. */
 function Upload() {
   const navigateIfHere = useNavigateIfHere()
-  const [checked, setChecked] = useState<Checked>()
-  const [isSending, setIsSending] = useState(false)
-  const check = async (file: File) => {
-    setChecked({ file })
-    // The reader may drop another file before the response arrives.
-    const showIfCurrent = (result: Checked) => setChecked(now => (now?.file === file ? result : now))
-    try {
-      showIfCurrent({ file, preview: await api.memberJobs.createFromFileV2(file, { dryRun: true }) })
-    } catch (problem) {
-      showIfCurrent({ file, problem })
-    }
-  }
-  const send = async () => {
-    if (checked === undefined) return
-    setIsSending(true)
-    try {
-      const { jobId } = await api.memberJobs.createFromFileV2(checked.file)
-      navigateIfHere(at(`lists/${jobId}`))
-    } catch (problem) {
-      toast(messageOf(problem), { kind: 'bad' })
-    }
-    setIsSending(false)
+  const send = async (file: File) => {
+    const created = await act(() => api.memberJobs.createFromFileV2(file), undefined)
+    if (created !== undefined) navigateIfHere(at(`lists/${created.jobId}`))
   }
   return (
     <Panel>
       <div class="stack">
-        <DropZone label="Drop a file here" pageAction="import-members" onFile={file => void check(file)} />
-        <p class="quiet">
-          The file is checked first. Nothing changes until you apply it. Start from{' '}
-          <a href="/members-template.xlsx" download>
-            the Excel template
-          </a>{' '}
-          or from an export of the members.
-        </p>
-        {checked?.problem !== undefined && <SheetProblems file={checked.file} error={checked.problem} />}
-        {checked !== undefined && checked.problem === undefined && (
-          <section class="stack" aria-label="Plan of the import">
-            <h2>{checked.file.name}</h2>
-            {checked.preview === undefined ? (
-              <Skeleton lines={2} />
-            ) : (
-              <Plan preview={checked.preview} onApply={() => void send()} isSending={isSending} />
-            )}
-          </section>
-        )}
+        <FileCheck
+          label="Plan of the import"
+          pageAction="import-members"
+          note={
+            <p class="quiet">
+              The file is checked first. Nothing changes until you apply it. Start from{' '}
+              <a href="/members-template.xlsx" download>
+                the Excel template
+              </a>{' '}
+              or from an export of the members.
+            </p>
+          }
+          check={file => api.memberJobs.createFromFileV2(file, { dryRun: true })}
+        >
+          {({ file, result }) => <Plan preview={result} onApply={() => send(file)} />}
+        </FileCheck>
       </div>
     </Panel>
   )
@@ -111,7 +78,7 @@ function Upload() {
 /** As many names as a person reads before applying an import. The results contain all of them. */
 const offboardShown = 200
 
-function Plan({ preview, onApply, isSending }: { preview: MemberJobPreview; onApply: () => void; isSending: boolean }) {
+function Plan({ preview, onApply }: { preview: MemberJobPreview; onApply: () => Promise<void> }) {
   const { plan, needsReview, offboard } = preview
   const changes = plan.invite + plan.update + plan.reinstate + plan.offboard
   return (
@@ -134,13 +101,13 @@ function Plan({ preview, onApply, isSending }: { preview: MemberJobPreview; onAp
         <p class="notice">This offboards many members, so the import must be approved after it is sent.</p>
       )}
       <div>
-        <button type="button" class="button button-main" disabled={isSending || changes === 0} onClick={onApply}>
+        <MainButton disabled={changes === 0} act={onApply}>
           {changes === 0
             ? 'Nothing to change'
             : needsReview
               ? 'Send for approval'
               : `Apply ${plural(changes, 'change')}`}
-        </button>
+        </MainButton>
       </div>
     </>
   )

@@ -13,21 +13,20 @@ import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { act, actUnlessUndone } from '../act.ts'
 import { api, partnerId, send } from '../api.ts'
-import { ActButton } from '../components/act-button.tsx'
-import { ExportButton } from '../components/export.tsx'
+import { BadButton, Button, TextButton } from '../components/button.tsx'
+import { ExportButton, type ExportColumn } from '../components/export.tsx'
 import { DayFilter, useFilters } from '../components/filters.tsx'
 import { Field, Form } from '../components/form.tsx'
-import { Drawer, Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { Drawer, DrawerButton, Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
-import { ReasonDrawer } from '../components/reason.tsx'
+import { ReasonButton } from '../components/reason.tsx'
 
-import { Empty } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../components/values.tsx'
 import { formatMoney, inWords } from '../format.ts'
 import { changesOf } from '../member-fields.ts'
-import { at, hrefOfId } from '../places.ts'
+import { at, hrefOfId, hrefOfRecord } from '../places.ts'
 import { prefetch, reload, useList, useLoaded } from '../query.ts'
 import { isSandbox, may, session } from '../session.ts'
 import { withdrawalStatuses } from '../statuses.ts'
@@ -39,12 +38,10 @@ export function prefetchMember(id: string): void {
   prefetch(`member ${id}`, () => api.members.get(id as MemberId))
 }
 
-const back = () => ({ href: at('members'), title: 'Members' })
-
 export default function MemberPage() {
   const { id } = useRoute().params as { id: MemberId }
   const { value, error, reload: retry } = useLoaded(`member ${id}`, () => api.members.get(id))
-  if (value === undefined) return <PendingPage title="Member" back={back()} error={error} onRetry={retry} />
+  if (value === undefined) return <PendingPage title="Member" error={error} onRetry={retry} />
   return <LoadedMember member={value} />
 }
 
@@ -57,11 +54,7 @@ function LoadedMember({ member }: { member: Member }) {
     send<Support>('GET', `/console/v1/members/${memberId}/support`),
   )
   return (
-    <Page
-      title={`${firstName} ${lastName}`}
-      back={back()}
-      actions={<Actions member={member} onChange={() => setChanging('')} />}
-    >
+    <Page title={`${firstName} ${lastName}`} actions={<Actions member={member} onChange={() => setChanging('')} />}>
       <div class="record-head">
         <State state={status} />
         <span class="record-to">{member.email}</span>
@@ -97,11 +90,23 @@ function LoadedMember({ member }: { member: Member }) {
       <div class="columns">
         <div class="stack">
           {support.value !== undefined && support.value.refused.length > 0 && (
-            <RefusedAttempts refused={support.value.refused} />
+            <TablePanel
+              title="Refused attempts in the last 7 days"
+              label="Refused attempts"
+              columns={refusedColumns}
+              list={{ rows: support.value.refused }}
+            />
           )}
           <Statement memberId={memberId} />
           <Withdrawals memberId={memberId} />
-          <Events events={support.value?.events} error={support.error} reload={support.reload} />
+          {/* The events of the member and of their withdrawals. */}
+          <TablePanel
+            title="Events in the last 30 days"
+            label="Events"
+            columns={eventColumns}
+            list={{ rows: support.value?.events, error: support.error, reload: support.reload }}
+            empty="No events in the last 30 days"
+          />
         </div>
         <div class="stack">
           <Panel title="Details">
@@ -149,22 +154,17 @@ function Actions({ member: { memberId, firstName, status }, onChange }: { member
     actUnlessUndone(
       `${firstName} has been offboarded and can no longer withdraw.`,
       () => api.members.offboard(memberId),
-      {
-        changes: ['member'],
-        onEnd: () => setIsOffboarding(false),
-      },
+      { changes: ['member'], onEnd: () => setIsOffboarding(false) },
     )
   }
   if (!may('payroll')) return null
   return (
     <>
-      <button type="button" class="button" onClick={onChange}>
-        Change
-      </button>
+      <Button act={onChange}>Change</Button>
       {status !== 'inactive' && (
-        <button type="button" class="button button-bad" disabled={isOffboarding} onClick={offboard}>
+        <BadButton disabled={isOffboarding} act={offboard}>
           Offboard
-        </button>
+        </BadButton>
       )}
     </>
   )
@@ -214,7 +214,6 @@ function Remedy({
   currency,
   onChange,
 }: RemedyProps) {
-  const [isReleasing, setIsReleasing] = useState(false)
   const isOperator = session.value?.isOperator === true
   const changes: Partial<Record<RefusalCause, [field: string, title: string]>> = {
     account: ['accountHolder', accountDetails === null ? 'Add a bank account' : 'Change the bank account'],
@@ -224,24 +223,20 @@ function Remedy({
   if (change !== undefined) {
     const [field, title] = change
     return may('payroll') ? (
-      <button type="button" class="button" onClick={() => onChange(field)}>
-        {title}
-      </button>
+      <Button act={() => onChange(field)}>{title}</Button>
     ) : (
       <span class="quiet">Ask payroll</span>
     )
   }
   if (cause === 'member' && status === 'invited' && may('payroll'))
     return (
-      <ActButton act={() => act(() => api.members.activate(memberId), `${firstName} is active`, 'member')}>
+      <Button act={() => act(() => api.members.activate(memberId), `${firstName} is active`, 'member')}>
         Activate
-      </ActButton>
+      </Button>
     )
   if (cause === 'member' && status === 'inactive' && may('payroll')) {
     const path = `/console/v1/members/${memberId}/reinstate`
-    return (
-      <ActButton act={() => act(() => send('POST', path), `${firstName} is reinstated`, 'member')}>Reinstate</ActButton>
-    )
+    return <Button act={() => act(() => send('POST', path), `${firstName} is reinstated`, 'member')}>Reinstate</Button>
   }
   if (cause === 'member') return <span class="quiet">Ask payroll</span>
   if (cause === 'funds') {
@@ -254,9 +249,9 @@ function Remedy({
           </a>
         )}
         {isSandbox.value && may('developer') && status === 'active' && pay && (
-          <ActButton act={() => act(() => api.sandbox.members.fund(memberId, { amount: pay }), 'Paid in', 'member')}>
+          <Button act={() => act(() => api.sandbox.members.fund(memberId, { amount: pay }), 'Paid in', 'member')}>
             Add {formatMoney(pay)} of test pay
-          </ActButton>
+          </Button>
         )}
       </>
     )
@@ -264,25 +259,16 @@ function Remedy({
   if (!isOperator) return <span class="quiet">Ask the operator</span>
   if (cause === 'review')
     return (
-      <>
-        <button type="button" class="button" onClick={() => setIsReleasing(true)}>
-          Release
-        </button>
-        <ReasonDrawer
-          title={`Release ${firstName}`}
-          submit="Release"
-          isOpen={isReleasing}
-          onClose={() => setIsReleasing(false)}
-          onSubmit={async body => {
-            await send('POST', `/console/v1/members/${memberId}/release`, { body })
-            toast(`${firstName} can withdraw again`)
-            reload('member')
-          }}
-        >
-          The bank returned a payment for a reason that needs review. Release the member once this is resolved with the
-          bank; they can withdraw again at once.
-        </ReasonDrawer>
-      </>
+      <ReasonButton
+        text="Release"
+        title={`Release ${firstName}`}
+        change={body => send('POST', `/console/v1/members/${memberId}/release`, { body })}
+        done={`${firstName} can withdraw again`}
+        reloads="member"
+      >
+        The bank returned a payment for a reason that needs review. Release the member once this is resolved with the
+        bank; they can withdraw again at once.
+      </ReasonButton>
     )
   const [href, title] =
     cause === 'partner' || cause === 'float'
@@ -315,59 +301,35 @@ const refusedColumns: Column<Support['refused'][number]>[] = [
   },
 ]
 
-function RefusedAttempts({ refused }: { refused: Support['refused'] }) {
-  return (
-    <Panel isFlush title="Refused attempts in the last 7 days">
-      <Table label="Refused attempts" columns={refusedColumns} list={{ rows: refused }} keyOf={({ id }) => id} />
-    </Panel>
-  )
-}
-
 type AccountDetails = BankAccountUK | BankAccountEU
 
 /** Masks the account until the reader gives a reason for the audit log. */
 function Account({ memberId, account }: { memberId: MemberId; account: AccountDetails | null }) {
   const [revealed, setRevealed] = useState<AccountDetails>()
-  const [isAsking, setIsAsking] = useState(false)
   if (account === null) return <>None</>
   const numberOf = (details: AccountDetails) =>
     'iban' in details ? details.iban : `${details.sortCode} ${details.accountNumber}`
+  const reveal = async (reason: string) => {
+    const path = `/console/v1/members/${memberId}/account`
+    const { accountDetails } = await send<{ accountDetails: AccountDetails }>('POST', path, { body: { reason } })
+    setRevealed(accountDetails)
+  }
   return (
     <span class="account">
       <span>{account.accountHolder}</span>
       <code>{revealed === undefined ? `•••• ${numberOf(account).slice(-4)}` : numberOf(revealed)}</code>
-      {may('payroll') && (
-        <button
-          type="button"
-          class="text-button"
-          onClick={() => (revealed === undefined ? setIsAsking(true) : setRevealed(undefined))}
-        >
-          {revealed === undefined ? 'Show' : 'Hide'}
-        </button>
-      )}
-      <Drawer title="Show the account" isOpen={isAsking} onClose={() => setIsAsking(false)}>
-        <Form
-          submit="Show"
-          onSubmit={async ({ reason }) => {
-            const path = `/console/v1/members/${memberId}/account`
-            const { accountDetails } = await send<{ accountDetails: AccountDetails }>('POST', path, {
-              body: { reason },
-            })
-            setRevealed(accountDetails)
-            setIsAsking(false)
-          }}
-        >
-          {problemOf => (
-            <Field
-              label="Reason"
-              name="reason"
-              problem={problemOf('reason')}
-              note="Recorded in the audit log with your name"
-              isRequired
-            />
-          )}
-        </Form>
-      </Drawer>
+      {may('payroll') &&
+        (revealed === undefined ? (
+          <DrawerButton look={TextButton} text="Show" title="Show the account">
+            {() => (
+              <Form submit="Show" onSubmit={({ reason = '' }) => reveal(reason)}>
+                <Field label="Reason" name="reason" note="Recorded in the audit log with your name" isRequired />
+              </Form>
+            )}
+          </DrawerButton>
+        ) : (
+          <TextButton act={() => setRevealed(undefined)}>Hide</TextButton>
+        ))}
     </span>
   )
 }
@@ -451,52 +413,42 @@ function Statement({ memberId }: { memberId: MemberId }) {
   const end = new Date(`${day}T23:59:59.999`)
   // The address may contain no day or an invalid one.
   const asOf = Number.isNaN(end.getTime()) ? {} : { asOf: end.toISOString() }
-  const listed = useList(
-    `member-statement ${memberId} ${day}`,
-    () => api.members.listStatementLines(memberId, { ...asOf, take: 20 }),
-    page => page.lines,
-  )
+  const load = (take: number) => api.members.listStatementLines(memberId, { ...asOf, take })
+  const listed = useList(`member-statement ${memberId} ${day}`, load, { take: 20 })
   const { value: withdrawals } = useLoaded(`member-withdrawal-states ${memberId}`, async () => {
     const { withdrawals } = await api.withdrawals.list({ memberId, statuses: withdrawalStatuses, take: 200 })
     return new Map<string, WithdrawalWithStatus>(withdrawals.map(withdrawal => [withdrawal.id, withdrawal]))
   })
   return (
-    <Panel
-      isFlush
+    <TablePanel
       title="Statement"
       aside={
         <div class="actions">
           <DayFilter label="As of" name="asOf" />
-          <ExportButton
-            name={`statement-${memberId}`}
-            columns={[
-              ['created_at', (line: MemberStatementLine) => line.createdAt],
-              ['reason', line => line.reason],
-              ['movement_id', line => line.movementId],
-              ['change', line => toDecimal(line.change.available)],
-              ['available', line => toDecimal(line.balanceAfter.available)],
-              ['currency', line => line.change.available.currency],
-            ]}
-            rows={() => api.members.listStatementLines(memberId, { ...asOf, take: 1_000 })}
-          />
+          <ExportButton name={`statement-${memberId}`} columns={csvColumns} rows={listed.all} />
         </div>
       }
+      columns={statementColumns(withdrawals ?? new Map())}
+      list={{ ...listed, rows: listed.rows && entriesOf(listed.rows) }}
+      empty="No pay and no withdrawals yet"
     >
       {listed.first !== undefined && listed.first.closing.owed.amount > 0 && (
         <p class="panel-note">
           Owes <Amount money={listed.first.closing.owed} />, to be repaid first from the next pay run.
         </p>
       )}
-      <Table
-        label="Statement"
-        columns={statementColumns(withdrawals ?? new Map())}
-        list={{ ...listed, rows: listed.rows && entriesOf(listed.rows) }}
-        keyOf={({ id }) => id}
-        empty={<Empty title="No pay and no withdrawals yet" />}
-      />
-    </Panel>
+    </TablePanel>
   )
 }
+
+const csvColumns: ExportColumn<MemberStatementLine>[] = [
+  'createdAt',
+  'reason',
+  'movementId',
+  ['change', line => toDecimal(line.change.available)],
+  ['available', line => toDecimal(line.balanceAfter.available)],
+  ['currency', line => line.change.available.currency],
+]
 
 const withdrawalColumns: Column<WithdrawalWithStatus>[] = [
   { title: 'Requested', cell: ({ createdAt }) => <Time at={createdAt} /> },
@@ -506,22 +458,16 @@ const withdrawalColumns: Column<WithdrawalWithStatus>[] = [
 ]
 
 function Withdrawals({ memberId }: { memberId: MemberId }) {
-  const listed = useList(
-    `member-withdrawals ${memberId}`,
-    () => api.withdrawals.list({ memberId, statuses: withdrawalStatuses, take: 10 }),
-    page => page.withdrawals,
-  )
+  const load = (take: number) => api.withdrawals.list({ memberId, statuses: withdrawalStatuses, take })
+  const listed = useList(`member-withdrawals ${memberId}`, load, { take: 10 })
   return (
-    <Panel isFlush title="Withdrawals">
-      <Table
-        label="Withdrawals"
-        columns={withdrawalColumns}
-        list={listed}
-        keyOf={({ id }) => id}
-        hrefOf={({ id }) => hrefOfId(id)}
-        empty={<Empty title="No withdrawals yet" />}
-      />
-    </Panel>
+    <TablePanel
+      title="Withdrawals"
+      columns={withdrawalColumns}
+      list={listed}
+      hrefOf={hrefOfRecord}
+      empty="No withdrawals yet"
+    />
   )
 }
 
@@ -534,18 +480,3 @@ const eventColumns: Column<Event>[] = [
       'changed' in data ? data.changed.join(', ') : 'withdrawalId' in data ? <Id id={data.withdrawalId} /> : '',
   },
 ]
-
-/** The events of the member and of their withdrawals. */
-function Events({ events, error, reload }: { events: Event[] | undefined; error: unknown; reload: () => void }) {
-  return (
-    <Panel isFlush title="Events in the last 30 days">
-      <Table
-        label="Events"
-        columns={eventColumns}
-        list={{ rows: events, error, reload }}
-        keyOf={({ id }) => id}
-        empty={<Empty title="No events in the last 30 days" />}
-      />
-    </Panel>
-  )
-}

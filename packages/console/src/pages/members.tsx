@@ -1,49 +1,34 @@
 import type { Member, MemberStatus } from '@midmonth/sdk'
-import { useState } from 'preact/hooks'
 import { api } from '../api.ts'
+import { MainButton } from '../components/button.tsx'
 import { DownloadButton } from '../components/export.tsx'
 import { FilterBar, isSearchable, ManyFilter, TextFilter, useFilters } from '../components/filters.tsx'
-import { Icon } from '../components/icon.tsx'
-import { Drawer, Page, Panel } from '../components/layout.tsx'
+import { DrawerButton, Page } from '../components/layout.tsx'
 import { MemberForm } from '../components/member-form.tsx'
 import { useNavigateIfHere } from '../components/navigate-if-here.ts'
-import { usePageAction } from '../components/page-action.ts'
 import { Empty } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { State } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
 import { memberOf } from '../member-fields.ts'
 import { at, hrefOfId } from '../places.ts'
-import { prefetchList, reload as reloadKey, useList } from '../query.ts'
+import { prefetchList, reload, useList } from '../query.ts'
 import { may } from '../session.ts'
 import { toast } from '../toasts.ts'
 
 const statuses = ['active', 'invited', 'inactive'] as const
 
 export function prefetchMembers(): void {
-  prefetchList(
-    'members?',
-    () => api.members.list({ take: 50 }),
-    page => page.members,
-  )
+  prefetchList('members?', take => api.members.list({ take }))
 }
 
 export default function Members() {
   const filters = useFilters()
   const navigateIfHere = useNavigateIfHere()
-  const [isInviting, setIsInviting] = useState(false)
-  usePageAction('invite-member', () => setIsInviting(true))
   const chosen = filters.all('status') as MemberStatus[]
   const search = filters.get('search')
-  const query = {
-    ...(chosen.length > 0 ? { statuses: chosen } : {}),
-    ...(isSearchable(search) ? { search } : {}),
-  }
-  const listed = useList(
-    `members?${filters.text}`,
-    () => api.members.list({ ...query, take: 50 }),
-    page => page.members,
-  )
+  const query = { statuses: chosen, ...(isSearchable(search) ? { search } : {}) }
+  const listed = useList(`members?${filters.text}`, take => api.members.list({ ...query, take }))
   return (
     <Page
       title="Members"
@@ -53,10 +38,20 @@ export default function Members() {
             Export CSV
           </DownloadButton>
           {may('payroll') && (
-            <button type="button" class="button button-main" onClick={() => setIsInviting(true)}>
-              <Icon name="plus" />
-              Invite a member
-            </button>
+            <DrawerButton look={MainButton} icon="plus" text="Invite a member" pageAction="invite-member">
+              {close => (
+                <MemberForm
+                  submit="Invite"
+                  onSubmit={async entered => {
+                    const { memberId, firstName } = await api.members.invite(memberOf(entered))
+                    toast(`${firstName} has been invited`)
+                    reload('members')
+                    close()
+                    navigateIfHere(at(`members/${memberId}`))
+                  }}
+                />
+              )}
+            </DrawerButton>
           )}
         </>
       }
@@ -66,38 +61,24 @@ export default function Members() {
         <TextFilter label="Beginning of name, or full e-mail or worker id" name="search" isSearch />
         {listed.first !== undefined && <span class="quiet">{foundOf(listed.first.total, search)}</span>}
       </FilterBar>
-      <Panel isFlush>
-        <Table
-          label="Members"
-          columns={columns}
-          list={listed}
-          keyOf={({ memberId }) => memberId}
-          hrefOf={({ memberId }) => hrefOfId(memberId)}
-          empty={
-            filters.text === '' ? (
-              <Empty title="No members yet" curl={firstRequest()}>
-                Invite the first member here, import a file under Imports, or invite members from your server.
-              </Empty>
-            ) : (
-              <Empty title="No members match">
-                Search by the beginning of the name, or by the full e-mail address, worker id or member id.
-              </Empty>
-            )
-          }
-        />
-      </Panel>
-      <Drawer title="Invite a member" isOpen={isInviting} onClose={() => setIsInviting(false)}>
-        <MemberForm
-          submit="Invite"
-          onSubmit={async entered => {
-            const { memberId, firstName } = await api.members.invite(memberOf(entered))
-            toast(`${firstName} has been invited`)
-            reloadKey('members')
-            setIsInviting(false)
-            navigateIfHere(at(`members/${memberId}`))
-          }}
-        />
-      </Drawer>
+      <TablePanel
+        label="Members"
+        columns={columns}
+        list={listed}
+        keyOf={({ memberId }) => memberId}
+        hrefOf={({ memberId }) => hrefOfId(memberId)}
+        empty={
+          filters.text === '' ? (
+            <Empty title="No members yet" curl={firstRequest()}>
+              Invite the first member here, import a file under Imports, or invite members from your server.
+            </Empty>
+          ) : (
+            <Empty title="No members match">
+              Search by the beginning of the name, or by the full e-mail address, worker id or member id.
+            </Empty>
+          )
+        }
+      />
     </Page>
   )
 }

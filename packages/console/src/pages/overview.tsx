@@ -4,16 +4,16 @@ import { useMemo } from 'preact/hooks'
 import { lazy } from 'preact-iso'
 import { api } from '../api.ts'
 import { OneFilter, useFilters } from '../components/filters.tsx'
-import { Figure, Page, Panel } from '../components/layout.tsx'
+import { Figure, Page, Panel, Pending } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { Spark } from '../components/spark.tsx'
-import { Empty, Failure, Skeleton } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { Failure, Skeleton } from '../components/states.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { useToday } from '../components/today.ts'
 import { Amount, State, Time } from '../components/values.tsx'
 import { daysBetween } from '../days.ts'
 import { formatDay, formatMoney, formatNumber, formatShortDay, formatWholeMoney, plural } from '../format.ts'
-import { at, hrefOfId } from '../places.ts'
+import { at, hrefOfId, hrefOfRecord } from '../places.ts'
 import { prefetch, useList, useLoaded } from '../query.ts'
 import { session } from '../session.ts'
 import { withdrawalStatuses } from '../statuses.ts'
@@ -34,7 +34,7 @@ export default function OverviewPage() {
         <Failure error={error} onRetry={reload} />
       ) : value === undefined ? (
         <div class="tiles">
-          <div class="tile">
+          <div class="panel tile">
             <Skeleton lines={6} />
           </div>
           <div class="panel">
@@ -61,7 +61,7 @@ function Programme({ overview }: { overview: Overview }) {
       <Decisions overview={overview} />
       {!isComplete && <p class="notice">The figures are being updated.</p>}
       <div class="tiles">
-        <div class="tile">
+        <div class="panel tile">
           <span class="figure-title">Withdrawn this cycle</span>
           <span class="figure-value">
             <Amount money={sorted[0]?.cycle.amount} />
@@ -219,10 +219,8 @@ function OverTime({ overview: { currencies, openCycle } }: { overview: Overview 
         </div>
       }
     >
-      {series.error !== undefined ? (
-        <Failure error={series.error} onRetry={series.reload} />
-      ) : series.value === undefined ? (
-        <Skeleton lines={4} />
+      {series.value === undefined ? (
+        <Pending error={series.error} onRetry={series.reload} lines={4} />
       ) : (
         <Withdrawn series={series.value} openFrom={openCycle?.startDate ?? ''} />
       )}
@@ -239,8 +237,8 @@ function Withdrawn({ series, openFrom }: { series: OverviewSeries; openFrom: str
     return {
       periods: points.map(({ from }) => formatShortDay(from)),
       bars: [
-        { title: '', colour: 6 as const, values: valuesOf(from => from < openFrom) },
-        { title: '', colour: 1 as const, values: valuesOf(from => from >= openFrom) },
+        { title: '', colour: '--accent-2' as const, values: valuesOf(from => from < openFrom) },
+        { title: '', colour: '--accent' as const, values: valuesOf(from => from >= openFrom) },
       ],
       format: (amount: number) => formatMoney({ amount, currency }),
       formatTick: (amount: number) => formatWholeMoney({ amount, currency }),
@@ -287,31 +285,22 @@ const columns: Column<WithdrawalWithStatus>[] = [
 ]
 
 function Latest() {
-  const { rows, error, reload } = useList(
-    'withdrawals-latest',
-    () => api.withdrawals.list({ statuses: withdrawalStatuses, take: 8 }),
-    page => page.withdrawals,
-  )
+  const load = (take: number) => api.withdrawals.list({ statuses: withdrawalStatuses, take })
+  const { rows, error, reload } = useList('withdrawals-latest', load, { take: 8 })
   return (
     <div class="below">
-      <Panel
-        isFlush
+      <TablePanel
         title="Latest withdrawals"
         aside={
           <a class="link" href={at('withdrawals')}>
             All withdrawals
           </a>
         }
-      >
-        <Table
-          label="Latest withdrawals"
-          columns={columns}
-          list={{ rows, error, reload }}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => hrefOfId(id)}
-          empty={<Empty title="No withdrawals yet" />}
-        />
-      </Panel>
+        columns={columns}
+        list={{ rows, error, reload }}
+        hrefOf={hrefOfRecord}
+        empty="No withdrawals yet"
+      />
     </div>
   )
 }

@@ -1,6 +1,7 @@
 import type { Money, PayRunDetails } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { api, partnerHeaders, partnerId, sendTable } from '../api.ts'
+import { Button, MainButton } from '../components/button.tsx'
 import { DropZone } from '../components/drop-zone.tsx'
 import { Figure, Panel } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
@@ -124,7 +125,7 @@ function Summary({ checked: { lineCount, memberCount, totals, parts } }: { check
   const lines = parts[0]?.payDetails.slice(0, linesShown) ?? []
   return (
     <>
-      <div class="figures figures-alone">
+      <div class="figures">
         <Figure title="Members">{formatNumber(memberCount)}</Figure>
         <Figure title="Lines" note={last && `${formatNumber(last.lineCount)} in the last pay run`}>
           {formatNumber(lineCount)}
@@ -222,17 +223,13 @@ function Confirm({
       )}
       <div class="button-list">
         {isSent ? (
-          <button type="button" class="button" onClick={() => onSend(onceMore(checked))}>
-            Add {added} of pay again
-          </button>
+          <Button act={() => onSend(onceMore(checked))}>Add {added} of pay again</Button>
         ) : (
-          <button type="button" class="button button-main" onClick={() => onSend(checked)}>
+          <MainButton act={() => onSend(checked)}>
             {sent.length > 0 ? 'Send the rest' : `Add ${added} of pay for ${plural(memberCount, 'member')}`}
-          </button>
+          </MainButton>
         )}
-        <button type="button" class="button" onClick={onDiscard}>
-          Discard
-        </button>
+        <Button act={onDiscard}>Discard</Button>
       </div>
     </>
   )

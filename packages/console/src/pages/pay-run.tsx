@@ -4,25 +4,23 @@ import { useRoute } from 'preact-iso'
 import { actUnlessUndone } from '../act.ts'
 import { api } from '../api.ts'
 import { authorName } from '../components/author.tsx'
+import { BadButton } from '../components/button.tsx'
 import { Figure, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
 import { useSummaries } from '../components/pay-run-summaries.ts'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
-import { at } from '../places.ts'
 import { useLoaded } from '../query.ts'
 import { may } from '../session.ts'
-
-const back = () => ({ href: at('pay-runs'), title: 'Pay runs' })
 
 export default function PayRunPage() {
   const { id } = useRoute().params as { id: PayRunDetails['id'] }
   const { value, error, reload: retry } = useLoaded(`pay-run ${id}`, () => api.payRuns.get(id))
   const [shown] = useSummaries(value && [value]) ?? []
   const summary = shown?.summary
-  if (value === undefined) return <PendingPage title="Pay run" back={back()} error={error} onRetry={retry} />
+  if (value === undefined) return <PendingPage title="Pay run" error={error} onRetry={retry} />
   return (
-    <Page title="Pay run" back={back()} actions={<Revert payRun={value} />}>
+    <Page title="Pay run" actions={<Revert payRun={value} />}>
       <div class="record-head">
         <State state={value.status} />
       </div>
@@ -67,8 +65,8 @@ export function Revert({ payRun: { id, status } }: { payRun: Pick<PayRunDetails,
     })
   }
   return (
-    <button type="button" class="button button-bad" disabled={isReverting} onClick={revert}>
+    <BadButton disabled={isReverting} act={revert}>
       Revert
-    </button>
+    </BadButton>
   )
 }

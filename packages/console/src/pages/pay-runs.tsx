@@ -1,19 +1,19 @@
-import type { PayRun, PayRunStatus } from '@midmonth/sdk'
+import type { PayRunStatus } from '@midmonth/sdk'
 import { api } from '../api.ts'
 import { ExportButton } from '../components/export.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
-import { Page, Panel } from '../components/layout.tsx'
+import { Page } from '../components/layout.tsx'
 import { type ShownPayRun, useSummaries } from '../components/pay-run-summaries.ts'
 import { Empty } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
-import { hrefOfId } from '../places.ts'
+import { hrefOfRecord } from '../places.ts'
 import { useList } from '../query.ts'
 import { may } from '../session.ts'
 import { PayRunUpload } from './pay-run-upload.tsx'
 
-const statuses = ['Scheduled', 'Available', 'Reverted'] as const
+const payRunStatuses = ['Scheduled', 'Available', 'Reverted'] as const
 
 export const payRunColumns: Column<ShownPayRun>[] = [
   {
@@ -54,27 +54,13 @@ export const payRunColumns: Column<ShownPayRun>[] = [
 
 export default function PayRuns() {
   const filters = useFilters()
-  const chosen = filters.all('status') as PayRunStatus[]
-  const query = chosen.length > 0 ? { statuses: chosen } : {}
-  const listed = useList(
-    `pay-runs?${filters.text}`,
-    () => api.payRuns.list({ ...query, take: 50 }),
-    page => page.payRuns,
-  )
+  const statuses = filters.all('status') as PayRunStatus[]
+  const listed = useList(`pay-runs?${filters.text}`, take => api.payRuns.list({ statuses, take }))
   return (
     <Page
       title="Pay runs"
       actions={
-        <ExportButton
-          name="pay-runs"
-          columns={[
-            ['id', (row: PayRun) => row.id],
-            ['status', row => row.status],
-            ['scheduled_for', row => row.scheduledFor],
-            ['pay_cycle_id', row => row.payCycleId],
-          ]}
-          rows={() => api.payRuns.list({ ...query, take: 1_000 })}
-        />
+        <ExportButton name="pay-runs" columns={['id', 'status', 'scheduledFor', 'payCycleId']} rows={listed.all} />
       }
     >
       {may('payroll') && (
@@ -83,26 +69,23 @@ export default function PayRuns() {
         </div>
       )}
       <FilterBar>
-        <ManyFilter label="State" name="status" values={statuses} />
+        <ManyFilter label="State" name="status" values={payRunStatuses} />
       </FilterBar>
-      <Panel isFlush>
-        <Table
-          label="Pay runs"
-          columns={payRunColumns}
-          list={{ ...listed, rows: useSummaries(listed.rows) }}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => hrefOfId(id)}
-          empty={
-            filters.text === '' ? (
-              <Empty title="No pay runs yet" curl={firstRequest()}>
-                A pay run reports what members have earned. The pay becomes available after the grace period.
-              </Empty>
-            ) : (
-              <Empty title="No pay runs match these filters" />
-            )
-          }
-        />
-      </Panel>
+      <TablePanel
+        label="Pay runs"
+        columns={payRunColumns}
+        list={{ ...listed, rows: useSummaries(listed.rows) }}
+        hrefOf={hrefOfRecord}
+        empty={
+          filters.text === '' ? (
+            <Empty title="No pay runs yet" curl={firstRequest()}>
+              A pay run reports what members have earned. The pay becomes available after the grace period.
+            </Empty>
+          ) : (
+            'No pay runs match these filters'
+          )
+        }
+      />
     </Page>
   )
 }

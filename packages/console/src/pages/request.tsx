@@ -8,15 +8,13 @@ import { formatNumber } from '../format.ts'
 import { at } from '../places.ts'
 import { useLoaded } from '../query.ts'
 
-const back = () => ({ href: at('requests'), title: 'Requests' })
-
 export default function RequestPage() {
   const { id } = useRoute().params as { id: LoggedRequest['id'] }
   const { value, error, reload } = useLoaded(`request ${id}`, () => api.requests.get(id))
   const codes = useLoaded('errors', () => api.service.getErrors()).value ?? []
-  if (value === undefined) return <PendingPage title="Request" back={back()} error={error} onRetry={reload} />
+  if (value === undefined) return <PendingPage title="Request" error={error} onRetry={reload} />
   return (
-    <Page title={`${value.method} ${value.route ?? value.path}`} back={back()}>
+    <Page title={`${value.method} ${value.route ?? value.path}`}>
       <div class="record-head">
         <HttpStatus status={value.status} />
         <span class="record-to">

@@ -1,42 +1,33 @@
 import type { KnownApiError, LoggedRequest } from '@midmonth/sdk'
 import { api } from '../api.ts'
 import { ErrorPlot } from '../components/error-plot.tsx'
-import { ExportButton } from '../components/export.tsx'
+import { ExportButton, type ExportColumn } from '../components/export.tsx'
 import { FilterBar, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
 import { KeyValues, Page, Panel } from '../components/layout.tsx'
 import { Empty, Failure } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { HttpStatus, Id, Time } from '../components/values.tsx'
 import { formatNumber } from '../format.ts'
-import { hrefOfId } from '../places.ts'
+import { hrefOfRecord } from '../places.ts'
 import { useList, useLoaded } from '../query.ts'
 
 type ErrorCode = KnownApiError['code'] | undefined
 
 export default function Requests() {
   const filters = useFilters()
-  const value = (name: string) => filters.get(name) || undefined
+  const { given } = filters
   const query = {
-    status: value('status'),
-    errorCode: value('code') as ErrorCode,
-    idempotencyKey: value('key'),
-    resourceId: value('resource'),
-    requestId: value('request'),
-    fromDate: value('from'),
-    toDate: value('to'),
+    status: given('status'),
+    errorCode: given('code') as ErrorCode,
+    idempotencyKey: given('key'),
+    resourceId: given('resource'),
+    requestId: given('request'),
+    fromDate: given('from'),
+    toDate: given('to'),
   }
-  const listed = useList(
-    `requests?${filters.text}`,
-    () => api.requests.list({ ...query, take: 50 }),
-    page => page.requests,
-  )
+  const listed = useList(`requests?${filters.text}`, take => api.requests.list({ ...query, take }))
   return (
-    <Page
-      title="Requests"
-      actions={
-        <ExportButton name="requests" columns={csvColumns} rows={() => api.requests.list({ ...query, take: 1_000 })} />
-      }
-    >
+    <Page title="Requests" actions={<ExportButton name="requests" columns={csvColumns} rows={listed.all} />}>
       <FilterBar>
         <TextFilter label="Status" name="status" />
         <TextFilter label="Error code" name="code" />
@@ -45,29 +36,23 @@ export default function Requests() {
         <TextFilter label="Request id" name="request" />
         <SpanFilter />
       </FilterBar>
-      {filters.get('key') !== '' && <KeyInspector idempotencyKey={filters.get('key')} />}
+      {query.idempotencyKey && <KeyInspector idempotencyKey={query.idempotencyKey} />}
       <ErrorPlot />
-      <Panel isFlush>
-        <Table
-          label="Requests"
-          columns={columns}
-          list={listed}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => hrefOfId(id)}
-          empty={
-            filters.text === '' ? (
-              <Empty
-                title="No requests yet"
-                curl={`curl ${location.origin}/v1/tiers -H "x-api-key: $MIDMONTH_API_KEY"`}
-              >
-                This page lists the requests of the last seven days, without their bodies.
-              </Empty>
-            ) : (
-              <Empty title="No requests match these filters" />
-            )
-          }
-        />
-      </Panel>
+      <TablePanel
+        label="Requests"
+        columns={columns}
+        list={listed}
+        hrefOf={hrefOfRecord}
+        empty={
+          filters.text === '' ? (
+            <Empty title="No requests yet" curl={`curl ${location.origin}/v1/tiers -H "x-api-key: $MIDMONTH_API_KEY"`}>
+              This page lists the requests of the last seven days, without their bodies.
+            </Empty>
+          ) : (
+            'No requests match these filters'
+          )
+        }
+      />
     </Page>
   )
 }
@@ -88,19 +73,19 @@ const columns: Column<LoggedRequest>[] = [
   { title: 'Duration', cell: ({ durationMs }) => `${formatNumber(durationMs)} ms`, isFigure: true, isMinor: true },
 ]
 
-const csvColumns: [string, (row: LoggedRequest) => string | number | boolean | null][] = [
-  ['id', row => row.id],
-  ['request_id', row => row.requestId],
-  ['created_at', row => row.createdAt],
-  ['method', row => row.method],
-  ['path', row => row.path],
-  ['status', row => row.status],
-  ['duration_ms', row => row.durationMs],
-  ['key_id', row => row.keyId],
-  ['idempotency_key', row => row.idempotencyKey],
-  ['replayed', row => row.replayed],
+const csvColumns: ExportColumn<LoggedRequest>[] = [
+  'id',
+  'requestId',
+  'createdAt',
+  'method',
+  'path',
+  'status',
+  'durationMs',
+  'keyId',
+  'idempotencyKey',
+  'replayed',
   ['error_codes', row => row.errorCodes.join(' ')],
-  ['resource_id', row => row.resourceId],
+  'resourceId',
 ]
 
 /** Shows the use of an idempotency key: the operation, the response, and how long repeats are replayed. */

@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { ApiError } from '../../../sdk/src/index.ts'
 import { act, actUnlessUndone } from '../act.ts'
 import { partnerHeaders, partnerId, send } from '../api.ts'
+import { BadButton } from '../components/button.tsx'
 import { DropZone } from '../components/drop-zone.tsx'
 import { Page, Panel } from '../components/layout.tsx'
 import { useLoaded } from '../query.ts'
@@ -44,11 +45,7 @@ function Logo() {
         <div class="logo-preview">
           {logo ? <Picture blob={logo} /> : <span class="logo-letter">{[...name][0]}</span>}
           <b>{name}</b>
-          {logo && (
-            <button type="button" class="button button-bad" onClick={remove}>
-              Remove
-            </button>
-          )}
+          {logo && <BadButton act={remove}>Remove</BadButton>}
         </div>
         <DropZone
           label="Drop a picture here"

@@ -3,12 +3,12 @@ import { useState } from 'preact/hooks'
 import { useLocation, useRoute } from 'preact-iso'
 import { act, actUnlessUndone } from '../act.ts'
 import { api } from '../api.ts'
-import { ActButton } from '../components/act-button.tsx'
+import { BadButton, Button, TextButton } from '../components/button.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../components/filters.tsx'
-import { Drawer, KeyValues, Page, Panel, PendingPage } from '../components/layout.tsx'
+import { Drawer, DrawerButton, KeyValues, Page, Panel, Pending, PendingPage } from '../components/layout.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
-import { Code, Empty, Failure, Skeleton } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { Code, Empty, Secret } from '../components/states.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { HttpStatus, Id, State, Time } from '../components/values.tsx'
 import { formatNumber, inWords, plural } from '../format.ts'
 import { at } from '../places.ts'
@@ -16,15 +16,14 @@ import { reload, useList, useLoaded } from '../query.ts'
 
 type WebhookId = Webhook['id']
 
-const back = () => ({ href: at('webhooks'), title: 'Webhooks' })
 const states = ['pending', 'delivered', 'failed', 'skipped'] as const
 
 export default function WebhookPage() {
   const { id } = useRoute().params as { id: WebhookId }
   const { value, error, reload: retry } = useLoaded(`webhook ${id}`, () => api.webhooks.get(id))
-  if (value === undefined) return <PendingPage title="Webhook" back={back()} error={error} onRetry={retry} />
+  if (value === undefined) return <PendingPage title="Webhook" error={error} onRetry={retry} />
   return (
-    <Page title={new URL(value.url).host} back={back()} actions={<Actions webhook={value} />}>
+    <Page title={new URL(value.url).host} actions={<Actions webhook={value} />}>
       <div class="record-head">
         <State state={value.status} />
         <span class="record-to address">{value.url}</span>
@@ -56,15 +55,15 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
   const [secret, setSecret] = useState<string>()
   return (
     <>
-      <ActButton
+      <Button
         act={async () => {
           await act(() => api.webhooks.test(id, { type: 'withdrawal.paid' }), 'Sample event queued', 'webhook')
           reloadSoon()
         }}
       >
         Send a sample
-      </ActButton>
-      <ActButton
+      </Button>
+      <Button
         act={async () => {
           await act(
             // The retention period of events.
@@ -76,8 +75,8 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
         }}
       >
         Replay failed deliveries
-      </ActButton>
-      <ActButton
+      </Button>
+      <Button
         act={() =>
           act(
             () => api.webhooks.rotateSecret(id, {}),
@@ -89,18 +88,16 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
         }
       >
         Rotate the secret
-      </ActButton>
-      <ActButton
+      </Button>
+      <Button
         act={() =>
           act(() => api.webhooks.update(id, { enabled: !enabled }), enabled ? 'Disabled' : 'Enabled', 'webhook')
         }
       >
         {enabled ? 'Disable' : 'Enable'}
-      </ActButton>
-      <button
-        type="button"
-        class="button button-bad"
-        onClick={() => {
+      </Button>
+      <BadButton
+        act={() => {
           const page = at(`webhooks/${id}`)
           actUnlessUndone('Webhook deleted.', () => api.webhooks.delete(id), {
             changes: ['webhooks'],
@@ -110,10 +107,11 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
         }}
       >
         Delete
-      </button>
+      </BadButton>
       <Drawer title="The new secret" isOpen={secret !== undefined} onClose={() => setSecret(undefined)}>
-        <p>Copy the secret now. It is not shown again.</p>
-        <Code text={secret ?? ''} label="Copy the secret" />
+        <Secret text={secret ?? ''} label="Copy the secret">
+          Copy the secret now. It is not shown again.
+        </Secret>
       </Drawer>
     </>
   )
@@ -121,12 +119,9 @@ function Actions({ webhook: { id, enabled } }: { webhook: Webhook }) {
 
 function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
   const filters = useFilters()
-  const [opened, setOpened] = useState<WebhookDelivery>()
   const chosen = filters.all('state') as WebhookDeliveryState[]
-  const listed = useList(
-    `webhook-deliveries ${id} ${filters.text}`,
-    () => api.webhooks.listDeliveries(id, { ...(chosen.length > 0 ? { states: chosen } : {}), take: 50 }),
-    page => page.deliveries,
+  const listed = useList(`webhook-deliveries ${id} ${filters.text}`, take =>
+    api.webhooks.listDeliveries(id, { states: chosen, take }),
   )
   const columns: Column<WebhookDelivery>[] = [
     { title: 'Event', cell: ({ type }) => <code>{type}</code> },
@@ -145,13 +140,11 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
       cell: delivery => (
         <div class="row-actions">
           {!delivery.isTest && delivery.state !== 'delivered' && (
-            <ActButton look="text-button" act={() => sendNow(id, delivery)}>
-              Send now
-            </ActButton>
+            <TextButton act={() => sendNow(id, delivery)}>Send now</TextButton>
           )}
-          <button type="button" class="text-button" onClick={() => setOpened(delivery)}>
-            Attempts
-          </button>
+          <DrawerButton look={TextButton} text="Attempts" title={delivery.type}>
+            {() => <Attempts webhookId={id} delivery={delivery} />}
+          </DrawerButton>
         </div>
       ),
     },
@@ -161,18 +154,12 @@ function Deliveries({ webhook: { id } }: { webhook: Webhook }) {
       <FilterBar>
         <ManyFilter label="State" name="state" values={states} />
       </FilterBar>
-      <Panel isFlush title="Deliveries">
-        <Table
-          label="Deliveries"
-          columns={columns}
-          list={listed}
-          keyOf={delivery => delivery.id}
-          empty={<Empty title="No deliveries yet">Send a sample to see one.</Empty>}
-        />
-      </Panel>
-      <Drawer title={opened?.type ?? ''} isOpen={opened !== undefined} onClose={() => setOpened(undefined)}>
-        {opened && <Attempts webhookId={id} delivery={opened} />}
-      </Drawer>
+      <TablePanel
+        title="Deliveries"
+        columns={columns}
+        list={listed}
+        empty={<Empty title="No deliveries yet">Send a sample to see one.</Empty>}
+      />
     </div>
   )
 }
@@ -193,8 +180,7 @@ function Attempts({ webhookId, delivery }: { webhookId: WebhookId; delivery: Web
   const { value, error } = useLoaded(`webhook-attempts ${webhookId} ${delivery.id}`, () =>
     api.webhooks.getDelivery(webhookId, delivery.id),
   )
-  if (error !== undefined) return <Failure error={error} />
-  if (value === undefined) return <Skeleton lines={3} />
+  if (value === undefined) return <Pending error={error} lines={3} />
   return (
     <>
       <KeyValues
@@ -205,7 +191,7 @@ function Attempts({ webhookId, delivery }: { webhookId: WebhookId; delivery: Web
       />
       {!value.isTest && (
         <div>
-          <ActButton act={() => sendNow(webhookId, delivery)}>Send now</ActButton>
+          <Button act={() => sendNow(webhookId, delivery)}>Send now</Button>
         </div>
       )}
       <ol class="stack">

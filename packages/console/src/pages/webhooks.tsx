@@ -1,14 +1,14 @@
 import type { Webhook, WebhookWithSecret } from '@midmonth/sdk'
 import { useState } from 'preact/hooks'
 import { api } from '../api.ts'
+import { MainButton } from '../components/button.tsx'
 import { Field, Form } from '../components/form.tsx'
-import { Icon } from '../components/icon.tsx'
-import { Drawer, Page, Panel } from '../components/layout.tsx'
-import { Code, Empty } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { DrawerButton, Page } from '../components/layout.tsx'
+import { Empty, Secret } from '../components/states.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { Id, State, Time } from '../components/values.tsx'
-import { hrefOfId } from '../places.ts'
-import { reload as reloadKey, useList } from '../query.ts'
+import { hrefOfRecord } from '../places.ts'
+import { reload, useList } from '../query.ts'
 
 const columns: Column<Webhook>[] = [
   { title: 'Address', cell: ({ url }) => <b class="address">{url}</b> },
@@ -19,84 +19,63 @@ const columns: Column<Webhook>[] = [
 ]
 
 export default function Webhooks() {
-  const [isCreating, setIsCreating] = useState(false)
-  const [created, setCreated] = useState<WebhookWithSecret>()
-  const listed = useList(
-    'webhooks',
-    () => api.webhooks.list({ take: 50 }),
-    page => page.webhooks,
-  )
-  const close = () => {
-    setIsCreating(false)
-    setCreated(undefined)
-  }
+  const listed = useList('webhooks', take => api.webhooks.list({ take }))
   return (
     <Page
       title="Webhooks"
       actions={
-        <button type="button" class="button button-main" onClick={() => setIsCreating(true)}>
-          <Icon name="plus" />
-          Add a webhook
-        </button>
+        <DrawerButton look={MainButton} icon="plus" text="Add a webhook">
+          {close => <Create onStored={close} />}
+        </DrawerButton>
       }
     >
-      <Panel isFlush>
-        <Table
-          label="Webhooks"
-          columns={columns}
-          list={listed}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => hrefOfId(id)}
-          empty={
-            <Empty title="No webhooks yet" curl={firstRequest()}>
-              A webhook delivers signed events to your server within seconds.
-            </Empty>
-          }
-        />
-      </Panel>
-      <Drawer title="Add a webhook" isOpen={isCreating} onClose={close}>
-        {created === undefined ? (
-          <Form
-            submit="Add"
-            onSubmit={async ({ url = '', types = '', description = '' }) => {
-              const list = types.split(/[\s,]+/).filter(Boolean) as Webhook['types']
-              setCreated(
-                await api.webhooks.create({
-                  url,
-                  ...(list.length > 0 ? { types: list } : {}),
-                  ...(description === '' ? {} : { description }),
-                }),
-              )
-              reloadKey('webhooks')
-            }}
-          >
-            {problemOf => (
-              <>
-                <Field label="Address" name="url" type="url" problem={problemOf('url')} isRequired />
-                <Field
-                  label="Events"
-                  name="types"
-                  value="*"
-                  problem={problemOf('types')}
-                  note="Types or groups, separated by spaces: withdrawal.* member.activated"
-                />
-                <Field label="Description" name="description" problem={problemOf('description')} />
-              </>
-            )}
-          </Form>
-        ) : (
-          <>
-            <p>Copy this secret now. It verifies the signatures and is not shown again.</p>
-            <Code text={created.secret} label="Copy the secret" />
-            <div>
-              <button type="button" class="button button-main" onClick={close}>
-                Stored
-              </button>
-            </div>
-          </>
-        )}
-      </Drawer>
+      <TablePanel
+        label="Webhooks"
+        columns={columns}
+        list={listed}
+        hrefOf={hrefOfRecord}
+        empty={
+          <Empty title="No webhooks yet" curl={firstRequest()}>
+            A webhook delivers signed events to your server within seconds.
+          </Empty>
+        }
+      />
     </Page>
+  )
+}
+
+function Create({ onStored }: { onStored: () => void }) {
+  const [created, setCreated] = useState<WebhookWithSecret>()
+  if (created !== undefined)
+    return (
+      <>
+        <Secret text={created.secret} label="Copy the secret">
+          Copy this secret now. It verifies the signatures and is not shown again.
+        </Secret>
+        <div>
+          <MainButton act={onStored}>Stored</MainButton>
+        </div>
+      </>
+    )
+  return (
+    <Form
+      submit="Add"
+      onSubmit={async ({ url = '', types = '', description = '' }) => {
+        const list = types.split(/[\s,]+/).filter(Boolean) as Webhook['types']
+        const given = { ...(list.length > 0 && { types: list }), ...(description !== '' && { description }) }
+        setCreated(await api.webhooks.create({ url, ...given }))
+        reload('webhooks')
+      }}
+    >
+      <Field label="Address" name="url" type="url" isRequired />
+      <Field
+        label="Events"
+        name="types"
+        value="*"
+        note="Types or groups, separated by spaces: withdrawal.* member.activated"
+      />
+      <Field label="Description" name="description" />
+    </Form>
   )
 }
 

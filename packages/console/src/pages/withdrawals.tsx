@@ -1,21 +1,19 @@
-import { toDecimal, type WithdrawalStatus, type WithdrawalWithStatus } from '@midmonth/sdk'
+import type { WithdrawalStatus, WithdrawalWithStatus } from '@midmonth/sdk'
 import { api } from '../api.ts'
-import { ExportButton } from '../components/export.tsx'
+import { ExportButton, type ExportColumn } from '../components/export.tsx'
 import { FilterBar, isSearchable, ManyFilter, SpanFilter, TextFilter, useFilters } from '../components/filters.tsx'
-import { Page, Panel } from '../components/layout.tsx'
+import { Page, Panel, Pending } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
-import { Empty, Failure, Skeleton } from '../components/states.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { Empty } from '../components/states.tsx'
+import { type Column, TablePanel } from '../components/table.tsx'
 import { Amount, Id, State, Time } from '../components/values.tsx'
-import { hrefOfId } from '../places.ts'
+import { hrefOfRecord } from '../places.ts'
 import { prefetchList, useList, useLoaded } from '../query.ts'
 import { may } from '../session.ts'
 import { withdrawalStatuses } from '../statuses.ts'
 
-const rowsOf = (page: { withdrawals: WithdrawalWithStatus[] }) => page.withdrawals
-
 export function prefetchWithdrawals(): void {
-  prefetchList('withdrawals?', () => api.withdrawals.list({ statuses: withdrawalStatuses, take: 50 }), rowsOf)
+  prefetchList('withdrawals?', take => api.withdrawals.list({ statuses: withdrawalStatuses, take }))
 }
 
 export default function Withdrawals() {
@@ -23,58 +21,43 @@ export default function Withdrawals() {
   const chosen = filters.all('status') as WithdrawalStatus[]
   const member = filters.get('member')
   // A text that is not an id is searched as a member's name.
-  const memberId = member.startsWith('mem_') ? member : ''
-  const isName = isSearchable(member) && memberId === '' && may('payroll', 'support', 'viewer')
+  const memberId = member.startsWith('mem_') ? (member as `mem_${string}`) : undefined
+  const isName = isSearchable(member) && memberId === undefined && may('payroll', 'support', 'viewer')
   const query = {
     statuses: chosen.length > 0 ? chosen : withdrawalStatuses,
-    ...(memberId === '' ? {} : { memberId: memberId as `mem_${string}` }),
-    ...(filters.get('from') === '' ? {} : { fromDate: filters.get('from') }),
-    ...(filters.get('to') === '' ? {} : { toDate: filters.get('to') }),
+    memberId,
+    fromDate: filters.given('from'),
+    toDate: filters.given('to'),
   }
-  const listed = useList(
-    isName ? null : `withdrawals?${filters.text}`,
-    () => api.withdrawals.list({ ...query, take: 50 }),
-    rowsOf,
+  const listed = useList(isName ? null : `withdrawals?${filters.text}`, take =>
+    api.withdrawals.list({ ...query, take }),
   )
   return (
-    <Page
-      title="Withdrawals"
-      actions={
-        <ExportButton
-          name="withdrawals"
-          columns={csvColumns}
-          rows={() => api.withdrawals.list({ ...query, take: 1_000 })}
-        />
-      }
-    >
+    <Page title="Withdrawals" actions={<ExportButton name="withdrawals" columns={csvColumns} rows={listed.all} />}>
       <FilterBar>
         <ManyFilter label="State" name="status" values={withdrawalStatuses} />
         <TextFilter label="Beginning of the member’s name" name="member" isSearch />
-        {memberId !== '' && <MemberName id={memberId as `mem_${string}`} />}
+        {memberId !== undefined && <MemberName id={memberId} />}
         <SpanFilter />
       </FilterBar>
       {isName ? (
         <MemberChoices text={member} onChoose={id => filters.set('member', id)} />
       ) : (
-        <Panel isFlush>
-          <Table
-            label="Withdrawals"
-            columns={columns}
-            list={listed}
-            keyOf={({ id }) => id}
-            hrefOf={({ id }) => hrefOfId(id)}
-            empty={
-              filters.text === '' ? (
-                <Empty title="No withdrawals yet" curl={firstRequest()}>
-                  Your server creates an intent for a member and then completes it. This is the first of the two
-                  requests.
-                </Empty>
-              ) : (
-                <Empty title="No withdrawals match these filters" />
-              )
-            }
-          />
-        </Panel>
+        <TablePanel
+          label="Withdrawals"
+          columns={columns}
+          list={listed}
+          hrefOf={hrefOfRecord}
+          empty={
+            filters.text === '' ? (
+              <Empty title="No withdrawals yet" curl={firstRequest()}>
+                Your server creates an intent for a member and then completes it. This is the first of the two requests.
+              </Empty>
+            ) : (
+              'No withdrawals match these filters'
+            )
+          }
+        />
       )}
     </Page>
   )
@@ -88,8 +71,7 @@ function MemberChoices({ text, onChoose }: { text: string; onChoose: (memberId: 
   const { value, error, reload } = useLoaded(`member-choices ${text}`, () =>
     api.members.list({ search: text, take: choicesMax }),
   )
-  if (error !== undefined) return <Failure error={error} onRetry={reload} />
-  if (value === undefined) return <Skeleton lines={2} />
+  if (value === undefined) return <Pending error={error} onRetry={reload} lines={2} />
   if (value.members.length === 0)
     return (
       <Panel>
@@ -121,17 +103,17 @@ const columns: Column<WithdrawalWithStatus>[] = [
   { title: 'Paid out', cell: ({ netAmount }) => <Amount money={netAmount} />, isFigure: true },
 ]
 
-const csvColumns: [string, (row: WithdrawalWithStatus) => string | number | null][] = [
-  ['id', row => row.id],
-  ['created_at', row => row.createdAt],
-  ['status', row => row.status],
-  ['changed_at', row => row.changedAt],
-  ['reason', row => row.reason],
-  ['member_id', row => row.memberId],
-  ['pay_cycle_id', row => row.payCycleId],
-  ['amount', row => toDecimal(row.amount)],
-  ['fee', row => toDecimal(row.fee)],
-  ['net_amount', row => toDecimal(row.netAmount)],
+const csvColumns: ExportColumn<WithdrawalWithStatus>[] = [
+  'id',
+  'createdAt',
+  'status',
+  'changedAt',
+  'reason',
+  'memberId',
+  'payCycleId',
+  'amount',
+  'fee',
+  'netAmount',
   ['currency', row => row.amount.currency],
 ]
 

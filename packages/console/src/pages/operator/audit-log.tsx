@@ -1,8 +1,7 @@
-import { ExportButton } from '../../components/export.tsx'
+import { ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { FilterBar, SpanFilter, TextFilter, useFilters } from '../../components/filters.tsx'
-import { Page, Panel } from '../../components/layout.tsx'
-import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { Page } from '../../components/layout.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Id, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
 import type { AuditEntry, OperatorOperations, PartnerId } from '../../generated/operator.ts'
@@ -36,39 +35,35 @@ const columns: Column<AuditEntry>[] = [
   { title: 'From', cell: ({ address }) => address ?? <span class="quiet">–</span>, isMinor: true },
 ]
 
+const csvColumns: ExportColumn<AuditEntry>[] = [
+  'at',
+  'actorKind',
+  'actor',
+  'action',
+  'partnerId',
+  'resourceId',
+  'details',
+  'address',
+  'requestId',
+]
+
 export default function AuditLog() {
   const filters = useFilters()
-  const given = (filter: string) => filters.get(filter) || undefined
-  const list = () =>
+  const { given } = filters
+  const listed = useList(`operator-audit?${filters.text}`, take =>
     operators.listAuditEntries({
-      ...{ take: 50, actor: given('actor'), resourceId: given('resource') },
-      ...{ fromDate: given('from'), toDate: given('to') },
+      take,
+      actor: given('actor'),
+      resourceId: given('resource'),
+      fromDate: given('from'),
+      toDate: given('to'),
       // The service rejects unknown actions with a message.
       partnerId: given('partner') as PartnerId | undefined,
       actions: filters.all('action') as AuditQuery['actions'],
-    })
-  const listed = useList(`operator-audit?${filters.text}`, list, page => page.entries)
+    }),
+  )
   return (
-    <Page
-      title="Audit log"
-      actions={
-        <ExportButton
-          name="audit-log"
-          columns={[
-            ['at', (row: AuditEntry) => row.at],
-            ['actor_kind', row => row.actorKind],
-            ['actor', row => row.actor],
-            ['action', row => row.action],
-            ['partner_id', row => row.partnerId],
-            ['resource_id', row => row.resourceId],
-            ['details', row => JSON.stringify(row.details)],
-            ['address', row => row.address],
-            ['request_id', row => row.requestId],
-          ]}
-          rows={list}
-        />
-      }
-    >
+    <Page title="Audit log" actions={<ExportButton name="audit-log" columns={csvColumns} rows={listed.all} />}>
       <FilterBar>
         <TextFilter label="Who" name="actor" isSearch />
         <TextFilter label="Action" name="action" />
@@ -76,15 +71,7 @@ export default function AuditLog() {
         <TextFilter label="Partner" name="partner" />
         <SpanFilter />
       </FilterBar>
-      <Panel isFlush>
-        <Table
-          label="Audit log"
-          columns={columns}
-          list={listed}
-          keyOf={({ id }) => id}
-          empty={<Empty title="No entries match" />}
-        />
-      </Panel>
+      <TablePanel label="Audit log" columns={columns} list={listed} empty="No entries match" />
     </Page>
   )
 }

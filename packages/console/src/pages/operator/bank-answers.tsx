@@ -1,8 +1,7 @@
-import { useState } from 'preact/hooks'
 import { act } from '../../act.ts'
 import { api, partnerHeaders } from '../../api.ts'
-import { ActButton } from '../../components/act-button.tsx'
-import { Drawer } from '../../components/layout.tsx'
+import { ChoiceButton } from '../../components/button.tsx'
+import { DrawerButton } from '../../components/layout.tsx'
 import { plural } from '../../format.ts'
 import type { PayoutBatch } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
@@ -42,10 +41,7 @@ const answers: { title: string; meaning: string; file: Answers }[] = [
     meaning: '“DUPLICATE FILE: message id already processed” (pain.002, NARR).',
     file: {
       format: 'pain.002',
-      batch: {
-        ...{ outcome: 'rejected', reasonCode: 'NARR' },
-        reasonText: 'DUPLICATE FILE: message id already processed',
-      },
+      batch: { outcome: 'rejected', reasonCode: 'NARR', reasonText: 'DUPLICATE FILE: message id already processed' },
     },
   },
   {
@@ -57,7 +53,6 @@ const answers: { title: string; meaning: string; file: Answers }[] = [
 
 /** Simulates the bank of a sandbox: generates its answer to a sent batch and imports the file as if an operator had dropped it. */
 export function BankAnswers({ batch: { id, rail } }: { batch: PayoutBatch }) {
-  const [isOpen, setIsOpen] = useState(false)
   const answer = async ({ file }: (typeof answers)[number]) => {
     // The simulated bank answers in the name of the partner that owns the payments.
     const { payments } = await operators.listBatchPayments(id, { take: 1 })
@@ -66,34 +61,31 @@ export function BankAnswers({ batch: { id, rail } }: { batch: PayoutBatch }) {
     const { records } = await operators.importBankFile(rail, await response.blob(), { name: `${id}.xml` })
     return records
   }
+  const choose = async (chosen: (typeof answers)[number], close: () => void) => {
+    const records = await act(
+      () => answer(chosen),
+      count => `${plural(count, 'record')} imported; the withdrawals are updated within seconds`,
+      'operator-',
+    )
+    if (records !== undefined) close()
+  }
   return (
-    <>
-      <button type="button" class="button" onClick={() => setIsOpen(true)}>
-        Simulate the bank
-      </button>
-      <Drawer title="Simulate the bank" isOpen={isOpen} onClose={() => setIsOpen(false)}>
-        <p>In a sandbox, you choose the bank’s answer. The file is imported as if you had dropped it.</p>
-        <ul class="choices">
-          {answers.map(each => (
-            <li key={each.title}>
-              <ActButton
-                look="choice"
-                act={async () => {
-                  const records = await act(
-                    () => answer(each),
-                    count => `${plural(count, 'record')} imported; the withdrawals are updated within seconds`,
-                    'operator-',
-                  )
-                  if (records !== undefined) setIsOpen(false)
-                }}
-              >
-                <b>{each.title}</b>
-                <span class="quiet">{each.meaning}</span>
-              </ActButton>
-            </li>
-          ))}
-        </ul>
-      </Drawer>
-    </>
+    <DrawerButton text="Simulate the bank">
+      {close => (
+        <>
+          <p>In a sandbox, you choose the bank’s answer. The file is imported as if you had dropped it.</p>
+          <ul class="choices">
+            {answers.map(each => (
+              <li key={each.title}>
+                <ChoiceButton act={() => choose(each, close)}>
+                  <b>{each.title}</b>
+                  <span class="quiet">{each.meaning}</span>
+                </ChoiceButton>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </DrawerButton>
   )
 }

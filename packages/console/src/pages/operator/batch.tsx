@@ -1,16 +1,22 @@
-import { toDecimal } from '@midmonth/sdk'
-import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { act } from '../../act.ts'
-import { ActButton } from '../../components/act-button.tsx'
-import { ExportButton } from '../../components/export.tsx'
+import { MainButton, TextButton } from '../../components/button.tsx'
+import { ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { Field, Form } from '../../components/form.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { Drawer, Figure, KeyValues, Page, Panel, PendingPage, type Step, Timeline } from '../../components/layout.tsx'
+import {
+  DrawerButton,
+  Figure,
+  KeyValues,
+  Page,
+  Panel,
+  PendingPage,
+  type Step,
+  Timeline,
+} from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
-import { ReasonDrawer } from '../../components/reason.tsx'
-import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { ReasonButton } from '../../components/reason.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
 import { formatInZone, formatWhole, plural } from '../../format.ts'
 import type { AuditEntry, BatchPayment, PayoutBatch, PayoutBatchId, Rail } from '../../generated/operator.ts'
@@ -23,7 +29,6 @@ import { BatchState } from './batches.tsx'
 import { HeldBy, useRails } from './holds.tsx'
 import { RecordOutcome } from './payment-outcome.tsx'
 
-const back = { href: '/console/operator/batches', title: 'Payouts' }
 const reloadPrefix = 'operator-batch'
 
 const isUnsent = (status: PayoutBatch['status']) => status === 'building' || status === 'approved'
@@ -35,10 +40,10 @@ export default function BatchPage() {
   const { id } = useRoute().params as { id: PayoutBatchId }
   const { value, error, reload: retry } = useLoaded(`operator-batch ${id}`, () => operators.getPayoutBatch(id))
   const rails = useRails()
-  if (value === undefined) return <PendingPage title="Batch" back={back} error={error} onRetry={retry} />
+  if (value === undefined) return <PendingPage title="Batch" error={error} onRetry={retry} />
   const rail = rails.find(({ name }) => name === value.rail)
   return (
-    <Page title={`Batch ${value.messageId}`} back={back} actions={<Actions batch={value} rail={rail} />}>
+    <Page title={`Batch ${value.messageId}`} actions={<Actions batch={value} rail={rail} />}>
       <div class="record-head">
         <span class="record-amount">
           <Amount money={value.total} />
@@ -142,8 +147,7 @@ function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
         <p class="notice below-s">
           <Person who={proposal.person} /> proposed on <Time at={proposal.proposedAt} /> that the batch be closed early:{' '}
           {proposal.note}. {isOwn(proposal) ? 'Another person must confirm.' : 'Close the batch early to confirm.'}{' '}
-          <ActButton
-            look="text-button"
+          <TextButton
             act={() =>
               act(
                 () => operators.withdrawPayoutBatchClosing(batch.id),
@@ -153,7 +157,7 @@ function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
             }
           >
             Withdraw the proposal
-          </ActButton>
+          </TextButton>
         </p>
       )}
       {hold !== null && (
@@ -179,8 +183,6 @@ function Notices({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
 }
 
 function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }) {
-  const [isAsking, setIsAsking] = useState(false)
-  const [isClosing, setIsClosing] = useState(false)
   const { id, status, held, needsApproval, fileSha256, closedAt, proposal } = batch
   const approve = async () => {
     // The reader may have approved it in another window. The server would accept the repeat.
@@ -190,6 +192,12 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
       reload(reloadPrefix)
     } else await act(() => operators.approvePayoutBatch(id), approvalInWords, reloadPrefix)
   }
+  const exportFile = () =>
+    act(
+      () => operators.exportPayoutBatch(id),
+      'The file is final. Download it and submit it to the bank once.',
+      reloadPrefix,
+    )
   const isByHand = rail?.isByHand === true
   return (
     <>
@@ -198,77 +206,57 @@ function Actions({ batch, rail }: { batch: PayoutBatch; rail: Rail | undefined }
         <BankAnswers batch={batch} />
       )}
       {isUnsent(status) && (
-        <button type="button" class="button" onClick={() => setIsAsking(true)}>
-          {held ? 'Release' : 'Hold'}
-        </button>
+        <ReasonButton
+          text={held ? 'Release' : 'Hold'}
+          title={held ? 'Release the batch' : 'Hold the batch'}
+          note="For operators and the audit log; no personal data"
+          change={given => (held ? operators.releasePayoutBatch(id, given) : operators.holdPayoutBatch(id, given))}
+          done={held ? 'Released' : 'Held until it is released'}
+          reloads={reloadPrefix}
+        >
+          {held
+            ? 'The batch can be sent once it is approved.'
+            : 'The batch is not sent until it is released. Payments that have been sent cannot be stopped here; call the bank.'}
+        </ReasonButton>
       )}
       {closedAt === null && status === 'building' && rail?.kind === 'files' && !(proposal && isOwn(proposal)) && (
-        <button type="button" class="button" onClick={() => setIsClosing(true)}>
-          Close early
-        </button>
+        <DrawerButton text="Close early" title="Close the batch early">
+          {close => <CloseEarly batch={batch} onDone={close} />}
+        </DrawerButton>
       )}
-      {needsApproval && !hasApproved(batch) && (
-        <ActButton look="button button-main" act={approve}>
-          Approve
-        </ActButton>
-      )}
+      {needsApproval && !hasApproved(batch) && <MainButton act={approve}>Approve</MainButton>}
       {isByHand && status === 'approved' && !held && rail.hold === null && (
-        <ActButton
-          look="button button-main"
-          act={() =>
-            act(
-              () => operators.exportPayoutBatch(id),
-              'The file is final. Download it and submit it to the bank once.',
-              reloadPrefix,
-            )
-          }
-        >
-          Export the file
-        </ActButton>
+        <MainButton act={exportFile}>Export the file</MainButton>
       )}
-      <Drawer title="Close the batch early" isOpen={isClosing} onClose={() => setIsClosing(false)}>
-        <p>
-          No more payments can join the batch, and it can be approved and sent. The value date stays the same; later
-          payments go into another batch.{' '}
-          {proposal === null ? 'Another person must confirm.' : 'You are the second person, so the batch closes now.'}
-        </p>
-        <Form
-          submit={proposal === null ? 'Propose closing' : 'Close the batch'}
-          onSubmit={async ({ note = '' }) => {
-            const closed = await operators.closePayoutBatch(id, { note })
-            setIsClosing(false)
-            toast(closed.closedAt === null ? 'Proposed; another person must confirm' : 'Closed')
-            reload(reloadPrefix)
-          }}
-        >
-          {problemOf => (
-            <Field label="Reason" name="note" problem={problemOf('note')} note="For operators and the audit log" />
-          )}
-        </Form>
-      </Drawer>
-      <ReasonDrawer
-        title={held ? 'Release the batch' : 'Hold the batch'}
-        submit={held ? 'Release' : 'Hold'}
-        note="For operators and the audit log; no personal data"
-        isOpen={isAsking}
-        onClose={() => setIsAsking(false)}
-        onSubmit={async given => {
-          await (held ? operators.releasePayoutBatch(id, given) : operators.holdPayoutBatch(id, given))
-          toast(held ? 'Released' : 'Held until it is released')
+    </>
+  )
+}
+
+function CloseEarly({ batch: { id, proposal }, onDone }: { batch: PayoutBatch; onDone: () => void }) {
+  return (
+    <>
+      <p>
+        No more payments can join the batch, and it can be approved and sent. The value date stays the same; later
+        payments go into another batch.{' '}
+        {proposal === null ? 'Another person must confirm.' : 'You are the second person, so the batch closes now.'}
+      </p>
+      <Form
+        submit={proposal === null ? 'Propose closing' : 'Close the batch'}
+        onSubmit={async ({ note = '' }) => {
+          const closed = await operators.closePayoutBatch(id, { note })
+          onDone()
+          toast(closed.closedAt === null ? 'Proposed; another person must confirm' : 'Closed')
           reload(reloadPrefix)
         }}
       >
-        {held
-          ? 'The batch can be sent once it is approved.'
-          : 'The batch is not sent until it is released. Payments that have been sent cannot be stopped here; call the bank.'}
-      </ReasonDrawer>
+        <Field label="Reason" name="note" note="For operators and the audit log" />
+      </Form>
     </>
   )
 }
 
 /** A file must reach the bank only once, so the page asks for confirmation before another download. */
 function Download({ batch: { id, copies } }: { batch: PayoutBatch }) {
-  const [isAsking, setIsAsking] = useState(false)
   const file = `/operator/v1/payout-batches/${id}/file`
   // The server records the download when it begins, but the browser has no event for that.
   const reloadSoon = () => setTimeout(() => reload(reloadPrefix), reloadMs)
@@ -281,36 +269,34 @@ function Download({ batch: { id, copies } }: { batch: PayoutBatch }) {
     )
   }
   return (
-    <>
-      <button type="button" class="button" onClick={() => setIsAsking(true)}>
-        <Icon name="download" />
-        Download the file again
-      </button>
-      <Drawer title="Download the file again" isOpen={isAsking} onClose={() => setIsAsking(false)}>
-        <p>
-          A bank that receives a file twice may pay all members twice. Download it again only if the bank does not have
-          it.
-        </p>
-        <ul>
-          {copies.map(({ kind, person, at }) => (
-            <li key={at}>
-              {copyVerbs[kind]} by {person === null ? 'the worker' : <Person who={person} />}, <Time at={at} />
-            </li>
-          ))}
-        </ul>
-        <a
-          class="button button-main"
-          href={`${file}?again=true`}
-          download
-          onClick={() => {
-            setIsAsking(false)
-            reloadSoon()
-          }}
-        >
-          The bank does not have it: download
-        </a>
-      </Drawer>
-    </>
+    <DrawerButton icon="download" text="Download the file again">
+      {close => (
+        <>
+          <p>
+            A bank that receives a file twice may pay all members twice. Download it again only if the bank does not
+            have it.
+          </p>
+          <ul>
+            {copies.map(({ kind, person, at }) => (
+              <li key={at}>
+                {copyVerbs[kind]} by {person === null ? 'the worker' : <Person who={person} />}, <Time at={at} />
+              </li>
+            ))}
+          </ul>
+          <a
+            class="button button-main"
+            href={`${file}?again=true`}
+            download
+            onClick={() => {
+              close()
+              reloadSoon()
+            }}
+          >
+            The bank does not have it: download
+          </a>
+        </>
+      )}
+    </DrawerButton>
   )
 }
 
@@ -386,14 +372,33 @@ function stepsOf(batch: PayoutBatch, entries: AuditEntry[]): Step[] {
   return steps.sort((one, other) => (one.at ?? '').localeCompare(other.at ?? ''))
 }
 
+const csvColumns: ExportColumn<BatchPayment>[] = [
+  'reference',
+  ['payee', row => row.payee?.accountHolder ?? null],
+  ['account_last_four', row => row.payee?.lastFour ?? null],
+  'partnerId',
+  ['partner', row => row.partnerName],
+  'withdrawalId',
+  'amount',
+  ['currency', row => row.amount.currency],
+  'outcome',
+  'reason',
+  'removedAt',
+]
+
 function Payments({ batch: { id, status, sentAt } }: { batch: PayoutBatch }) {
-  const [removing, setRemoving] = useState<BatchPayment>()
-  const list = (take: number) => operators.listBatchPayments(id, { take })
-  const listed = useList(
-    `operator-batch-payments ${id}`,
-    () => list(50),
-    page => page.payments,
-  )
+  const listed = useList(`operator-batch-payments ${id}`, take => operators.listBatchPayments(id, { take }))
+  const actionColumn: Column<BatchPayment> = {
+    title: 'Action',
+    isTitleHidden: true,
+    cell: payment =>
+      sentAt !== null ? (
+        <RecordOutcome payment={payment} />
+      ) : (
+        payment.removedAt === null && <Remove payment={payment} />
+      ),
+    isFigure: true,
+  }
   const columns: Column<BatchPayment>[] = [
     {
       title: 'Payee',
@@ -432,78 +437,34 @@ function Payments({ batch: { id, status, sentAt } }: { batch: PayoutBatch }) {
       isMinor: isUnsent(status),
     },
     { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true },
-    ...(isUnsent(status) || sentAt !== null
-      ? [
-          {
-            title: 'Action',
-            isTitleHidden: true,
-            cell: (payment: BatchPayment) =>
-              sentAt !== null ? (
-                <RecordOutcome payment={payment} />
-              ) : (
-                payment.removedAt === null && (
-                  <button
-                    type="button"
-                    class="button"
-                    aria-label={`Remove ${payment.reference}`}
-                    onClick={() => setRemoving(payment)}
-                  >
-                    Remove
-                  </button>
-                )
-              ),
-            isFigure: true,
-          },
-        ]
-      : []),
+    ...(isUnsent(status) || sentAt !== null ? [actionColumn] : []),
   ]
   return (
-    <Panel
-      isFlush
+    <TablePanel
       title="Payments"
-      aside={
-        <ExportButton
-          name={`payments-${id}`}
-          columns={[
-            ['reference', (row: BatchPayment) => row.reference],
-            ['payee', row => row.payee?.accountHolder ?? null],
-            ['account_last_four', row => row.payee?.lastFour ?? null],
-            ['partner_id', row => row.partnerId],
-            ['partner', row => row.partnerName],
-            ['withdrawal_id', row => row.withdrawalId],
-            ['amount', row => toDecimal(row.amount)],
-            ['currency', row => row.amount.currency],
-            ['outcome', row => row.outcome],
-            ['reason', row => row.reason],
-            ['removed_at', row => row.removedAt],
-          ]}
-          rows={() => list(1_000)}
-        />
-      }
+      aside={<ExportButton name={`payments-${id}`} columns={csvColumns} rows={listed.all} />}
+      columns={columns}
+      list={listed}
+      keyOf={({ reference }) => reference}
+      empty="No payments"
+    />
+  )
+}
+
+function Remove({ payment: { reference, amount } }: { payment: BatchPayment }) {
+  return (
+    <ReasonButton
+      text="Remove"
+      label={`Remove ${reference}`}
+      title={`Remove ${reference} from the batch`}
+      isFinal
+      note="Shown to the partner and the member"
+      change={({ reason = '' }) => operators.removePayment(reference, { reason })}
+      done="Removed. The withdrawal fails within a minute, and the money is returned to the member."
+      reloads={reloadPrefix}
     >
-      <Table
-        label="Payments"
-        columns={columns}
-        list={listed}
-        keyOf={({ reference }) => reference}
-        empty={<Empty title="No payments" />}
-      />
-      <ReasonDrawer
-        title={`Remove ${removing?.reference ?? ''} from the batch`}
-        submit="Remove"
-        isFinal
-        note="Shown to the partner and the member"
-        isOpen={removing !== undefined}
-        onClose={() => setRemoving(undefined)}
-        onSubmit={async ({ reason = '' }) => {
-          await operators.removePayment(removing?.reference ?? '', { reason })
-          toast('Removed. The withdrawal fails within a minute, and the money is returned to the member.')
-          reload(reloadPrefix)
-        }}
-      >
-        The withdrawal of <Amount money={removing?.amount} /> fails, and the money is returned to the member. The
-        payment cannot join another batch.
-      </ReasonDrawer>
-    </Panel>
+      The withdrawal of <Amount money={amount} /> fails, and the money is returned to the member. The payment cannot
+      join another batch.
+    </ReasonButton>
   )
 }

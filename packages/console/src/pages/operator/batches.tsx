@@ -1,14 +1,13 @@
-import { toDecimal } from '@midmonth/sdk'
-import { ExportButton } from '../../components/export.tsx'
+import { ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { FilterBar, ManyFilter, useFilters } from '../../components/filters.tsx'
-import { Page, Panel } from '../../components/layout.tsx'
+import { Page } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
 import { type PayoutBatchStatus, type PayoutBatchSummary, payoutBatchStatuses } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
-import { hrefOfId } from '../../places.ts'
+import { hrefOfRecord } from '../../places.ts'
 import { useList } from '../../query.ts'
 import { BankFiles } from './bank-files.tsx'
 import { useRails } from './holds.tsx'
@@ -23,6 +22,17 @@ const columns: Column<PayoutBatchSummary>[] = [
   { title: 'Total', cell: ({ total }) => <Amount money={total} />, isFigure: true },
 ]
 
+const csvColumns: ExportColumn<PayoutBatchSummary>[] = [
+  'id',
+  'messageId',
+  'rail',
+  'valueDate',
+  'status',
+  ['payments', row => row.paymentCount],
+  'total',
+  ['currency', row => row.total.currency],
+]
+
 export function BatchState({ batch: { status, needsApproval, held } }: { batch: PayoutBatchSummary }) {
   if (held) return <State state="held" />
   return <State state={needsApproval && status === 'building' ? 'awaiting_approval' : status} />
@@ -31,54 +41,28 @@ export function BatchState({ batch: { status, needsApproval, held } }: { batch: 
 export default function BatchesPage() {
   const filters = useFilters()
   const rails = useRails()
-  const chosen = filters.all('status') as PayoutBatchStatus[]
-  const rail = filters.get('rail')
-  const list = (take: number) =>
-    operators.listPayoutBatches({ take, statuses: chosen, ...(rail === '' ? {} : { rail }) })
-  const listed = useList(
-    `operator-batches?${filters.text}`,
-    () => list(50),
-    page => page.batches,
+  const statuses = filters.all('status') as PayoutBatchStatus[]
+  const listed = useList(`operator-batches?${filters.text}`, take =>
+    operators.listPayoutBatches({ take, statuses, rail: filters.given('rail') }),
   )
   return (
-    <Page
-      title="Payouts"
-      actions={
-        <ExportButton
-          name="payout-batches"
-          columns={[
-            ['id', (row: PayoutBatchSummary) => row.id],
-            ['message_id', row => row.messageId],
-            ['rail', row => row.rail],
-            ['value_date', row => row.valueDate],
-            ['status', row => row.status],
-            ['payments', row => row.paymentCount],
-            ['total', row => toDecimal(row.total)],
-            ['currency', row => row.total.currency],
-          ]}
-          rows={() => list(1_000)}
-        />
-      }
-    >
+    <Page title="Payouts" actions={<ExportButton name="payout-batches" columns={csvColumns} rows={listed.all} />}>
       <BankFiles rails={rails} />
       <FilterBar>
         <ManyFilter label="State" name="status" values={payoutBatchStatuses} />
         <RailFilter rails={rails} />
       </FilterBar>
-      <Panel isFlush>
-        <Table
-          label="Batches"
-          columns={columns}
-          list={listed}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => hrefOfId(id)}
-          empty={
-            <Empty title="No batches">
-              Only banks that accept files use batches. The simulated bank of a sandbox pays at once.
-            </Empty>
-          }
-        />
-      </Panel>
+      <TablePanel
+        label="Batches"
+        columns={columns}
+        list={listed}
+        hrefOf={hrefOfRecord}
+        empty={
+          <Empty title="No batches">
+            Only banks that accept files use batches. The simulated bank of a sandbox pays at once.
+          </Empty>
+        }
+      />
     </Page>
   )
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
-import { amountIn, Choice, Field, Form, readFields } from '../../components/form.tsx'
+import { amountIn, BorneBy, Choice, Field, Form, Options, ReasonField, readFields } from '../../components/form.tsx'
 import { KeyValues, Page, Panel, PendingPage } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
@@ -18,12 +18,10 @@ import { session } from '../../session.ts'
 import { toast } from '../../toasts.ts'
 import { Proposed } from './proposals.tsx'
 
-const back = { href: '/console/operator/exceptions', title: 'Exceptions' }
-
 export default function ExceptionPage() {
   const { id } = useRoute().params as { id: PayoutExceptionId }
   const { value, error, reload: retry } = useLoaded(`operator-exception ${id}`, () => operators.getPayoutException(id))
-  if (value === undefined) return <PendingPage title="Exception" back={back} error={error} onRetry={retry} />
+  if (value === undefined) return <PendingPage title="Exception" error={error} onRetry={retry} />
   const { withdrawalId, partnerId } = value
   const details: [string, ComponentChildren][] = [
     ['Exception', <Id key="id" id={id} isLink={false} />],
@@ -45,7 +43,7 @@ export default function ExceptionPage() {
     ],
   ]
   return (
-    <Page title={titles[value.kind] ?? inWords(value.kind)} back={back}>
+    <Page title={titles[value.kind] ?? inWords(value.kind)}>
       <div class="record-head">
         {value.amount && (
           <span class="record-amount">
@@ -105,15 +103,25 @@ const titles: Record<string, string> = {
 }
 
 const decisions = {
-  ignore: ['Ignore', 'Nothing changes.'],
-  attach: [
-    'Attach',
-    'The answer belongs to the payment below: money in means that it was returned, money out that it was paid.',
-  ],
-  give_back: ['Give back', 'The payment was not made: the money is returned to the member, who can withdraw it again.'],
-  recover: ['Recover', 'The bank paid after all: the members repay, first from their available balance.'],
-  write_off: ['Write off', 'The operator bears the loss; the float is short until the operator covers it.'],
-  book: ['Book', 'The money moves a partner’s float or pays a settlement.'],
+  ignore: { title: 'Ignore', meaning: 'Nothing changes.' },
+  attach: {
+    title: 'Attach',
+    meaning:
+      'The answer belongs to the payment below: money in means that it was returned, money out that it was paid.',
+  },
+  give_back: {
+    title: 'Give back',
+    meaning: 'The payment was not made: the money is returned to the member, who can withdraw it again.',
+  },
+  recover: {
+    title: 'Recover',
+    meaning: 'The bank paid after all: the members repay, first from their available balance.',
+  },
+  write_off: {
+    title: 'Write off',
+    meaning: 'The operator bears the loss; the float is short until the operator covers it.',
+  },
+  book: { title: 'Book', meaning: 'The money moves a partner’s float or pays a settlement.' },
 } as const
 type Decision = keyof typeof decisions
 
@@ -173,7 +181,7 @@ function suggestedReferences({ proposals, amount }: PayoutExceptionDetails): str
 }
 
 function Decide({ exception }: { exception: PayoutExceptionDetails }) {
-  const { id, partnerId } = exception
+  const { id, partnerId, amount } = exception
   const [decision, setDecision] = useState<Decision>()
   return (
     <Panel title="Decide">
@@ -186,138 +194,87 @@ function Decide({ exception }: { exception: PayoutExceptionDetails }) {
           reload('operator-exception', 'operator-proposals')
         }}
       >
-        {problemOf => (
-          <>
-            <fieldset class="role-fields">
-              <legend>Decision</legend>
-              {choicesFor(exception).map(choice => (
-                <label key={choice}>
-                  <input type="radio" name="decision" value={choice} onChange={() => setDecision(choice)} />
-                  <span>
-                    <b>{decisions[choice][0]}</b> <span class="quiet">{decisions[choice][1]}</span>
-                  </span>
-                </label>
-              ))}
-            </fieldset>
-            {problemOf('decision') !== undefined && (
-              <p class="field-problem" role="alert">
-                Choose a decision
-              </p>
-            )}
-            {decision === 'attach' && (
-              <Field
-                label="Payment or batch reference"
-                name="reference"
-                problem={problemOf('reference') ?? problemOf('references')}
-                note="MM… or the withdrawal id; separate several payments that add up to the money with spaces"
-                value={suggestedReferences(exception)}
-                isRequired
-              />
-            )}
-            {(decision === 'attach' || decision === 'give_back') && exception.amount !== null && (
-              <div class="form-row">
-                <Field
-                  label={`Bank charge, ${exception.amount.currency}`}
-                  name="charge"
-                  problem={problemOf('charge')}
-                  note="If the amount differs from the payment’s"
-                />
-                <Choice
-                  label="Borne by"
-                  name="borneBy"
-                  value="operator"
-                  choices={[
-                    ['operator', 'The operator'],
-                    ['partner', 'The partner'],
-                  ]}
-                />
-              </div>
-            )}
-            {decision === 'give_back' && isDebitOfBatch(exception) && (
-              <Field
-                label="References of payments that the bank did not make"
-                name="references"
-                problem={problemOf('references')}
-                note="MM…, separated by spaces. They must add up to the amount not debited; the other payments then count as paid"
-                isRequired
-              />
-            )}
-            {decision === 'recover' && exception.kind === 'money_out' && (
-              <Field
-                label="References of payments that the bank made"
-                name="references"
-                problem={problemOf('references')}
-                note="MM…, separated by spaces. Payments whose money was returned and that add up to the debit"
-                value={exception.proposals.map(({ reference }) => reference).join(' ')}
-                isRequired
-              />
-            )}
-            {(decision === 'recover' || decision === 'write_off') && isOfBatch(exception) && (
-              <Field
-                label="References of payments that the bank made"
-                name="references"
-                problem={problemOf('references')}
-                note="MM…, separated by spaces. Leave empty for all payments whose money was returned"
-              />
-            )}
-            {decision === 'write_off' && exception.withdrawalId === null && (
-              <PartnerField partnerId={partnerId} problemOf={problemOf} />
-            )}
-            {decision === 'book' && <BookFields partnerId={partnerId} problemOf={problemOf} />}
+        <Options
+          label="Decision"
+          name="decision"
+          options={choicesFor(exception).map(value => ({ value, ...decisions[value] }))}
+          missing="Choose a decision"
+          onChoose={setDecision}
+        />
+        {decision === 'attach' && (
+          <Field
+            label="Payment or batch reference"
+            name="reference"
+            problemsOf={['references']}
+            note="MM… or the withdrawal id; separate several payments that add up to the money with spaces"
+            value={suggestedReferences(exception)}
+            isRequired
+          />
+        )}
+        {(decision === 'attach' || decision === 'give_back') && amount !== null && (
+          <div class="form-row">
             <Field
-              label="Reason"
-              name="note"
-              problem={problemOf('note')}
-              note="For operators and the audit log; no personal data"
-              isRequired
+              label={`Bank charge, ${amount.currency}`}
+              name="charge"
+              note="If the amount differs from the payment’s"
             />
+            <BorneBy label="Borne by" />
+          </div>
+        )}
+        {decision === 'give_back' && isDebitOfBatch(exception) && (
+          <Field
+            label="References of payments that the bank did not make"
+            name="references"
+            note="MM…, separated by spaces. They must add up to the amount not debited; the other payments then count as paid"
+            isRequired
+          />
+        )}
+        {decision === 'recover' && exception.kind === 'money_out' && (
+          <Field
+            label="References of payments that the bank made"
+            name="references"
+            note="MM…, separated by spaces. Payments whose money was returned and that add up to the debit"
+            value={exception.proposals.map(({ reference }) => reference).join(' ')}
+            isRequired
+          />
+        )}
+        {(decision === 'recover' || decision === 'write_off') && isOfBatch(exception) && (
+          <Field
+            label="References of payments that the bank made"
+            name="references"
+            note="MM…, separated by spaces. Leave empty for all payments whose money was returned"
+          />
+        )}
+        {decision === 'write_off' && exception.withdrawalId === null && <PartnerField partnerId={partnerId} />}
+        {decision === 'book' && (
+          <>
+            <PartnerField partnerId={partnerId} />
+            <div class="form-row">
+              <Field label="Pay cycle" name="payCycleId" note="If the money pays a settlement: pc_…" />
+              <Field
+                label="Movement reference"
+                name="reference"
+                note="If the money does not pay a settlement. Defaults to the bank’s reference"
+              />
+            </div>
           </>
         )}
+        <ReasonField />
       </Form>
     </Panel>
   )
 }
 
-type FieldsProps = { partnerId: string | null; problemOf: (name: string) => string | undefined }
-
-function PartnerField({ partnerId, problemOf }: FieldsProps) {
+function PartnerField({ partnerId }: { partnerId: string | null }) {
   const partners = session.value?.partners ?? []
   return (
-    <>
-      <Choice
-        label="Partner whose float it is"
-        name="partnerId"
-        value={partnerId ?? ''}
-        choices={[['', 'Choose the partner'], ...partners.map(({ id, name }): [string, string] => [id, name])]}
-      />
-      {problemOf('partnerId') !== undefined && (
-        <p class="field-problem" role="alert">
-          Choose the partner
-        </p>
-      )}
-    </>
-  )
-}
-
-function BookFields({ partnerId, problemOf }: FieldsProps) {
-  return (
-    <>
-      <PartnerField partnerId={partnerId} problemOf={problemOf} />
-      <div class="form-row">
-        <Field
-          label="Pay cycle"
-          name="payCycleId"
-          problem={problemOf('payCycleId')}
-          note="If the money pays a settlement: pc_…"
-        />
-        <Field
-          label="Movement reference"
-          name="reference"
-          problem={problemOf('reference')}
-          note="If the money does not pay a settlement. Defaults to the bank’s reference"
-        />
-      </div>
-    </>
+    <Choice
+      label="Partner whose float it is"
+      name="partnerId"
+      value={partnerId ?? ''}
+      choices={[['', 'Choose the partner'], ...partners.map(({ id, name }): [string, string] => [id, name])]}
+      missing="Choose the partner"
+    />
   )
 }
 

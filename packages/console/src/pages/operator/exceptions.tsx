@@ -1,14 +1,13 @@
-import { toDecimal } from '@midmonth/sdk'
-import { ExportButton } from '../../components/export.tsx'
+import { ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { FilterBar, OneFilter, useFilters } from '../../components/filters.tsx'
-import { Page, Panel } from '../../components/layout.tsx'
+import { Page } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Id, State, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
 import type { PayoutException } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
-import { hrefOfId } from '../../places.ts'
+import { hrefOfRecord } from '../../places.ts'
 import { useList } from '../../query.ts'
 import { CloseByText, Rules } from './not-ours.tsx'
 import { WaitingProposals } from './proposals.tsx'
@@ -28,64 +27,49 @@ const columns: Column<PayoutException>[] = [
   { title: 'Amount', cell: ({ amount }) => <Amount money={amount} />, isFigure: true },
 ]
 
+const csvColumns: ExportColumn<PayoutException>[] = [
+  'id',
+  'openedAt',
+  'kind',
+  'rail',
+  'reference',
+  'amount',
+  ['currency', row => row.amount?.currency ?? null],
+  'reason',
+  ['file', row => row.fileName],
+  'line',
+  'closedAt',
+  'closedBy',
+  'decision',
+  'note',
+]
+
 export default function ExceptionsPage() {
   const filters = useFilters()
   const state = states.find(each => each === filters.get('state')) ?? 'open'
-  const list = (take: number) => operators.listPayoutExceptions({ take, state })
-  const listed = useList(
-    `operator-exceptions ${state}`,
-    () => list(50),
-    page => page.exceptions,
-  )
+  const listed = useList(`operator-exceptions ${state}`, take => operators.listPayoutExceptions({ take, state }))
   return (
-    <Page
-      title="Exceptions"
-      actions={
-        <ExportButton
-          name="payout-exceptions"
-          columns={[
-            ['id', (row: PayoutException) => row.id],
-            ['opened_at', row => row.openedAt],
-            ['kind', row => row.kind],
-            ['rail', row => row.rail],
-            ['reference', row => row.reference],
-            ['amount', row => row.amount && toDecimal(row.amount)],
-            ['currency', row => row.amount?.currency ?? null],
-            ['reason', row => row.reason],
-            ['file', row => row.fileName],
-            ['line', row => row.line],
-            ['closed_at', row => row.closedAt],
-            ['closed_by', row => row.closedBy],
-            ['decision', row => row.decision],
-            ['note', row => row.note],
-          ]}
-          rows={() => list(1_000)}
-        />
-      }
-    >
+    <Page title="Exceptions" actions={<ExportButton name="payout-exceptions" columns={csvColumns} rows={listed.all} />}>
       <WaitingProposals />
       <FilterBar>
         <OneFilter label="State" name="state" values={states} shown={state} />
       </FilterBar>
       <div class="stack">
-        <Panel isFlush>
-          <Table
-            label="Exceptions"
-            columns={columns}
-            list={listed}
-            keyOf={({ id }) => id}
-            hrefOf={({ id }) => hrefOfId(id)}
-            empty={
-              state === 'open' ? (
-                <Empty title="Nothing to decide">
-                  Every answer from the banks matches the books or has been decided.
-                </Empty>
-              ) : (
-                <Empty title="No exceptions" />
-              )
-            }
-          />
-        </Panel>
+        <TablePanel
+          label="Exceptions"
+          columns={columns}
+          list={listed}
+          hrefOf={hrefOfRecord}
+          empty={
+            state === 'open' ? (
+              <Empty title="Nothing to decide">
+                Every answer from the banks matches the books or has been decided.
+              </Empty>
+            ) : (
+              'No exceptions'
+            )
+          }
+        />
         <CloseByText />
         <Rules />
       </div>

@@ -1,15 +1,13 @@
-import { toDecimal } from '@midmonth/sdk'
-import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
 import { act } from '../../act.ts'
-import { ActButton } from '../../components/act-button.tsx'
-import { ExportButton } from '../../components/export.tsx'
+import { Button } from '../../components/button.tsx'
+import { ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { useFilters } from '../../components/filters.tsx'
 import { amountIn, Field, FieldProblems, readFields } from '../../components/form.tsx'
-import { Drawer, Page, Panel, PendingPage } from '../../components/layout.tsx'
+import { DrawerButton, Page, PendingPage } from '../../components/layout.tsx'
 import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
 import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, Table, TablePanel } from '../../components/table.tsx'
 import { Amount, Day } from '../../components/values.tsx'
 import { dayIn } from '../../days.ts'
 import { formatMoney, formatNumber } from '../../format.ts'
@@ -17,21 +15,20 @@ import type { FeeLine, FeeSums, Partner, PartnerId, Revenue } from '../../genera
 import { operators } from '../../operators.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
-import { InvoiceTable } from './invoices.tsx'
+import { InvoiceTable, useInvoices } from './invoices.tsx'
 
 /** The fees of a partner: revenue, invoices and monthly statements. */
 export default function Fees() {
   const { id } = useRoute().params as { id: PartnerId }
   const back = { href: `/console/operator/partners/${id}`, title: 'Partner' }
   const { value, error, reload: retry } = useLoaded(`operator-partner ${id}`, () => operators.getPartner(id))
+  const invoices = useInvoices({ partnerId: id })
   if (value === undefined) return <PendingPage title="Fees" back={back} error={error} onRetry={retry} />
   return (
     <Page title={`Fees of ${value.name}`} back={back}>
       <div class="stack">
         <RevenuePanel partnerId={id} />
-        <Panel isFlush title="Invoices">
-          <InvoiceTable partnerId={id} />
-        </Panel>
+        <InvoiceTable title="Invoices" list={invoices} isOfPartner />
         <Statement partner={value} />
       </div>
     </Page>
@@ -39,14 +36,19 @@ export default function Fees() {
 }
 
 function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
-  const [taking, setTaking] = useState<Revenue>()
   const { value, error } = useLoaded(`operator-revenue ${partnerId}`, () => operators.getRevenue(partnerId))
-  const onDone = () => setTaking(undefined)
   const amount = (title: string, of: (revenue: Revenue) => Revenue['inFloat']): Column<Revenue> => ({
     title,
     cell: revenue => <Amount money={of(revenue)} />,
     isFigure: true,
   })
+  const issueInvoice = ({ currency }: Revenue) =>
+    act(
+      () => operators.issueInvoice(partnerId, { currency }),
+      ({ number, sum }) => `Invoice ${number} of ${formatMoney(sum)}`,
+      'operator-invoices',
+      'operator-revenue',
+    )
   const columns: Column<Revenue>[] = [
     { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
     amount('In the float', ({ inFloat }) => inFloat),
@@ -60,45 +62,23 @@ function RevenuePanel({ partnerId }: { partnerId: PartnerId }) {
       isTitleHidden: true,
       cell: revenue => (
         <span class="float-acts">
-          <button type="button" class="button" onClick={() => setTaking(revenue)}>
-            Withdraw
-          </button>
-          <ActButton
-            act={() =>
-              act(
-                () => operators.issueInvoice(partnerId, { currency: revenue.currency }),
-                ({ number, sum }) => `Invoice ${number} of ${formatMoney(sum)}`,
-                'operator-invoices',
-                'operator-revenue',
-              )
-            }
-          >
-            Issue an invoice
-          </ActButton>
+          <DrawerButton text="Withdraw" title={`Withdraw revenue from the float, ${revenue.currency}`}>
+            {close => <WithdrawRevenue partnerId={partnerId} revenue={revenue} onDone={close} />}
+          </DrawerButton>
+          <Button act={() => issueInvoice(revenue)}>Issue an invoice</Button>
         </span>
       ),
       isFigure: true,
     },
   ]
   return (
-    <>
-      <Panel isFlush title="Revenue">
-        <Table
-          label="Revenue"
-          columns={columns}
-          list={{ rows: value?.revenue, error }}
-          keyOf={({ currency }) => currency}
-          empty={<Empty title="No fees yet">Fees appear with the first tier in a currency.</Empty>}
-        />
-      </Panel>
-      <Drawer
-        title={taking === undefined ? '' : `Withdraw revenue from the float, ${taking.currency}`}
-        isOpen={taking !== undefined}
-        onClose={onDone}
-      >
-        {taking && <WithdrawRevenue partnerId={partnerId} revenue={taking} onDone={onDone} />}
-      </Drawer>
-    </>
+    <TablePanel
+      title="Revenue"
+      columns={columns}
+      list={{ rows: value?.revenue, error }}
+      keyOf={({ currency }) => currency}
+      empty={<Empty title="No fees yet">Fees appear with the first tier in a currency.</Empty>}
+    />
   )
 }
 
@@ -150,19 +130,14 @@ function WithdrawRevenue({
         onDone()
       }}
     >
-      {problemOf => (
-        <>
-          <p>Record a transfer of collected fees from the float’s account to your own, up to the free amount.</p>
-          <Field label={`Amount, ${currency}`} name="amount" problem={problemOf('amount')} isRequired />
-          <Field
-            label="Reference"
-            name="reference"
-            problem={problemOf('reference')}
-            note="For example, the bank’s reference. A second movement with the same reference has no effect"
-            isRequired
-          />
-        </>
-      )}
+      <p>Record a transfer of collected fees from the float’s account to your own, up to the free amount.</p>
+      <Field label={`Amount, ${currency}`} name="amount" isRequired />
+      <Field
+        label="Reference"
+        name="reference"
+        note="For example, the bank’s reference. A second movement with the same reference has no effect"
+        isRequired
+      />
     </ReviewedForm>
   )
 }
@@ -197,34 +172,35 @@ const sumColumns: Column<FeeSums>[] = [
   { title: 'Collected', cell: ({ collected }) => <Amount money={collected} />, isFigure: true },
 ]
 
+const csvColumns: ExportColumn<FeeLine>[] = [
+  'day',
+  'tier',
+  'withdrawals',
+  'memberFees',
+  'employerFees',
+  'givenBack',
+  'memberFeesGivenBack',
+  'employerFeesGivenBack',
+  ['currency', line => line.memberFees.currency],
+]
+
 function Statement({ partner: { id, settings } }: { partner: Partner }) {
   const filters = useFilters()
   const month = filters.get('month') || dayIn(settings.timeZone, new Date()).slice(0, 7)
   const load = () => operators.getFeeStatement(id, { month })
   const { value, error, reload: retry } = useLoaded(`operator-fees ${id} ${month}`, load)
+  const linesOf = async function* () {
+    yield* (await load()).lines
+  }
   return (
-    <Panel
-      isFlush
+    <TablePanel
       title="Monthly statement"
-      aside={
-        <ExportButton
-          name={`fees-${month}`}
-          columns={[
-            ['day', (line: FeeLine) => line.day],
-            ['tier', line => line.tier],
-            ['withdrawals', line => line.withdrawals],
-            ['member_fees', line => toDecimal(line.memberFees)],
-            ['employer_fees', line => toDecimal(line.employerFees)],
-            ['given_back', line => line.givenBack],
-            ['member_fees_given_back', line => toDecimal(line.memberFeesGivenBack)],
-            ['employer_fees_given_back', line => toDecimal(line.employerFeesGivenBack)],
-            ['currency', line => line.memberFees.currency],
-          ]}
-          rows={async function* () {
-            yield* (await load()).lines
-          }}
-        />
-      }
+      label="Fees by day and tier"
+      aside={<ExportButton name={`fees-${month}`} columns={csvColumns} rows={linesOf} />}
+      columns={lineColumns}
+      list={{ rows: value?.lines, error, reload: retry }}
+      keyOf={({ day, tier, memberFees }) => `${day} ${tier} ${memberFees.currency}`}
+      empty="No fees in this month"
     >
       <div class="panel-body">
         <label class="filter-field">
@@ -235,13 +211,6 @@ function Statement({ partner: { id, settings } }: { partner: Partner }) {
       {value !== undefined && value.sums.length > 0 && (
         <Table label="Totals" columns={sumColumns} list={{ rows: value.sums }} keyOf={({ currency }) => currency} />
       )}
-      <Table
-        label="Fees by day and tier"
-        columns={lineColumns}
-        list={{ rows: value?.lines, error, reload: retry }}
-        keyOf={({ day, tier, memberFees }) => `${day} ${tier} ${memberFees.currency}`}
-        empty={<Empty title="No fees in this month" />}
-      />
-    </Panel>
+    </TablePanel>
   )
 }

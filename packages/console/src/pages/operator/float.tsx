@@ -1,9 +1,8 @@
-import { toDecimal } from '@midmonth/sdk'
-import { ExportButton } from '../../components/export.tsx'
+import { ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { FilterBar, OneFilter, useFilters } from '../../components/filters.tsx'
-import { Page, Panel } from '../../components/layout.tsx'
+import { Page } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Day, Id } from '../../components/values.tsx'
 import type { AccountDay } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
@@ -29,6 +28,16 @@ const columns: Column<AccountDay>[] = [
   },
 ]
 
+const csvColumns: ExportColumn<AccountDay>[] = [
+  'day',
+  'rail',
+  'account',
+  'bank',
+  'book',
+  'difference',
+  ['currency', row => row.bank.currency],
+]
+
 function Owners({ debtors }: { debtors: string[] }) {
   const others = debtors.filter(debtor => debtor !== 'default')
   return (
@@ -48,30 +57,13 @@ export default function Float() {
   const filters = useFilters()
   const rails = useRails().filter(({ kind }) => kind === 'files')
   const days = filters.get('days') || '31'
-  const rail = filters.get('rail')
-  const load = () => operators.listAccountDays({ days: Number(days), ...(rail === '' ? {} : { rail }) })
+  const load = () => operators.listAccountDays({ days: Number(days), rail: filters.given('rail') })
   const { value, error, reload } = useLoaded(`operator-account-days ${filters.text}`, load)
+  const rowsOf = async function* () {
+    yield* (await load()).accountDays
+  }
   return (
-    <Page
-      title="Float history"
-      actions={
-        <ExportButton
-          name="float-by-day"
-          columns={[
-            ['day', (row: AccountDay) => row.day],
-            ['rail', row => row.rail],
-            ['account', row => row.account],
-            ['bank', row => toDecimal(row.bank)],
-            ['book', row => toDecimal(row.book)],
-            ['difference', row => toDecimal(row.difference)],
-            ['currency', row => row.bank.currency],
-          ]}
-          rows={async function* () {
-            yield* (await load()).accountDays
-          }}
-        />
-      }
-    >
+    <Page title="Float history" actions={<ExportButton name="float-by-day" columns={csvColumns} rows={rowsOf} />}>
       <FilterBar>
         <OneFilter label="Period" name="days" values={spans} labelOf={span => `${span} days`} shown={days} />
         <RailFilter rails={rails} />
@@ -85,19 +77,17 @@ export default function Float() {
           .
         </p>
       )}
-      <Panel isFlush>
-        <Table
-          label="Float history"
-          columns={columns}
-          list={{ rows: value?.accountDays, error, reload }}
-          keyOf={({ rail, account, day }) => `${rail} ${account} ${day}`}
-          empty={
-            <Empty title="No statements yet">
-              The daily statements of connected banks are compared with the books. The simulated bank has no statements.
-            </Empty>
-          }
-        />
-      </Panel>
+      <TablePanel
+        label="Float history"
+        columns={columns}
+        list={{ rows: value?.accountDays, error, reload }}
+        keyOf={({ rail, account, day }) => `${rail} ${account} ${day}`}
+        empty={
+          <Empty title="No statements yet">
+            The daily statements of connected banks are compared with the books. The simulated bank has no statements.
+          </Empty>
+        }
+      />
     </Page>
   )
 }

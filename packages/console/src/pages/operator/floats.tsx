@@ -1,11 +1,10 @@
 import { type Money, money, toDecimal } from '@midmonth/sdk'
-import { useState } from 'preact/hooks'
-import { amountIn, Field, FieldProblems, orNull, readFields } from '../../components/form.tsx'
-import { Drawer, Panel } from '../../components/layout.tsx'
-import { usePageAction } from '../../components/page-action.ts'
+import { TextButton } from '../../components/button.tsx'
+import { amountIn, Field, FieldProblems, orNull, readFields, requireAmount } from '../../components/form.tsx'
+import { DrawerButton } from '../../components/layout.tsx'
 import { Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
 import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Id, Time } from '../../components/values.tsx'
 import { formatMoney } from '../../format.ts'
 import type { Float, Floats, PartnerId, SettlementDue } from '../../generated/operator.ts'
@@ -14,24 +13,10 @@ import { reload, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
 
 type Currency = Money['currency']
-type OpenDrawer =
-  | { act: 'fund' | 'withdraw' | 'cover' | 'floor'; currency: Currency }
-  | { act: 'receive'; currency: Currency; due: SettlementDue }
-
-const titles = {
-  fund: 'Fund the float',
-  withdraw: 'Withdraw from the float',
-  cover: 'Cover the operator’s losses',
-  floor: 'Set the floor',
-  receive: 'Receive settlement money',
-} as const
-
 /** The balances of a partner's floats, and the actions that change them. */
 export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
-  const [doing, setDoing] = useState<OpenDrawer>()
   const { value, error } = useLoaded(`operator-float ${partnerId}`, () => operators.getFloat(partnerId))
-  const currency = value?.floats[0]?.currency
-  usePageAction('fund-float', currency && (() => setDoing({ act: 'fund', currency })))
+  const first = value?.floats[0]?.currency
   const columns: Column<Float>[] = [
     { title: 'Currency', cell: ({ currency }) => <b>{currency}</b> },
     { title: 'Float', cell: ({ float }) => <Amount money={float} />, isFigure: true },
@@ -45,14 +30,22 @@ export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
       isTitleHidden: true,
       cell: ({ currency, uncovered }) => (
         <span class="float-acts">
-          {(uncovered.amount > 0
-            ? (['fund', 'withdraw', 'cover', 'floor'] as const)
-            : (['fund', 'withdraw', 'floor'] as const)
-          ).map(act => (
-            <button key={act} type="button" class="text-button" onClick={() => setDoing({ act, currency })}>
-              {{ fund: 'Fund', withdraw: 'Withdraw', cover: 'Cover', floor: 'Floor' }[act]}
-            </button>
-          ))}
+          {directions
+            .filter(direction => direction !== 'cover' || uncovered.amount > 0)
+            .map(direction => (
+              <DrawerButton
+                key={direction}
+                look={TextButton}
+                text={moves[direction].verb}
+                title={`${moves[direction].title}, ${currency}`}
+                pageAction={direction === 'fund' && currency === first ? 'fund-float' : undefined}
+              >
+                {close => <Move partnerId={partnerId} direction={direction} currency={currency} onDone={close} />}
+              </DrawerButton>
+            ))}
+          <DrawerButton look={TextButton} text="Floor" title={`Set the floor, ${currency}`}>
+            {close => <Floor partnerId={partnerId} currency={currency} onDone={close} />}
+          </DrawerButton>
         </span>
       ),
       isFigure: true,
@@ -66,50 +59,32 @@ export function FloatPanel({ partnerId }: { partnerId: PartnerId }) {
       title: 'Change',
       isTitleHidden: true,
       cell: due => (
-        <button
-          type="button"
-          class="text-button"
-          onClick={() => setDoing({ act: 'receive', currency: due.due.currency, due })}
-        >
-          Receive
-        </button>
+        <DrawerButton look={TextButton} text="Receive" title={`Receive settlement money, ${due.due.currency}`}>
+          {close => <Receive partnerId={partnerId} due={due} onDone={close} />}
+        </DrawerButton>
       ),
       isFigure: true,
     },
   ]
-  const onDone = () => setDoing(undefined)
   return (
     <>
-      <Panel id="float" isFlush title="Float">
-        <Table
-          label="Float"
-          columns={columns}
-          list={{ rows: value?.floats, error }}
-          keyOf={({ currency }) => currency}
-          empty={<Empty title="No float yet">The first tier in a currency creates its float.</Empty>}
-        />
-      </Panel>
+      <TablePanel
+        id="float"
+        title="Float"
+        columns={columns}
+        list={{ rows: value?.floats, error }}
+        keyOf={({ currency }) => currency}
+        empty={<Empty title="No float yet">The first tier in a currency creates its float.</Empty>}
+      />
       {value !== undefined && value.settlements.length > 0 && (
-        <Panel isFlush title="Settlements awaiting payment">
-          <Table
-            label="Settlements due"
-            columns={dueColumns}
-            list={{ rows: value.settlements }}
-            keyOf={({ payCycleId, due }) => `${payCycleId} ${due.currency}`}
-          />
-        </Panel>
+        <TablePanel
+          title="Settlements awaiting payment"
+          label="Settlements due"
+          columns={dueColumns}
+          list={{ rows: value.settlements }}
+          keyOf={({ payCycleId, due }) => `${payCycleId} ${due.currency}`}
+        />
       )}
-      <Drawer
-        title={doing === undefined ? '' : `${titles[doing.act]}, ${doing.currency}`}
-        isOpen={doing !== undefined}
-        onClose={onDone}
-      >
-        {doing?.act === 'floor' && <Floor {...{ partnerId, currency: doing.currency, onDone }} />}
-        {doing?.act === 'receive' && <Receive {...{ partnerId, due: doing.due, onDone }} />}
-        {(doing?.act === 'fund' || doing?.act === 'withdraw' || doing?.act === 'cover') && (
-          <Move {...{ partnerId, direction: doing.act, currency: doing.currency, onDone }} />
-        )}
-      </Drawer>
     </>
   )
 }
@@ -134,13 +109,12 @@ function isLarge({ amount, currency }: Money): boolean {
   return Math.abs(amount) >= money(typedTwiceFrom, currency).amount
 }
 
-function RepeatedAmount({ amount, problem }: { amount: Money; problem: string | undefined }) {
+function RepeatedAmount({ amount }: { amount: Money }) {
   if (!isLarge(amount)) return null
   return (
     <Field
       label={`Repeat the amount, ${amount.currency}`}
       name="again"
-      problem={problem}
       note="A large amount must be entered twice"
       isRequired
     />
@@ -148,12 +122,8 @@ function RepeatedAmount({ amount, problem }: { amount: Money; problem: string | 
 }
 
 /** @throws FieldProblems unless a large amount was typed twice */
-function requireRepeatedAmount(amount: Money, { again = '' }: Record<string, string>): void {
-  if (!isLarge(amount)) return
-  const isSame = readFields({ again }, field =>
-    field('again', text => money(text, amount.currency).amount === amount.amount),
-  )
-  if (!isSame) throw new FieldProblems(new Map([['again', `Does not match the amount above, ${formatMoney(amount)}`]]))
+function requireRepeatedAmount(amount: Money, fields: Record<string, string>): void {
+  if (isLarge(amount)) requireAmount(fields, 'again', { money: amount, what: 'the amount above' })
 }
 
 /** Compares the float before and after a movement of `amount` minor units, which may be negative. */
@@ -179,8 +149,10 @@ function Balances({ before: { float, pending, free, floor }, amount }: { before:
   )
 }
 
+const directions = ['fund', 'withdraw', 'cover'] as const
 const moves = {
   fund: {
+    title: 'Fund the float',
     verb: 'Fund',
     isIn: true,
     result: 'will be recorded as paid into the float.',
@@ -189,6 +161,7 @@ const moves = {
     move: operators.fundFloat,
   },
   withdraw: {
+    title: 'Withdraw from the float',
     verb: 'Withdraw',
     isIn: false,
     result: 'will be recorded as withdrawn from the float.',
@@ -197,6 +170,7 @@ const moves = {
     move: operators.withdrawFloat,
   },
   cover: {
+    title: 'Cover the operator’s losses',
     verb: 'Cover',
     isIn: true,
     result: 'will be recorded as paid into the float by the operator.',
@@ -224,13 +198,13 @@ function Move({
           throw new FieldProblems(new Map([['amount', `Only ${formatMoney(bound.money)} is ${bound.word}`]]))
         return { amount, reference, before }
       }}
-      review={({ amount, before }, problemOf) => (
+      review={({ amount, before }) => (
         <>
           <p>
             <b>{formatMoney(amount)}</b> {result}
           </p>
           <Balances before={before} amount={isIn ? amount.amount : -amount.amount} />
-          <RepeatedAmount amount={amount} problem={problemOf('again')} />
+          <RepeatedAmount amount={amount} />
         </>
       )}
       confirm={({ amount }) => `${verb} ${formatMoney(amount)}`}
@@ -248,18 +222,13 @@ function Move({
         finish(onDone)
       }}
     >
-      {problemOf => (
-        <>
-          <p>{purpose}</p>
-          <Field label={`Amount, ${currency}`} name="amount" problem={problemOf('amount')} isRequired />
-          <Field
-            label="Reference"
-            name="reference"
-            problem={problemOf('reference')}
-            note="For example, the bank’s reference. A second movement with the same reference has no effect"
-          />
-        </>
-      )}
+      <p>{purpose}</p>
+      <Field label={`Amount, ${currency}`} name="amount" isRequired />
+      <Field
+        label="Reference"
+        name="reference"
+        note="For example, the bank’s reference. A second movement with the same reference has no effect"
+      />
     </ReviewedForm>
   )
 }
@@ -296,15 +265,12 @@ function Floor({ partnerId, currency, onDone }: ActProps & { currency: Currency 
         finish(onDone)
       }}
     >
-      {problemOf => (
-        <Field
-          label={`Floor, ${currency}`}
-          name="floor"
-          value={floor === null ? '' : toDecimal(floor)}
-          problem={problemOf('floor')}
-          note="Members cannot withdraw while the free amount is below the floor. Leave empty for no minimum"
-        />
-      )}
+      <Field
+        label={`Floor, ${currency}`}
+        name="floor"
+        value={floor === null ? '' : toDecimal(floor)}
+        note="Members cannot withdraw while the free amount is below the floor. Leave empty for no minimum"
+      />
     </ReviewedForm>
   )
 }
@@ -317,7 +283,7 @@ function Receive({ partnerId, due: { payCycleId, reference, due }, onDone }: Act
         amount: readFields(fields, field => field('amount', text => money(text, currency))),
         before: await readFloat(partnerId, currency),
       })}
-      review={({ amount, before }, problemOf) => (
+      review={({ amount, before }) => (
         <>
           <Balances before={before} amount={amount.amount} />
           <Changes
@@ -330,7 +296,7 @@ function Receive({ partnerId, due: { payCycleId, reference, due }, onDone }: Act
               },
             ]}
           />
-          <RepeatedAmount amount={amount} problem={problemOf('again')} />
+          <RepeatedAmount amount={amount} />
         </>
       )}
       confirm={({ amount }) => `Record ${formatMoney(amount)}`}
@@ -341,21 +307,11 @@ function Receive({ partnerId, due: { payCycleId, reference, due }, onDone }: Act
         finish(onDone)
       }}
     >
-      {problemOf => (
-        <>
-          <p>
-            Record money that has arrived for <code>{reference}</code> but is missing from the bank’s files.
-            {due.amount < 0 && ' The employer is owed money: enter a payment to the employer as a negative amount.'}
-          </p>
-          <Field
-            label={`Amount, ${currency}`}
-            name="amount"
-            value={toDecimal(due)}
-            problem={problemOf('amount')}
-            isRequired
-          />
-        </>
-      )}
+      <p>
+        Record money that has arrived for <code>{reference}</code> but is missing from the bank’s files.
+        {due.amount < 0 && ' The employer is owed money: enter a payment to the employer as a negative amount.'}
+      </p>
+      <Field label={`Amount, ${currency}`} name="amount" value={toDecimal(due)} isRequired />
     </ReviewedForm>
   )
 }

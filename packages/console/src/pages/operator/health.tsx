@@ -1,8 +1,8 @@
 import { act } from '../../act.ts'
-import { ActButton } from '../../components/act-button.tsx'
-import { Figure, KeyValues, Page, Panel } from '../../components/layout.tsx'
+import { Button } from '../../components/button.tsx'
+import { Figure, KeyValues, Page, Panel, Pending } from '../../components/layout.tsx'
 import { usePolling } from '../../components/polling.ts'
-import { Code, Empty, Failure, Skeleton } from '../../components/states.tsx'
+import { Code, Empty } from '../../components/states.tsx'
 import { type Column, Table } from '../../components/table.tsx'
 import { Id, State, Time } from '../../components/values.tsx'
 import { formatNumber, plural } from '../../format.ts'
@@ -15,15 +15,7 @@ export default function Health() {
   const { value, error, reload } = useLoaded('operator-status', () => operators.getStatus())
   return (
     <Page title="Health">
-      {value === undefined ? (
-        error === undefined ? (
-          <Skeleton lines={6} />
-        ) : (
-          <Failure error={error} onRetry={reload} />
-        )
-      ) : (
-        <LoadedHealth status={value} />
-      )}
+      {value === undefined ? <Pending error={error} onRetry={reload} lines={6} /> : <LoadedHealth status={value} />}
     </Page>
   )
 }
@@ -98,19 +90,18 @@ function Books() {
       isFlush
       title="The books"
       aside={
-        <ActButton
+        <Button
           disabled={isRunning}
           act={() => act(() => operators.verifyLedger(), 'The books are being verified', 'operator-verifications')}
         >
           Verify now
-        </ActButton>
+        </Button>
       }
     >
       <Table
         label="Verifications"
         columns={columns}
         list={{ rows: value?.verifications, error, reload }}
-        keyOf={({ id }) => id}
         empty={<Empty title="Not verified yet">A verification recomputes every balance from the ledger entries.</Empty>}
       />
       <Disagreements verification={value?.verifications.find(({ endedAt }) => endedAt !== null)} />
@@ -164,7 +155,6 @@ function Workers({ status: { workers, queue } }: { status: Status }) {
         label="Workers in the last seven days"
         columns={workerColumns}
         list={{ rows: workers }}
-        keyOf={({ id }) => id}
         empty={
           <Empty title="No worker has run for seven days" curl="midmonth start --worker">
             Payouts, webhooks and imports need a worker.
@@ -183,8 +173,7 @@ function Workers({ status: { workers, queue } }: { status: Status }) {
 /** Passed checks are collapsed. A sandbox does not need them, so it only lists the requirements of live mode. */
 function Findings({ isSandbox }: { isSandbox: boolean }) {
   const { value, error, reload } = useLoaded('operator-findings', () => operators.getFindings())
-  if (error !== undefined) return <Failure error={error} onRetry={reload} />
-  if (value === undefined) return <Skeleton lines={3} />
+  if (value === undefined) return <Pending error={error} onRetry={reload} lines={3} />
   const open = value.findings.filter(({ level }) => level !== 'ok')
   const fine = value.findings.filter(({ level }) => level === 'ok')
   return (

@@ -1,16 +1,14 @@
-import { useState } from 'preact/hooks'
 import { useRoute } from 'preact-iso'
+import { Button } from '../../components/button.tsx'
 import { Field, Form } from '../../components/form.tsx'
-import { Drawer, KeyValues, Page, Panel, PendingPage } from '../../components/layout.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { DrawerButton, KeyValues, Page, Panel, PendingPage } from '../../components/layout.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Day, Id, State, Time } from '../../components/values.tsx'
 import { formatNumber } from '../../format.ts'
 import type { Invoice as InvoiceDetails, InvoiceId, InvoiceLine, PartnerId } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
 import { reload, useLoaded } from '../../query.ts'
 import { toast } from '../../toasts.ts'
-
-const back = { href: '/console/operator/invoices', title: 'Invoices' }
 
 const columns: Column<InvoiceLine>[] = [
   { title: 'Day', cell: ({ day }) => <Day day={day} /> },
@@ -20,38 +18,25 @@ const columns: Column<InvoiceLine>[] = [
   { title: 'Refunded', cell: ({ feesGivenBack }) => <Amount money={feesGivenBack} />, isFigure: true },
 ]
 
-const actions = {
-  pay: { title: 'Mark as paid', done: 'Invoice marked as paid' },
-  reopen: { title: 'Reopen', done: 'Invoice reopened' },
-  void: { title: 'Void', done: 'Invoice voided' },
-} as const
-type Action = keyof typeof actions
-
 export default function Invoice() {
   const { partner, id } = useRoute().params as { partner: PartnerId; id: InvoiceId }
   const { value, error, reload: retry } = useLoaded(`operator-invoice ${id}`, () => operators.getInvoice(partner, id))
-  const [doing, setDoing] = useState<Action>()
-  if (value === undefined) return <PendingPage title="Invoice" back={back} error={error} onRetry={retry} />
-  const possible: Action[] = value.status === 'open' ? ['pay', 'void'] : value.status === 'paid' ? ['reopen'] : []
-  const onDone = (act: Action) => {
-    toast(actions[act].done)
-    reload('operator-invoice', 'operator-revenue')
-    setDoing(undefined)
-  }
+  if (value === undefined) return <PendingPage title="Invoice" error={error} onRetry={retry} />
   return (
     <Page
       title={`Invoice ${value.number}`}
-      back={back}
       actions={
         <>
-          <button type="button" class="button" onClick={() => print()}>
-            Print
-          </button>
-          {possible.map(act => (
-            <button key={act} type="button" class="button" onClick={() => setDoing(act)}>
-              {actions[act].title}
-            </button>
-          ))}
+          <Button act={() => print()}>Print</Button>
+          {value.status === 'open' && (
+            <>
+              <DrawerButton text="Mark as paid">{close => <Pay invoice={value} onDone={close} />}</DrawerButton>
+              <DrawerButton text="Void">{close => <Void invoice={value} onDone={close} />}</DrawerButton>
+            </>
+          )}
+          {value.status === 'paid' && (
+            <DrawerButton text="Reopen">{close => <Reopen invoice={value} onDone={close} />}</DrawerButton>
+          )}
         </>
       }
     >
@@ -62,28 +47,17 @@ export default function Invoice() {
         <State state={value.status} />
       </div>
       <div class="columns">
-        <Panel isFlush title="Fees by day and tier">
-          <Table
-            label="Lines"
-            columns={columns}
-            list={{ rows: value.lines }}
-            keyOf={({ day, tier }) => `${day} ${tier}`}
-          />
-        </Panel>
+        <TablePanel
+          title="Fees by day and tier"
+          label="Lines"
+          columns={columns}
+          list={{ rows: value.lines }}
+          keyOf={({ day, tier }) => `${day} ${tier}`}
+        />
         <Panel title="Details">
           <Details invoice={value} />
         </Panel>
       </div>
-      <Drawer
-        title={doing === undefined ? '' : actions[doing].title}
-        isOpen={doing !== undefined}
-        onClose={() => setDoing(undefined)}
-      >
-        {doing === 'pay' && <Pay invoice={value} onDone={() => onDone('pay')} />}
-        {(doing === 'reopen' || doing === 'void') && (
-          <ReopenOrVoid invoice={value} act={doing} onDone={() => onDone(doing)} />
-        )}
-      </Drawer>
     </Page>
   )
 }
@@ -105,55 +79,59 @@ function Details({ invoice: { partnerId, firstDay, lastDay, issuedAt, paid } }: 
 
 type ActProps = { invoice: InvoiceDetails; onDone: () => void }
 
+async function change(changing: PromiseLike<unknown>, done: string): Promise<void> {
+  await changing
+  toast(done)
+  reload('operator-invoice', 'operator-revenue')
+}
+
 function Pay({ invoice: { partnerId, id }, onDone }: ActProps) {
   return (
     <Form
       submit="Mark as paid"
       onSubmit={async ({ reference = '', on = '' }) => {
-        await operators.payInvoice(partnerId, id, { reference, on })
+        await change(operators.payInvoice(partnerId, id, { reference, on }), 'Invoice marked as paid')
         onDone()
       }}
     >
-      {problemOf => (
-        <>
-          <p>The invoiced fees become revenue. The money is in your own account, not in the float.</p>
-          <Field label="Transfer reference" name="reference" problem={problemOf('reference')} isRequired />
-          <Field
-            label="Day of arrival"
-            name="on"
-            type="date"
-            problem={problemOf('on')}
-            note="In the partner’s time zone"
-            isRequired
-          />
-        </>
-      )}
+      <p>The invoiced fees become revenue. The money is in your own account, not in the float.</p>
+      <Field label="Transfer reference" name="reference" isRequired />
+      <Field label="Day of arrival" name="on" type="date" note="In the partner’s time zone" isRequired />
     </Form>
   )
 }
 
-function ReopenOrVoid({ invoice: { partnerId, id }, act, onDone }: ActProps & { act: 'reopen' | 'void' }) {
+function Reopen({ invoice: { partnerId, id }, onDone }: ActProps) {
   return (
     <Form
-      submit={actions[act].title}
-      isFinal={act === 'void'}
+      submit="Reopen"
       onSubmit={async ({ note = '' }) => {
-        await (act === 'void' ? operators.voidInvoice : operators.reopenInvoice)(partnerId, id, { note })
+        await change(operators.reopenInvoice(partnerId, id, { note }), 'Invoice reopened')
         onDone()
       }}
     >
-      {problemOf => (
-        <>
-          <p>{act === 'void' ? 'The next invoice includes these fees.' : 'These fees no longer count as revenue.'}</p>
-          <Field
-            label="Note"
-            name="note"
-            problem={problemOf('note')}
-            note="For the audit log; no personal data"
-            isRequired
-          />
-        </>
-      )}
+      <p>These fees no longer count as revenue.</p>
+      <NoteField />
     </Form>
   )
+}
+
+function Void({ invoice: { partnerId, id }, onDone }: ActProps) {
+  return (
+    <Form
+      submit="Void"
+      isFinal
+      onSubmit={async ({ note = '' }) => {
+        await change(operators.voidInvoice(partnerId, id, { note }), 'Invoice voided')
+        onDone()
+      }}
+    >
+      <p>The next invoice includes these fees.</p>
+      <NoteField />
+    </Form>
+  )
+}
+
+function NoteField() {
+  return <Field label="Note" name="note" note="For the audit log; no personal data" isRequired />
 }

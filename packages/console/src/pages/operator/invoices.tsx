@@ -1,9 +1,8 @@
-import { toDecimal } from '@midmonth/sdk'
-import { DownloadButton, ExportButton } from '../../components/export.tsx'
+import { DownloadButton, ExportButton, type ExportColumn } from '../../components/export.tsx'
 import { DayFilter, FilterBar, ManyFilter, useFilters } from '../../components/filters.tsx'
 import { Page, Panel } from '../../components/layout.tsx'
 import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Day, Id, State } from '../../components/values.tsx'
 import { type InvoiceStatus, type InvoiceSummary, invoiceStatuses, type PartnerId } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
@@ -22,19 +21,32 @@ const partnerColumn: Column<InvoiceSummary> = {
   isMinor: true,
 }
 
+const csvColumns: ExportColumn<InvoiceSummary>[] = [
+  'number',
+  'partnerId',
+  'status',
+  'firstDay',
+  'lastDay',
+  'sum',
+  ['currency', row => row.sum.currency],
+  ['paid_on', row => row.paid?.on ?? null],
+  ['reference', row => row.paid?.reference ?? null],
+]
+
 /** The invoices of one partner or of all partners. */
-export function InvoiceTable({ partnerId, statuses }: { partnerId?: PartnerId; statuses?: InvoiceStatus[] }) {
-  const listed = useList(
-    `operator-invoices ${partnerId} ${statuses}`,
-    () => operators.listInvoices({ take: 50, partnerId, ...(statuses?.length ? { statuses } : {}) }),
-    page => page.invoices,
+export function useInvoices(filter: { partnerId?: PartnerId; statuses?: InvoiceStatus[] }) {
+  return useList(`operator-invoices ${filter.partnerId} ${filter.statuses}`, take =>
+    operators.listInvoices({ take, ...filter }),
   )
+}
+
+export function InvoiceTable({ title, list, isOfPartner = false }: InvoiceTableProps) {
   return (
-    <Table
+    <TablePanel
+      title={title}
       label="Invoices"
-      columns={partnerId === undefined ? [...columns.slice(0, 1), partnerColumn, ...columns.slice(1)] : columns}
-      list={listed}
-      keyOf={({ id }) => id}
+      columns={isOfPartner ? columns : [...columns.slice(0, 1), partnerColumn, ...columns.slice(1)]}
+      list={list}
       hrefOf={({ id, partnerId: of }) => `/console/operator/invoices/${of}/${id}`}
       empty={
         <Empty title="No invoices">
@@ -45,39 +57,20 @@ export function InvoiceTable({ partnerId, statuses }: { partnerId?: PartnerId; s
   )
 }
 
+type InvoiceTableProps = { title?: string; list: ReturnType<typeof useInvoices>; isOfPartner?: boolean }
+
 /** The invoices and the journal of all partners, for accountants. */
 export default function Invoices() {
   const filters = useFilters()
-  const statuses = filters.all('status') as InvoiceStatus[]
+  const listed = useInvoices({ statuses: filters.all('status') as InvoiceStatus[] })
   const [from, to] = [filters.get('from'), filters.get('to')]
   return (
-    <Page
-      title="Invoices"
-      actions={
-        <ExportButton
-          name="invoices"
-          columns={[
-            ['number', (row: InvoiceSummary) => row.number],
-            ['partner_id', row => row.partnerId],
-            ['status', row => row.status],
-            ['first_day', row => row.firstDay],
-            ['last_day', row => row.lastDay],
-            ['sum', row => toDecimal(row.sum)],
-            ['currency', row => row.sum.currency],
-            ['paid_on', row => row.paid?.on ?? null],
-            ['reference', row => row.paid?.reference ?? null],
-          ]}
-          rows={() => operators.listInvoices({ take: 1_000, ...(statuses.length ? { statuses } : {}) })}
-        />
-      }
-    >
+    <Page title="Invoices" actions={<ExportButton name="invoices" columns={csvColumns} rows={listed.all} />}>
       <FilterBar>
         <ManyFilter label="State" name="status" values={invoiceStatuses} />
       </FilterBar>
       <div class="stack">
-        <Panel isFlush>
-          <InvoiceTable statuses={statuses} />
-        </Panel>
+        <InvoiceTable list={listed} />
         <Panel title="Journal">
           <p class="below-s">
             Debits and credits of all partners by day and account, for your accounting software. Choose past days.

@@ -5,7 +5,7 @@ import { operators } from '../../operators.ts'
 import { reload } from '../../query.ts'
 import { refreshSession } from '../../session.ts'
 import { toast } from '../../toasts.ts'
-import { defaultSettings, readSettings, settingFields } from './settings.tsx'
+import { defaultSettings, readSettings, SettingFields } from './settings.tsx'
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
 
@@ -27,18 +27,8 @@ export default function NewPartner() {
               navigateIfHere(`/console/operator/partners/${id}`)
             }}
           >
-            {problemOf => (
-              <>
-                <Field
-                  label="Name"
-                  name="name"
-                  problem={problemOf('name')}
-                  note="Shown to the partner’s users"
-                  isRequired
-                />
-                {settingFields({ ...defaultSettings, timeZone: zone }, problemOf)}
-              </>
-            )}
+            <Field label="Name" name="name" note="Shown to the partner’s users" isRequired />
+            <SettingFields values={{ ...defaultSettings, timeZone: zone }} />
           </Form>
         </Panel>
       </div>

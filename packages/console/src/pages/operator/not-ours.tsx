@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
 import { act } from '../../act.ts'
-import { ActButton } from '../../components/act-button.tsx'
-import { Choice, Field } from '../../components/form.tsx'
+import { Button } from '../../components/button.tsx'
+import { Choice, Field, ReasonField } from '../../components/form.tsx'
 import { Panel } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
 import { ReviewedForm } from '../../components/reviewed-form.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, State } from '../../components/values.tsx'
 import { plural } from '../../format.ts'
 import type { ExceptionsByText, PayoutRule } from '../../generated/operator.ts'
@@ -50,34 +50,18 @@ export function CloseByText() {
           setCount(count + 1)
           reload('operator-exceptions', 'operator-rules')
         }}
-        review={({ found, isRule }, problemOf) => (
+        review={({ found, isRule }) => (
           <>
             <Found found={found} />
-            {(isRule || found.count > 0) && (
-              <Field
-                label="Reason"
-                name="note"
-                problem={problemOf('note')}
-                note="For operators and the audit log; no personal data"
-                isRequired
-              />
-            )}
+            {(isRule || found.count > 0) && <ReasonField />}
           </>
         )}
       >
-        {problemOf => (
-          <div class="form-row">
-            <Choice label="Rail" name="rail" choices={rails.map(({ name }) => name)} />
-            <Field
-              label="Bank text"
-              name="text"
-              problem={problemOf('text')}
-              note="At least 5 characters; case does not matter"
-              isRequired
-            />
-            <Choice label="Action" name="action" choices={Object.entries(actions)} />
-          </div>
-        )}
+        <div class="form-row">
+          <Choice label="Rail" name="rail" choices={rails.map(({ name }) => name)} />
+          <Field label="Bank text" name="text" note="At least 5 characters; case does not matter" isRequired />
+          <Choice label="Action" name="action" choices={Object.entries(actions)} />
+        </div>
       </ReviewedForm>
     </Panel>
   )
@@ -109,17 +93,9 @@ const columns: Column<PayoutRule>[] = [
 
 /** Lists the rules. Renders nothing if there are none. */
 export function Rules() {
-  const listed = useList(
-    'operator-rules',
-    () => operators.listPayoutRules({ take: 50 }),
-    page => page.rules,
-  )
+  const listed = useList('operator-rules', () => operators.listPayoutRules({ take: 50 }))
   if (listed.rows?.length === 0) return null
-  return (
-    <Panel title="Rules" isFlush>
-      <Table label="Rules" columns={columns} list={listed} keyOf={({ id }) => id} />
-    </Panel>
-  )
+  return <TablePanel title="Rules" columns={columns} list={listed} />
 }
 
 function Changes({ rule: { id, rail, text, note, status } }: { rule: PayoutRule }) {
@@ -134,23 +110,23 @@ function Changes({ rule: { id, rail, text, note, status } }: { rule: PayoutRule 
   return (
     <span class="actions">
       {status === 'proposed' && (
-        <ActButton act={confirm} label={`Confirm ${text}`}>
+        <Button act={confirm} label={`Confirm ${text}`}>
           Confirm
-        </ActButton>
+        </Button>
       )}
       {status === 'active' && (
-        <ActButton act={change(() => operators.pausePayoutRule(id), 'Paused')} label={`Pause ${text}`}>
+        <Button act={change(() => operators.pausePayoutRule(id), 'Paused')} label={`Pause ${text}`}>
           Pause
-        </ActButton>
+        </Button>
       )}
       {status === 'paused' && (
-        <ActButton act={change(() => operators.resumePayoutRule(id), 'Resumed')} label={`Resume ${text}`}>
+        <Button act={change(() => operators.resumePayoutRule(id), 'Resumed')} label={`Resume ${text}`}>
           Resume
-        </ActButton>
+        </Button>
       )}
-      <ActButton act={change(() => operators.endPayoutRule(id), 'Ended')} label={`End ${text}`}>
+      <Button act={change(() => operators.endPayoutRule(id), 'Ended')} label={`End ${text}`}>
         End
-      </ActButton>
+      </Button>
     </span>
   )
 }

@@ -1,35 +1,37 @@
 import { useState } from 'preact/hooks'
 import { act, actUnlessUndone } from '../../act.ts'
 import { send } from '../../api.ts'
-import { ActButton } from '../../components/act-button.tsx'
-import { Icon } from '../../components/icon.tsx'
-import { Drawer, Page, Panel } from '../../components/layout.tsx'
-import { usePageAction } from '../../components/page-action.ts'
-import { Code } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { MainButton, TextButton } from '../../components/button.tsx'
+import { Drawer, DrawerButton, Page } from '../../components/layout.tsx'
+import { Secret } from '../../components/states.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Time } from '../../components/values.tsx'
 import { useLoaded } from '../../query.ts'
 import { session } from '../../session.ts'
-import { EmailOf, Invitations, InviteDrawer, type User } from '../users.tsx'
+import { EmailOf, Invitations, Invite, type User } from '../users.tsx'
 
 type Operator = User & { isOperator: boolean }
 
 const key = 'operators'
 const isOfInstallation = true
 
+function setDisabled({ id, name }: Operator, isDisabled: boolean): void {
+  const change = () => send('PATCH', `/console/v1/users/${id}`, { body: { isDisabled }, isOfInstallation })
+  if (isDisabled) actUnlessUndone(`${name} can no longer sign in.`, change, { changes: [key] })
+  else void act(change, `${name} can sign in again`, key)
+}
+
 /** Lists the operators, who have all permissions in this installation. */
 export default function Operators() {
-  const [isInviting, setIsInviting] = useState(false)
-  usePageAction('invite-operator', () => setIsInviting(true))
   const [passwordLink, setPasswordLink] = useState<string>()
   const { value, error, reload } = useLoaded(key, async () => {
     const { users } = await send<{ users: Operator[] }>('GET', '/console/v1/users?take=1000', { isOfInstallation })
     return users.filter(({ isOperator }) => isOperator)
   })
-  const setDisabled = ({ id, name }: Operator, isDisabled: boolean) => {
-    const change = () => send('PATCH', `/console/v1/users/${id}`, { body: { isDisabled }, isOfInstallation })
-    if (isDisabled) actUnlessUndone(`${name} can no longer sign in.`, change, { changes: [key] })
-    else void act(change, `${name} can sign in again`, key)
+  const createPasswordLink = async ({ id }: Operator) => {
+    const path = `/console/v1/users/${id}/password-link`
+    const made = await act(() => send<{ url: string }>('POST', path, { isOfInstallation }), undefined)
+    setPasswordLink(made?.url)
   }
   const columns: Column<Operator>[] = [
     {
@@ -48,32 +50,23 @@ export default function Operators() {
     {
       title: 'Change',
       isTitleHidden: true,
-      cell: operator =>
-        operator.id !== session.value?.user.id && (
+      cell: operator => {
+        const { id, name, isDisabled } = operator
+        const verb = isDisabled ? 'Enable' : 'Disable'
+        if (id === session.value?.user.id) return false
+        return (
           <div class="actions">
-            {!operator.isDisabled && (
-              <ActButton
-                look="text-button"
-                label={`New password for ${operator.name}`}
-                act={async () => {
-                  const path = `/console/v1/users/${operator.id}/password-link`
-                  const made = await act(() => send<{ url: string }>('POST', path, { isOfInstallation }), undefined)
-                  setPasswordLink(made?.url)
-                }}
-              >
+            {!isDisabled && (
+              <TextButton label={`New password for ${name}`} act={() => createPasswordLink(operator)}>
                 New password
-              </ActButton>
+              </TextButton>
             )}
-            <button
-              type="button"
-              class="text-button"
-              aria-label={`${operator.isDisabled ? 'Enable' : 'Disable'} ${operator.name}`}
-              onClick={() => setDisabled(operator, !operator.isDisabled)}
-            >
-              {operator.isDisabled ? 'Enable' : 'Disable'}
-            </button>
+            <TextButton label={`${verb} ${name}`} act={() => setDisabled(operator, !isDisabled)}>
+              {verb}
+            </TextButton>
           </div>
-        ),
+        )
+      },
     },
   ]
   const isAlone = value?.filter(({ isDisabled }) => !isDisabled).length === 1
@@ -81,23 +74,20 @@ export default function Operators() {
     <Page
       title="Operators"
       actions={
-        <button type="button" class="button button-main" onClick={() => setIsInviting(true)}>
-          <Icon name="plus" />
-          Invite an operator
-        </button>
+        <DrawerButton look={MainButton} icon="plus" text="Invite an operator" pageAction="invite-operator">
+          {() => <Invite isOfInstallation />}
+        </DrawerButton>
       }
     >
       <div class="stack">
         {isAlone && <p class="notice">Approving a payout batch takes two operators. Invite a second operator.</p>}
-        <Panel isFlush>
-          <Table label="Operators" columns={columns} list={{ rows: value, error, reload }} keyOf={({ id }) => id} />
-        </Panel>
+        <TablePanel label="Operators" columns={columns} list={{ rows: value, error, reload }} />
         <Invitations isOfInstallation />
       </div>
-      <InviteDrawer isOpen={isInviting} isOfInstallation onClose={() => setIsInviting(false)} />
       <Drawer title="New password" isOpen={passwordLink !== undefined} onClose={() => setPasswordLink(undefined)}>
-        <p>Send this link to the person. The link works once, within a day, and is not shown again.</p>
-        <Code text={passwordLink ?? ''} label="Copy the link" />
+        <Secret text={passwordLink ?? ''} label="Copy the link">
+          Send this link to the person. The link works once, within a day, and is not shown again.
+        </Secret>
       </Drawer>
     </Page>
   )

@@ -1,13 +1,12 @@
 import { ExportButton } from '../../components/export.tsx'
 import { FilterBar, OneFilter, TextFilter, useFilters } from '../../components/filters.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { Page, Panel } from '../../components/layout.tsx'
-import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { Page } from '../../components/layout.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Id, State, Time } from '../../components/values.tsx'
 import { type PartnerState, type PartnerSummary, partnerStates } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
-import { hrefOfId } from '../../places.ts'
+import { hrefOfRecord } from '../../places.ts'
 import { useList } from '../../query.ts'
 import { isSandbox } from '../../session.ts'
 import { FirstSteps } from './first-steps.tsx'
@@ -25,26 +24,17 @@ export function PartnerStateOf({ state }: { state: PartnerState }) {
 
 export default function Partners() {
   const filters = useFilters()
-  const search = filters.get('search') || undefined
   const [state] = filters.all('state') as PartnerState[]
-  const list = () => operators.listPartners({ take: 50, state, search })
-  const listed = useList(`operator-partners?${filters.text}`, list, page => page.partners)
+  const listed = useList(`operator-partners?${filters.text}`, take =>
+    operators.listPartners({ take, state, search: filters.given('search') }),
+  )
   const isEmpty = filters.text === '' && listed.rows?.length === 0
   return (
     <Page
       title="Partners"
       actions={
         <>
-          <ExportButton
-            name="partners"
-            columns={[
-              ['id', (row: PartnerSummary) => row.id],
-              ['name', row => row.name],
-              ['state', row => row.state],
-              ['created_at', row => row.createdAt],
-            ]}
-            rows={list}
-          />
+          <ExportButton name="partners" columns={['id', 'name', 'state', 'createdAt']} rows={listed.all} />
           <a class="button button-main" href="/console/operator/new-partner">
             <Icon name="plus" />
             New partner
@@ -58,16 +48,7 @@ export default function Partners() {
           <OneFilter label="State" name="state" values={partnerStates} shown={state} />
           <TextFilter label="Name or id" name="search" isSearch />
         </FilterBar>
-        <Panel isFlush>
-          <Table
-            label="Partners"
-            columns={columns}
-            list={listed}
-            keyOf={({ id }) => id}
-            hrefOf={({ id }) => hrefOfId(id)}
-            empty={<Empty title="No partners match" />}
-          />
-        </Panel>
+        <TablePanel label="Partners" columns={columns} list={listed} hrefOf={hrefOfRecord} empty="No partners match" />
       </div>
     </Page>
   )

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
-import { amountIn, Choice, Field, Form, readFields } from '../../components/form.tsx'
-import { Drawer } from '../../components/layout.tsx'
+import { amountIn, BorneBy, Field, Form, Options, ReasonField, readFields } from '../../components/form.tsx'
+import { DrawerButton } from '../../components/layout.tsx'
 import { Amount } from '../../components/values.tsx'
 import type { PaymentOutcome, Payout } from '../../generated/operator.ts'
 import { operators } from '../../operators.ts'
@@ -10,15 +10,17 @@ import { toast } from '../../toasts.ts'
 type Payment = Pick<Payout, 'reference' | 'amount' | 'outcome' | 'removedAt'>
 
 const outcomes = {
-  paid: ['Paid', 'The bank made the payment. The withdrawal becomes paid.'],
-  failed: [
-    'Failed',
-    'The bank has not made the payment and will not. The money is returned to the member. Rejected while the bank may still pay, or while an undecided debit may be this payment.',
-  ],
-  returned: [
-    'Returned',
-    'The bank made the payment, but the money came back and is returned to the member. Requires the day and amount of the credit.',
-  ],
+  paid: { title: 'Paid', meaning: 'The bank made the payment. The withdrawal becomes paid.' },
+  failed: {
+    title: 'Failed',
+    meaning:
+      'The bank has not made the payment and will not. The money is returned to the member. Rejected while the bank may still pay, or while an undecided debit may be this payment.',
+  },
+  returned: {
+    title: 'Returned',
+    meaning:
+      'The bank made the payment, but the money came back and is returned to the member. Requires the day and amount of the credit.',
+  },
 } as const
 type ChosenOutcome = keyof typeof outcomes
 
@@ -30,22 +32,12 @@ function choicesFor({ outcome, removedAt }: Payment): ChosenOutcome[] {
 
 /** Records the outcome of a sent payment when no bank file contains the answer. */
 export function RecordOutcome({ payment }: { payment: Payment }) {
-  const [isOpen, setIsOpen] = useState(false)
+  const { reference } = payment
   if (choicesFor(payment).length === 0) return null
   return (
-    <>
-      <button
-        type="button"
-        class="button"
-        aria-label={`Record outcome of ${payment.reference}`}
-        onClick={() => setIsOpen(true)}
-      >
-        Record outcome
-      </button>
-      <Drawer title={`Outcome of ${payment.reference}`} isOpen={isOpen} onClose={() => setIsOpen(false)}>
-        {isOpen && <OutcomeForm payment={payment} onDone={() => setIsOpen(false)} />}
-      </Drawer>
-    </>
+    <DrawerButton text="Record outcome" title={`Outcome of ${reference}`} label={`Record outcome of ${reference}`}>
+      {close => <OutcomeForm payment={payment} onDone={close} />}
+    </DrawerButton>
   )
 }
 
@@ -69,63 +61,28 @@ function OutcomeForm({ payment, onDone }: { payment: Payment; onDone: () => void
           onDone()
         }}
       >
-        {problemOf => (
+        <Options
+          label="Outcome"
+          name="outcome"
+          options={choicesFor(payment).map(value => ({ value, ...outcomes[value] }))}
+          missing="Choose an outcome"
+          onChoose={setOutcome}
+        />
+        {outcome === 'returned' && (
           <>
-            <fieldset class="role-fields">
-              <legend>Outcome</legend>
-              {choicesFor(payment).map(choice => (
-                <label key={choice}>
-                  <input type="radio" name="outcome" value={choice} onChange={() => setOutcome(choice)} />
-                  <span>
-                    <b>{outcomes[choice][0]}</b> <span class="quiet">{outcomes[choice][1]}</span>
-                  </span>
-                </label>
-              ))}
-            </fieldset>
-            {problemOf('outcome') !== undefined && (
-              <p class="field-problem" role="alert">
-                Choose an outcome
-              </p>
-            )}
-            {outcome === 'returned' && (
-              <>
-                <div class="form-row">
-                  <Field
-                    label="Booked on"
-                    name="bookedOn"
-                    type="date"
-                    problem={problemOf('bookedOn')}
-                    note="The day of the credit"
-                    isRequired
-                  />
-                  <Field
-                    label={`Amount that arrived, ${amount.currency}`}
-                    name="amount"
-                    problem={problemOf('amount')}
-                    note="If less than the payment, the bank kept the difference as a charge"
-                    isRequired
-                  />
-                </div>
-                <Choice
-                  label="Charge borne by"
-                  name="borneBy"
-                  value="operator"
-                  choices={[
-                    ['operator', 'The operator'],
-                    ['partner', 'The partner'],
-                  ]}
-                />
-              </>
-            )}
-            <Field
-              label="Evidence"
-              name="note"
-              problem={problemOf('note')}
-              note="For operators and the audit log; no personal data"
-              isRequired
-            />
+            <div class="form-row">
+              <Field label="Booked on" name="bookedOn" type="date" note="The day of the credit" isRequired />
+              <Field
+                label={`Amount that arrived, ${amount.currency}`}
+                name="amount"
+                note="If less than the payment, the bank kept the difference as a charge"
+                isRequired
+              />
+            </div>
+            <BorneBy label="Charge borne by" />
           </>
         )}
+        <ReasonField label="Evidence" />
       </Form>
     </>
   )

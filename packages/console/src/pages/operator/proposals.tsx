@@ -1,10 +1,9 @@
 import type { ComponentChildren } from 'preact'
 import { act } from '../../act.ts'
-import { ActButton } from '../../components/act-button.tsx'
+import { Button, MainButton } from '../../components/button.tsx'
 import { KeyValues, Panel } from '../../components/layout.tsx'
 import { Person } from '../../components/person.tsx'
-import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Id, Time } from '../../components/values.tsx'
 import { inWords } from '../../format.ts'
 import type { PayoutProposal, ProposedDecision } from '../../generated/operator.ts'
@@ -26,16 +25,13 @@ function Buttons({ proposal: { subject, person } }: { proposal: Proposed }) {
   return (
     <div class="button-group">
       {person !== session.value?.user.id && (
-        <ActButton
-          look="button button-main"
-          act={() => act(() => operators.confirmPayoutProposal(subject), 'Confirmed', ...reloadPrefixes)}
-        >
+        <MainButton act={() => act(() => operators.confirmPayoutProposal(subject), 'Confirmed', ...reloadPrefixes)}>
           Confirm
-        </ActButton>
+        </MainButton>
       )}
-      <ActButton act={() => act(() => operators.withdrawPayoutProposal(subject), 'Withdrawn', ...reloadPrefixes)}>
+      <Button act={() => act(() => operators.withdrawPayoutProposal(subject), 'Withdrawn', ...reloadPrefixes)}>
         Withdraw
-      </ActButton>
+      </Button>
     </div>
   )
 }
@@ -59,22 +55,10 @@ const columns: Column<PayoutProposal>[] = [
 
 /** Lists decisions about exceptions and payments that await a second person. */
 export function WaitingProposals() {
-  const listed = useList(
-    'operator-proposals',
-    () => operators.listPayoutProposals({ take: 50 }),
-    page => page.proposals,
-  )
+  const listed = useList('operator-proposals', () => operators.listPayoutProposals({ take: 50 }))
   if (listed.rows === undefined || listed.rows.length === 0) return null
   return (
-    <Panel isFlush title="Waiting for a second person">
-      <Table
-        label="Waiting for a second person"
-        columns={columns}
-        list={listed}
-        keyOf={({ subject }) => subject}
-        empty={<Empty title="No proposals" />}
-      />
-    </Panel>
+    <TablePanel title="Waiting for a second person" columns={columns} list={listed} keyOf={({ subject }) => subject} />
   )
 }
 

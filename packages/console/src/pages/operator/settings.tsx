@@ -16,19 +16,13 @@ export const defaultSettings = Object.fromEntries(
   partnerSettingFields.map(({ name, byDefault }) => [name, byDefault]),
 ) as PartnerSettings
 
-/** The fields of all settings. Not a component: the form must know at once which problems have a field. */
-export function settingFields(values: PartnerSettings, problemOf: (name: string) => string | undefined) {
+/** The fields of all settings. */
+export function SettingFields({ values }: { values: PartnerSettings }) {
   return [...Map.groupBy(partnerSettingFields, ({ group }) => group)].map(([group, members]) => (
     <fieldset key={group} class="setting-group">
       <legend>{group}</legend>
       {members.map(setting => (
-        <SettingField
-          key={setting.name}
-          setting={setting}
-          value={values[setting.name]}
-          // Switches and choices cannot be invalid.
-          problem={setting.kind === 'switch' || setting.kind === 'choice' ? undefined : problemOf(setting.name)}
-        />
+        <SettingField key={setting.name} setting={setting} value={values[setting.name]} />
       ))}
     </fieldset>
   ))
@@ -37,11 +31,9 @@ export function settingFields(values: PartnerSettings, problemOf: (name: string)
 function SettingField({
   setting,
   value,
-  problem,
 }: {
   setting: PartnerSettingField
   value: PartnerSettings[keyof PartnerSettings]
-  problem: string | undefined
 }) {
   const { name, kind, label, unit, note, choices, byDefault } = setting
   if (kind === 'switch') return <Check label={label} name={name} isOn={value === true} />
@@ -49,7 +41,9 @@ function SettingField({
     return <Choice label={label} name={name} value={String(value)} choices={Object.entries(choices)} />
   return (
     <Field
-      {...{ name, note, problem, value: String(value) }}
+      name={name}
+      note={note}
+      value={String(value)}
       label={unit === undefined ? label : `${label}, ${unit}`}
       type={kind === 'day' ? 'date' : 'text'}
       suggestions={kind === 'zone' ? Intl.supportedValuesOf('timeZone') : undefined}
@@ -127,7 +121,7 @@ export function ChangeSettings({
         onDone()
       }}
     >
-      {problemOf => settingFields(values, problemOf)}
+      <SettingFields values={values} />
     </ReviewedForm>
   )
 }

@@ -1,10 +1,10 @@
 import { type Money, toDecimal } from '@midmonth/sdk'
-import { useState } from 'preact/hooks'
+import { TextButton } from '../../components/button.tsx'
 import { amountIn, Choice, Field, FieldProblems, orNull, readFields, wholeNumber } from '../../components/form.tsx'
-import { Drawer, KeyValues, Panel } from '../../components/layout.tsx'
+import { DrawerButton, KeyValues } from '../../components/layout.tsx'
 import { type Change, Changes, ReviewedForm } from '../../components/reviewed-form.tsx'
 import { Empty } from '../../components/states.tsx'
-import { type Column, Table } from '../../components/table.tsx'
+import { type Column, TablePanel } from '../../components/table.tsx'
 import { Amount, Id } from '../../components/values.tsx'
 import { formatMoney, formatNumber, inWords, plural } from '../../format.ts'
 import type { NewTierTerms, OperatorTier, PartnerId, TierPreview } from '../../generated/operator.ts'
@@ -16,7 +16,6 @@ type Currency = Money['currency']
 
 /** The tiers of a partner. A change shows its effect on members before it is saved. */
 export function Tiers({ partnerId }: { partnerId: PartnerId }) {
-  const [changing, setChanging] = useState<OperatorTier | 'new'>()
   const { value, error } = useLoaded(`operator-tiers ${partnerId}`, () => operators.listTiers(partnerId))
   const columns: Column<OperatorTier>[] = [
     { title: 'Tier', cell: ({ name }) => <b>{name}</b> },
@@ -39,64 +38,100 @@ export function Tiers({ partnerId }: { partnerId: PartnerId }) {
       title: 'Change',
       isTitleHidden: true,
       cell: tier => (
-        <button type="button" class="text-button" onClick={() => setChanging(tier)}>
-          Change
-        </button>
+        <DrawerButton look={TextButton} text="Change" title={`Change ${tier.name}`}>
+          {close => <Terms partnerId={partnerId} tier={tier} onDone={close} />}
+        </DrawerButton>
       ),
       isFigure: true,
     },
   ]
   return (
-    <Panel
+    <TablePanel
       id="tiers"
-      isFlush
       title="Tiers"
       aside={
-        <button type="button" class="button" onClick={() => setChanging('new')}>
-          New tier
-        </button>
+        <DrawerButton text="New tier">
+          {close => <Terms partnerId={partnerId} tier={null} onDone={close} />}
+        </DrawerButton>
       }
-    >
-      <Table
-        label="Tiers"
-        columns={columns}
-        list={{ rows: value?.tiers, error }}
-        keyOf={({ name }) => name}
-        empty={<Empty title="No tiers yet">A tier defines how much its members may withdraw, and for which fee.</Empty>}
-      />
-      <Drawer
-        title={changing === 'new' ? 'New tier' : `Change ${changing?.name ?? ''}`}
-        isOpen={changing !== undefined}
-        onClose={() => setChanging(undefined)}
-      >
-        {changing && (
-          <Terms
-            partnerId={partnerId}
-            tier={changing === 'new' ? null : changing}
-            onDone={() => setChanging(undefined)}
-          />
-        )}
-      </Drawer>
-    </Panel>
+      columns={columns}
+      list={{ rows: value?.tiers, error }}
+      keyOf={({ name }) => name}
+      empty={<Empty title="No tiers yet">A tier defines how much its members may withdraw, and for which fee.</Empty>}
+    />
   )
 }
 
-const speeds: [string, string][] = [
-  ['', 'Default of the bank'],
-  ['standard', 'In the next batch'],
-  ['instant', 'Instantly'],
-]
+type TermsOfTier = Omit<NewTierTerms, 'version' | 'currency'>
+type Term = {
+  name: keyof TermsOfTier
+  label: string
+  kind: 'amount' | 'count' | 'basisPoints' | 'choice'
+  /** What an empty field means in the review. Without it, the field is required. */
+  ifEmpty?: string
+  note?: string
+  /** The value for a new tier. */
+  initial?: string
+  choices?: [string, string][]
+}
 
-type Planned = { terms: NewTierTerms; preview: TierPreview }
+/** The terms in the order of the form. Terms in one list share a line. */
+const terms: Term[][] = [
+  [
+    { name: 'feeFixed', label: 'Fee', kind: 'amount', initial: '0' },
+    {
+      name: 'feeBps',
+      label: 'Plus basis points',
+      kind: 'basisPoints',
+      note: 'Of the amount; 100 basis points are 1 %',
+      initial: '0',
+    },
+  ],
+  [
+    { name: 'feeMin', label: 'Minimum fee', kind: 'amount', ifEmpty: '–' },
+    { name: 'feeMax', label: 'Maximum fee', kind: 'amount', ifEmpty: '–' },
+  ],
+  [
+    {
+      name: 'feePayer',
+      label: 'Who pays the fee',
+      kind: 'choice',
+      initial: 'member',
+      choices: [
+        ['member', 'The member'],
+        ['employer', 'The employer'],
+      ],
+    },
+  ],
+  [
+    { name: 'lowerLimit', label: 'Minimum withdrawal', kind: 'amount' },
+    { name: 'upperLimit', label: 'Maximum withdrawal', kind: 'amount' },
+  ],
+  [
+    { name: 'withdrawalsPerDay', label: 'Withdrawals per day', kind: 'count', ifEmpty: 'No limit' },
+    { name: 'withdrawalsPerCycle', label: 'Withdrawals per cycle', kind: 'count', ifEmpty: 'No limit' },
+  ],
+  [
+    {
+      name: 'payoutSpeed',
+      label: 'Payout speed',
+      kind: 'choice',
+      choices: [
+        ['', 'Default of the bank'],
+        ['standard', 'In the next batch'],
+        ['instant', 'Instantly'],
+      ],
+    },
+  ],
+]
 
 /** A form for the terms of a tier, which shows their effect before they are saved. */
 function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: OperatorTier | null; onDone: () => void }) {
-  const nameOf = (fields: Record<string, string>) => tier?.name ?? fields.name ?? ''
   return (
-    <ReviewedForm<Planned & { name: string }>
+    <ReviewedForm<{ name: string; terms: NewTierTerms; preview: TierPreview }>
       submit="Show the effect"
       plan={async fields => {
-        const name = nameOf(fields)
+        const name = tier?.name ?? fields.name ?? ''
         if (name === '') throw new FieldProblems(new Map([['name', 'A tier needs a name']]))
         const terms = readTerms(tier, fields)
         return { name, terms, preview: await operators.previewTier(partnerId, name, terms) }
@@ -127,139 +162,63 @@ function Terms({ partnerId, tier, onDone }: { partnerId: PartnerId; tier: Operat
         onDone()
       }}
     >
-      {problemOf => termFields(tier, problemOf)}
+      {tier === null && (
+        <div class="form-row">
+          <Field label="Name" name="name" note="Used in member imports" isRequired />
+          <Field label="Currency" name="currency" value="GBP" note="Cannot be changed later" isRequired />
+        </div>
+      )}
+      {terms.map(line => (
+        <div key={line[0]?.name} class="form-row">
+          {line.map(term => (
+            <TermField key={term.name} term={term} tier={tier} />
+          ))}
+        </div>
+      ))}
     </ReviewedForm>
   )
 }
 
-/** Not a component: the form must know at once which problems have a field. */
-function termFields(tier: OperatorTier | null, problemOf: (name: string) => string | undefined) {
-  const amount = tier === null ? '' : `, ${tier.currency}`
-  const decimal = (value: Money | null | undefined) => (value == null ? '' : toDecimal(value))
+function TermField({ term, tier }: { term: Term; tier: OperatorTier | null }) {
+  const { name, label, kind, ifEmpty, note, initial = '', choices } = term
+  const held = tier?.[name]
+  const value = tier === null ? initial : typeof held === 'object' && held ? toDecimal(held) : String(held ?? '')
+  if (choices !== undefined) return <Choice label={label} name={name} value={value} choices={choices} />
   return (
-    <>
-      {tier === null && (
-        <div class="form-row">
-          <Field label="Name" name="name" problem={problemOf('name')} note="Used in member imports" isRequired />
-          <Field
-            label="Currency"
-            name="currency"
-            value="GBP"
-            problem={problemOf('currency')}
-            note="Cannot be changed later"
-            isRequired
-          />
-        </div>
-      )}
-      <div class="form-row">
-        <Field
-          label={`Fee${amount}`}
-          name="feeFixed"
-          value={tier === null ? '0' : decimal(tier.feeFixed)}
-          problem={problemOf('feeFixed')}
-          isRequired
-        />
-        <Field
-          label="Plus basis points"
-          name="feeBps"
-          value={String(tier?.feeBps ?? 0)}
-          problem={problemOf('feeBps')}
-          note="Of the amount; 100 basis points are 1 %"
-          isRequired
-        />
-      </div>
-      <div class="form-row">
-        <Field label="Minimum fee" name="feeMin" value={decimal(tier?.feeMin)} problem={problemOf('feeMin')} />
-        <Field label="Maximum fee" name="feeMax" value={decimal(tier?.feeMax)} problem={problemOf('feeMax')} />
-      </div>
-      <Choice label="Who pays the fee" name="feePayer" value={tier?.feePayer ?? 'member'} choices={payers} />
-      <div class="form-row">
-        <Field
-          label="Minimum withdrawal"
-          name="lowerLimit"
-          value={decimal(tier?.lowerLimit)}
-          problem={problemOf('lowerLimit')}
-          isRequired
-        />
-        <Field
-          label="Maximum withdrawal"
-          name="upperLimit"
-          value={decimal(tier?.upperLimit)}
-          problem={problemOf('upperLimit')}
-          isRequired
-        />
-      </div>
-      <div class="form-row">
-        <Field
-          label="Withdrawals per day"
-          name="withdrawalsPerDay"
-          value={String(tier?.withdrawalsPerDay ?? '')}
-          problem={problemOf('withdrawalsPerDay')}
-          note="Leave empty for no limit"
-        />
-        <Field
-          label="Withdrawals per cycle"
-          name="withdrawalsPerCycle"
-          value={String(tier?.withdrawalsPerCycle ?? '')}
-          problem={problemOf('withdrawalsPerCycle')}
-          note="Leave empty for no limit"
-        />
-      </div>
-      <Choice label="Payout speed" name="payoutSpeed" value={tier?.payoutSpeed ?? ''} choices={speeds} />
-    </>
+    <Field
+      label={kind === 'amount' && tier !== null ? `${label}, ${tier.currency}` : label}
+      name={name}
+      value={value}
+      note={ifEmpty === 'No limit' ? 'Leave empty for no limit' : note}
+      isRequired={ifEmpty === undefined}
+    />
   )
 }
-
-const payers: [string, string][] = [
-  ['member', 'The member'],
-  ['employer', 'The employer'],
-]
 
 /** @throws FieldProblems */
 function readTerms(tier: OperatorTier | null, fields: Record<string, string>): NewTierTerms {
   return readFields(fields, field => {
-    // The service validates the currency.
     const currency = tier?.currency ?? field('currency', text => text.toUpperCase() as Currency)
-    const optional = orNull(amountIn(currency))
-    const count = orNull(wholeNumber)
-    return {
-      currency,
-      version: tier?.version ?? null,
-      feeFixed: field('feeFixed', amountIn(currency)),
-      feeBps: field('feeBps', wholeNumber),
-      feeMin: field('feeMin', optional),
-      feeMax: field('feeMax', optional),
-      feePayer: fields.feePayer as NewTierTerms['feePayer'],
-      lowerLimit: field('lowerLimit', amountIn(currency)),
-      upperLimit: field('upperLimit', amountIn(currency)),
-      withdrawalsPerDay: field('withdrawalsPerDay', count),
-      withdrawalsPerCycle: field('withdrawalsPerCycle', count),
-      payoutSpeed: (fields.payoutSpeed || null) as NewTierTerms['payoutSpeed'],
+    const read = ({ name, kind, ifEmpty }: Term) => {
+      if (kind === 'choice') return fields[name] || null
+      const parse = kind === 'amount' ? amountIn(currency) : wholeNumber
+      return field<Money | number | null>(name, ifEmpty === undefined ? parse : orNull<Money | number>(parse))
     }
+    const entered = Object.fromEntries(terms.flat().map(term => [term.name, read(term)]))
+    // The service validates the currency and the choices.
+    return { currency, version: tier?.version ?? null, ...(entered as TermsOfTier) }
   })
 }
 
-type TermsOfTier = Omit<NewTierTerms, 'version'>
-
 /** Formats the terms for people. */
-function linesOf(terms: TermsOfTier): [string, string][] {
-  const orNone = (value: Money | null) => (value === null ? '–' : formatMoney(value))
-  const titleOf = (choices: [string, string][], key: string) => choices.find(([each]) => each === key)?.[1] ?? key
-  return [
-    ['Fee', formatMoney(terms.feeFixed)],
-    ['Plus a share of the amount', `${formatNumber(terms.feeBps / 100)} %`],
-    ['Minimum fee', orNone(terms.feeMin)],
-    ['Maximum fee', orNone(terms.feeMax)],
-    ['Who pays the fee', titleOf(payers, terms.feePayer)],
-    ['Minimum withdrawal', formatMoney(terms.lowerLimit)],
-    ['Maximum withdrawal', formatMoney(terms.upperLimit)],
-    ['Withdrawals per day', terms.withdrawalsPerDay === null ? 'No limit' : formatNumber(terms.withdrawalsPerDay)],
-    [
-      'Withdrawals per cycle',
-      terms.withdrawalsPerCycle === null ? 'No limit' : formatNumber(terms.withdrawalsPerCycle),
-    ],
-    ['Payout speed', titleOf(speeds, terms.payoutSpeed ?? '')],
-  ]
+function linesOf(of: TermsOfTier): [string, string][] {
+  return terms.flat().map(({ name, label, kind, ifEmpty = '', choices }) => {
+    const value = of[name]
+    if (choices !== undefined) return [label, choices.find(([key]) => key === (value ?? ''))?.[1] ?? String(value)]
+    if (kind === 'basisPoints') return ['Plus a share of the amount', `${formatNumber(Number(value) / 100)} %`]
+    if (value === null) return [label, ifEmpty]
+    return [label, typeof value === 'object' ? formatMoney(value) : formatNumber(Number(value))]
+  })
 }
 
 function changesOf(before: TermsOfTier, after: TermsOfTier): Change[] {

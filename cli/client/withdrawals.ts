@@ -1,17 +1,15 @@
 import { Command, Option } from 'commander'
-import { ApiError } from '../../packages/sdk/src/errors.ts'
 import type {
-  Event,
   LoggedRequest,
   MemberId,
-  WebhookDelivery,
+  WithdrawalDelivery,
   WithdrawalDetails,
   WithdrawalId,
   WithdrawalIntentExplanation,
   WithdrawalStatus,
+  WithdrawalTimeline,
   WithdrawalWithStatus,
 } from '../../packages/sdk/src/generated/schemas.ts'
-import type { Midmonth } from '../../packages/sdk/src/midmonth.ts'
 import { enumOf } from '../contract.ts'
 import { examples } from '../help.ts'
 import { type SheetRow, sheet, table } from '../print.ts'
@@ -63,98 +61,29 @@ addConnectionOptions(withdrawalsCommand.command('show'))
   .option('--json', 'print the responses of the API')
   .addHelpText('after', examples('withdrawals show w_…', 'withdrawals show w_… --json'))
   .action(async (withdrawalId: WithdrawalId, options: Options) => {
-    const life = await readLife(await connect(options), withdrawalId)
-    if (options.json) printJson(life)
-    else printLife(life)
+    const midmonth = await connect(options)
+    const [withdrawal, timeline] = await Promise.all([
+      midmonth.withdrawals.get(withdrawalId),
+      midmonth.withdrawals.getTimeline(withdrawalId),
+    ])
+    if (options.json) printJson({ withdrawal, timeline })
+    else printTimeline(withdrawal, timeline)
   })
 
-type Delivery = WebhookDelivery & { webhookId: string; url: string }
-
-/** The API's responses about a withdrawal. Null for responses that the key may not see, or that are no longer kept. */
-type Life = {
-  withdrawal: WithdrawalDetails
-  explanation: WithdrawalIntentExplanation | null
-  requests: LoggedRequest[] | null
-  deliveries: Delivery[] | null
-}
-
-async function readLife(midmonth: Midmonth, withdrawalId: WithdrawalId): Promise<Life> {
-  const withdrawal = await midmonth.withdrawals.get(withdrawalId)
-  const [explanation, requests, deliveries] = await Promise.all([
-    visible(midmonth.withdrawals.explainIntent(withdrawal.withdrawalIntentId)),
-    visible(readRequests(midmonth, withdrawal)),
-    visible(readDeliveries(midmonth, withdrawal)),
-  ])
-  return { withdrawal, explanation, requests, deliveries }
-}
-
-/** The response, or null if the key lacks the scope or the service no longer has it. */
-async function visible<T>(answer: Promise<T>): Promise<T | null> {
-  try {
-    return await answer
-  } catch (error) {
-    if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return null
-    throw error
-  }
-}
-
-// More than one run of a client makes of one withdrawal.
-const requestsMax = 100
-
-async function readRequests(
-  midmonth: Midmonth,
-  { id, withdrawalIntentId }: WithdrawalDetails,
-): Promise<LoggedRequest[]> {
-  const pages = await Promise.all(
-    [withdrawalIntentId, id].map(resourceId => midmonth.requests.list({ resourceId, take: requestsMax })),
-  )
-  return pages.flatMap(({ requests }) => requests.toReversed())
-}
-
-// The feed has no filter by resource, so it is searched: 30 days of a partner with 10,000 changes of withdrawals in them.
-const eventsSearchedMax = 10_000
-const endpointsMax = 20
-
-/** The deliveries of the events of a withdrawal. Null if the feed is too long to search. */
-async function readDeliveries(midmonth: Midmonth, withdrawal: WithdrawalDetails): Promise<Delivery[] | null> {
-  const { webhooks } = await midmonth.webhooks.list({ take: endpointsMax })
-  if (webhooks.length === 0) return []
-  const events = await findEvents(midmonth, withdrawal)
-  if (events === null) return null
-  const found = webhooks.map(async ({ id: webhookId, url }) => {
-    const pages = await Promise.all(
-      events.map(({ id: eventId }) => midmonth.webhooks.listDeliveries(webhookId, { eventId })),
-    )
-    return pages.flatMap(({ deliveries }) => deliveries.map(delivery => ({ ...delivery, webhookId, url })))
-  })
-  return (await Promise.all(found)).flat()
-}
-
-async function findEvents(midmonth: Midmonth, { id, timeline }: WithdrawalDetails): Promise<Event[] | null> {
-  const types = timeline.map(({ status }) => `withdrawal.${status}` as const)
-  const found: Event[] = []
-  let searched = 0
-  for await (const event of midmonth.events.list({ types, take: 1_000 })) {
-    if ('withdrawalId' in event.data && event.data.withdrawalId === id) found.push(event)
-    // Each status is entered once.
-    if (found.length === timeline.length) return found
-    searched += 1
-    if (searched >= eventsSearchedMax) return null
-  }
-  return found
-}
-
-function printLife({ withdrawal, explanation, requests, deliveries }: Life): void {
+function printTimeline(
+  withdrawal: WithdrawalDetails,
+  { steps, explanation, requests, deliveries }: WithdrawalTimeline,
+) {
   writeLine(sheet(withdrawalSheet(withdrawal)))
-  section('Requests', requests?.map(requestRow), 'not kept, or not visible with this key')
-  section('Decision', explanation?.rules.map(ruleRow), 'not kept, or not visible with this key')
-  section('Bank', withdrawal.timeline.map(timelineRow))
-  section('Webhooks', deliveries?.map(deliveryRow), 'not visible with this key, or the feed is too long to search')
+  section('Requests', requests?.map(requestRow))
+  section('Decision', explanation.rules.map(ruleRow))
+  section('Bank', steps.map(stepRow))
+  section('Webhooks', deliveries?.map(deliveryRow))
 }
 
-function section(title: string, rows: SheetRow[] | undefined, otherwise = ''): void {
+function section(title: string, rows: SheetRow[] = []): void {
   writeLine(`\n${title}`)
-  writeLine(rows === undefined ? `(${otherwise})` : table(rows))
+  writeLine(table(rows))
 }
 
 function withdrawalRow({ id, memberId, status, amount, netAmount, createdAt, reason }: WithdrawalWithStatus): SheetRow {
@@ -202,10 +131,10 @@ function ruleRow({ rule, amount, because }: WithdrawalIntentExplanation['rules']
   return { rule, amount: inWords(amount), because }
 }
 
-function timelineRow({ at, status, reason }: WithdrawalDetails['timeline'][number]): SheetRow {
+function stepRow({ at, status, reason }: WithdrawalTimeline['steps'][number]): SheetRow {
   return { at, status, reason }
 }
 
-function deliveryRow({ createdAt, type, url, state, attemptCount, nextAttemptAt }: Delivery): SheetRow {
+function deliveryRow({ createdAt, type, url, state, attemptCount, nextAttemptAt }: WithdrawalDelivery): SheetRow {
   return { event: createdAt, type, url, state, attempts: attemptCount, 'next attempt': nextAttemptAt }
 }

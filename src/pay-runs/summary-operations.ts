@@ -20,7 +20,7 @@ const getPayRunSummaries = consoleOperation({
     const authors = await listAuthors(reader, {
       partnerId: partner.id,
       resourceIds: ids,
-      action: 'pay_run.create',
+      actions: ['pay_run.create'],
       seesOperators: user?.user.isOperator === true,
     })
     const bodyOf = ({ totals, ...summary }: payRuns.PayRunSummary) => {

@@ -6,7 +6,7 @@ import { Id } from '../kernel/ids.ts'
 import { GivenDayOrInstant, parseInstant } from '../kernel/time.ts'
 import { tracing } from '../users/roles.ts'
 import * as requests from './requests.ts'
-import { LoggedRequest, LoggedRequests, RequestErrors, RequestQuery } from './schema.ts'
+import { LoggedRequest, LoggedRequests, RequestErrors, RequestQuery, requestBody } from './schema.ts'
 
 const tag = 'Service'
 
@@ -97,8 +97,4 @@ function filterOf({ status, fromDate, toDate, ...query }: Static<typeof RequestQ
     ...(fromDate === undefined ? {} : { from: parseInstant(fromDate, { decimals: 'up' }) }),
     ...(toDate === undefined ? {} : { to: parseInstant(toDate, { decimals: 'up' }) }),
   }
-}
-
-function requestBody({ isReplayed, requestId, ...logged }: requests.LoggedRequest) {
-  return { ...logged, requestId: requestId ?? logged.id, replayed: isReplayed }
 }

@@ -4,6 +4,7 @@ import { strict } from '../contract/strict.ts'
 import { partnerProblems, problems } from '../kernel/errors.ts'
 import { CallerId, Id } from '../kernel/ids.ts'
 import { GivenDayOrInstant, Instant } from '../kernel/time.ts'
+import type * as requests from './requests.ts'
 
 const orNull = (description: string, examples: string[]) =>
   Type.Union([Type.String(), Type.Null()], { description, examples })
@@ -123,3 +124,7 @@ export const RequestQuery = Type.Object(
   },
   strict,
 )
+
+export function requestBody({ isReplayed, requestId, ...logged }: requests.LoggedRequest) {
+  return { ...logged, requestId: requestId ?? logged.id, replayed: isReplayed }
+}

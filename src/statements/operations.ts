@@ -1,56 +1,14 @@
 import { Type } from 'typebox'
-import { cursorOf, cursorQuery, pageFields, pageOf, pageQuery } from '../contract/list.ts'
+import { cursorOf, cursorQuery, pageOf, pageQuery } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
-import { type Currency, CurrencyCode, SignedMoney, toWire } from '../kernel/money.ts'
-import { GivenInstant, Instant, parseInstant } from '../kernel/time.ts'
+import { type Currency, CurrencyCode } from '../kernel/money.ts'
+import { GivenInstant, parseInstant } from '../kernel/time.ts'
 import * as members from '../members/members.ts'
 import { staff } from '../users/roles.ts'
-import { type MemberBalance, readStatement, type StatementLine } from './statement.ts'
-
-const StandingBody = Type.Object(
-  {
-    available: Type.Unsafe({ ...SignedMoney, description: 'The available balance.' }),
-    owed: Type.Unsafe({
-      ...SignedMoney,
-      description:
-        'What the member owes: the part of a correction that exceeded the available balance. The next pay run repays it first.',
-    }),
-  },
-  { title: 'MemberStanding', ...strict },
-)
-
-const MemberStatement = Type.Object(
-  {
-    memberId: Id('member'),
-    asOf: Instant,
-    opening: Type.Unsafe({ ...StandingBody, description: 'Balance before the oldest line of this page.' }),
-    closing: Type.Unsafe({
-      ...StandingBody,
-      description: 'Balance after the newest line of this page. On the first page, the balance at `asOf`.',
-    }),
-    lines: Type.Array(
-      Type.Object(
-        {
-          id: Id('transfer'),
-          movementId: Type.String({
-            description: 'The pay run, withdrawal or pay cycle that the line belongs to.',
-            examples: ['w_01kah4pzc5e4r8v2m6t0x9y3bd'],
-          }),
-          reason: Type.String({ examples: ['withdrawal.held', 'pay_run.available'] }),
-          createdAt: Instant,
-          change: StandingBody,
-          balanceAfter: StandingBody,
-        },
-        { title: 'MemberStatementLine', ...strict },
-      ),
-    ),
-    hasMore: Type.Boolean(),
-    ...pageFields,
-  },
-  { title: 'MemberStatement', ...strict },
-)
+import { balanceBody, lineBody, MemberStatement } from './schema.ts'
+import { readStatement } from './statement.ts'
 
 const getMemberStatement = operation({
   id: 'getMemberStatement',
@@ -110,18 +68,3 @@ const getMemberStatement = operation({
 })
 
 export const statementOperations = [getMemberStatement]
-
-function lineBody({ id, movementId, reason, createdAt, change, after }: StatementLine, currency: Currency) {
-  return {
-    id,
-    movementId,
-    reason,
-    createdAt,
-    change: balanceBody(change, currency),
-    balanceAfter: balanceBody(after, currency),
-  }
-}
-
-function balanceBody({ available, owed }: MemberBalance, currency: Currency) {
-  return { available: toWire({ amount: available, currency }), owed: toWire({ amount: owed, currency }) }
-}

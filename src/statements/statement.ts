@@ -28,6 +28,7 @@ export type Statement = { opening: MemberBalance; closing: MemberBalance; lines:
  *
  * Reads backwards from the newest line, because the stored balance is the newest.
  * @param asOf inclusive
+ * @param movementId only the lines of this pay run, withdrawal or pay cycle
  * @throws Problem `NotFound` if the cursor is not a line of this statement
  */
 export async function readStatement(
@@ -37,6 +38,7 @@ export async function readStatement(
     memberId,
     currency,
     asOf,
+    movementId,
     page,
     cursor,
   }: {
@@ -44,6 +46,7 @@ export async function readStatement(
     memberId: string
     currency: Currency
     asOf: Date
+    movementId?: string
     page: Page
     cursor?: Cursor | undefined
   },
@@ -69,7 +72,7 @@ export async function readStatement(
     select id, movement_id, reason, created_at, available, owed, available_after, owed_after
       from balanced
      where member_sequence <= (select max(member_sequence) from booked where created_at <= ${asOf})
-           ${beyond}
+           ${beyond} ${movementId === undefined ? sql`` : sql`and movement_id = ${movementId}`}
      order by member_sequence ${order}
     offset ${page.skip} limit ${page.take + 1}`.execute(db)
   const lines = newestFirst(rows.slice(0, page.take), cursor).map(toLine)

@@ -126,7 +126,7 @@ export type Author = {
   name: string | null
 }
 
-type AuthorQuery = { partnerId: string; resourceIds: string[]; action: auditLog.Action; seesOperators: boolean }
+type AuthorQuery = { partnerId: string; resourceIds: string[]; actions: auditLog.Action[]; seesOperators: boolean }
 
 /**
  * Finds who did something to resources of a partner, from the audit log.
@@ -134,9 +134,9 @@ type AuthorQuery = { partnerId: string; resourceIds: string[]; action: auditLog.
  */
 export async function listAuthors(
   db: Reader,
-  { partnerId, resourceIds, action, seesOperators }: AuthorQuery,
+  { partnerId, resourceIds, actions, seesOperators }: AuthorQuery,
 ): Promise<Author[]> {
-  const filter = { partnerId, resourceIds, actions: [action] }
+  const filter = { partnerId, resourceIds, actions }
   const entries = await auditLog.list(db, { filter, take: resourceIds.length })
   const userIds = entries.flatMap(({ actorKind, actor }) => (actorKind === 'user' ? [actor] : []))
   const users =

@@ -74,6 +74,21 @@ export async function list(
   return { deliveries: rows.slice(0, page.take), hasMore: rows.length > page.take }
 }
 
+/** Lists the deliveries of the events about some resources, to all endpoints, oldest first. */
+export async function listOfResources(
+  db: Reader,
+  { partnerId, resourceIds, countMax }: { partnerId: string; resourceIds: string[]; countMax: number },
+): Promise<(Delivery & { webhookId: string; url: string })[]> {
+  const { rows } = await sql<Delivery & { webhookId: string; url: string }>`
+    select w.id as webhook_id, w.url, ${deliveryColumns}
+      from events e
+      join webhook_endpoints w on w.partner_id = e.partner_id and w.deleted_at is null
+      join webhook_deliveries d on d.partner_id = e.partner_id and d.endpoint_id = w.id and d.event_id = e.id
+     where e.partner_id = ${partnerId} and e.resource_id = any(${resourceIds}::text[])
+     order by e.created_at, e.id, w.id limit ${countMax}`.execute(db)
+  return rows
+}
+
 async function exists(
   db: Reader,
   { partnerId, webhookId, eventId }: OfEndpoint & { eventId: string },

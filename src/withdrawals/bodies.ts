@@ -1,7 +1,8 @@
 import { lastFour } from '../bank-accounts/rules.ts'
 import { type Currency, toWire } from '../kernel/money.ts'
-import { lowestAmount } from '../tiers/rules.ts'
+import { lowestAmount, termsToWire } from '../tiers/rules.ts'
 import type { Balance } from './balance.ts'
+import type { Explanation } from './explanation.ts'
 import { expectedAt } from './lifecycle.ts'
 import type * as withdrawals from './withdrawals.ts'
 
@@ -51,4 +52,17 @@ export function ownDetailsBody(
 /** The body for the partner. Members do not see metadata. */
 export function detailsBody(withdrawal: withdrawals.Details, context: Parameters<typeof ownDetailsBody>[1]) {
   return { ...ownDetailsBody(withdrawal, context), metadata: withdrawal.metadata }
+}
+
+export function explanationBody({ intent, tier, rules }: Explanation) {
+  const { id, memberId, payCycleId, grossAmount, netAmount, fee, employerFee, createdAt } = intent
+  const { name, version, currency, since } = tier
+  const money = (of: bigint) => toWire({ amount: of, currency })
+  return {
+    withdrawalIntentId: id,
+    inputs: { memberId, payCycleId, amount: money(grossAmount), createdAt: createdAt.toISOString() },
+    tier: { name, version, since: since.toISOString(), ...termsToWire(tier, currency) },
+    rules: rules.map(({ amount: given, ...rule }) => ({ ...rule, amount: money(given) })),
+    result: { fee: money(fee), employerFee: money(employerFee), netAmount: money(netAmount) },
+  }
 }

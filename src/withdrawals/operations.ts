@@ -8,12 +8,11 @@ import { fromWire, toWire } from '../kernel/money.ts'
 import { parseInstant } from '../kernel/time.ts'
 import * as members from '../members/members.ts'
 import * as metadata from '../metadata/metadata.ts'
-import { termsToWire } from '../tiers/rules.ts'
 import { cancelling, payroll, readers } from '../users/roles.ts'
 import { readBalance } from './balance.ts'
-import { balanceBody, detailsBody, itemBody } from './bodies.ts'
+import { balanceBody, detailsBody, explanationBody, itemBody } from './bodies.ts'
 import type { Completed } from './completions.ts'
-import { type Explanation, explain } from './explanation.ts'
+import { explain } from './explanation.ts'
 import * as intents from './intents.ts'
 import type { WithdrawalContext } from './operation-context.ts'
 import { type Intent, statusAt } from './rules.ts'
@@ -34,6 +33,7 @@ import {
 } from './schema.ts'
 import { sessionOperations } from './session-operations.ts'
 import { getMemberSupport } from './support-operations.ts'
+import { getWithdrawalTimeline } from './timeline-operations.ts'
 import * as withdrawals from './withdrawals.ts'
 
 const { operation } = operationsOn<WithdrawalContext>()
@@ -363,6 +363,7 @@ export const withdrawalOperations = [
   completeWithdrawal,
   getWithdrawals,
   getWithdrawal,
+  getWithdrawalTimeline,
   cancelWithdrawal,
   getMemberWithdrawals,
 ]
@@ -382,19 +383,6 @@ function createdBody({ id, netAmount, fee, currency, account }: Intent) {
     fee: toWire({ amount: fee, currency }),
     accountDetails: account,
     bankAccount: { lastFour: lastFour(account) },
-  }
-}
-
-function explanationBody({ intent, tier, rules }: Explanation) {
-  const { id, memberId, payCycleId, grossAmount, netAmount, fee, employerFee, createdAt } = intent
-  const { name, version, currency, since } = tier
-  const money = (of: bigint) => toWire({ amount: of, currency })
-  return {
-    withdrawalIntentId: id,
-    inputs: { memberId, payCycleId, amount: money(grossAmount), createdAt: createdAt.toISOString() },
-    tier: { name, version, since: since.toISOString(), ...termsToWire(tier, currency) },
-    rules: rules.map(({ amount: given, ...rule }) => ({ ...rule, amount: money(given) })),
-    result: { fee: money(fee), employerFee: money(employerFee), netAmount: money(netAmount) },
   }
 }
 

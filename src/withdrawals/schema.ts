@@ -1,6 +1,8 @@
 import { type Static, Type } from 'typebox'
+import { actorKinds } from '../audit-log/audit-log.ts'
 import { AccountDetails } from '../bank-accounts/schema.ts'
 import { cursorQuery, pageFields, pageQuery, totalField } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
 import type { ProblemName } from '../kernel/errors.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { SignedMoney, WireMoney } from '../kernel/money.ts'
@@ -8,11 +10,12 @@ import { Day, GivenDayOrInstant, Instant } from '../kernel/time.ts'
 import { MemberStatus } from '../members/schema.ts'
 import { Metadata, metadataQuery } from '../metadata/schema.ts'
 import { sessionScopes } from '../partners/member-sessions.ts'
+import { LoggedRequest } from '../requests/schema.ts'
+import { MemberStatementLine } from '../statements/schema.ts'
 import { termFields } from '../tiers/schema.ts'
+import { WebhookDelivery } from '../webhooks/schema.ts'
 import { ruleNames } from './explanation.ts'
 import { intentStatuses, statuses } from './lifecycle.ts'
-
-const strict = { additionalProperties: false }
 
 // The refusals of a withdrawal, in the order of the table of errors.
 export const refusals: ProblemName[] = [
@@ -205,10 +208,8 @@ const WithdrawalItemWithStatus = Type.Object(
   { title: 'WithdrawalWithStatus', ...strict },
 )
 
-const TimelineEntry = Type.Object(
-  { status: WithdrawalStatus, at: Instant, reason: Reason },
-  { title: 'WithdrawalTimelineEntry', ...strict },
-)
+const timelineEntry = { status: WithdrawalStatus, at: Instant, reason: Reason }
+const TimelineEntry = Type.Object(timelineEntry, { title: 'WithdrawalTimelineEntry', ...strict })
 
 const details = {
   id: Id('withdrawal'),
@@ -242,6 +243,58 @@ export const WithdrawalDetails = Type.Object(
 
 /** The body for the member's page, without the partner's metadata. */
 export const OwnWithdrawal = Type.Object(details, { title: 'OwnWithdrawal', ...strict })
+
+const TimelineStep = Type.Object(
+  {
+    ...timelineEntry,
+    actor: Type.Union(
+      [
+        Type.Object(
+          { kind: Type.Enum([...actorKinds], { type: 'string' }), name: Type.Union([Type.String(), Type.Null()]) },
+          strict,
+        ),
+        Type.Null(),
+      ],
+      {
+        description:
+          'Who caused it, if it was a decision: who cancelled the withdrawal, or removed its payment from a batch. Only users have names; users of a partner do not see those of operators.',
+      },
+    ),
+    paymentReference: Type.Union([Type.String(), Type.Null()], {
+      description: 'For `submitted`: the end-to-end reference of the payment at the bank.',
+    }),
+    lines: Type.Array(MemberStatementLine, {
+      description:
+        'The lines of the member’s statement that it was booked by, oldest first. Empty for users who may not read statements.',
+    }),
+  },
+  { title: 'WithdrawalTimelineStep', ...strict },
+)
+
+const Delivery = Type.Object(
+  { webhookId: Id('webhook'), url: Type.String(), ...WebhookDelivery.properties },
+  { title: 'WithdrawalDelivery', ...strict },
+)
+
+export const WithdrawalTimeline = Type.Object(
+  {
+    withdrawalId: Id('withdrawal'),
+    steps: Type.Array(TimelineStep, { description: 'Every status of the withdrawal so far, oldest first.' }),
+    explanation: Type.Unsafe<Static<typeof IntentExplanation>>({
+      ...IntentExplanation,
+      description: 'How its intent was decided.',
+    }),
+    requests: Type.Union([Type.Array(LoggedRequest), Type.Null()], {
+      description:
+        'The requests of the last 7 days that created or changed its intent or itself, oldest first. Null for users who may not read the request log.',
+    }),
+    deliveries: Type.Union([Type.Array(Delivery), Type.Null()], {
+      description:
+        'The deliveries of its events and those of its intent to your webhook endpoints in the last 30 days, oldest event first. Null for users who may not read webhooks.',
+    }),
+  },
+  { title: 'WithdrawalTimeline', ...strict },
+)
 
 export const MemberBalance = Type.Object(
   {

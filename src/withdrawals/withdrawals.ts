@@ -588,7 +588,7 @@ function timelineOf({ submittedAt, earlierReasons: earlier, reason, transfers }:
 }
 
 /** The state whose transfers have this reason in the books. */
-function statusBookedAs(reason: string): WithdrawalStatus {
+export function statusBookedAs(reason: string): WithdrawalStatus {
   return reason === recoveredReason ? 'paid' : (reason.replace('withdrawal.', '') as WithdrawalStatus)
 }
 

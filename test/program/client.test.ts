@@ -418,19 +418,26 @@ test('withdrawals show lists the whole history: the requests, the rules, the ban
   await expect
     .poll(
       async () =>
-        (await show()).deliveries.map(({ type, state }: { type: string; state: string }) => `${type} ${state}`),
+        (await show()).timeline.deliveries.map(
+          ({ type, state }: { type: string; state: string }) => `${type} ${state}`,
+        ),
       wait,
     )
-    .toEqual(['held', 'submitted', 'paid', 'returned'].map(status => `withdrawal.${status} delivered`))
-  await expect.poll(async () => (await show()).requests.length, wait).toBeGreaterThanOrEqual(3)
-  const life = await show()
-  expect(life.withdrawal.timeline.map(({ status }: { status: string }) => status)).toEqual([
+    .toEqual(
+      [
+        ...['intent.created', 'intent.completed'],
+        ...['held', 'submitted', 'paid', 'returned'].map(status => `withdrawal.${status}`),
+      ].map(type => `${type} delivered`),
+    )
+  await expect.poll(async () => (await show()).timeline.requests.length, wait).toBeGreaterThanOrEqual(3)
+  const { timeline } = await show()
+  expect(timeline.steps.map(({ status }: { status: string }) => status)).toEqual([
     'held',
     'submitted',
     'paid',
     'returned',
   ])
-  expect(life.explanation.rules.length).toBeGreaterThan(0)
+  expect(timeline.explanation.rules.length).toBeGreaterThan(0)
   const { stdout } = await midmonth(['withdrawals', 'show', id], settings)
   for (const part of ['Requests', 'Decision', 'Bank', 'Webhooks', 'AC04', '/v1/pay/withdrawals/complete'])
     expect(stdout).toContain(part)

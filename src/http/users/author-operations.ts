@@ -4,9 +4,9 @@ import { readers } from '../../users/roles.ts'
 import { listAuthors } from '../../users/users.ts'
 import { consoleOperation } from '../operation.ts'
 
-const actions = ['pay_cycle.settle', 'withdrawal.cancel', 'pay_run.revert'] as const
+const actions = ['pay_cycle.settle', 'pay_run.revert'] as const
 
-/** The authors of settlements, cancelled withdrawals and reverted pay runs, with the time of each change. */
+/** The authors of settlements and reverted pay runs, with the time of each change. */
 export const getAuthors = consoleOperation({
   id: 'getAuthors',
   method: 'GET',
@@ -22,8 +22,7 @@ export const getAuthors = consoleOperation({
   ),
   async read(reader, { partner, query: { action, ids }, user }) {
     const seesOperators = user?.user.isOperator === true
-    return {
-      body: { authors: await listAuthors(reader, { partnerId: partner.id, resourceIds: ids, action, seesOperators }) },
-    }
+    const asked = { partnerId: partner.id, resourceIds: ids, actions: [action], seesOperators }
+    return { body: { authors: await listAuthors(reader, asked) } }
   },
 })

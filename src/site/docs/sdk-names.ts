@@ -15,6 +15,7 @@ export const sdkNames: Record<string, string | { json: string; file: string }> =
   completeWithdrawal: 'withdrawals.complete',
   getWithdrawals: 'withdrawals.list',
   getWithdrawal: 'withdrawals.get',
+  getWithdrawalTimeline: 'withdrawals.getTimeline',
   cancelWithdrawal: 'withdrawals.cancel',
   getMemberBalance: 'members.getBalance',
   getMemberWithdrawals: 'members.listWithdrawals',

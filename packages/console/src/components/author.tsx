@@ -17,7 +17,7 @@ export function authorName({ kind, name }: Author): string {
 }
 
 type Authored = Author & { resourceId: string; at: string }
-type Action = 'pay_cycle.settle' | 'withdrawal.cancel' | 'pay_run.revert'
+type Action = 'pay_cycle.settle' | 'pay_run.revert'
 
 /** Who made a change to each record and when, by record id. */
 export function useAuthors(action: Action, ids: string[]): ReadonlyMap<string, Authored> {

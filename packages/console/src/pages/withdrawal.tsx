@@ -1,11 +1,10 @@
 import type {
-  Event,
   LoggedRequest,
   MemberStatementLine,
-  WebhookDelivery,
   WithdrawalDetails,
   WithdrawalIntentExplanation,
   WithdrawalStatus,
+  WithdrawalTimeline,
 } from '@midmonth/sdk'
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
@@ -13,7 +12,7 @@ import { useRoute } from 'preact-iso'
 import { act, actUnlessUndone } from '../act.ts'
 import { api } from '../api.ts'
 import { ActButton } from '../components/act-button.tsx'
-import { authorName, useAuthors } from '../components/author.tsx'
+import { authorName } from '../components/author.tsx'
 import { KeyValues, Page, Panel, PendingPage, type Step, Timeline } from '../components/layout.tsx'
 import { MemberName } from '../components/member-name.tsx'
 import { MetadataPanel } from '../components/metadata.tsx'
@@ -35,8 +34,6 @@ export function prefetchWithdrawal(id: string): void {
 }
 
 const back = () => ({ href: at('withdrawals'), title: 'Withdrawals' })
-
-type Delivered = { webhookId: string; url: string; delivery: WebhookDelivery }
 
 export default function Withdrawal() {
   const { id } = useRoute().params as { id: WithdrawalId }
@@ -177,77 +174,10 @@ function BankButtons({ id, status }: { id: WithdrawalId; status: WithdrawalDetai
 
 /** The complete timeline of a withdrawal, from the first request to the last webhook. */
 function WholeTimeline({ withdrawal, payout }: { withdrawal: WithdrawalDetails; payout: Payout | undefined }) {
-  const { id, withdrawalIntentId, status } = withdrawal
-  const explanation = useLoaded(`withdrawal-explanation ${id}`, () => api.withdrawals.explainIntent(withdrawalIntentId))
-  const bookings = useLoaded(`withdrawal-bookings ${id} ${status}`, () => bookingsOf(withdrawal))
-  const requests = useLoaded(`withdrawal-requests ${id} ${status}`, async () => {
-    const [ofIntent, own] = await Promise.all([
-      api.requests.list({ resourceId: withdrawalIntentId, take: 20 }),
-      api.requests.list({ resourceId: id, take: 50 }),
-    ])
-    return [...ofIntent.requests, ...own.requests].filter(({ method }) => method !== 'GET')
-  })
-  const deliveries = useLoaded(`withdrawal-deliveries ${id} ${status}`, () => deliveriesOf(withdrawal))
-  const cancellation = useAuthors('withdrawal.cancel', status === 'cancelled' ? [id] : []).get(id)
-  const steps = stepsOf(withdrawal, {
-    explanation: explanation.value,
-    bookings: bookings.value ?? [],
-    requests: requests.value ?? [],
-    deliveries: deliveries.value ?? [],
-    payout,
-    cancelledBy: cancellation && authorName(cancellation),
-  })
-  const isPartial = [explanation, bookings, requests, deliveries].some(
-    each => each.isLoading && each.value === undefined,
-  )
-  return (
-    <>
-      <Timeline steps={steps} />
-      {isPartial && <Skeleton lines={2} />}
-    </>
-  )
-}
-
-async function bookingsOf({ id, memberId }: WithdrawalDetails): Promise<MemberStatementLine[]> {
-  const found: MemberStatementLine[] = []
-  let pages = 0
-  // Lines are newest first; an old withdrawal may be several pages back.
-  for await (const page of api.members.listStatementLines(memberId, { take: 200 }).pages()) {
-    found.push(...page.lines.filter(({ movementId }) => movementId === id))
-    pages++
-    if (pages === 5) break
-  }
-  return found.reverse()
-}
-
-async function deliveriesOf({ id, withdrawalIntentId }: WithdrawalDetails): Promise<Delivered[]> {
-  const { webhooks } = await api.webhooks.list({ take: 20 })
-  if (webhooks.length === 0) return []
-  const { events } = await eventsOf(id)
-  const ofIntent = await eventsOf(withdrawalIntentId)
-  const ids = [...ofIntent.events, ...events].map(event => event.id)
-  const found = await Promise.all(
-    webhooks.flatMap(webhook =>
-      ids.map(async eventId => {
-        const { deliveries } = await api.webhooks.listDeliveries(webhook.id, { eventId, take: 5 })
-        return deliveries.map(delivery => ({ webhookId: webhook.id, url: webhook.url, delivery }))
-      }),
-    ),
-  )
-  return found.flat()
-}
-
-async function eventsOf(resourceId: string): Promise<{ events: Event[] }> {
-  return await api.events.list({ resourceId, take: 50 })
-}
-
-type WithdrawalHistory = {
-  explanation: WithdrawalIntentExplanation | undefined
-  bookings: MemberStatementLine[]
-  requests: LoggedRequest[]
-  deliveries: Delivered[]
-  payout: Payout | undefined
-  cancelledBy: string | undefined
+  const { id, status } = withdrawal
+  const { value } = useLoaded(`withdrawal-timeline ${id} ${status}`, () => api.withdrawals.getTimeline(id))
+  if (value === undefined) return <Skeleton lines={5} />
+  return <Timeline steps={stepsOf(withdrawal, value, payout)} />
 }
 
 const tones: Record<WithdrawalStatus, Step['tone']> = {
@@ -265,10 +195,11 @@ const meanings = {
 
 function stepsOf(
   withdrawal: WithdrawalDetails,
-  { explanation, bookings, requests, deliveries, payout, cancelledBy }: WithdrawalHistory,
+  { steps: entered, explanation, requests, deliveries }: WithdrawalTimeline,
+  payout: Payout | undefined,
 ): Step[] {
   const steps: Step[] = []
-  for (const request of requests)
+  for (const request of requests ?? [])
     steps.push({
       key: request.id,
       at: request.createdAt,
@@ -283,40 +214,35 @@ function stepsOf(
       ),
       children: <RequestFacts request={request} />,
     })
-  if (explanation !== undefined)
+  steps.push({
+    key: 'decision',
+    at: explanation.inputs.createdAt,
+    tone: 'calm',
+    title: `Decided by tier ${explanation.tier.name}, version ${explanation.tier.version}`,
+    children: <Decision explanation={explanation} />,
+  })
+  for (const [index, { status, at: enteredAt, reason, actor, paymentReference, lines }] of entered.entries())
     steps.push({
-      key: 'decision',
-      at: explanation.inputs.createdAt,
-      tone: 'calm',
-      title: `Decided by tier ${explanation.tier.name}, version ${explanation.tier.version}`,
-      children: <Decision explanation={explanation} />,
-    })
-  for (const [index, entry] of withdrawal.timeline.entries()) {
-    const lines = bookings.filter(({ reason }) => reason === `withdrawal.${entry.status}`)
-    steps.push({
-      key: `${entry.status} ${index}`,
-      at: entry.at,
-      tone: tones[entry.status],
-      title: meanings[entry.status],
+      key: `${status} ${index}`,
+      ...{ at: enteredAt, tone: tones[status], title: meanings[status] },
       children: (
         <>
-          {cancelledBy !== undefined && entry.status === 'cancelled' ? (
-            <p>Cancelled by {cancelledBy}</p>
+          {status === 'cancelled' && actor !== null ? (
+            <p>Cancelled by {authorName(actor)}</p>
           ) : (
-            entry.reason && <p>{entry.reason}</p>
+            reason && <p>{reason}</p>
           )}
-          {entry.status === 'submitted' && withdrawal.paymentReference && (
+          {paymentReference !== null && (
             <p>
-              Reference <Id id={withdrawal.paymentReference} isWhole />
+              Reference <Id id={paymentReference} isWhole />
             </p>
           )}
           {lines.length > 0 && <Bookings lines={lines} withdrawal={withdrawal} />}
         </>
       ),
     })
-  }
   if (payout !== undefined) steps.push(...payoutSteps(payout))
-  for (const { webhookId, url, delivery } of deliveries)
+  for (const { webhookId, url, ...delivery } of deliveries ?? [])
     steps.push({
       key: `${webhookId} ${delivery.id}`,
       at: delivery.lastAttemptAt ?? delivery.createdAt,

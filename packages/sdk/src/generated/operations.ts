@@ -111,6 +111,7 @@ import type {
   WithdrawalIntentExplanation,
   WithdrawalIntentId,
   WithdrawalStatus,
+  WithdrawalTimeline,
   WithdrawalWithStatus,
   WithdrawalsWithStatus,
   WorkerId,
@@ -127,6 +128,7 @@ export const operations: Record<string, Operation> = {
   'withdrawals.complete': { method: 'POST', path: '/v1/pay/withdrawals/complete', hasBody: true, prefers: true },
   'withdrawals.list': { method: 'GET', path: '/v1/pay/withdrawals', hasQuery: true, prefers: true, entries: 'withdrawals', cursor: 'id' },
   'withdrawals.get': { method: 'GET', path: '/v1/pay/withdrawals/{withdrawalId}' },
+  'withdrawals.getTimeline': { method: 'GET', path: '/v1/pay/withdrawals/{withdrawalId}/timeline' },
   'withdrawals.cancel': { method: 'POST', path: '/v1/pay/withdrawals/{withdrawalId}/cancel' },
   'members.getBalance': { method: 'GET', path: '/v1/pay/members/{memberId}/balance' },
   'members.listWithdrawals': { method: 'GET', path: '/v1/pay/members/{memberId}/withdrawals', hasQuery: true, entries: 'withdrawals' },
@@ -307,6 +309,14 @@ export interface Resources {
      * `GET /v1/pay/withdrawals/{withdrawalId}` (getWithdrawal)
      */
     get(withdrawalId: WithdrawalId, options?: CallOptions): Call<WithdrawalDetails>
+    /**
+     * Get the timeline of a withdrawal.
+     *
+     * Everything that happened to a withdrawal: its statuses with what was booked for each, the decision on its intent, the requests, and the deliveries of its events to webhooks.
+     *
+     * `GET /v1/pay/withdrawals/{withdrawalId}/timeline` (getWithdrawalTimeline)
+     */
+    getTimeline(withdrawalId: WithdrawalId, options?: CallOptions): Call<WithdrawalTimeline>
     /**
      * Cancel a withdrawal.
      *

@@ -1810,6 +1810,24 @@ export type WithdrawalCancelledEvent = {
   data: WithdrawalEventData
 }
 
+export type WithdrawalDelivery = {
+  webhookId: WebhookId
+  url: string
+  /** The id of the event, which is also the `webhook-id` of each request. */
+  id: EventId
+  type: EventType
+  state: WebhookDeliveryState
+  /** Whether this delivers the sample of a test, not an event. */
+  isTest: boolean
+  attemptCount: number
+  createdAt: Instant
+  lastAttemptAt: Instant | null
+  /** HTTP status of the last attempt; null if there was no response. */
+  lastStatus: number | null
+  /** Null if no attempt is planned. */
+  nextAttemptAt: Instant | null
+}
+
 export type WithdrawalDetails = {
   id: WithdrawalId
   withdrawalIntentId: WithdrawalIntentId
@@ -2019,10 +2037,37 @@ export type WithdrawalSubmittedEvent = {
   data: WithdrawalEventData
 }
 
+export type WithdrawalTimeline = {
+  withdrawalId: WithdrawalId
+  /** Every status of the withdrawal so far, oldest first. */
+  steps: WithdrawalTimelineStep[]
+  /** How its intent was decided. */
+  explanation: WithdrawalIntentExplanation
+  /** The requests of the last 7 days that created or changed its intent or itself, oldest first. Null for users who may not read the request log. */
+  requests: LoggedRequest[] | null
+  /** The deliveries of its events and those of its intent to your webhook endpoints in the last 30 days, oldest event first. Null for users who may not read webhooks. */
+  deliveries: WithdrawalDelivery[] | null
+}
+
 export type WithdrawalTimelineEntry = {
   status: WithdrawalStatus
   at: Instant
   reason: WithdrawalReason
+}
+
+export type WithdrawalTimelineStep = {
+  status: WithdrawalStatus
+  at: Instant
+  reason: WithdrawalReason
+  /** Who caused it, if it was a decision: who cancelled the withdrawal, or removed its payment from a batch. Only users have names; users of a partner do not see those of operators. */
+  actor: {
+    kind: 'api_key' | 'operator_key' | 'user' | 'cli' | 'worker'
+    name: string | null
+  } | null
+  /** For `submitted`: the end-to-end reference of the payment at the bank. */
+  paymentReference: string | null
+  /** The lines of the member’s statement that it was booked by, oldest first. Empty for users who may not read statements. */
+  lines: MemberStatementLine[]
 }
 
 /** Withdrawals and their gross amount, the part of it that is fees paid by members, the fees paid by the employer, and cancelled, failed and returned withdrawals. These count on the day on which the money was given back, and in the pay cycle of the withdrawal. */

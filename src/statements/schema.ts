@@ -1,0 +1,65 @@
+import { Type } from 'typebox'
+import { pageFields } from '../contract/list.ts'
+import { strict } from '../contract/strict.ts'
+import { Id } from '../kernel/ids.ts'
+import { type Currency, SignedMoney, toWire } from '../kernel/money.ts'
+import { Instant } from '../kernel/time.ts'
+import type { MemberBalance, StatementLine } from './statement.ts'
+
+const StandingBody = Type.Object(
+  {
+    available: Type.Unsafe({ ...SignedMoney, description: 'The available balance.' }),
+    owed: Type.Unsafe({
+      ...SignedMoney,
+      description:
+        'What the member owes: the part of a correction that exceeded the available balance. The next pay run repays it first.',
+    }),
+  },
+  { title: 'MemberStanding', ...strict },
+)
+
+export const MemberStatementLine = Type.Object(
+  {
+    id: Id('transfer'),
+    movementId: Type.String({
+      description: 'The pay run, withdrawal or pay cycle that the line belongs to.',
+      examples: ['w_01kah4pzc5e4r8v2m6t0x9y3bd'],
+    }),
+    reason: Type.String({ examples: ['withdrawal.held', 'pay_run.available'] }),
+    createdAt: Instant,
+    change: StandingBody,
+    balanceAfter: StandingBody,
+  },
+  { title: 'MemberStatementLine', ...strict },
+)
+
+export const MemberStatement = Type.Object(
+  {
+    memberId: Id('member'),
+    asOf: Instant,
+    opening: Type.Unsafe({ ...StandingBody, description: 'Balance before the oldest line of this page.' }),
+    closing: Type.Unsafe({
+      ...StandingBody,
+      description: 'Balance after the newest line of this page. On the first page, the balance at `asOf`.',
+    }),
+    lines: Type.Array(MemberStatementLine),
+    hasMore: Type.Boolean(),
+    ...pageFields,
+  },
+  { title: 'MemberStatement', ...strict },
+)
+
+export function lineBody({ id, movementId, reason, createdAt, change, after }: StatementLine, currency: Currency) {
+  return {
+    id,
+    movementId,
+    reason,
+    createdAt,
+    change: balanceBody(change, currency),
+    balanceAfter: balanceBody(after, currency),
+  }
+}
+
+export function balanceBody({ available, owed }: MemberBalance, currency: Currency) {
+  return { available: toWire({ amount: available, currency }), owed: toWire({ amount: owed, currency }) }
+}

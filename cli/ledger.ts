@@ -1,9 +1,7 @@
 import { Command } from 'commander'
-import { type Db, sql } from '../src/database/database.ts'
-import { reasonOf, systemClock } from '../src/main.ts'
-import { recordEnded } from '../src/verification/verifications.ts'
-import { type Check, totals, verify } from '../src/verification/verify.ts'
-import { operatorName, recordChange } from './actor.ts'
+import type { Db } from '../src/database/database.ts'
+import type { Check } from '../src/verification/verify.ts'
+import { operator } from './actor.ts'
 import { day } from './arguments.ts'
 import { bodyOf } from './client/files.ts'
 import { printStream } from './client/output.ts'
@@ -25,6 +23,12 @@ ledgerCommand
   .option('--json', 'print JSON')
   .addHelpText('after', examples('ledger verify'))
   .action(async ({ json }) => {
+    const [{ sql }, { systemClock }, { totals, verify }] = await Promise.all([
+      import('../src/database/database.ts'),
+      import('../src/main.ts'),
+      import('../src/verification/verify.ts'),
+    ])
+    // Not by an operation: reading the whole ledger takes longer than a response may, and must also work without a worker.
     const { checks, accounts } = await withDatabase(async db => {
       const startedAt = systemClock()
       const found = await db
@@ -32,7 +36,7 @@ ledgerCommand
         .setIsolationLevel('repeatable read')
         .setAccessMode('read only')
         .execute(async tx => {
-          // Reading the whole ledger takes long, and blocks no other transaction.
+          // Blocks no other transaction.
           await sql`set local statement_timeout = 0`.execute(tx)
           return { checks: await verify(tx), accounts: await totals(tx) }
         })
@@ -89,11 +93,18 @@ addServerOptions(journalCommand)
 
 /** Best effort: a standby, or a role that only reads, can also be verified. */
 async function recordResult(db: Db, { startedAt, checks }: { startedAt: Date; checks: Check[] }): Promise<void> {
+  const [{ record }, { reasonOf, systemClock }, { recordEnded }] = await Promise.all([
+    import('../src/audit-log/audit-log.ts'),
+    import('../src/main.ts'),
+    import('../src/verification/verifications.ts'),
+  ])
+  const actor = operator()
   const now = systemClock()
   try {
     await db.transaction().execute(async tx => {
-      const id = await recordEnded(tx, { requestedBy: operatorName(), startedAt, endedAt: now, checks })
-      await recordChange(tx, { partnerId: null, change: { action: 'ledger.verify', resourceId: id, details: {} }, now })
+      const id = await recordEnded(tx, { requestedBy: actor.name, startedAt, endedAt: now, checks })
+      const change = { action: 'ledger.verify', resourceId: id, details: {} } as const
+      await record(tx, { partnerId: null, actor, change, now })
     })
   } catch (error) {
     writeErrorLine(`The result is not recorded: ${reasonOf(error)}`)

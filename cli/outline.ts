@@ -1,30 +1,33 @@
 import { readFileSync } from 'node:fs'
 import { Argument, Command, Option } from 'commander'
 
-/** The parts of a command that completion needs, so that it does not load the command's module and with it the whole service. */
+/** What help and completion show of a command, so that they do not load the command's module and with it much of the service. */
 export type Outline = {
   name: string
   description: string
-  options: { flags: string; description: string; choices?: readonly string[] }[]
-  /** The choices of each argument. */
-  arguments: (readonly string[])[]
+  options: Shown[]
+  arguments: Shown[]
   commands: Outline[]
+  /** The text below the help. */
+  after?: string
 }
 
+/** @property as an option by its flags, an argument by its name in brackets */
+type Shown = { as: string; description: string; choices?: readonly string[]; default?: string }
+
 export function outlineOf(command: Command): Outline {
+  const after = textAfterHelp(command)
   return {
     name: command.name(),
     description: command.description(),
-    options: command.options.map(({ flags, description, argChoices: choices }) => ({
-      ...{ flags, description },
-      ...(choices && { choices }),
-    })),
-    arguments: command.registeredArguments.map(({ argChoices = [] }) => argChoices),
+    options: command.options.map(each => shown(each.flags, each)),
+    arguments: command.registeredArguments.map(each => shown(inBrackets(each), each)),
     commands: command
       .createHelp()
       .visibleCommands(command)
       .filter(each => each.name() !== 'help')
       .map(outlineOf),
+    ...(after !== '' && { after }),
   }
 }
 
@@ -35,13 +38,40 @@ export function outlinedCommand(name: string): Command {
   return outline === undefined ? new Command(name) : commandOf(outline)
 }
 
-function commandOf({ name, description, options, arguments: all, commands }: Outline): Command {
-  const command = new Command(name).description(description)
-  for (const { flags, description, choices } of options) {
-    const option = new Option(flags, description)
-    command.addOption(choices === undefined ? option : option.choices(choices))
+function shown(as: string, given: Option | Argument): Shown {
+  const { description, argChoices: choices, defaultValue, defaultValueDescription } = given
+  const byDefault = defaultValueDescription ?? (defaultValue === undefined ? undefined : JSON.stringify(defaultValue))
+  return {
+    ...{ as, description },
+    ...(choices && { choices }),
+    ...(byDefault !== undefined && { default: byDefault }),
   }
-  for (const choices of all) command.addArgument(new Argument('[argument]').choices(choices))
+}
+
+function inBrackets(argument: Argument): string {
+  const name = `${argument.name()}${argument.variadic ? '...' : ''}`
+  return argument.required ? `<${name}>` : `[${name}]`
+}
+
+function textAfterHelp(command: Command): string {
+  let help = ''
+  const writeOut = (part: string) => {
+    help += part
+  }
+  command.configureOutput({ writeOut }).outputHelp()
+  return help.slice(command.helpInformation().length).trimEnd()
+}
+
+function commandOf({ name, description, options, arguments: all, commands, after }: Outline): Command {
+  const command = new Command(name).description(description)
+  for (const each of options) command.addOption(withValues(new Option(each.as, each.description), each))
+  for (const each of all) command.addArgument(withValues(new Argument(each.as, each.description), each))
   for (const each of commands) command.addCommand(commandOf(each))
-  return command
+  return after === undefined ? command : command.addHelpText('after', after)
+}
+
+function withValues<Given extends Option | Argument>(given: Given, { choices, default: byDefault }: Shown): Given {
+  if (choices !== undefined) given.choices(choices)
+  if (byDefault !== undefined) given.default(byDefault, byDefault)
+  return given
 }

@@ -22,7 +22,7 @@ export type Commands = {
   /** The exit codes that only these commands have. */
   exitCodes: string
   entries: CommandEntry[]
-  /** The named command with its options and subcommands, for completion, without loading its module. */
+  /** The named command as help and completion show it, without loading its module. */
   outlined?: (name: string) => Promise<Command>
   /** Reports an error of one of the commands. */
   fail: (error: unknown) => Promise<void>
@@ -39,7 +39,8 @@ export async function runProgram(groups: Commands[], args: string[], on: Termina
     try {
       // The words to be completed name commands too, which completion itself loads or outlines.
       const named = args[0] === 'completion' ? args.slice(0, 2) : args
-      await (await programOf(groups, named)).parseAsync(args, { from: 'user' })
+      const isOutline = args[0] === 'help' || ['--help', '-h'].includes(args.at(-1) ?? '')
+      await (await programOf(groups, named, { isOutline })).parseAsync(args, { from: 'user' })
     } catch (error) {
       // Commander has printed the message already. Asking for help is not an error.
       if (error instanceof CommanderError) setExitCode(error.exitCode === 0 ? 0 : 2)

@@ -91,6 +91,17 @@ export function sumToWire({ amount, currency }: Money): WireMoney {
   return toWire({ amount: amount > max ? max : amount < -max ? -max : amount, currency })
 }
 
+/** Adds up amounts, in the order of the currencies. */
+export function sumsByCurrency(amounts: readonly Money[]): Money[] {
+  const sums = new Map<Currency, bigint>()
+  for (const { amount, currency } of amounts) sums.set(currency, (sums.get(currency) ?? 0n) + amount)
+  return [...sums].map(([currency, amount]) => ({ currency, amount })).sort(byCurrency)
+}
+
+export function byCurrency(a: { currency: Currency }, b: { currency: Currency }): number {
+  return a.currency < b.currency ? -1 : a.currency > b.currency ? 1 : 0
+}
+
 /** Formats money for a message: '12.50 GBP'. */
 export function inWords(money: Money): string {
   return `${inDecimals(money)} ${money.currency}`

@@ -16,3 +16,10 @@ export async function mapInSlices<T, U>(items: readonly T[], work: (item: T, ind
   }
   return results
 }
+
+/** Splits a list into pieces of at most `sizeMax`, in order. */
+export function piecesOf<T>(all: readonly T[], sizeMax: number): T[][] {
+  return Array.from({ length: Math.ceil(all.length / sizeMax) }, (_, index) =>
+    all.slice(index * sizeMax, (index + 1) * sizeMax),
+  )
+}

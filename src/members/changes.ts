@@ -3,7 +3,7 @@ import { isUniqueViolation } from '../database/errors.ts'
 import * as events from '../events/events.ts'
 import { Problem } from '../kernel/errors.ts'
 import type { Currency } from '../kernel/money.ts'
-import { mapInSlices } from '../kernel/pace.ts'
+import { mapInSlices, piecesOf } from '../kernel/pace.ts'
 import { dayIn } from '../kernel/time.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
@@ -76,8 +76,7 @@ export async function writeAll(
 ): Promise<void> {
   let written = 0
   for (const wave of wavesOf(changes)) {
-    for (let from = 0; from < wave.length; from += writtenAtOnce) {
-      const part = wave.slice(from, from + writtenAtOnce)
+    for (const part of piecesOf(wave, writtenAtOnce)) {
       await writeWave(tx, { partnerId, wave: part, instructedAt, now })
       written += part.length
       await onWritten?.(written)

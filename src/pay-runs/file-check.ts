@@ -1,15 +1,11 @@
 import { createHash, type Hash } from 'node:crypto'
 import type { Db } from '../database/database.ts'
 import { issue, issuesMax, Problem } from '../kernel/errors.ts'
-import { amountMax, type Currency, type Money } from '../kernel/money.ts'
+import { amountMax, byCurrency, type Currency, type Money } from '../kernel/money.ts'
 import * as members from '../members/members.ts'
-import { readSheet, type SheetFile } from '../tabular/reading.ts'
-import { FileFault, type Row } from '../tabular/tabular.ts'
-import { amountIn, type Columns, type FileLine, type ReferenceColumn, readColumns, readLine } from './file.ts'
+import { readLines, type SheetFile } from '../tabular/reading.ts'
+import { amountIn, type FileLine, payFile, type ReferenceColumn } from './file.ts'
 import { type Line, linesMax } from './rules.ts'
-
-/** A larger file would take memory from other requests. */
-const fileLinesMax = 250_000
 
 /** A file of pay without errors. Each part becomes a pay run. */
 export type CheckedFile = { lineCount: number; memberCount: number; totals: Money[]; parts: Part[] }
@@ -28,23 +24,8 @@ export async function checkFile(
   const parts: { lines: Line[]; hash: Hash }[] = []
   const sums = new Sums()
   const paid = new Set<string>()
-  let columns: Columns | undefined
-  let count = 0
-  const readBatch = async (rows: Row[]) => {
-    const read: FileLine[] = []
-    for (const { row, cells, fault } of rows) {
-      if (columns === undefined) {
-        const header = readColumns(cells)
-        if (header.faults.length > 0) throw new FileFault(1, header.faults.join('; '))
-        columns = header.columns
-        continue
-      }
-      count += 1
-      if (count > fileLinesMax) throw new FileFault(row, `a file has at most ${fileLinesMax} lines; send it in parts`)
-      const line = fault ?? readLine(row, cells, columns)
-      if (typeof line === 'string') faults.add(row, line)
-      else read.push(line)
-    }
+  const onFault = (row: number, message: string) => faults.add(row, message)
+  const onLines = async (read: FileLine[]) => {
     const payeeOf = await findPayees(db, { partnerId, lines: read })
     for (const line of read) {
       const payee = payeeOf(line)
@@ -68,16 +49,10 @@ export async function checkFile(
       }
     }
   }
-  try {
-    await readSheet(file, { signal, onBatch: readBatch })
-    if (count === 0) faults.add(1, 'the file has no lines below the header')
-  } catch (error) {
-    if (!(error instanceof FileFault)) throw error
-    faults.add(error.row, error.message)
-  }
+  const lineCount = await readLines(file, payFile, { signal, onLines, onFault })
   faults.throwIfAny()
   return {
-    lineCount: count,
+    lineCount,
     memberCount: paid.size,
     totals: sums.totals(),
     parts: parts.map(({ lines, hash }) => ({ lines, digest: hash.digest('hex') })),
@@ -139,10 +114,6 @@ class Sums {
   totals(): Money[] {
     return [...this.#sums].map(([currency, { sum }]) => ({ amount: sum, currency })).sort(byCurrency)
   }
-}
-
-function byCurrency(a: Money, b: Money): number {
-  return a.currency < b.currency ? -1 : 1
 }
 
 /** Collects the errors of the first faulty rows, and counts the other faulty rows. */

@@ -1,6 +1,10 @@
 import { isIdOf } from '../kernel/ids.ts'
 import type { Currency } from '../kernel/money.ts'
+import type { LineFormat } from '../tabular/reading.ts'
 import { type AmountCells, type Cell, readAmount, readHeader } from '../tabular/tabular.ts'
+
+/** A larger file would take memory from other requests. */
+const linesMax = 250_000
 
 const references = ['member_id', 'worker_id', 'email'] as const
 const columnNames = [...references, 'amount', 'amount_decimal', 'amount_minor', 'currency'] as const
@@ -10,7 +14,7 @@ type Column = (typeof columnNames)[number]
 export type ReferenceColumn = (typeof references)[number]
 
 /** The position of each column's cell in a row; no entry if the file does not have the column. */
-export type Columns = ReadonlyMap<Column, number>
+type Columns = ReadonlyMap<Column, number>
 
 /**
  * A row of a file of pay, as far as it can be read without knowing the members. A row may name its member in more than one way.
@@ -22,26 +26,28 @@ export type FileLine = {
   currency: string
 }
 
-/** Reads the header. `amount` and `amount_decimal` are in major units with decimals, `amount_minor` in minor units. */
-export function readColumns(cells: Cell[]): { columns: Columns; faults: string[] } {
-  const { columns, faults } = readHeader<Column>(cells, {
-    known: columnNames,
-    ignored,
-    required: has => [
-      ...(references.some(has) ? [] : ['member_id' as const]),
-      ...(has('amount_decimal') || has('amount_minor') ? [] : ['amount' as const]),
-    ],
-  })
-  const found = new Map(columns.flatMap((column, index) => (column === null ? [] : [[column, index] as const])))
-  const all = [...faults]
-  if (!references.some(column => found.has(column))) all.push('use worker_id or email instead')
-  if (found.has('amount') && found.has('amount_decimal'))
-    all.push('the file has both amount and amount_decimal; keep one, with amounts such as 120.00')
-  return { columns: found, faults: all }
+/** A file of pay. `amount` and `amount_decimal` are in major units with decimals, `amount_minor` in minor units. */
+export const payFile: LineFormat<Columns, FileLine> = {
+  linesMax,
+  tooManyLines: `a file has at most ${linesMax} lines; send it in parts`,
+  readHeader(cells) {
+    const { positions: columns, faults } = readHeader<Column>(cells, {
+      known: columnNames,
+      ignored,
+      required: has => [
+        ...(references.some(has) ? [] : ['member_id' as const]),
+        ...(has('amount_decimal') || has('amount_minor') ? [] : ['amount' as const]),
+      ],
+    })
+    if (!references.some(column => columns.has(column))) faults.push('use worker_id or email instead')
+    if (columns.has('amount') && columns.has('amount_decimal'))
+      faults.push('the file has both amount and amount_decimal; keep one, with amounts such as 120.00')
+    return { columns, faults }
+  },
+  readLine,
 }
 
-/** @returns the line, or all its faults as one message */
-export function readLine(row: number, cells: Cell[], columns: Columns): FileLine | string {
+function readLine(row: number, cells: Cell[], columns: Columns): FileLine | string {
   const faults: string[] = []
   const cell = (column: Column) => {
     const value = cells[columns.get(column) ?? -1] ?? ''

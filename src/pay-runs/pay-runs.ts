@@ -5,8 +5,8 @@ import * as events from '../events/events.ts'
 import { type Problem, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { byMemberRange } from '../kernel/member-ranges.ts'
-import type { Currency, Money } from '../kernel/money.ts'
-import { mapInSlices } from '../kernel/pace.ts'
+import { byCurrency, type Currency, type Money, sumsByCurrency } from '../kernel/money.ts'
+import { mapInSlices, piecesOf } from '../kernel/pace.ts'
 import { addMinutes } from '../kernel/time.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { lockMembers } from '../members/locks.ts'
@@ -17,6 +17,8 @@ import { balanceKey, type Line, opposite, type Payees, PayRunCheck, type PlacedL
 
 type PayRunStatus = 'Scheduled' | 'Available' | 'Reverted'
 export type PayRun = { id: string; payCycleId: string; status: PayRunStatus; scheduledFor: Date }
+
+type OfPayRun = { partnerId: string; payRunId: string }
 
 const columns = ['id', 'payCycleId', 'status', 'scheduledFor'] as const
 
@@ -64,7 +66,7 @@ export async function create(
     .values({ ...payRun, partnerId, createdAt: now, fileName, ...summaryOf(lines) })
     .execute()
   await insertLines(tx, { partnerId, payRunId: payRun.id, lines })
-  await emitEvent(tx, 'scheduled', { partnerId, payRun, now })
+  await emitStatus(tx, { partnerId, payRun, now })
   if (payRun.scheduledFor > now) {
     await scheduleTask(tx, { task: 'make-pay-runs-available', at: payRun.scheduledFor, partnerId })
     return payRun
@@ -74,12 +76,11 @@ export async function create(
 
 /** Summarises the lines for the list of pay runs. Amounts are text, because JSON has no bigint. */
 function summaryOf(lines: Line[]): { lineCount: number; memberCount: number; totals: string } {
-  const totals = new Map<Currency, bigint>()
-  for (const { amount, currency } of lines) totals.set(currency, (totals.get(currency) ?? 0n) + amount)
+  const totals = sumsByCurrency(lines).map(({ currency, amount }) => [currency, String(amount)])
   return {
     lineCount: lines.length,
-    memberCount: new Set(lines.map(({ memberId }) => memberId)).size,
-    totals: JSON.stringify(Object.fromEntries([...totals].map(([currency, amount]) => [currency, String(amount)]))),
+    memberCount: memberIdsOf(lines).length,
+    totals: JSON.stringify(Object.fromEntries(totals)),
   }
 }
 
@@ -88,24 +89,13 @@ function summaryOf(lines: Line[]): { lineCount: number; memberCount: number; tot
  * open cycle it stays scheduled.
  * @throws Problem `NotFound`
  */
-export async function makeAvailable(
-  tx: Tx,
-  { partnerId, payRunId, now }: { partnerId: string; payRunId: string; now: Date },
-): Promise<PayRun> {
+export async function makeAvailable(tx: Tx, { partnerId, payRunId, now }: OfPayRun & { now: Date }): Promise<PayRun> {
   const cycle = await payCycles.holdOpen(tx, partnerId)
   const payRun = await lock(tx, { partnerId, payRunId })
   if (payRun.status !== 'Scheduled' || cycle === undefined) return payRun
   const lines = await readLines(tx, { partnerId, payRunId })
   await book(tx, { partnerId, payRun, lines, reason: 'pay_run.available', now })
-  const available: PayRun = { ...payRun, status: 'Available' }
-  await tx
-    .updateTable('payRuns')
-    .set({ status: 'Available', availableAt: now })
-    .where('partnerId', '=', partnerId)
-    .where('id', '=', payRunId)
-    .execute()
-  await emitEvent(tx, 'available', { partnerId, payRun: available, now })
-  return available
+  return await transition(tx, { partnerId, payRun, to: 'Available', now })
 }
 
 /**
@@ -116,7 +106,7 @@ export async function makeAvailable(
  */
 export async function revert(
   tx: Tx,
-  { partnerId, payRunId, now }: { partnerId: string; payRunId: string; now: Date },
+  { partnerId, payRunId, now }: OfPayRun & { now: Date },
 ): Promise<PayRun & { isRepeated: boolean }> {
   const cycle = await payCycles.holdOpen(tx, partnerId)
   const payRun = await lock(tx, { partnerId, payRunId })
@@ -128,15 +118,22 @@ export async function revert(
     const lines = opposite(await readLines(tx, { partnerId, payRunId }))
     await book(tx, { partnerId, payRun, lines, reason: 'pay_run.reverted', now })
   }
-  const reverted: PayRun = { ...payRun, status: 'Reverted' }
+  return { ...(await transition(tx, { partnerId, payRun, to: 'Reverted', now })), isRepeated: false }
+}
+
+async function transition(
+  tx: Tx,
+  { partnerId, payRun, to, now }: { partnerId: string; payRun: PayRun; to: 'Available' | 'Reverted'; now: Date },
+): Promise<PayRun> {
   await tx
     .updateTable('payRuns')
-    .set({ status: 'Reverted', revertedAt: now })
+    .set({ status: to, ...(to === 'Available' ? { availableAt: now } : { revertedAt: now }) })
     .where('partnerId', '=', partnerId)
-    .where('id', '=', payRunId)
+    .where('id', '=', payRun.id)
     .execute()
-  await emitEvent(tx, 'reverted', { partnerId, payRun: reverted, now })
-  return { ...reverted, isRepeated: false }
+  const moved = { ...payRun, status: to }
+  await emitStatus(tx, { partnerId, payRun: moved, now })
+  return moved
 }
 
 /** Moves the scheduled pay runs of a closing cycle to the next one. The caller has locked both cycles. */
@@ -163,10 +160,7 @@ export type PayRunDetails = PayRun & {
 }
 
 /** @throws Problem `NotFound`, including for another partner's pay run */
-export async function find(
-  db: Reader,
-  { partnerId, payRunId }: { partnerId: string; payRunId: string },
-): Promise<PayRunDetails> {
+export async function find(db: Reader, { partnerId, payRunId }: OfPayRun): Promise<PayRunDetails> {
   const found = await db
     .selectFrom('payRuns')
     .select([...columns, 'createdAt', 'availableAt', 'revertedAt', 'lineCount', 'totals'])
@@ -206,7 +200,7 @@ function totalsOf(stored: unknown): Money[] {
   const totals = Object.entries(stored as { [currency in Currency]: string })
   return totals
     .map(([currency, amount]) => ({ currency: currency as Currency, amount: BigInt(amount) }))
-    .sort((one, other) => (one.currency < other.currency ? -1 : 1))
+    .sort(byCurrency)
 }
 
 /** How long pay runs with the same lines are found: a day longer than an idempotency key is valid. */
@@ -282,7 +276,7 @@ export async function list(
 export async function findDue(
   db: Reader,
   { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
-): Promise<{ partnerId: string; payRunId: string }[]> {
+): Promise<OfPayRun[]> {
   return await db
     .selectFrom('payRuns as r')
     // A pay run without an open cycle would stay due forever and starve the others.
@@ -318,7 +312,7 @@ export async function lastAvailableAt(
   return last
 }
 
-async function lock(tx: Tx, { partnerId, payRunId }: { partnerId: string; payRunId: string }): Promise<PayRun> {
+async function lock(tx: Tx, { partnerId, payRunId }: OfPayRun): Promise<PayRun> {
   const payRun = await tx
     .selectFrom('payRuns')
     .select(columns)
@@ -330,14 +324,11 @@ async function lock(tx: Tx, { partnerId, payRunId }: { partnerId: string; payRun
   return payRun
 }
 
-async function insertLines(
-  tx: Tx,
-  { partnerId, payRunId, lines }: { partnerId: string; payRunId: string; lines: Line[] },
-): Promise<void> {
-  for (const { piece, at } of piecesOf(lines)) {
+async function insertLines(tx: Tx, { partnerId, payRunId, lines }: OfPayRun & { lines: Line[] }): Promise<void> {
+  for (const [index, piece] of piecesOf(lines, linesPerStatement).entries()) {
     await sql`
       insert into pay_run_lines (partner_id, pay_run_id, line, member_id, amount, currency)
-      select ${partnerId}, ${payRunId}, ${at}::integer + line, member_id, amount, currency
+      select ${partnerId}, ${payRunId}, ${index * linesPerStatement}::integer + line, member_id, amount, currency
         from unnest(${piece.map(line => line.memberId)}::text[], ${piece.map(line => line.amount)}::bigint[],
                     ${piece.map(line => line.currency)}::text[]) with ordinality as t (member_id, amount, currency, line)`.execute(
       tx,
@@ -355,17 +346,7 @@ async function rangesOf(lines: Line[]): Promise<PlacedLine[][]> {
   return await byMemberRange(placed, { sizeAbout: linesPerStatement })
 }
 
-function piecesOf<T>(all: T[]): { piece: T[]; at: number }[] {
-  return Array.from({ length: Math.ceil(all.length / linesPerStatement) }, (_, index) => {
-    const at = index * linesPerStatement
-    return { piece: all.slice(at, at + linesPerStatement), at }
-  })
-}
-
-async function readLines(
-  db: Reader,
-  { partnerId, payRunId }: { partnerId: string; payRunId: string },
-): Promise<Line[]> {
+async function readLines(db: Reader, { partnerId, payRunId }: OfPayRun): Promise<Line[]> {
   const lines: Line[] = []
   for (let after = 0; ; ) {
     const page = await db
@@ -398,7 +379,7 @@ async function book(
   for (const range of await rangesOf(lines)) {
     await lockPayees(tx, { partnerId, lines: range })
     const balances = await readBalances(tx, { partnerId, lines: range })
-    for (const { piece } of piecesOf(range)) {
+    for (const piece of piecesOf(range, linesPerStatement)) {
       const transfers = transfersOf(piece, { payCycleId: payRun.payCycleId, balances })
       await ledger.post(tx, { partnerId, movementId: payRun.id, reason, transfers, now })
     }
@@ -428,16 +409,17 @@ function memberIdsOf(lines: Line[]): string[] {
   return [...new Set(lines.map(line => line.memberId))]
 }
 
-async function emitEvent(
+async function emitStatus(
   tx: Tx,
-  transition: 'scheduled' | 'available' | 'reverted',
   { partnerId, payRun, now }: { partnerId: string; payRun: PayRun; now: Date },
 ): Promise<void> {
-  await events.emit(tx, {
-    partnerId,
-    type: `pay_run.${transition}`,
-    resourceId: payRun.id,
-    data: { payRunId: payRun.id, payCycleId: payRun.payCycleId, status: payRun.status },
-    now,
-  })
+  const { id: payRunId, payCycleId, status } = payRun
+  const data = { payRunId, payCycleId, status }
+  await events.emit(tx, { partnerId, type: eventTypes[status], resourceId: payRunId, data, now })
 }
+
+const eventTypes = {
+  Scheduled: 'pay_run.scheduled',
+  Available: 'pay_run.available',
+  Reverted: 'pay_run.reverted',
+} as const satisfies Record<PayRunStatus, string>

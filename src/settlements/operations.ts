@@ -3,13 +3,15 @@ import { afterQuery, cursorOf, lastMember, pageOf, pageQuery } from '../contract
 import { strict } from '../contract/strict.ts'
 import { UploadedFile } from '../http/bodies/uploaded-file.ts'
 import { operationsOn } from '../http/operation.ts'
+import { issuesMax } from '../kernel/errors.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
 import { fromWire, toWire } from '../kernel/money.ts'
 import { mapInSlices } from '../kernel/pace.ts'
+import { readLines } from '../tabular/reading.ts'
 import { payroll, staff } from '../users/roles.ts'
+import { settlementFile } from './file.ts'
 import type { SettlementContext } from './operation-context.ts'
-import { readFile } from './reading.ts'
-import type { Line } from './rules.ts'
+import type { Line, LineFault, Taken } from './rules.ts'
 import { NewSettlement, Settlement, SettlementSummary } from './schema.ts'
 import * as settlements from './settlements.ts'
 
@@ -112,7 +114,19 @@ export const settlementOperations = [createSettlement, checkSettlementFile, getS
 
 async function readReport(body: NewSettlement | UploadedFile, signal: AbortSignal): Promise<settlements.PayrollReport> {
   if (body instanceof UploadedFile) {
-    return { ...(await body.lend(fd => readFile(fd, { signal }))), naming: byRow }
+    const taken: Taken[] = []
+    const faults: LineFault[] = []
+    let faultsMore = 0
+    const onFault = (at: number, message: string) => {
+      // One more than a response names, which says where the others begin.
+      if (faults.length <= issuesMax) faults.push({ at, message })
+      else faultsMore += 1
+    }
+    const onLines = (lines: Taken[]) => {
+      for (const line of lines) taken.push(line)
+    }
+    await body.lend(fd => readLines({ fd, kind: 'csv' }, settlementFile, { signal, onLines, onFault }))
+    return { taken, faults, faultsMore, naming: byRow }
   }
   const taken = await mapInSlices(body.deductions, ({ memberId, taken }, at) => ({ memberId, ...fromWire(taken), at }))
   return { taken, faults: [], naming: byPath }

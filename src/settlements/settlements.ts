@@ -4,8 +4,8 @@ import * as events from '../events/events.ts'
 import * as fees from '../fees/fees.ts'
 import { issue, issuesMax, Problem, type ProblemName, problem } from '../kernel/errors.ts'
 import { byMemberRange } from '../kernel/member-ranges.ts'
-import type { Currency, Money } from '../kernel/money.ts'
-import { mapInSlices } from '../kernel/pace.ts'
+import { type Currency, sumsByCurrency } from '../kernel/money.ts'
+import { mapInSlices, piecesOf } from '../kernel/pace.ts'
 import * as ledger from '../ledger/ledger.ts'
 import { currenciesOf, lockMembers } from '../members/locks.ts'
 import type { ShortfallPolicy } from '../partners/partners.ts'
@@ -28,15 +28,13 @@ export type Summary = Record<LineOutcome, number> & {
   /** The reference of the transfer to the float's account; null if no transfer is, or was, expected. */
   paymentReference: string | null
   /** `due`: what payroll took and has not transferred. */
-  totals: {
-    currency: Currency
-    deducted: bigint
-    taken: bigint
-    carried: bigint
-    writtenOff: bigint
-    due: bigint
-  }[]
+  totals: (Totals & { due: bigint })[]
 }
+
+const summed = ['deducted', 'taken', 'carried', 'writtenOff'] as const
+type Totals = Pick<Line, 'currency' | (typeof summed)[number]>
+
+const noLines: Record<LineOutcome, number> = { matched: 0, short: 0, over: 0, unknown: 0 }
 
 type ReportsArrivals = (currency: Currency) => boolean
 
@@ -69,12 +67,15 @@ export async function create(
   if (next === undefined) throw noOpenCycle()
   const groups = await compare(tx, { partnerId, cycle, report })
   const charged = await fees.listMembersWithFees(tx, { partnerId, payCycleId })
-  for (const { lines, withFees } of withMembers(groups.flatMap(piecesOf), charged)) {
+  for (const { lines, withFees } of withMembers(
+    groups.flatMap(lines => piecesOf(lines, linesPerStatement)),
+    charged,
+  )) {
     await book(tx, { partnerId, cycle, next, lines, withFees, reportsArrivals, now })
   }
-  for (const { amount, currency } of totalsTaken(groups.flat())) {
-    if (reportsArrivals(currency) && amount !== 0n)
-      await dues.record(tx, { partnerId, payCycleId, amount: { amount, currency }, now })
+  for (const amount of sumsByCurrency(groups.flat().map(({ taken, currency }) => ({ amount: taken, currency })))) {
+    if (reportsArrivals(amount.currency) && amount.amount !== 0n)
+      await dues.record(tx, { partnerId, payCycleId, amount, now })
   }
   await fees.collectSettled(tx, { partnerId, payCycleId, now })
   const summary = await summarise(tx, { partnerId, payCycleId, settledAt: now })
@@ -92,7 +93,7 @@ export async function create(
 /** The effect of a settlement. `lines` are the first lines with a difference. */
 export type Preview = Pick<Summary, LineOutcome> & {
   shortfallPolicy: ShortfallPolicy
-  totals: Omit<Summary['totals'][number], 'due'>[]
+  totals: Totals[]
   lines: Line[]
 }
 
@@ -113,18 +114,12 @@ export async function preview(
   if (cycle.status === 'Open') throw problem('Conflict', 'The pay cycle is still open; settle it once it has closed')
   if (cycle.settledAt !== null) throw payCycles.alreadySettled()
   const lines = (await compare(db, { partnerId, cycle, report })).flat()
-  const counts: Record<LineOutcome, number> = { matched: 0, short: 0, over: 0, unknown: 0 }
-  const totals = new Map<Currency, Preview['totals'][number]>()
+  const [counts, totals] = [{ ...noLines }, new Map<Currency, Totals>()]
   for (const { outcome, currency, ...line } of lines) {
     counts[outcome] += 1
-    const before = totals.get(currency) ?? { currency, deducted: 0n, taken: 0n, carried: 0n, writtenOff: 0n }
-    totals.set(currency, {
-      currency,
-      deducted: before.deducted + line.deducted,
-      taken: before.taken + line.taken,
-      carried: before.carried + line.carried,
-      writtenOff: before.writtenOff + line.writtenOff,
-    })
+    const sums = totals.get(currency) ?? { currency, deducted: 0n, taken: 0n, carried: 0n, writtenOff: 0n }
+    for (const column of summed) sums[column] += line[column]
+    totals.set(currency, sums)
   }
   return {
     ...counts,
@@ -253,12 +248,6 @@ function inMemberOrder(lines: Line[]): Line[] {
   return lines.toSorted((a, b) => (a.memberId < b.memberId ? -1 : a.memberId > b.memberId ? 1 : 0))
 }
 
-function piecesOf(lines: Line[]): Line[][] {
-  return Array.from({ length: Math.ceil(lines.length / linesPerStatement) }, (_, index) =>
-    lines.slice(index * linesPerStatement, (index + 1) * linesPerStatement),
-  )
-}
-
 // Assigns members to the pieces so that all members are locked in order. A member without a line may also have fees, if returned
 // money has paid for new withdrawals.
 function withMembers(pieces: Line[][], memberIds: string[]): { lines: Line[]; withFees: string[] }[] {
@@ -316,17 +305,11 @@ async function book(
   await fees.cover(tx, { partnerId, payCycleId: cycle.id, carriedTo: next.id, memberIds: withFees })
 }
 
-function totalsTaken(lines: Line[]): Money[] {
-  const totals = new Map<Currency, bigint>()
-  for (const { currency, taken } of lines) totals.set(currency, (totals.get(currency) ?? 0n) + taken)
-  return [...totals].map(([currency, amount]) => ({ currency, amount }))
-}
-
 async function summarise(
   db: Reader,
   { partnerId, payCycleId, settledAt }: { partnerId: string; payCycleId: string; settledAt: Date },
 ): Promise<Summary> {
-  const { rows } = await sql<Summary['totals'][number] & Record<LineOutcome, number>>`
+  const { rows } = await sql<Totals & Record<LineOutcome, number>>`
     select currency, sum(deducted)::bigint as deducted, sum(taken)::bigint as taken,
            sum(carried)::bigint as carried, sum(written_off)::bigint as written_off,
            (count(*) filter (where outcome = 'matched'))::integer as matched,
@@ -337,24 +320,14 @@ async function summarise(
      where partner_id = ${partnerId} and pay_cycle_id = ${payCycleId}
      group by currency order by currency`.execute(db)
   const expected = await dues.listOfCycle(db, { partnerId, payCycleId })
-  const count = (outcome: LineOutcome) => rows.reduce((sum, row) => sum + row[outcome], 0)
-  return {
-    payCycleId,
-    settledAt,
-    matched: count('matched'),
-    short: count('short'),
-    over: count('over'),
-    unknown: count('unknown'),
-    paymentReference: expected.length === 0 ? null : dues.referenceOf(payCycleId),
-    totals: rows.map(({ currency, deducted, taken, carried, writtenOff }) => ({
-      currency,
-      deducted,
-      taken,
-      carried,
-      writtenOff,
-      due: expected
-        .filter(each => each.currency === currency)
-        .reduce((sum, each) => sum + each.amount - each.received, 0n),
-    })),
-  }
+  const dueIn = (currency: Currency) => expected.find(due => due.currency === currency) ?? { amount: 0n, received: 0n }
+  const counts = { ...noLines }
+  const totals = rows.map(({ matched, short, over, unknown, ...sums }) => {
+    for (const [outcome, count] of Object.entries({ matched, short, over, unknown }))
+      counts[outcome as LineOutcome] += count
+    const { amount, received } = dueIn(sums.currency)
+    return { ...sums, due: amount - received }
+  })
+  const paymentReference = expected.length === 0 ? null : dues.referenceOf(payCycleId)
+  return { payCycleId, settledAt, ...counts, paymentReference, totals }
 }

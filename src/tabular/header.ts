@@ -1,7 +1,15 @@
 import type { Cell } from './rows.ts'
 
-/** A parsed header: the column of each cell, or null for an `ignored` one. A header with faults is unusable. */
-export type Header<Column extends string> = { columns: (Column | null)[]; ignored: (string | null)[]; faults: string[] }
+/**
+ * A parsed header: the column of each cell, or null for an `ignored` one, and the position of each column. A header with faults is
+ * unusable.
+ */
+export type Header<Column extends string> = {
+  columns: (Column | null)[]
+  positions: Map<Column, number>
+  ignored: (string | null)[]
+  faults: string[]
+}
 
 /**
  * Reads a header. Case, spaces, hyphens and underscores in names are ignored.
@@ -32,7 +40,8 @@ export function readHeader<Column extends string>(
     ...repeated.map(column => `the column ${column} appears twice`),
     ...unknown.map(name => `the column ${JSON.stringify(name.slice(0, 60))} is not known`),
   ]
-  return { columns, ignored: passedOver, faults }
+  const positions = new Map(columns.flatMap((column, index) => (column === null ? [] : [[column, index]])))
+  return { columns, positions, ignored: passedOver, faults }
 }
 
 /** Normalises a column name for comparison. */

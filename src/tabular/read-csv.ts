@@ -1,4 +1,5 @@
 import { CsvError, type Parser, parse } from 'csv-parse'
+import { piecesOf } from '../kernel/pace.ts'
 import { readText } from './csv-text.ts'
 import { FileFault } from './fault.ts'
 import { limits } from './limits.ts'
@@ -16,11 +17,11 @@ export async function* readCsv(fd: number): AsyncGenerator<Row[]> {
   let table: Table | undefined
   for await (const { text, wrong } of readText(fd)) {
     table ??= new Table(detectDelimiter(text))
-    yield* inBatches(await table.feed(text, wrong))
+    yield* piecesOf(await table.feed(text, wrong), limits.batchRowsMax)
     if (table.fault !== undefined) throw table.fault
   }
   if (table === undefined) throw isEmpty()
-  yield* inBatches(await table.finish())
+  yield* piecesOf(await table.finish(), limits.batchRowsMax)
   if (table.fault !== undefined) throw table.fault
 }
 
@@ -255,10 +256,4 @@ function isLong(cell: string): boolean {
 
 function cut(cell: string): string {
   return cell.slice(0, limits.cellCharsMax)
-}
-
-function* inBatches(rows: Row[]): Generator<Row[]> {
-  for (let from = 0; from < rows.length; from += limits.batchRowsMax) {
-    yield rows.length <= limits.batchRowsMax ? rows : rows.slice(from, from + limits.batchRowsMax)
-  }
 }

@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { piecesOf } from '../kernel/pace.ts'
 import { Archive } from './archive.ts'
 import { dateOf, isDateFormat } from './date-formats.ts'
 import { FileFault } from './fault.ts'
@@ -189,12 +190,10 @@ class Sheet {
   }
 
   /** Removes and returns the rows read so far, in batches. */
-  *take(): Generator<Row[]> {
-    if (this.rows.length === 0) return
+  take(): Row[][] {
     const { rows } = this
     this.rows = []
-    for (let from = 0; from < rows.length; from += limits.batchRowsMax)
-      yield rows.slice(from, from + limits.batchRowsMax)
+    return piecesOf(rows, limits.batchRowsMax)
   }
 
   private openRow(attributes: Attributes): void {

@@ -1,6 +1,6 @@
 import { ReaderExhausted, ReaderThreads } from '../reader-threads.ts'
 import { FileFault } from './fault.ts'
-import type { Row, TableKind } from './rows.ts'
+import type { Cell, Row, TableKind } from './rows.ts'
 
 /** An open file, given by its descriptor. */
 export type SheetFile = { fd: number; kind: TableKind }
@@ -36,4 +36,63 @@ export async function readSheet(
     if (!(error instanceof ReaderExhausted)) throw error
     throw new FileFault(1, 'The file needs too much memory to read; save it again as a plain CSV file')
   }
+}
+
+/** A kind of file that has a header and then one line per row. */
+export type LineFormat<Columns, Line> = {
+  linesMax: number
+  /** The fault of a file with more lines. */
+  tooManyLines: string
+  /** @returns columns that are unusable if there are `faults` */
+  readHeader(cells: Cell[]): { columns: Columns; faults: string[] }
+  /** @returns the line, or all its faults as one message */
+  readLine(row: number, cells: Cell[], columns: Columns): Line | string
+}
+
+/**
+ * Reads the lines of a file in a worker thread, as `readSheet`.
+ * @param onLines receives the readable lines in batches
+ * @param onFault receives the faults of a row as one message
+ * @returns the number of lines, including those with faults
+ */
+export async function readLines<Columns, Line>(
+  file: SheetFile,
+  { linesMax, tooManyLines, readHeader, readLine }: LineFormat<Columns, Line>,
+  {
+    signal,
+    onLines,
+    onFault,
+  }: {
+    signal: AbortSignal
+    onLines: (lines: Line[]) => Promise<void> | void
+    onFault: (row: number, message: string) => void
+  },
+): Promise<number> {
+  let columns: Columns | undefined
+  let count = 0
+  const onBatch = async (rows: Row[]) => {
+    const lines: Line[] = []
+    for (const { row, cells, fault } of rows) {
+      if (columns === undefined) {
+        const header = readHeader(cells)
+        if (header.faults.length > 0) throw new FileFault(1, header.faults.join('; '))
+        columns = header.columns
+        continue
+      }
+      count += 1
+      if (count > linesMax) throw new FileFault(row, tooManyLines)
+      const line = fault ?? readLine(row, cells, columns)
+      if (typeof line === 'string') onFault(row, line)
+      else lines.push(line)
+    }
+    await onLines(lines)
+  }
+  try {
+    await readSheet(file, { signal, onBatch })
+    if (count === 0) onFault(1, 'the file has no lines below the header')
+  } catch (error) {
+    if (!(error instanceof FileFault)) throw error
+    onFault(error.row, error.message)
+  }
+  return count
 }

@@ -52,6 +52,9 @@ export const SignedMoney = Type.Object(
   { title: 'SignedMoney', additionalProperties: false, examples: [{ amount: -1250, currency: 'GBP' }] },
 )
 
+export const signedMoney = (description: string) =>
+  Type.Unsafe<Static<typeof SignedMoney>>({ ...SignedMoney, description })
+
 /** Money that is never negative. */
 export const WireMoney = Type.Object(
   {

@@ -1,11 +1,11 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { afterQuery, cursorOf, lastMember, pageFields, pageOf, pageQuery, totalField } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import type { Reader } from '../database/database.ts'
 import { csvHeaders } from '../http/bodies/csv.ts'
 import { operation } from '../http/operation.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
-import { SignedMoney, toWire } from '../kernel/money.ts'
+import { signedMoney, toWire } from '../kernel/money.ts'
 import { Day } from '../kernel/time.ts'
 import { readers, staff } from '../users/roles.ts'
 import * as deductions from './deductions.ts'
@@ -26,10 +26,7 @@ const Deductions = Type.Object(
       Type.Object(
         {
           memberId: Id('member'),
-          total: Type.Unsafe<Static<typeof SignedMoney>>({
-            ...SignedMoney,
-            description: 'Amount to deduct from the member’s pay. Negative if payroll is to give money back.',
-          }),
+          total: signedMoney('Amount to deduct from the member’s pay. Negative if payroll is to give money back.'),
         },
         { title: 'Deduction', ...strict },
       ),

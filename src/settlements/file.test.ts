@@ -184,6 +184,7 @@ test('any sequence of bytes gives lines or faults', async () => {
         expect(taken.length + faults.length).toBeGreaterThan(0)
       },
     ),
-    { numRuns: 500 },
+    // A fault of the header ends the reader thread, so each run takes a tenth of a second.
+    { numRuns: 50 },
   )
 })

@@ -5,7 +5,7 @@ import { UploadedFile } from '../http/bodies/uploaded-file.ts'
 import { operationsOn } from '../http/operation.ts'
 import { issuesMax } from '../kernel/errors.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
-import { fromWire, toWire } from '../kernel/money.ts'
+import { allToWire, fromWire } from '../kernel/money.ts'
 import { mapInSlices } from '../kernel/pace.ts'
 import { readLines } from '../tabular/reading.ts'
 import { payroll, staff } from '../users/roles.ts'
@@ -56,9 +56,9 @@ const createSettlement = operation({
       const { payCycleId } = params
       const { reportsArrivals } = context
       const summary = await settlements.create(tx, { partnerId: partner.id, payCycleId, report, reportsArrivals, now })
-      const { payCycleId: _, settledAt: __, ...details } = onWire(summary)
-      const audit = { action: 'pay_cycle.settle', details } as const
-      return { body: onWire(summary), resourceId: payCycleId, audit }
+      const body = onWire(summary)
+      const { payCycleId: _, settledAt: __, ...details } = body
+      return { body, resourceId: payCycleId, audit: { action: 'pay_cycle.settle', details } }
     })
   },
 })
@@ -76,10 +76,8 @@ const checkSettlementFile = consoleOperation({
   async run({ partner, params, file, signal, context }, { read }) {
     const report = await readReport(file, signal)
     const asked = { partnerId: partner.id, payCycleId: params.payCycleId, report, linesMax: previewLinesMax }
-    const { lines, totals, ...preview } = await settlements.preview(context.db, asked)
-    return await read(async () => ({
-      body: { ...preview, totals: totals.map(amountsOnWire), lines: lines.map(lineOnWire) },
-    }))
+    const { lines, ...preview } = await settlements.preview(context.db, asked)
+    return await read(async () => ({ body: { ...onWire(preview), lines: lines.map(lineOnWire) } }))
   },
 })
 
@@ -102,8 +100,7 @@ const getSettlement = operation({
     const cycle = { partnerId: partner.id, payCycleId: params.payCycleId }
     const page = pageOf(query)
     const summary = await settlements.find(reader, cycle)
-    const { skip } = query
-    const lines = await settlements.listLines(reader, { ...cycle, page, skip, cursor: cursorOf(query) })
+    const lines = await settlements.listLines(reader, { ...cycle, page, skip: query.skip, cursor: cursorOf(query) })
     const { matched, short, over, unknown } = summary
     const total = matched + short + over + unknown
     return { body: { ...onWire(summary), lines: lines.map(lineOnWire), total, ...page } }
@@ -140,21 +137,10 @@ const byPath: settlements.Naming = {
   placeOf: ({ at, field = 'memberId' }) => ({ path: `deductions.${at}.${fieldPaths[field]}` }),
 }
 
-function onWire({ totals, ...summary }: settlements.Summary) {
-  return { ...summary, totals: totals.map(totalOnWire) }
+function onWire<Summary extends { totals: settlements.Totals[] }>({ totals, ...summary }: Summary) {
+  return { ...summary, totals: totals.map(({ currency, ...amounts }) => allToWire(amounts, currency)) }
 }
 
-function lineOnWire({ memberId, outcome, ...amounts }: Line) {
-  return { memberId, outcome, ...amountsOnWire(amounts) }
-}
-
-function totalOnWire({ due, ...amounts }: settlements.Summary['totals'][number]) {
-  return { ...amountsOnWire(amounts), due: toWire({ amount: due, currency: amounts.currency }) }
-}
-
-type Amounts = Pick<Line, 'currency' | 'deducted' | 'taken' | 'carried' | 'writtenOff'>
-
-function amountsOnWire({ currency, deducted, taken, carried, writtenOff }: Amounts) {
-  const money = (amount: bigint) => toWire({ amount, currency })
-  return { deducted: money(deducted), taken: money(taken), carried: money(carried), writtenOff: money(writtenOff) }
+function lineOnWire({ memberId, outcome, currency, ...amounts }: Line) {
+  return { memberId, outcome, ...allToWire(amounts, currency) }
 }

@@ -2,15 +2,13 @@ import { type Static, Type } from 'typebox'
 import { pageFields, totalField } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import { exampleId, Id } from '../kernel/ids.ts'
-import { SignedMoney } from '../kernel/money.ts'
+import { SignedMoney, signedMoney } from '../kernel/money.ts'
 import { referenceOf } from './dues.ts'
 import { linesMax } from './file.ts'
 
-const Taken = Type.Unsafe<Static<typeof SignedMoney>>({
-  ...SignedMoney,
-  description:
-    'Amount that payroll took. Negative if payroll gave money back, which is allowed only for a negative deduction.',
-})
+const Taken = signedMoney(
+  'Amount that payroll took. Negative if payroll gave money back, which is allowed only for a negative deduction.',
+)
 
 export const NewSettlement = Type.Object(
   {
@@ -46,10 +44,7 @@ const settlementFields = {
     Type.Object(
       {
         ...{ deducted: SignedMoney, taken: SignedMoney, carried: SignedMoney, writtenOff: SignedMoney },
-        due: Type.Unsafe<Static<typeof SignedMoney>>({
-          ...SignedMoney,
-          description: 'The part of `taken` that has not arrived yet. Negative if it is to be paid to the employer.',
-        }),
+        due: signedMoney('The part of `taken` that has not arrived yet. Negative if it is to be paid to the employer.'),
       },
       { title: 'SettlementTotals', ...strict },
     ),
@@ -70,10 +65,7 @@ export const Settlement = Type.Object(
           deducted: SignedMoney,
           taken: SignedMoney,
           outcome: Type.Enum(['matched', 'short', 'over', 'unknown'], { type: 'string' }),
-          carried: Type.Unsafe<Static<typeof SignedMoney>>({
-            ...SignedMoney,
-            description: 'Amount carried to the open cycle. Negative if it is to be given back there.',
-          }),
+          carried: signedMoney('Amount carried to the open cycle. Negative if it is to be given back there.'),
           writtenOff: SignedMoney,
         },
         { title: 'SettlementLine', ...strict },

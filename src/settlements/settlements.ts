@@ -32,7 +32,7 @@ export type Summary = Record<LineOutcome, number> & {
 }
 
 const summed = ['deducted', 'taken', 'carried', 'writtenOff'] as const
-type Totals = Pick<Line, 'currency' | (typeof summed)[number]>
+export type Totals = Pick<Line, 'currency' | (typeof summed)[number]>
 
 const noLines: Record<LineOutcome, number> = { matched: 0, short: 0, over: 0, unknown: 0 }
 

@@ -3,11 +3,11 @@ import { cursorOf, cursorQuery, pageOf, pageQuery } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import { operation } from '../http/operation.ts'
 import { Id } from '../kernel/ids.ts'
-import { type Currency, CurrencyCode } from '../kernel/money.ts'
+import { allToWire, type Currency, CurrencyCode } from '../kernel/money.ts'
 import { GivenInstant, parseInstant } from '../kernel/time.ts'
 import * as members from '../members/members.ts'
 import { staff } from '../users/roles.ts'
-import { balanceBody, lineBody, MemberStatement } from './schema.ts'
+import { lineBody, MemberStatement } from './schema.ts'
 import { readStatement } from './statement.ts'
 
 const getMemberStatement = operation({
@@ -47,23 +47,18 @@ const getMemberStatement = operation({
     const asOf = query.asOf === undefined ? now : parseInstant(query.asOf, { decimals: 'down' })
     const paidIn = await members.currencyOf(reader, about)
     const currency = query.currency ?? paidIn
-    const { opening, closing, lines, hasMore } = await readStatement(reader, {
-      ...about,
-      currency,
-      asOf,
-      page,
-      cursor,
-    })
-    const body = {
-      memberId: params.memberId,
-      asOf,
-      opening: balanceBody(opening, currency),
-      closing: balanceBody(closing, currency),
-      lines: lines.map(line => lineBody(line, currency)),
-      hasMore,
-      ...page,
+    const { opening, closing, lines, hasMore } = await readStatement(reader, { ...about, currency, asOf, page, cursor })
+    return {
+      body: {
+        memberId: params.memberId,
+        asOf,
+        opening: allToWire(opening, currency),
+        closing: allToWire(closing, currency),
+        lines: lines.map(line => lineBody(line, currency)),
+        hasMore,
+        ...page,
+      },
     }
-    return { body }
   },
 })
 

@@ -2,18 +2,16 @@ import { Type } from 'typebox'
 import { pageFields } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import { Id } from '../kernel/ids.ts'
-import { type Currency, SignedMoney, toWire } from '../kernel/money.ts'
+import { allToWire, type Currency, signedMoney } from '../kernel/money.ts'
 import { Instant } from '../kernel/time.ts'
-import type { MemberBalance, StatementLine } from './statement.ts'
+import type { StatementLine } from './statement.ts'
 
 const StandingBody = Type.Object(
   {
-    available: Type.Unsafe({ ...SignedMoney, description: 'The available balance.' }),
-    owed: Type.Unsafe({
-      ...SignedMoney,
-      description:
-        'What the member owes: the part of a correction that exceeded the available balance. The next pay run repays it first.',
-    }),
+    available: signedMoney('The available balance.'),
+    owed: signedMoney(
+      'What the member owes: the part of a correction that exceeded the available balance. The next pay run repays it first.',
+    ),
   },
   { title: 'MemberStanding', ...strict },
 )
@@ -49,17 +47,6 @@ export const MemberStatement = Type.Object(
   { title: 'MemberStatement', ...strict },
 )
 
-export function lineBody({ id, movementId, reason, createdAt, change, after }: StatementLine, currency: Currency) {
-  return {
-    id,
-    movementId,
-    reason,
-    createdAt,
-    change: balanceBody(change, currency),
-    balanceAfter: balanceBody(after, currency),
-  }
-}
-
-export function balanceBody({ available, owed }: MemberBalance, currency: Currency) {
-  return { available: toWire({ amount: available, currency }), owed: toWire({ amount: owed, currency }) }
+export function lineBody({ change, balanceAfter, ...line }: StatementLine, currency: Currency) {
+  return { ...line, change: allToWire(change, currency), balanceAfter: allToWire(balanceAfter, currency) }
 }

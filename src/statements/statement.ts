@@ -13,8 +13,10 @@ export type StatementLine = {
   reason: string
   createdAt: Date
   change: MemberBalance
-  after: MemberBalance
+  balanceAfter: MemberBalance
 }
+
+type Account = { partnerId: string; memberId: string; currency: Currency }
 
 /** One page of a member's statement: `opening` plus the lines, oldest (last) to newest, gives `closing`. */
 export type Statement = { opening: MemberBalance; closing: MemberBalance; lines: StatementLine[]; hasMore: boolean }
@@ -34,24 +36,15 @@ export type Statement = { opening: MemberBalance; closing: MemberBalance; lines:
 export async function readStatement(
   db: Reader,
   {
-    partnerId,
-    memberId,
-    currency,
     asOf,
     movementId,
     page,
     cursor,
-  }: {
-    partnerId: string
-    memberId: string
-    currency: Currency
-    asOf: Date
-    movementId?: string
-    page: Page
-    cursor?: Cursor | undefined
-  },
+    ...account
+  }: Account & { asOf: Date; movementId?: string; page: Page; cursor?: Cursor | undefined },
 ): Promise<Statement> {
-  const beyond = cursor === undefined ? sql`` : await beyondSql(db, { partnerId, memberId, currency, cursor })
+  const { partnerId, memberId, currency } = account
+  const beyond = cursor === undefined ? sql`` : await beyondSql(db, { ...account, cursor })
   const order = sql.raw(readingOrder(cursor))
   const { rows } = await sql<LineRow>`
     with booked as (
@@ -79,21 +72,13 @@ export async function readStatement(
   const [newest, oldest] = [lines[0], lines.at(-1)]
   return {
     opening: oldest === undefined ? nothing : before(oldest),
-    closing: newest === undefined ? nothing : newest.after,
+    closing: newest === undefined ? nothing : newest.balanceAfter,
     lines,
     hasMore: rows.length > page.take,
   }
 }
 
-async function beyondSql(
-  db: Reader,
-  {
-    partnerId,
-    memberId,
-    currency,
-    cursor,
-  }: { partnerId: string; memberId: string; currency: Currency; cursor: Cursor },
-) {
+async function beyondSql(db: Reader, { partnerId, memberId, currency, cursor }: Account & { cursor: Cursor }) {
   const { rows } = await sql<{ memberSequence: bigint }>`
     select member_sequence from ledger_transfers
      where partner_id = ${partnerId} and id = ${cursor.id} and member_id = ${memberId} and currency = ${currency}
@@ -111,9 +96,9 @@ type LineRow = Pick<StatementLine, 'id' | 'movementId' | 'reason' | 'createdAt'>
   MemberBalance & { availableAfter: bigint; owedAfter: bigint }
 
 function toLine({ availableAfter, owedAfter, available, owed, ...line }: LineRow): StatementLine {
-  return { ...line, change: { available, owed }, after: { available: availableAfter, owed: owedAfter } }
+  return { ...line, change: { available, owed }, balanceAfter: { available: availableAfter, owed: owedAfter } }
 }
 
-function before({ change, after }: StatementLine): MemberBalance {
-  return { available: after.available - change.available, owed: after.owed - change.owed }
+function before({ change, balanceAfter: { available, owed } }: StatementLine): MemberBalance {
+  return { available: available - change.available, owed: owed - change.owed }
 }

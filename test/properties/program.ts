@@ -443,7 +443,7 @@ export class Program {
       ...{ partnerId: this.#base.partner.id, memberId: this.#id(member), currency },
       ...{ asOf: new Date(asOf), page: { skip: 0, take: 1_000 } },
     })
-    const balances = [opening, closing, ...lines.map(line => line.after)]
+    const balances = [opening, closing, ...lines.map(line => line.balanceAfter)]
     const negative = balances.find(({ available, owed }) => available < 0n || owed < 0n)
     assert.equal(
       negative,

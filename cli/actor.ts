@@ -63,11 +63,11 @@ function userName(): string {
   }
 }
 
-/** Names the person who decides, if people share a user of the operating system. */
+/** Names the person who decides, if people share a user of the operating system. A server sees an operator key, not a person. */
 export const asOption = () =>
-  new Option('--as <person>', 'who decides; by default the user of the operating system').argParser(
-    name({ lengthMax: 100 }),
-  )
+  new Option('--as <person>', 'who decides; by default the user of the operating system')
+    .argParser(name({ lengthMax: 100 }))
+    .conflicts('url')
 
 /** Who decides: a record, not proof of identity. */
 export const personOf = (as: string | undefined) =>

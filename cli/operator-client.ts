@@ -69,10 +69,13 @@ export async function withOperators<T>(
   }
 }
 
-/** Reads all pages of a list. */
-export async function allOf<Entry>(list: AsyncIterable<Entry>): Promise<Entry[]> {
+/** Reads all pages of a list, or as many as have this number of entries. */
+export async function allOf<Entry>(
+  list: AsyncIterable<Entry>,
+  { countMax = Number.POSITIVE_INFINITY }: { countMax?: number } = {},
+): Promise<Entry[]> {
   const entries: Entry[] = []
-  for await (const entry of list) entries.push(entry)
+  for await (const entry of list) if (entries.push(entry) >= countMax) break
   return entries
 }
 

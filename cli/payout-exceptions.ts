@@ -1,18 +1,14 @@
 import { Command, Option } from 'commander'
-import type { Reader } from '../src/database/database.ts'
-import { type Currency, inWords, toWire } from '../src/kernel/money.ts'
-import { systemClock } from '../src/main.ts'
-import { readProposals } from '../src/payouts/books/attachments.ts'
-import type * as decisions from '../src/payouts/books/decisions.ts'
-import { decide } from '../src/payouts/books/decisions-of-two.ts'
-import * as exceptions from '../src/payouts/books/exceptions.ts'
-import { withdrawProposal } from '../src/payouts/books/proposals.ts'
-import { asOption, loginOf, personOf, recordChange } from './actor.ts'
+import type { PayoutException, PayoutExceptionId } from '../packages/console/src/generated/operator.ts'
+import { asOption } from './actor.ts'
 import { minorUnits, name } from './arguments.ts'
 import { examples } from './help.ts'
-import { addPaging, type Paging, pageOf } from './paging.ts'
+import { moneyInWords } from './money.ts'
+import { withOperators } from './operator-client.ts'
+import { addPaging, nextPage } from './paging.ts'
 import { printResult, sheet, table } from './print.ts'
-import { withDatabase, withTransaction } from './with-database.ts'
+
+const operations = () => import('../src/operators/exception-operations.ts')
 
 export const payoutExceptionsCommand = new Command('exceptions').description(
   'Bank answers that did not fit: list them, and close each by a decision.',
@@ -27,29 +23,26 @@ addPaging(
 )
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts exceptions list', 'payouts exceptions list --all --json'))
-  .action(async ({ json, all, ...paging }: Paging & { json?: boolean; all?: boolean }) => {
-    const asked = { state: all ? 'all' : 'open', before: paging.before, take: paging.take + 1 } as const
-    const found = await withDatabase(async db => await exceptions.list(db, asked))
-    const { shown, hasMore, more } = pageOf(found, paging)
-    printResult(
-      { json },
-      {
-        value: { exceptions: shown.map(exceptionOnWire), hasMore },
-        text: () =>
-          table(
-            shown.map(({ id, rail, kind, reference, reason, openedAt, decision, proposedBy }) => ({
-              id,
-              rail,
-              kind,
-              reference,
-              opened: openedAt.toISOString(),
-              decision,
-              'proposed by': proposedBy,
-              reason,
-            })),
-          ) + more,
-      },
+  .action(async ({ all, take, before: after, ...options }) => {
+    const page = await withOperators(options, operations, async api =>
+      api.listPayoutExceptions({ state: all ? 'all' : 'open', take, after }),
     )
+    printResult(options, {
+      value: page,
+      text: () =>
+        table(
+          page.exceptions.map(({ id, rail, kind, reference, reason, openedAt, decision, proposedBy }) => ({
+            id,
+            rail,
+            kind,
+            reference,
+            opened: openedAt,
+            decision,
+            'proposed by': proposedBy,
+            reason,
+          })),
+        ) + nextPage(page.exceptions, page),
+    })
   })
 
 payoutExceptionsCommand
@@ -58,29 +51,17 @@ payoutExceptionsCommand
   .argument('<exception>', 'the exception’s id, pex_…')
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts exceptions show pex_…'))
-  .action(async (id: string, options) => {
-    const { found, proposals, isBookedElsewhere } = await withDatabase(async db => {
-      const [found] = await exceptions.list(db, { id, take: 1 })
-      if (found === undefined)
-        throw new Error(`There is no exception ${id}; run midmonth payouts exceptions list to see the ids`)
-      return { found, ...(await readProposals(db, found)) }
-    })
-    const { amount, currency, openedAt, closedAt, ...rest } = found
+  .action(async (id: PayoutExceptionId, options) => {
+    const found = await withOperators(options, operations, api => api.getPayoutException(id))
+    const { amount, openedAt, closedAt, proposal: _, proposals, isBookedElsewhere, ...rest } = found
     printResult(options, {
-      value: {
-        ...exceptionOnWire(found),
-        proposals: proposals.map(({ netAmount: units, currency: code, ...payment }) => ({
-          ...payment,
-          amount: toWire({ amount: units, currency: code }),
-        })),
-        isBookedElsewhere,
-      },
+      value: found,
       text: () =>
         sheet({
           ...rest,
-          amount: amount === null || currency === null ? null : inWords({ amount, currency }),
-          opened: openedAt.toISOString(),
-          closed: closedAt?.toISOString() ?? null,
+          amount: amount && moneyInWords(amount),
+          opened: openedAt,
+          closed: closedAt,
           'its words name': proposals.map(({ reference }) => reference).join(', ') || null,
           warning: isBookedElsewhere ? 'Another message has booked the same amount on the same day' : null,
         }),
@@ -138,35 +119,21 @@ payoutExceptionsCommand
       'payouts exceptions close pex_… --decision book --partner par_… --cycle pc_… --note "the first of two transfers"',
     ),
   )
-  .action(async (exceptionId: string, { note, as, json, ...given }: CloseOptions) => {
-    const now = systemClock()
-    const done = await withTransaction(async (tx, { MIDMONTH_APPROVAL_LOGINS }) => {
-      const decided = decisionOf({ ...given, currency: await currencyOf(tx, exceptionId) })
-      const person = personOf(as)
-      const by = { person, login: loginOf(), mayShareLogin: MIDMONTH_APPROVAL_LOGINS === 'any' }
-      const { exception, done } = await decide(tx, { exceptionId, by, note, now, ...decided })
-      const { partnerId } = exception
-      const details = {
-        ...{ person, decision: decided.decision, note, reference: given.reference ?? null },
-        ...(given.payments === undefined ? {} : { references: given.payments }),
-        ...(done === 'closed' ? {} : { isProposed: true }),
-        ...(given.charge === undefined ? {} : { charge: `${given.charge}`, borneBy: given.borneBy }),
-      }
-      const change = { action: 'payout_exception.close', resourceId: exceptionId, details } as const
-      // An answer that names no payment belongs to no partner.
-      await recordChange(tx, { partnerId, change, now })
-      return done
+  .action(async (exceptionId: PayoutExceptionId, { decision, note, reference, charge: units, borneBy, ...more }) => {
+    const { payments: references, partner: partnerId, cycle: payCycleId, ...options } = more
+    const closing = { decision: decision.replace('-', '_'), note, reference, references, partnerId, payCycleId }
+    const closed = await withOperators(options, operations, async api => {
+      if (units === undefined) return await api.closePayoutException(exceptionId, closing)
+      const amount = inCurrencyOf(await api.getPayoutException(exceptionId), units)
+      return await api.closePayoutException(exceptionId, { ...closing, charge: { amount, borneBy } })
     })
-    printResult(
-      { json },
-      {
-        value: { id: exceptionId, decision: given.decision.replace('-', '_'), isClosed: done === 'closed' },
-        text: () =>
-          done === 'closed'
-            ? `${exceptionId} is closed.`
-            : `The decision about ${exceptionId} is proposed; another person must run the same command.`,
-      },
-    )
+    printResult(options, {
+      value: closed,
+      text: () =>
+        closed.closedAt === null
+          ? `The decision about ${exceptionId} is proposed; another person must run the same command.`
+          : `${exceptionId} is closed.`,
+    })
   })
 
 payoutExceptionsCommand
@@ -176,78 +143,12 @@ payoutExceptionsCommand
   .addOption(asOption())
   .option('--json', 'print JSON')
   .addHelpText('after', examples('payouts exceptions withdraw pex_…'))
-  .action(async (exceptionId: string, { as, json }: { as?: string; json?: boolean }) => {
-    const now = systemClock()
-    await withTransaction(async tx => {
-      const [found] = await exceptions.list(tx, { id: exceptionId, take: 1 })
-      const by = personOf(as)
-      const { decision, person } = await withdrawProposal(tx, { subject: exceptionId, person: by, now })
-      const details = { person: by, decision, proposedBy: person }
-      const change = { action: 'payout_exception.withdraw', resourceId: exceptionId, details } as const
-      await recordChange(tx, { partnerId: found?.partnerId ?? null, change, now })
-    })
-    printResult({ json }, { value: { id: exceptionId }, text: () => `The decision about ${exceptionId} is withdrawn.` })
+  .action(async (exceptionId: PayoutExceptionId, options) => {
+    const exception = await withOperators(options, operations, api => api.withdrawPayoutDecision(exceptionId))
+    printResult(options, { value: exception, text: () => `The decision about ${exceptionId} is withdrawn.` })
   })
 
-type CloseOptions = {
-  decision: 'ignore' | 'attach' | 'give-back' | 'book' | 'recover' | 'write-off'
-  note: string
-  reference?: string
-  payments?: string[]
-  charge?: bigint
-  borneBy: 'operator' | 'partner'
-  partner?: string
-  cycle?: string
-  as?: string
-  json?: boolean
-}
-
-function decisionOf({
-  decision,
-  reference,
-  payments,
-  charge: units,
-  borneBy,
-  currency,
-  partner,
-  cycle,
-}: Omit<CloseOptions, 'note' | 'as' | 'json'> & { currency: Currency | null }): decisions.Decision {
-  if (units !== undefined && decision !== 'attach' && decision !== 'give-back')
-    throw new Error('--charge belongs to attach and give-back')
-  if (units !== undefined && currency === null)
-    throw new Error('The answer gives no amount, so it cannot have a charge')
-  const charge = units === undefined || currency === null ? undefined : { amount: { amount: units, currency }, borneBy }
-  if (payments !== undefined && (decision === 'ignore' || decision === 'book'))
-    throw new Error('--payments belongs to attach, give-back, recover and write-off')
-  if (decision === 'give-back') return { decision: 'give_back', references: payments, charge }
-  if (decision === 'recover') return { decision, references: payments }
-  if (decision === 'write-off') return { decision: 'write_off', references: payments, partnerId: partner }
-  if (decision === 'ignore') return { decision }
-  if (decision === 'book') {
-    if (partner === undefined) throw new Error('To book the money, name the partner with --partner')
-    if (cycle !== undefined && reference !== undefined)
-      throw new Error('Money of a settlement has the reference of its pay cycle; leave --reference out')
-    return { decision, partnerId: partner, reference, payCycleId: cycle }
-  }
-  if (payments !== undefined) {
-    if (reference !== undefined || charge !== undefined)
-      throw new Error('--reference and --charge do not go with --payments; leave them out')
-    return { decision, references: payments }
-  }
-  if (reference === undefined)
-    throw new Error('To attach an answer, name the payment with --reference, or several with --payments')
-  return { decision, reference, charge }
-}
-
-async function currencyOf(db: Reader, id: string): Promise<Currency | null> {
-  return (await exceptions.list(db, { id, take: 1 }))[0]?.currency ?? null
-}
-
-function exceptionOnWire({ amount, currency, ...exception }: exceptions.Exception) {
-  return { ...exception, amount: signed(amount, currency) }
-}
-
-// Money that left the account is negative, which `toWire` refuses.
-function signed(amount: bigint | null, currency: Currency | null) {
-  return amount === null || currency === null ? null : { amount, currency }
+function inCurrencyOf({ amount }: PayoutException, units: bigint) {
+  if (amount === null) throw new Error('The answer gives no amount, so it cannot have a charge')
+  return { amount: Number(units), currency: amount.currency }
 }

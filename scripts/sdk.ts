@@ -1,3 +1,4 @@
+import { mediaTypes } from '../src/contract/media-types.ts'
 import { decimalsOf } from '../src/kernel/money.ts'
 import { type Setting, settingGroups, settings } from '../src/partners/settings.ts'
 import { sdkNames } from './sdk-names.ts'
@@ -312,6 +313,7 @@ const cursors: Record<string, string> = {
   getSettlement: 'memberId',
   getSandboxBankFiles: 'batchId',
   listBatchPayments: 'reference',
+  listPayoutProposals: 'subject',
 }
 
 function jsonCall(document: Document, name: string, facts: Facts): CallOf {
@@ -361,7 +363,7 @@ function entryOf({ method, path, body, query, prefers }: Facts, more: string[]):
   const fields = [
     `method: '${method}', path: '${path}'`,
     ...(body === undefined ? [] : ['hasBody: true']),
-    ...(body?.isFile ? ['takesFile: true'] : []),
+    ...(body?.isFile ? [`takesFile: ${body.fileType === undefined ? true : `'${body.fileType}'`}`] : []),
     ...(query.length === 0 ? [] : ['hasQuery: true']),
     ...(prefers ? ['prefers: true'] : []),
     ...more,
@@ -419,9 +421,19 @@ function bodyOf(document: Document, { requestBody }: Operation) {
   if (requestBody === undefined) return undefined
   const { content, required = false } = resolve(document, requestBody)
   const json = content['application/json']?.schema
-  const isFile = Object.keys(content).some(type => type !== 'application/json')
+  const files = Object.keys(content).filter(type => type !== 'application/json')
+  const isFile = files.length > 0
+  // Of several media types, the client detects which one the file has.
+  const fileType = files.length === 1 && files[0] === mediaTypes.bytes ? mediaTypes.bytes : undefined
   const types = [...(json === undefined ? [] : [typeOf(json)]), ...(isFile ? ['FileSource'] : [])]
-  return { json, isFile, name: json === undefined ? 'file' : 'body', isRequired: required, type: types.join(' | ') }
+  return {
+    json,
+    isFile,
+    fileType,
+    name: json === undefined ? 'file' : 'body',
+    isRequired: required,
+    type: types.join(' | '),
+  }
 }
 
 /** @param dryRun the value that `dryRun` must have, if it decides on the answer */

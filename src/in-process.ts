@@ -58,7 +58,12 @@ async function run<Context extends ApiContext>(
     })
   if ('read' in operation) return await operation.read(db, call)
   if ('write' in operation) return await write(tx => operation.write(tx, call))
-  if (!('run' in operation)) throw new Error(`${operation.id} runs over HTTP only`)
+  if ('batch' in operation) throw new Error(`${operation.id} runs over HTTP only`)
+  if ('start' in operation) {
+    const result = await db.transaction().execute(tx => operation.start(tx, call, undefined))
+    const ended = await result()
+    return await write(tx => operation.respond(tx, call, ended))
+  }
   const { done } = await operation.run(call, {
     write: async (work, on) => ({ done: await write(work, on) }),
     read: async work => ({ done: await work(db) }),

@@ -10,9 +10,6 @@ import { memberImportOperations } from './member-imports/operations.ts'
 import { memberOperations } from './members/operations.ts'
 import { memberSessionOperations } from './members/session-operations.ts'
 import { auditOperations } from './operators/audit-operations.ts'
-import { bankFileOperations } from './operators/bank-file-operations.ts'
-import { batchOperations } from './operators/batch-operations.ts'
-import { exceptionOperations } from './operators/exception-operations.ts'
 import { floatOperations } from './operators/float-operations.ts'
 import { installationOperations } from './operators/installation-operations.ts'
 import { invoiceOperations } from './operators/invoice-operations.ts'
@@ -20,11 +17,9 @@ import { journalOperations } from './operators/journal-operations.ts'
 import { keyOperations } from './operators/key-operations.ts'
 import { ledgerOperations } from './operators/ledger-operations.ts'
 import { memberJobOperations } from './operators/member-job-operations.ts'
-import { notOursOperations } from './operators/not-ours-operations.ts'
 import type { InstallationContext } from './operators/operation-context.ts'
 import { partnerOperations } from './operators/partner-operations.ts'
-import { paymentOperations } from './operators/payment-operations.ts'
-import { proposalOperations } from './operators/proposal-operations.ts'
+import { payoutOperations } from './operators/payout-operations.ts'
 import { railOperations } from './operators/rail-operations.ts'
 import { revenueOperations } from './operators/revenue-operations.ts'
 import { operatorTierOperations } from './operators/tier-operations.ts'
@@ -79,12 +74,7 @@ export const operations: readonly Operation<OperationContext>[] = [
   ...revenueOperations,
   ...invoiceOperations,
   ...journalOperations,
-  ...batchOperations,
-  ...paymentOperations,
-  ...bankFileOperations,
-  ...exceptionOperations,
-  ...proposalOperations,
-  ...notOursOperations,
+  ...payoutOperations,
   ...installationOperations,
   ...ledgerOperations,
   ...auditOperations,

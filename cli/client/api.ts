@@ -74,7 +74,7 @@ async function send(
 ): Promise<void> {
   const { body, idempotencyKey, header: headers, output, json, all } = options
   const settings = await settingsOf(options)
-  const content = body === undefined ? undefined : await contentOf(body, { takesFile: call.takesFile ?? false })
+  const content = body === undefined ? undefined : await contentOf(body, { takesFile: call.takesFile !== undefined })
   const client = new Client(content?.json === undefined ? settings : sending(content.json, settings))
   const open = () =>
     client.call(call, [

@@ -134,10 +134,16 @@ const approvePayoutBatch = operation({
     const { batchId } = params
     const by = deciderOf(operator)
     if (by.isKey)
-      throw problem('Forbidden', 'A person must approve the batch: in the console, or with midmonth payouts approve')
+      throw problem(
+        'Forbidden',
+        'Two people must approve the batch, in the console or by command; an operator key cannot',
+      )
     const { hasChanged } = await approvals.approve(tx, { batchId, now, ...by })
-    const change = { action: 'payout_batch.approve', details: { person: by.person } } as const
-    const audit = hasChanged ? await auditOfBatch(tx, batchId, change) : undefined
+    // A repeat by command is also recorded: a command accepts any name, and another spelling of a name may be an attempt to count twice.
+    const details = { person: by.person, ...(hasChanged ? {} : { isRepeated: true }) }
+    const isRecorded = hasChanged || operator.kind === 'cli'
+    const change = { action: 'payout_batch.approve', details } as const
+    const audit = isRecorded ? await auditOfBatch(tx, batchId, change) : undefined
     return { body: await view(tx, { batchId, rails: context.rails }), resourceId: batchId, audit }
   },
 })
@@ -257,7 +263,7 @@ async function view(db: Reader, { batchId, rails }: { batchId: string; rails: re
   return {
     ...batchView(batch, fileRailsOf(rails)),
     proposal: proposalView(proposal),
-    approvals: approved.map(({ person, at }) => ({ person, at })),
+    approvals: approved,
     approvalsNeeded: approvals.approvalsNeeded,
     copies: (await copies.list(db, batchId)).map(({ kind, person, at }) => ({ kind, person, at })),
     hold: batch.held ? await holdOf(db, batchId) : null,

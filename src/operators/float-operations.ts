@@ -11,7 +11,7 @@ import { findState } from '../partners/partners.ts'
 import { listBalances } from '../payouts/books/balances.ts'
 import * as exceptions from '../payouts/books/exceptions.ts'
 import type { FileRailSettings } from '../payouts/books/file-rail-settings.ts'
-import { fileRailsOf } from '../payouts/channels/rail.ts'
+import { fileRailNamed, fileRailsOf } from '../payouts/channels/rail.ts'
 import * as dues from '../settlements/dues.ts'
 import {
   AccountDays,
@@ -209,9 +209,10 @@ const listAccountDays = operation({
       { title: 'AccountDays', ...strict },
     ),
   },
+  problems: ['NotFound'],
   async read(reader, { context, query }) {
     const { rail, days: daysMax = limits.daysDefault } = query
-    const listed = fileRailsOf(context.rails).filter(({ name }) => rail === undefined || name === rail)
+    const listed = rail === undefined ? fileRailsOf(context.rails) : [fileRailNamed(context.rails, rail)]
     const asked = { rails: listed.map(({ name }) => name), take: limits.differencesMax }
     const differences = await exceptions.listDifferences(reader, asked)
     return { body: { accountDays: await accountDaysOf(reader, listed, { daysMax }), differences } }

@@ -2,13 +2,12 @@ import { type Static, Type } from 'typebox'
 import { cutPage, pageOf, pageQuery } from '../contract/list.ts'
 import { strict } from '../contract/strict.ts'
 import { operationsOn } from '../http/operation.ts'
-import { problem } from '../kernel/errors.ts'
 import { Id } from '../kernel/ids.ts'
 import { toWire, WireMoney } from '../kernel/money.ts'
 import { Instant, InstantOrNull } from '../kernel/time.ts'
 import * as notOurs from '../payouts/books/not-ours.ts'
 import * as rules from '../payouts/books/rules.ts'
-import { fileRailsOf } from '../payouts/channels/rail.ts'
+import { fileRailNamed } from '../payouts/channels/rail.ts'
 import { deciderOf } from './decider.ts'
 import type { RailsContext } from './operation-context.ts'
 import { line } from './partner-schema.ts'
@@ -98,7 +97,7 @@ const previewPayoutExceptions = operation({
   success: { status: 200, description: 'The entries that would be closed.', schema: Preview },
   problems: ['NotFound'],
   async read(reader, { query, context }) {
-    requireRail(context, query.rail)
+    fileRailNamed(context.rails, query.rail)
     const { fingerprint, ...found } = await notOurs.preview(reader, query)
     return { body: { ...matchingView(found), fingerprint } }
   },
@@ -125,7 +124,7 @@ const closePayoutExceptionsByText = operation({
   problems: ['NotFound'],
   async write(tx, { operator, body, now, context }) {
     const { rail, ...given } = body
-    requireRail(context, rail)
+    fileRailNamed(context.rails, rail)
     const { person } = operator
     const { fingerprint: _, ...closed } = await notOurs.closeAll(tx, { rail, ...given, person, now })
     const matching = matchingView(closed)
@@ -171,7 +170,7 @@ const createPayoutRule = operation({
   success: { status: 200, description: 'The rule.', schema: PayoutRule },
   problems: ['NotFound'],
   async write(tx, { operator, body, now, context }) {
-    requireRail(context, body.rail)
+    fileRailNamed(context.rails, body.rail)
     const { rule, done } = await rules.make(tx, { ...body, by: deciderOf(operator), now })
     const details = { person: operator.person, ...body, ...(done === 'confirmed' ? {} : { isProposed: true }) }
     const audit = { action: 'payout_rule.create', details, partnerId: null } as const
@@ -234,12 +233,6 @@ export const notOursOperations = [
   resumePayoutRule,
   endPayoutRule,
 ]
-
-/** @throws Problem `NotFound` */
-function requireRail({ rails }: RailsContext, name: string): void {
-  if (!fileRailsOf(rails).some(each => each.name === name))
-    throw problem('NotFound', `There is no rail ${name} that sends files; list the rails`)
-}
 
 function matchingView({ sums, count, keptCount }: Omit<notOurs.Matching, 'fingerprint'>): Static<typeof Closed> {
   const onWire = sums.map(({ currency, sum, ...rest }) => ({ ...rest, sum: toWire({ amount: sum, currency }) }))

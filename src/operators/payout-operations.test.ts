@@ -93,7 +93,7 @@ test('an operator key cannot approve a batch', async () => {
   const refused = await post(`/payout-batches/${id}/approve`)
   expect(problemOf(refused)).toEqual([403, 'Forbidden', undefined])
   expect(refused.body.issues[0].message).toBe(
-    'A person must approve the batch: in the console, or with midmonth payouts approve',
+    'Two people must approve the batch, in the console or by command; an operator key cannot',
   )
   expect(await actionsOn(id)).toEqual([])
 })

@@ -155,9 +155,20 @@ export const Batches = Type.Object(
 export const Batch = Type.Object(
   {
     ...batch,
-    approvals: Type.Array(Type.Object({ person: Type.String(), at: Instant }, { title: 'PayoutApproval', ...strict }), {
-      description: 'The approvals of the batch, oldest first.',
-    }),
+    approvals: Type.Array(
+      Type.Object(
+        {
+          person: Type.String(),
+          login: Type.Union([Type.String(), Type.Null()], {
+            description:
+              'The login of the operating system, for an approval by command. Null for a user of the console.',
+          }),
+          at: Instant,
+        },
+        { title: 'PayoutApproval', ...strict },
+      ),
+      { description: 'The approvals of the batch, oldest first.' },
+    ),
     approvalsNeeded: Type.Integer({ minimum: 1, description: 'How many people must approve the batch.' }),
     copies: Type.Array(
       Type.Object(

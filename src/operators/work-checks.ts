@@ -4,10 +4,10 @@ import { addDays, dayIn } from '../kernel/time.ts'
 import { isUnsent } from '../payouts/books/batch-lifecycle.ts'
 import type { Batch } from '../payouts/books/batches.ts'
 import { brakeInWords } from '../payouts/books/brakes.ts'
-import { progressInWords } from '../payouts/books/import.ts'
 import { fileRailsOf } from '../payouts/channels/rail.ts'
 import type { Verification } from '../verification/verifications.ts'
 import { type Check, type Facts, type Found, hint, missing, railsOf, type SettingsFacts, warning } from './finding.ts'
+import { progressInWords } from './progress.ts'
 
 const limits = {
   // The slowest answers, Bacs returns, come two working days after the value date; a long weekend may lie between.

@@ -92,10 +92,6 @@ const keptAliveLengthMax = 10_000
 async function sessionFetch(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers)
   headers.delete('x-api-key')
-  const { body } = init
-  // The SDK’s client detects CSV or Excel from the first bytes; a bank file is sent without a media type.
-  if (body instanceof Blob && new URL(String(input)).pathname.startsWith('/operator/'))
-    headers.set('content-type', 'application/octet-stream')
   const response = await fetch(input, { ...init, headers, credentials: 'same-origin', keepalive: isKeptAlive(init) })
   if (response.status === 401) sessionEnded.value = true
   return response

@@ -12,7 +12,8 @@ export type Operation = {
   method: string
   path: string
   hasBody?: true
-  takesFile?: true
+  /** Whether the body can be a file; the media type, if it does not follow from the file. */
+  takesFile?: true | string
   hasQuery?: true
   /** Whether to request the fuller of two representations. */
   prefers?: true
@@ -116,7 +117,9 @@ export class Client {
     { path, body, query = {}, options }: Arguments,
   ): Promise<ApiResponse<unknown>> {
     const settings = this.#settings
-    const file = operation.takesFile && isFile(body) ? body : undefined
+    const { takesFile } = operation
+    const file = takesFile !== undefined && isFile(body) ? body : undefined
+    const fileType = file !== undefined && takesFile === true ? await mediaTypeOf(file) : takesFile
     const json = file !== undefined || body === undefined ? undefined : JSON.stringify(body)
     const requestId = await randomId()
     const idempotencyKey = options.idempotencyKey ?? (operation.method === 'GET' ? undefined : await randomId())
@@ -129,7 +132,7 @@ export class Client {
         accept: operation.accepts ?? 'application/json',
         'user-agent': `midmonth-sdk/${version}`,
         ...options.headers,
-        ...(file === undefined ? {} : { 'content-type': await mediaTypeOf(file) }),
+        ...(file === undefined ? {} : { 'content-type': String(fileType) }),
         ...(json === undefined ? {} : { 'content-type': 'application/json' }),
         ...(operation.prefers ? { prefer: 'return=representation' } : {}),
         ...(idempotencyKey === undefined ? {} : { 'x-idempotency-key': idempotencyKey }),

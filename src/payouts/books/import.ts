@@ -5,7 +5,6 @@ import { holdByNameIfFree, lockByName } from '../../database/named-locks.ts'
 import { conflict } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { Money } from '../../kernel/money.ts'
-import { countOf } from '../../kernel/text.ts'
 import type { Day } from '../../kernel/time.ts'
 import { type BankFileHead, BankFileProblem, type BankRecord, type ReadLimits } from '../formats/bank-files.ts'
 import { answerBatch, checkName } from './batch-answers.ts'
@@ -293,11 +292,6 @@ export async function listBegun(db: Reader, rail?: string): Promise<BegunImport[
      where status = 'importing' ${rail === undefined ? sql`` : sql`and rail = ${rail}`}
      order by received_at, id`.execute(db)
   return rows
-}
-
-/** Describes the progress of an import. */
-export function progressInWords({ rail, name, records, applied }: BegunImport): string {
-  return `${applied} of ${countOf(records, 'record')} of the bank file ${name} are imported on ${rail}`
 }
 
 /** Applies a staged file. @returns false if another file of the rail is being applied */

@@ -73,6 +73,6 @@ export function fileRailsOf(rails: readonly Rail[]): FileRailSettings[] {
 /** @throws Problem `NotFound` */
 export function fileRailNamed(rails: readonly Rail[], name: string): FileRailSettings {
   const rail = fileRailsOf(rails).find(each => each.name === name)
-  if (rail === undefined) throw problem('NotFound', `There is no rail of files ${name}; list the rails`)
+  if (rail === undefined) throw problem('NotFound', `There is no rail ${name} that sends files; list the rails`)
   return rail
 }

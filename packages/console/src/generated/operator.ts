@@ -813,6 +813,8 @@ export type Payout = {
 
 export type PayoutApproval = {
   person: string
+  /** The login of the operating system, for an approval by command. Null for a user of the console. */
+  login: string | null
   at: Instant
 }
 
@@ -1370,7 +1372,7 @@ export const operations: Record<string, Operation> = {
   'getPayoutException': { method: 'GET', path: '/operator/v1/payout-exceptions/{exceptionId}' },
   'closePayoutException': { method: 'POST', path: '/operator/v1/payout-exceptions/{exceptionId}/close', hasBody: true },
   'withdrawPayoutDecision': { method: 'POST', path: '/operator/v1/payout-exceptions/{exceptionId}/withdraw' },
-  'listPayoutProposals': { method: 'GET', path: '/operator/v1/payout-proposals', hasQuery: true, entries: 'proposals', cursor: 'id' },
+  'listPayoutProposals': { method: 'GET', path: '/operator/v1/payout-proposals', hasQuery: true, entries: 'proposals', cursor: 'subject' },
   'confirmPayoutProposal': { method: 'POST', path: '/operator/v1/payout-proposals/{subject}/confirm' },
   'withdrawPayoutProposal': { method: 'POST', path: '/operator/v1/payout-proposals/{subject}/withdraw' },
   'previewPayoutExceptions': { method: 'GET', path: '/operator/v1/payout-exceptions/by-text', hasQuery: true },
@@ -1391,7 +1393,7 @@ export const operations: Record<string, Operation> = {
   'listPartnerAuditEntries': { method: 'GET', path: '/operator/v1/partners/{partnerId}/audit-log', hasQuery: true, entries: 'entries', cursor: 'id' },
   'listPartnerAuditEntriesFile': { method: 'GET', path: '/operator/v1/partners/{partnerId}/audit-log', hasQuery: true, accepts: 'text/csv' },
   'listMemberJobs': { method: 'GET', path: '/operator/v1/member-jobs', hasQuery: true, entries: 'jobs', cursor: 'id' },
-  'importBankFile': { method: 'POST', path: '/operator/v1/rails/{rail}/files', hasBody: true, takesFile: true, hasQuery: true },
+  'importBankFile': { method: 'POST', path: '/operator/v1/rails/{rail}/files', hasBody: true, takesFile: 'application/octet-stream', hasQuery: true },
 }
 
 export interface OperatorOperations {

@@ -7,11 +7,7 @@ import type { Mode } from '../../partners/partners.ts'
 import { RateLimiter, rateLimitHeaders, requireAllowed } from '../server/rate-limit.ts'
 import { authenticator } from './auth.ts'
 
-export type Admit = (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  scope: Scope | 'any' | undefined,
-) => void | Promise<void>
+export type Admit = (request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any' | undefined) => Promise<void>
 
 /**
  * Admits a request: identifies the partner by the API key, then checks the rate limit, then the permission.
@@ -19,16 +15,29 @@ export type Admit = (
  */
 export function admission({ db, mode, now }: { db: Db; mode: Mode; now: Clock }): {
   admit: Admit
+  /** Like `admit`, if no query is needed. @returns false if one is */
+  admitCached(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any'): boolean
+  /** Whose key the request has, by the latest lookup, which may be outdated. */
+  lastKnownPartner(request: FastifyRequest): string | undefined
   forgetKeys(partnerId: string): void
 } {
-  const { authenticate, forget } = authenticator(db, { mode, now })
+  const { authenticate, cachedHolderOf, lastKnownPartner, forget } = authenticator(db, { mode, now })
   const rateLimiter = new RateLimiter()
-  const admit: Admit = (request, reply, scope) => {
-    const holder = authenticate(request.headers['x-api-key'], () => request.ip)
-    if (holder instanceof Promise) return holder.then(found => admitHolder(found, { request, reply, scope }))
-    return admitHolder(holder, { request, reply, scope })
+  const admit: Admit = async (request, reply, scope) => {
+    const holder = await authenticate(request.headers['x-api-key'], () => request.ip)
+    admitHolder(holder, { request, reply, scope })
   }
-  return { admit, forgetKeys: forget }
+  return {
+    ...{ admit, admitCached, forgetKeys: forget },
+    lastKnownPartner: request => lastKnownPartner(request.headers['x-api-key']),
+  }
+
+  function admitCached(request: FastifyRequest, reply: FastifyReply, scope: Scope | 'any'): boolean {
+    const holder = cachedHolderOf(request.headers['x-api-key'])
+    if (holder === undefined) return false
+    admitHolder(holder, { request, reply, scope })
+    return true
+  }
 
   function admitHolder(
     holder: KeyHolder,

@@ -40,7 +40,10 @@ export function authenticator(
   db: Db,
   { mode, now }: { mode: Mode; now: Clock },
 ): {
-  authenticate(secret: unknown, addressOf: () => string): KeyHolder | Promise<KeyHolder>
+  authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder>
+  /** The holder of a key whose lookup is recent, and whose clock does not move. */
+  cachedHolderOf(secret: unknown): KeyHolder | undefined
+  lastKnownPartner(secret: unknown): string | undefined
   forget(partnerId: string): void
 } {
   const cache = new Map<string, CachedHolder>()
@@ -48,16 +51,19 @@ export function authenticator(
   const limiter = new RateLimiter()
   const runningOf = new Map<string, Running>()
 
-  return { authenticate, forget }
+  return { authenticate, cachedHolderOf, lastKnownPartner, forget }
 
-  function authenticate(secret: unknown, addressOf: () => string): KeyHolder | Promise<KeyHolder> {
-    const cached = typeof secret === 'string' ? cache.get(secret) : undefined
-    const known = cached !== undefined && isRecent(cached.readAtMs) ? cached.known : undefined
-    if (known === undefined || known.hasClock || isExpired(known, now())) return identify(secret, addressOf)
-    return known
+  function lastKnownPartner(secret: unknown): string | undefined {
+    return typeof secret === 'string' ? cache.get(secret)?.known?.partner.id : undefined
   }
 
-  async function identify(secret: unknown, addressOf: () => string): Promise<KeyHolder> {
+  function cachedHolderOf(secret: unknown): KeyHolder | undefined {
+    const cached = typeof secret === 'string' ? cache.get(secret) : undefined
+    const known = cached !== undefined && isRecent(cached.readAtMs) ? cached.known : undefined
+    return known === undefined || known.hasClock || isExpired(known, now()) ? undefined : known
+  }
+
+  async function authenticate(secret: unknown, addressOf: () => string): Promise<KeyHolder> {
     if (typeof secret !== 'string' || secret === '') throw refused('The x-api-key header is missing')
     const keyMode = modeOf(secret)
     if (keyMode === undefined)

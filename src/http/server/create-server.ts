@@ -6,7 +6,7 @@ import Fastify, { type FastifyReply, type FastifyRequest, LogController } from '
 import { isOperatorPath } from '../../contract/documents.ts'
 import { compileValidation, type Validated } from '../../contract/validation.ts'
 import { Deadline } from '../../kernel/deadline.ts'
-import { type Problem, problem } from '../../kernel/errors.ts'
+import { Problem, problem } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import { admission, isVersioned, needsKey } from '../admission/admission.ts'
 import { operatorAdmission } from '../admission/operator-admission.ts'
@@ -23,7 +23,9 @@ import { fingerprintStart } from '../with-idempotency.ts'
 import { Connections, idleConnectionMsMax } from './connections.ts'
 import { answerError } from './error-answers.ts'
 import { MethodTable } from './method-table.ts'
+import { others, Places, type limits as placesLimits } from './places.ts'
 import { RawReplies } from './raw-replies.ts'
+import { PacedRefusals } from './refusals.ts'
 import {
   commonHeaders,
   readIdempotencyKey,
@@ -57,14 +59,22 @@ const limits = {
   refusedConnectionsMax: 512,
   // A large list is 0.5 MB, which arrives in this time at 17 KB/s.
   unsentMsMax: 30_000,
+  // A tenth of a core.
+  refusalsPerSecond: 1_000,
 }
 
 type Overrides = Partial<
   Pick<
     typeof limits,
-    'arrivalMsMax' | 'closingArrivalMsMax' | 'checkEveryMs' | 'connectionsMax' | 'refusedConnectionsMax' | 'unsentMsMax'
+    | 'arrivalMsMax'
+    | 'refusalsPerSecond'
+    | 'closingArrivalMsMax'
+    | 'checkEveryMs'
+    | 'connectionsMax'
+    | 'refusedConnectionsMax'
+    | 'unsentMsMax'
   >
->
+> & { places?: Partial<typeof placesLimits> }
 
 /**
  * Builds the HTTP server without its operations: authentication, rate limit, strict reading and validation of requests, and one
@@ -83,7 +93,17 @@ export function createServer(
   }: Omit<ApiContext, 'batchDb' | 'withCopying' | 'bankOf'>,
   overrides: Overrides = {},
 ): App {
-  const { arrivalMsMax, closingArrivalMsMax, checkEveryMs, connectionsMax, refusedConnectionsMax, unsentMsMax } = {
+  const {
+    refusalsPerSecond,
+    places: placesMax,
+    arrivalMsMax,
+    closingArrivalMsMax,
+    checkEveryMs,
+    connectionsMax,
+    refusedConnectionsMax,
+    unsentMsMax,
+  } = {
+    places: {},
     ...limits,
     ...overrides,
   }
@@ -117,11 +137,13 @@ export function createServer(
     },
   }).withTypeProvider<TypeBoxTypeProvider>()
 
-  const { admit, forgetKeys } = admission({ db, mode, now })
+  const { admit, admitCached, lastKnownPartner, forgetKeys } = admission({ db, mode, now })
   const admitSession = sessionAdmission({ db, mode, now, publicUrl })
   const users = userAdmission({ db, mode, publicUrl })
   const { admitUser, admitUserWithRole, admitUserTo, admitUserAsOperator, admitStranger, hasUserSession } = users
   const admitOperator = operatorAdmission({ db, now })
+  const places = new Places(placesMax)
+  const refusals = new PacedRefusals({ perSecond: refusalsPerSecond })
   const bodyTimeouts = new BodyTimeouts({ msMax: arrivalMsMax })
   const connections = new Connections(app.server, { connectionsMax, refusedConnectionsMax, unsentMsMax })
   const rawReplies = new RawReplies(connections, { headerBytesMax: limits.headerBytesMax, now })
@@ -150,6 +172,8 @@ export function createServer(
   app.decorateRequest('deadline')
   app.decorateRequest('route')
   app.decorateRequest('reply')
+  app.decorateRequest('place')
+  app.decorateRequest('hadPlace', false)
   app.decorateRequest('partner')
   app.decorateRequest('keyId')
   app.decorateRequest('operator')
@@ -166,9 +190,13 @@ export function createServer(
     const count = connections.sweep()
     if (count > 0) log.info({ count }, 'connections closed: their clients did not read the response')
   }, checkEveryMs).unref()
-  app.addHook('preClose', async () => bodyTimeouts.closeWithin(closingArrivalMsMax))
+  app.addHook('preClose', async () => {
+    refusals.close()
+    bodyTimeouts.closeWithin(closingArrivalMsMax)
+  })
   app.addHook('onClose', () => {
     clearInterval(sweeping)
+    places.close()
     unavailabilityLog.close()
   })
 
@@ -198,12 +226,19 @@ export function createServer(
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     request.deadline.pause()
     // In the next tick: Node announces a request before it looks at the bytes that came with the headers.
-    process.nextTick(() => done(rawReplies.bodyRefusalOf(request.raw)))
+    process.nextTick(() => {
+      if (!request.raw.complete || isLong(request)) places.leave(request)
+      done(rawReplies.bodyRefusalOf(request.raw))
+    })
   })
   app.addHook('preValidation', (request, _reply, done) => {
     request.deadline.run(() =>
       continueAfter(
-        () => validate(request),
+        () => {
+          bodyTimeouts.arrived(request)
+          const entered = needsPlace(request) ? places.enter(request, request.partner?.id ?? others) : undefined
+          return entered === undefined ? validate(request) : entered.then(() => validate(request))
+        },
         error => done(error ?? undefined),
       ),
     )
@@ -220,6 +255,7 @@ export function createServer(
 
   app.setErrorHandler(async (error, request, reply) => {
     await drainUnread(request, reply)
+    if (error instanceof Problem && isOfFloods(error)) await refusals.turn()
     return answerError(error, request, reply, unavailabilityLog)
   })
 
@@ -258,8 +294,25 @@ export function createServer(
     if (connections.isRefused(request.raw.socket)) throw tooManyConnections()
     const { deprecated } = request.route.config
     if (deprecated !== undefined) setDeprecation(reply, deprecated)
-    const admitted = admitAny(request, reply)
+    const admitted = admitInTurn(request, reply)
     return admitted === undefined ? requireReadable(request) : admitted.then(() => requireReadable(request))
+  }
+
+  /** Admits the request, which waits for a place of its partner, or, before that, for one in which the caller is looked up. */
+  function admitInTurn(request: FastifyRequest, reply: FastifyReply): void | Promise<void> {
+    const { config } = request.route
+    if (config.isNeverShed || !isForCallers(request)) return admitAny(request, reply)
+    if (config.scope !== undefined && admitCached(request, reply, config.scope))
+      return places.enter(request, request.partner.id)
+    return admitLookedUp(request, reply)
+  }
+
+  async function admitLookedUp(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    await places.enter(request, lastKnownPartner(request) ?? others)
+    await admitAny(request, reply)
+    if (request.place !== others || request.keyId === undefined || request.memberSession !== undefined) return
+    places.leave(request)
+    await places.enter(request, request.partner.id)
   }
 
   function admitAny(request: FastifyRequest, reply: FastifyReply): void | Promise<void> {
@@ -282,7 +335,6 @@ export function createServer(
   }
 
   function validate(request: FastifyRequest): void | Promise<void> {
-    bodyTimeouts.arrived(request)
     const { params, query, body, bodyFaults } = request
     const { validate, console: who } = request.route.config
     // A page of the console is not repeated by key: a stored response would reveal an account again without recording it.
@@ -337,6 +389,27 @@ export function createServer(
 function tooManyConnections(): Problem {
   const headers = { 'retry-after': '1', connection: 'close' }
   return problem('ServiceUnavailable', 'Too many connections are open, so nothing was done; try again', {}, headers)
+}
+
+/** Whether the route identifies its caller. */
+function isForCallers(request: FastifyRequest): boolean {
+  const { scope, session, console: who, isForOperators } = request.route.config
+  return (scope ?? session ?? who ?? isForOperators) !== undefined || request.is404
+}
+
+/** An operation that may take long has its own limits, and must not keep a place from others. */
+function isLong({ route }: FastifyRequest): boolean {
+  return (route.config.answerMsMax ?? 0) > limits.answerMsMax
+}
+
+/** Whether the request has given up its place while its body arrived. */
+function needsPlace(request: FastifyRequest): boolean {
+  return request.hadPlace && request.place === undefined && !isLong(request)
+}
+
+/** The refusals of requests that clients send in thousands. */
+function isOfFloods({ status }: Problem): boolean {
+  return status === 401 || status === 429 || status === 503
 }
 
 /** Users of the console see accounts masked, except where a route is for showing them. */

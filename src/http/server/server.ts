@@ -44,6 +44,9 @@ declare module 'fastify' {
     route: FastifyRequest['routeOptions']
     /** The response to this request. */
     reply: FastifyReply
+    /** Whose place the request has; see `Places`. */
+    place: string | undefined
+    hadPlace: boolean
     partner: Partner
     /** The API key of the request, or the key that created its member session. Not set for a user of the console. */
     keyId: string

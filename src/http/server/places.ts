@@ -1,0 +1,141 @@
+import type { FastifyRequest } from 'fastify'
+import { type Problem, problem } from '../../kernel/errors.ts'
+
+/** The owner of the places of callers who are not identified without a query: sessions, operators, and keys that are not cached. */
+export const others = 'others'
+
+type Limits = {
+  /** Requests of all partners that are worked on at a time. More make batches larger, but every response later. */
+  placesMax: number
+  /** Of one partner, while another is active: enough to keep two cores busy, few enough that the other is served within milliseconds. */
+  shareMax: number
+  othersMax: number
+  /** A request that has waited this long is refused while its caller still has time to retry. */
+  waitMsMax: number
+}
+
+export const limits: Limits = { placesMax: 256, shareMax: 64, othersMax: 32, waitMsMax: 2_000 }
+
+// A partner that was last seen longer ago no longer counts as active.
+const activeMsMax = 2_000
+const sweepEveryMs = 50
+
+type Waiting = { request: FastifyRequest; sinceMs: number; enter(): void; refuse(reason: Problem): void }
+type Owner = { name: string; inUse: number; waiting: Waiting[]; seenMs: number }
+
+/**
+ * Bounds the requests that are worked on at a time. The others wait, unread, in one queue per partner, and places that become free go
+ * round the partners, so that a partner that floods the service delays only itself. A connection waits with one request, so the number
+ * of connections bounds the queues.
+ */
+export class Places {
+  readonly #limits: Limits
+  readonly #owners = new Map<string, Owner>()
+  readonly #sweeping: NodeJS.Timeout
+  #inUse = 0
+  #waiting = 0
+
+  constructor(given: Partial<Limits> = {}) {
+    this.#limits = { ...limits, ...given }
+    this.#sweeping = setInterval(() => this.#sweep(), sweepEveryMs).unref()
+  }
+
+  /**
+   * Takes a place for a request, which keeps it until `leave`, or until its response is closed.
+   * @returns undefined if a place was free; otherwise resolves when the request's turn has come
+   * @throws Problem `ServiceUnavailable`, later, if no place becomes free in time
+   */
+  enter(request: FastifyRequest, name: string): Promise<void> | undefined {
+    const owner = this.#ownerOf(name)
+    owner.seenMs = performance.now()
+    if (owner.waiting.length === 0 && this.#isFree(owner)) {
+      this.#take(owner, request)
+      return undefined
+    }
+    this.#waiting += 1
+    return new Promise<void>((resolve, reject) => {
+      const enter = () => {
+        // The response would reach no one.
+        if (request.raw.socket.destroyed) reject(problem('BadRequest', 'The caller has disconnected'))
+        else resolve(this.#take(owner, request))
+      }
+      owner.waiting.push({ request, sinceMs: owner.seenMs, enter, refuse: reject })
+    })
+  }
+
+  /** Gives the request's place to the next in turn, if it has one. */
+  leave(request: FastifyRequest): void {
+    const { place: name } = request
+    if (name === undefined) return
+    request.place = undefined
+    const owner = this.#ownerOf(name)
+    owner.inUse -= 1
+    if (name !== others) this.#inUse -= 1
+    if (this.#waiting > 0) this.#admitNext()
+  }
+
+  close(): void {
+    clearInterval(this.#sweeping)
+  }
+
+  #ownerOf(name: string): Owner {
+    const known = this.#owners.get(name)
+    if (known !== undefined) return known
+    const owner: Owner = { name, inUse: 0, waiting: [], seenMs: performance.now() }
+    this.#owners.set(name, owner)
+    return owner
+  }
+
+  #isFree({ name, inUse }: Owner): boolean {
+    const { placesMax, shareMax, othersMax } = this.#limits
+    if (name === others) return inUse < othersMax
+    const partners = this.#owners.size - (this.#owners.has(others) ? 1 : 0)
+    return this.#inUse < placesMax && inUse < (partners > 1 ? shareMax : placesMax)
+  }
+
+  #take(owner: Owner, request: FastifyRequest): void {
+    owner.inUse += 1
+    if (owner.name !== others) this.#inUse += 1
+    request.place = owner.name
+    if (!request.hadPlace) request.reply.raw.once('close', () => this.leave(request))
+    request.hadPlace = true
+  }
+
+  /** Admits waiting requests, one of each owner in turn, as long as places are free. */
+  #admitNext(): void {
+    for (let hasAdmitted = true; hasAdmitted; ) {
+      hasAdmitted = false
+      for (const owner of [...this.#owners.values()].filter(({ waiting }) => waiting.length > 0)) {
+        if (!this.#isFree(owner)) continue
+        const next = owner.waiting.shift()
+        this.#waiting -= 1
+        hasAdmitted = true
+        // Last in turn from now on.
+        this.#owners.delete(owner.name)
+        this.#owners.set(owner.name, owner)
+        next?.enter()
+      }
+    }
+  }
+
+  #sweep(): void {
+    const nowMs = performance.now()
+    for (const owner of this.#owners.values()) {
+      for (let first = owner.waiting[0]; first !== undefined; first = owner.waiting[0]) {
+        if (nowMs - first.sinceMs < this.#limits.waitMsMax) break
+        owner.waiting.shift()
+        this.#waiting -= 1
+        first.refuse(tooBusy())
+      }
+      const isActive = owner.inUse > 0 || owner.waiting.length > 0 || nowMs - owner.seenMs < activeMsMax
+      if (!isActive) this.#owners.delete(owner.name)
+    }
+    // A partner whose neighbour has become idle may use more places.
+    if (this.#waiting > 0) this.#admitNext()
+  }
+}
+
+function tooBusy(): Problem {
+  const headers = { 'retry-after': '1' }
+  return problem('ServiceUnavailable', 'The service is busy, so nothing was done; try again', {}, headers)
+}

@@ -6,9 +6,8 @@ import { ApiError } from '../packages/sdk/src/errors.ts'
 import { type FileSource, isFile } from '../packages/sdk/src/files.ts'
 import type { Operation } from '../src/http/operation.ts'
 import type { Caller } from '../src/in-process.ts'
-import type { RailsContext } from '../src/operators/operation-context.ts'
+import type { InstallationContext } from '../src/operators/operation-context.ts'
 import { loginOf, operator, personOf } from './actor.ts'
-import { openLog } from './log.ts'
 import { terminal } from './terminal.ts'
 
 /** The options that say where a command of operators works, and who decides. */
@@ -26,8 +25,6 @@ export function addServerOptions(command: Command): void {
 /**
  * Calls the operators' operations: on the configured database, in this process, as the actor of the command line; or with `--url` on
  * a server, with an operator key.
- *
- * The embedded PostgreSQL is shared with a running service or started for the duration of the command, and migrated if needed.
  * @param load the modules whose operations the command needs: only they are loaded
  * @param options.mayBeOtherMode for what must work whatever MIDMONTH_MODE says
  */
@@ -37,18 +34,13 @@ export async function withOperators<T>(
   work: (operators: OperatorOperations) => Promise<T>,
 ): Promise<T> {
   if (given.url !== undefined) return await onServer(given.url, given.key, work)
-  // Loaded here: `--help` must not wait for the whole service.
-  const [{ readSettings }, { openDatabase, operatorContext, prepare, systemClock }, { claimMode }] = await Promise.all([
-    import('../src/config.ts'),
+  // Loaded here: a command that works on a server needs none of it.
+  const [{ operatorContext, systemClock }, { claimMode }, { withDatabase }] = await Promise.all([
     import('../src/main.ts'),
     import('../src/partners/partners.ts'),
+    import('./with-database.ts'),
   ])
-  const settings = readSettings(terminal().env)
-  // Warnings go to standard error, so that the output can be piped.
-  const log = openLog('warn')
-  const database = await openDatabase(settings, log)
-  try {
-    const sealer = await prepare(database, { mayMigrate: settings.DATABASE_URL === '', log })
+  return await withDatabase(async (db, settings, { database, sealer, log }) => {
     const context = await operatorContext(database, { settings, sealer, log })
     const mayShareLogin = settings.MIDMONTH_APPROVAL_LOGINS === 'any'
     const actor = operator()
@@ -61,12 +53,10 @@ export async function withOperators<T>(
       .filter(isOperation)
     const claim = async () => {
       if (given.mayBeOtherMode) return
-      await database.db.transaction().execute(tx => claimMode(tx, { mode: settings.MIDMONTH_MODE, now: systemClock() }))
+      await db.transaction().execute(tx => claimMode(tx, { mode: settings.MIDMONTH_MODE, now: systemClock() }))
     }
     return await work(methodsOf(new LocalClient(operations, { context, caller, claim })))
-  } finally {
-    await database.close()
-  }
+  })
 }
 
 /** Reads all pages of a list, or as many as have this number of entries. */
@@ -107,18 +97,18 @@ function serverUrl(text: string): string {
   return text
 }
 
-function isOperation(value: unknown): value is Operation<RailsContext> {
+function isOperation(value: unknown): value is Operation<InstallationContext> {
   return typeof value === 'object' && value !== null && 'method' in value && 'path' in value
 }
 
-type Local = { context: RailsContext; caller: Caller; claim: () => Promise<void> }
+type Local = { context: InstallationContext; caller: Caller; claim: () => Promise<void> }
 
 /** The client of the SDK, with functions of this process in place of requests. */
 class LocalClient extends Client {
-  readonly #operations: Operation<RailsContext>[]
+  readonly #operations: Operation<InstallationContext>[]
   readonly #local: Local
 
-  constructor(operations: Operation<RailsContext>[], local: Local) {
+  constructor(operations: Operation<InstallationContext>[], local: Local) {
     super({ apiKey: 'none', baseUrl: 'http://localhost' })
     this.#operations = operations
     this.#local = local

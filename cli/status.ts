@@ -46,10 +46,9 @@ addServerOptions(statusCommand)
  * @throws Error with a message for the operator if the status cannot be determined
  */
 async function readHere(settings: Settings): Promise<Status> {
-  const [{ openDatabase, readRails, systemClock }, { readSchemaState }, { checkMode }, { readStatus }, schema] =
+  const [{ openDatabase, readRails, requireSchema, systemClock }, { checkMode }, { readStatus }, schema] =
     await Promise.all([
       import('../src/main.ts'),
-      import('../src/database/migrations.ts'),
       import('../src/partners/partners.ts'),
       import('../src/operators/status.ts'),
       import('../src/operators/installation-schema.ts'),
@@ -57,9 +56,7 @@ async function readHere(settings: Settings): Promise<Status> {
   const database = await openDatabase(settings, openLog('warn'), { mayCreate: false, isStarting: false })
   try {
     const { db } = database
-    const { pending } = await readSchemaState(db)
-    if (pending.length > 0)
-      throw new Error(`The database schema is out of date; run midmonth migrate (pending: ${pending.join(', ')})`)
+    await requireSchema(db)
     await checkMode(db, settings.MIDMONTH_MODE)
     const { MIDMONTH_MODE: mode, MIDMONTH_AUDIT_ADDRESS_DAYS: auditAddressDays } = settings
     const rails = await readRails(settings)

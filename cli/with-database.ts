@@ -1,7 +1,9 @@
+import type { Logger } from 'pino'
 import { readSettings, type Settings } from '../src/config.ts'
 import type { Db, Tx } from '../src/database/database.ts'
-import { openDatabase, prepare, systemClock } from '../src/main.ts'
+import { type Database, openDatabase, prepare, systemClock } from '../src/main.ts'
 import { claimMode } from '../src/partners/partners.ts'
+import type { Sealer } from '../src/sealing/sealer.ts'
 import { openLog } from './log.ts'
 import { terminal } from './terminal.ts'
 
@@ -9,14 +11,16 @@ import { terminal } from './terminal.ts'
  * Runs `work` on the configured database and always closes it. The embedded PostgreSQL is shared with a running service or
  * started for the duration of the command, and migrated if needed. With DATABASE_URL, the operator migrates.
  */
-export async function withDatabase<T>(work: (db: Db, settings: Settings) => Promise<T>): Promise<T> {
+export async function withDatabase<T>(
+  work: (db: Db, settings: Settings, opened: { database: Database; sealer: Sealer; log: Logger }) => Promise<T>,
+): Promise<T> {
   const settings = readSettings(terminal().env)
   // Warnings go to standard error, so that the output can be piped.
   const log = openLog('warn')
   const database = await openDatabase(settings, log)
   try {
-    await prepare(database, { mayMigrate: settings.DATABASE_URL === '', log })
-    return await work(database.db, settings)
+    const sealer = await prepare(database, { mayMigrate: settings.DATABASE_URL === '', log })
+    return await work(database.db, settings, { database, sealer, log })
   } finally {
     await database.close()
   }

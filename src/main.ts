@@ -16,7 +16,7 @@ import { type Listening, ListenProblem, listen } from './http/server/listening.t
 import type { ApiContext, App } from './http/server/server.ts'
 import { currencies } from './kernel/money.ts'
 import type { Clock } from './kernel/time.ts'
-import type { RailsContext } from './operators/operation-context.ts'
+import type { Installation, InstallationContext } from './operators/operation-context.ts'
 import type { FileRailSettings } from './payouts/books/file-rail-settings.ts'
 import type { Channel } from './payouts/channels/channel.ts'
 import { fileRailsOf, type Rail } from './payouts/channels/rail.ts'
@@ -173,12 +173,17 @@ export async function prepare(
       await owner.close()
     }
   }
+  await requireSchema(db)
+  return await openSealer(db, keySource)
+}
+
+/** @throws Error with a message for the operator if the schema is not that of this version */
+export async function requireSchema(db: Db): Promise<void> {
   const state = await readSchemaState(db)
   if (state.pending.length > 0)
     throw new Error(`The database schema is out of date; run midmonth migrate (pending: ${state.pending.join(', ')})`)
   const tooNew = await describeNewerSchema(state)
   if (tooNew !== undefined) throw new Error(tooNew)
-  return await openSealer(db, keySource)
 }
 
 // One holds the lock, one migrates our schema, one migrates graphile-worker's.
@@ -186,13 +191,23 @@ const ownerConnectionsMax = 3
 
 /** What the operations of operators run on, in the process of a command. */
 export async function operatorContext(
-  { db, batchDb, withCopying }: Database,
+  { db, batchDb, withCopying, keySource }: Database,
   { settings, sealer, log }: { settings: Settings; sealer: Sealer; log: Logger },
-): Promise<RailsContext> {
+): Promise<InstallationContext> {
   const rails = await readRails(settings)
   return {
     ...{ db, batchDb, withCopying, sealer, log, now: systemClock, mode: settings.MIDMONTH_MODE },
-    ...{ bankOf: banksOf(settings, rails), rails },
+    ...{ bankOf: banksOf(settings, rails), rails, installation: installationOf(settings, { keySource }) },
+  }
+}
+
+function installationOf(settings: Settings, { keySource }: Pick<Database, 'keySource'>): Installation {
+  return {
+    railsFile: settings.MIDMONTH_RAILS,
+    publicUrl: settings.MIDMONTH_PUBLIC_URL,
+    isEmbedded: settings.DATABASE_URL === '',
+    auditAddressDays: settings.MIDMONTH_AUDIT_ADDRESS_DAYS,
+    keyPlace: placeOf(keySource),
   }
 }
 
@@ -253,13 +268,7 @@ export async function run(
             fence,
             rails,
             channels,
-            installation: {
-              railsFile: settings.MIDMONTH_RAILS,
-              publicUrl: settings.MIDMONTH_PUBLIC_URL,
-              isEmbedded: settings.DATABASE_URL === '',
-              auditAddressDays: settings.MIDMONTH_AUDIT_ADDRESS_DAYS,
-              keyPlace: placeOf(database.keySource),
-            },
+            installation: installationOf(settings, database),
           },
         )
       : await (await import('./http/server/health.ts')).buildHealthApp(context, {

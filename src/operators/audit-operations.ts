@@ -51,6 +51,19 @@ type Query = Static<typeof OfPartner>
 const newestFirst =
   'Newest first. With `accept: text/csv`, all matching entries as a file, ignoring `after` and `take`. Entries hold no names, e-mails, account numbers or secrets.'
 
+const csvColumns = [
+  'at',
+  'partnerId',
+  'actorKind',
+  'actor',
+  'action',
+  'resourceId',
+  'details',
+  'address',
+  'requestId',
+  'id',
+] as const
+
 const success = {
   description: 'One page of entries, or all as a file.',
   schema: Type.Object(
@@ -82,7 +95,7 @@ const success = {
   ),
   csv: {
     description: 'One line per entry; `details` is JSON.',
-    example: 'at,partnerId,actorKind,actor,action,resourceId,details,address,requestId,id\r\n',
+    example: `${csvColumns.join(',')}\r\n`,
   },
 } as const
 
@@ -163,19 +176,6 @@ async function pageBody(
 function fileOf(db: Reader, { filter, viewer }: { filter: auditLog.Filter; viewer: Viewer }) {
   return { headers: csvHeaders('audit-log.csv'), parts: csvOf(auditLog.listAll(db, filter), viewer) }
 }
-
-const csvColumns = [
-  'at',
-  'partnerId',
-  'actorKind',
-  'actor',
-  'action',
-  'resourceId',
-  'details',
-  'address',
-  'requestId',
-  'id',
-] as const
 
 async function* csvOf(pieces: AsyncIterable<auditLog.Entry[]>, viewer: Viewer): AsyncGenerator<string> {
   yield csvLines([[...csvColumns]])

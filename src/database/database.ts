@@ -9,6 +9,7 @@ import {
   type PostgresPool,
   type QueryResult,
   type RootOperationNode,
+  type Selectable,
   sql,
   type Transaction,
   type UnknownRow,
@@ -35,6 +36,12 @@ export type Tx = Transaction<DB>
 
 /** A database or a transaction on it, for statements that may run inside or outside a transaction. */
 export type Reader = Kysely<DB>
+
+/** Rows of a table with some of their columns, or all. */
+export type Columns<
+  Table extends keyof DB,
+  Names extends keyof Selectable<DB[Table]> = keyof Selectable<DB[Table]>,
+> = Pick<Selectable<DB[Table]>, Names>
 
 /** One page of a list: how many entries to skip, and how many to return. */
 export type Page = { skip: number; take: number }

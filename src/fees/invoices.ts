@@ -1,4 +1,4 @@
-import { type Page, type Reader, sql, type Tx } from '../database/database.ts'
+import { type Columns, type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import { conflict, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { type Currency, inWords } from '../kernel/money.ts'
@@ -12,33 +12,15 @@ import { daysOf, instantsOf, listLines } from './statement.ts'
 export const invoiceStatuses = ['open', 'paid', 'void'] as const
 export type InvoiceStatus = (typeof invoiceStatuses)[number]
 
-export type Invoice = {
-  partnerId: string
-  id: string
-  /** Counts the partner's invoices, without gaps. */
-  number: number
-  currency: Currency
-  status: InvoiceStatus
-  /** The first day with a fee, and the last day that the invoice is for. */
-  firstDay: Day
-  lastDay: Day
-  /** In minor units. */
-  sum: bigint
-  issuedAt: Date
-  /** How the invoice was paid; null until then. */
-  paidReference: string | null
-  paidOn: Day | null
-}
+/**
+ * @property number counts the partner's invoices, without gaps
+ * @property firstDay the first day with a fee
+ * @property lastDay the last day that the invoice is for
+ */
+export type Invoice = Columns<'invoices'>
 
 /** Employers' fees of a day and tier, in minor units: charged on that day, and given back on it. */
-export type InvoiceLine = {
-  day: Day
-  tier: string
-  withdrawals: number
-  fees: bigint
-  givenBack: number
-  feesGivenBack: bigint
-}
+export type InvoiceLine = Omit<Columns<'invoiceLines'>, 'partnerId' | 'invoiceId'>
 
 type OfInvoice = { partnerId: string; invoiceId: string }
 
@@ -282,10 +264,7 @@ export async function count(db: Reader, filter: InvoiceFilter): Promise<number> 
 }
 
 function selectAll(db: Reader) {
-  return db
-    .selectFrom('invoices')
-    .select(['partnerId', 'id', 'number', 'currency', 'status', 'firstDay', 'lastDay', 'sum', 'issuedAt'])
-    .select(['paidReference', 'paidOn'])
+  return db.selectFrom('invoices').selectAll()
 }
 
 function filtered(query: ReturnType<typeof selectAll>, { partnerId, statuses }: InvoiceFilter) {

@@ -1,6 +1,5 @@
-import { type Reader, sql } from '../database/database.ts'
+import { type Columns, type Reader, sql } from '../database/database.ts'
 import { problem } from '../kernel/errors.ts'
-import type { Currency } from '../kernel/money.ts'
 import type { FinalOutcome } from '../withdrawals/lifecycle.ts'
 import * as batches from './books/batches.ts'
 import { isNamedBy } from './books/by-reference.ts'
@@ -30,20 +29,21 @@ type PaymentAnswer = {
   line: number | null
 }
 
-type Payment = {
-  reference: string
-  rail: string
-  partnerId: string
-  withdrawalId: string
-  netAmount: bigint
-  currency: Currency
-  createdAt: Date
-  expectedAt: Date | null
-  outcome: FinalOutcome | null
-  reasonCode: string | null
-  reason: string | null
-  removedAt: Date | null
-}
+type Payment = Columns<
+  'payouts',
+  | 'reference'
+  | 'rail'
+  | 'partnerId'
+  | 'withdrawalId'
+  | 'netAmount'
+  | 'currency'
+  | 'createdAt'
+  | 'expectedAt'
+  | 'outcome'
+  | 'reasonCode'
+  | 'reason'
+  | 'removedAt'
+>
 
 /** A payment with its batch, and with everything that its bank said. */
 export type PaymentHistory = Payment & {

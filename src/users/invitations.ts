@@ -1,5 +1,5 @@
 import * as auditLog from '../audit-log/audit-log.ts'
-import { type Reader, sql, type Tx } from '../database/database.ts'
+import { type Columns, type Reader, sql, type Tx } from '../database/database.ts'
 import { conflict, problem } from '../kernel/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { generateSecret, hasChecksum, hashOf } from '../kernel/secrets.ts'
@@ -9,15 +9,7 @@ import { endSessions } from './sessions.ts'
 import { addRoles, canonicalEmail } from './users.ts'
 
 /** Lets a person become a user with roles for one partner, or an operator if `partnerId` is null. */
-export type Invitation = {
-  id: string
-  email: string
-  partnerId: string | null
-  roles: Role[]
-  invitedBy: string
-  createdAt: Date
-  expiresAt: Date
-}
+export type Invitation = Omit<Columns<'userInvitations'>, 'hash' | 'roles'> & { roles: Role[] }
 
 // A week with a holiday. A database constraint has the same maximum.
 const lifeMs = 7 * 86_400_000

@@ -1,4 +1,4 @@
-import { type Reader, sql, type Tx } from '../database/database.ts'
+import { type Columns, type Reader, sql, type Tx } from '../database/database.ts'
 import { isReadOnly } from '../database/errors.ts'
 import { newId } from '../kernel/ids.ts'
 import { generateSecret, hasChecksum, hashOf, secretPattern } from '../kernel/secrets.ts'
@@ -20,15 +20,7 @@ export const sessionLimits = {
 export type SignInMethod = 'link' | 'password' | 'oidc'
 
 /** @property lastUsedAt to the minute */
-export type UserSession = {
-  id: string
-  method: SignInMethod
-  address: string | null
-  userAgent: string | null
-  createdAt: Date
-  lastUsedAt: Date
-  expiresAt: Date
-}
+export type UserSession = Omit<Columns<'userSessions'>, 'userId' | 'hash'>
 
 /** A user who is signed in. */
 export type SignedIn = { user: User & { hasTotp: boolean }; session: UserSession }

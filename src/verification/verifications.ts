@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { type Db, type Reader, sql, type Tx } from '../database/database.ts'
+import { type Columns, type Db, type Reader, sql, type Tx } from '../database/database.ts'
 import { brokenConstraint } from '../database/errors.ts'
 import { lockByNameIfFree } from '../database/named-locks.ts'
 import { conflict, problem } from '../kernel/errors.ts'
@@ -15,19 +15,10 @@ const limits = {
   listMax: 50,
 }
 
-/** A verification of the books, in the background or by command. */
-export type Verification = {
-  id: string
-  requestedBy: string
-  requestedAt: Date
-  startedAt: Date | null
-  endedAt: Date | null
-  checksDone: number
-  checksTotal: number
+/** A verification of the books, in the background or by command. @property problem why it failed */
+export type Verification = Omit<Columns<'ledgerVerifications'>, 'checks'> & {
   /** Null until the verification has ended, and if it failed. */
   checks: Check[] | null
-  /** Why the verification failed. */
-  problem: string | null
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type Cursor, unknownCursor } from '../database/cursor.ts'
-import { type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
+import { type Columns, type Db, type Page, type Reader, sql, type Tx } from '../database/database.ts'
 import type { EventType } from '../events/catalogue.ts'
 import * as events from '../events/events.ts'
 import { problem } from '../kernel/errors.ts'
@@ -114,15 +114,7 @@ function rangesOf(
               cross join lateral (${range(sql`and type = wanted.type`)}) d`
 }
 
-export type Attempt = {
-  number: number
-  reason: 'schedule' | 'replay' | 'test'
-  at: Date
-  durationMs: number
-  status: number | null
-  error: string | null
-  response: string | null
-}
+export type Attempt = Omit<Columns<'webhookAttempts'>, 'partnerId' | 'endpointId' | 'eventId'>
 
 /** Returns a delivery with its last attempts, oldest first. @throws Problem `NotFound` */
 export async function find(

@@ -1,3 +1,5 @@
+import type { Columns } from '../database/database.ts'
+
 const secondMs = 1_000
 const minuteMs = 60 * secondMs
 const hourMs = 60 * minuteMs
@@ -40,18 +42,21 @@ const healthLimits = {
   failingDaysMin: 3,
 }
 
-/** The health of an endpoint. Flow control follows every attempt, health only those of the retry schedule. */
-export type Health = {
-  enabled: boolean
-  disabledReason: 'requested' | 'failing' | 'gone' | null
-  failureCount: number
-  blockedUntil: Date | null
-  failingSince: Date | null
-  failingDays: number
-  /** The last day with a failure, in UTC. */
-  lastFailingDay: string | null
-  isRecovering: boolean
-}
+/**
+ * The health of an endpoint. Flow control follows every attempt, health only those of the retry schedule.
+ * @property lastFailingDay the last day with a failure, in UTC
+ */
+export type Health = Columns<
+  'webhookEndpoints',
+  | 'enabled'
+  | 'disabledReason'
+  | 'failureCount'
+  | 'blockedUntil'
+  | 'failingSince'
+  | 'failingDays'
+  | 'lastFailingDay'
+  | 'isRecovering'
+>
 
 export const healthy = {
   failureCount: 0,

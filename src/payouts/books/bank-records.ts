@@ -1,4 +1,4 @@
-import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { type Columns, type Reader, sql, type Tx } from '../../database/database.ts'
 import { conflict } from '../../kernel/errors.ts'
 import type { Day } from '../../kernel/time.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
@@ -43,22 +43,12 @@ export async function endUnanswered(tx: Tx, ending: Ending): Promise<void> {
             ${source.file?.line}, ${now})`.execute(tx)
 }
 
-type EndingRow = Pick<Ending, 'batchId' | 'outcome'> & {
-  reasonCode: string | null
-  rail: string
-  messageId: string
-  keyPrefix: string
-  bankFileId: string | null
-  line: number | null
-  decidedAt: Date
-}
-
 /**
  * Ends more of the payments that `endUnanswered` has left in a batch, all of one partner. The caller holds the lock of the records.
  * @returns the batch; undefined if no batch has payments left
  */
 export async function endMore(tx: Tx, rail: string): Promise<{ batchId: string; isDone: boolean } | undefined> {
-  const { rows } = await sql<EndingRow>`
+  const { rows } = await sql<Columns<'payoutBatchEndings'>>`
     select batch_id, outcome, reason_code, rail, message_id, key_prefix, bank_file_id, line, decided_at
       from payout_batch_endings where rail = ${rail} order by batch_id limit 1`.execute(tx)
   const [ending] = rows

@@ -1,5 +1,4 @@
-import { sql, type Tx } from '../../database/database.ts'
-import type { Currency } from '../../kernel/money.ts'
+import { type Columns, sql, type Tx } from '../../database/database.ts'
 import type { BankFileHead, BankRecord } from '../formats/bank-files.ts'
 import { isUnpaid, keepRecords } from './bank-records.ts'
 import { statusesBefore } from './batch-lifecycle.ts'
@@ -8,11 +7,7 @@ import * as exceptions from './exceptions.ts'
 import { gravestOf } from './reasons.ts'
 import { type Context, fingerprintOf, type Keyed } from './record-keys.ts'
 
-export type BatchRow = {
-  id: string
-  status: string
-  controlTotal: bigint
-  currency: Currency
+export type BatchRow = Columns<'payoutBatches', 'id' | 'status' | 'controlTotal' | 'currency'> & {
   unpaid: bigint
   paidCount: number
   unansweredCount: number

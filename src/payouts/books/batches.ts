@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict'
 import { type AccountColumns, fromColumns, lastFour } from '../../bank-accounts/rules.ts'
-import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { type Columns, type Reader, sql, type Tx } from '../../database/database.ts'
 import { problem } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
-import type { Currency } from '../../kernel/money.ts'
 import { addDays, type Day, dayIn, instantAt, startOfDay } from '../../kernel/time.ts'
-import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import type { BatchToWrite, PaymentOrder } from '../formats/bank-files.ts'
 import { newBatchReference } from '../payments/reference.ts'
 import { endMore, endUnanswered } from './bank-records.ts'
@@ -24,33 +22,28 @@ import { lockRail } from './rail-lock.ts'
 // How many payments are read at once while a file is written.
 const pageSize = 5_000
 
-export type Batch = {
-  id: string
-  messageId: string
-  rail: string
-  currency: Currency
-  /** 'default', or the partner whose own account pays. */
-  debtor: string
-  valueDate: Day
-  isInstant: boolean
-  cutOffAt: Date
-  status: BatchStatus
-  held: boolean
-  paymentCount: number
-  /** Sum of its payments, in minor units. */
-  controlTotal: bigint
-  fileName: string | null
-  fileSha256: string | null
-  nameCheck: string | null
-  closedAt: Date | null
-  approvedAt: Date | null
-  approvedAutomatically: boolean
-  sendingAt: Date | null
-  sentAt: Date | null
-  acknowledgedAt: Date | null
-  /** When the bank rejected it, its last payment was answered, or it was cancelled. */
-  endedAt: Date | null
-}
+const columns = [
+  ...([
+    'id',
+    'messageId',
+    'rail',
+    'currency',
+    'debtor',
+    'valueDate',
+    'isInstant',
+    'cutOffAt',
+    'status',
+    'held',
+  ] as const),
+  ...(['paymentCount', 'controlTotal', 'fileName', 'fileSha256', 'nameCheck', 'closedAt', 'approvedAt'] as const),
+  ...(['approvedAutomatically', 'sendingAt', 'sentAt', 'acknowledgedAt', 'endedAt'] as const),
+]
+
+/**
+ * @property debtor 'default', or the partner whose own account pays
+ * @property endedAt when the bank rejected it, its last payment was answered, or it was cancelled
+ */
+export type Batch = Columns<'payoutBatches', (typeof columns)[number]>
 
 /** A payment that is to join a batch. */
 export type Joining = { partnerId: string; reference: string; netAmount: bigint; isInstant: boolean }
@@ -546,8 +539,7 @@ async function* ordersOf(db: Reader, batchId: string): AsyncGenerator<PaymentOrd
 }
 
 async function find(db: Reader, batchId: string): Promise<Batch | undefined> {
-  const [batch] = await select(db, sql`id = ${batchId}`, 1)
-  return batch
+  return await db.selectFrom('payoutBatches').select(columns).where('id', '=', batchId).executeTakeFirst()
 }
 
 /** Locks a batch. @throws Problem `NotFound` */
@@ -572,27 +564,26 @@ type BatchFilter = {
 
 /** Batches, newest first. @param before an id: only older ones */
 export async function list(db: Reader, { rail, statuses, before, take }: BatchFilter): Promise<Batch[]> {
-  const conditions = [
-    ...(rail === undefined ? [] : [sql`rail = ${rail}`]),
-    ...(statuses === undefined ? [] : [sql`status = any(${[...statuses]}::text[])`]),
-    ...(before === undefined ? [] : [sql`id < ${before}`]),
-  ]
-  return await select(db, conditions.length === 0 ? sql`true` : sql.join(conditions, sql` and `), take)
+  return await db
+    .selectFrom('payoutBatches')
+    .select(columns)
+    .$if(rail !== undefined, query => query.where('rail', '=', rail ?? ''))
+    .$if(statuses !== undefined, query => query.where(sql<boolean>`status = any(${[...(statuses ?? [])]}::text[])`))
+    .$if(before !== undefined, query => query.where('id', '<', before ?? ''))
+    .orderBy('id', 'desc')
+    .limit(take)
+    .execute()
 }
 
 /** One payment of a batch. `removedAt`: an operator took it out. */
-export type BatchPayment = {
-  reference: string
-  partnerId: string
+export type BatchPayment = Columns<
+  'payouts',
+  'reference' | 'partnerId' | 'withdrawalId' | 'netAmount' | 'outcome' | 'reason' | 'removedAt'
+> & {
   partnerName: string
   memberId: string
-  withdrawalId: string
   /** The holder of the paid account, and the end of its number. Null if it was erased. */
   payee: { accountHolder: string; lastFour: string } | null
-  netAmount: bigint
-  outcome: FinalOutcome | null
-  reason: string | null
-  removedAt: Date | null
 }
 
 /** The payments of a batch in the order of its file. @param after a reference: only those after it */
@@ -628,13 +619,4 @@ export async function countWaiting(db: Reader): Promise<number> {
     db,
   )
   return rows[0]?.count ?? 0
-}
-
-async function select(db: Reader, where: ReturnType<typeof sql>, take: number): Promise<Batch[]> {
-  const { rows } = await sql<Batch>`
-    select id, message_id, rail, currency, debtor, value_date, is_instant, cut_off_at, status, held, payment_count,
-           control_total, file_name, file_sha256, name_check, closed_at, approved_at, approved_automatically, sending_at, sent_at,
-           acknowledged_at, ended_at
-      from payout_batches where ${where} order by id desc limit ${take}`.execute(db)
-  return rows
 }

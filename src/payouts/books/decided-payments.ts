@@ -1,6 +1,5 @@
-import { sql, type Tx } from '../../database/database.ts'
+import { type Columns, sql, type Tx } from '../../database/database.ts'
 import { conflict, problem } from '../../kernel/errors.ts'
-import type { Currency } from '../../kernel/money.ts'
 import type { Restriction } from '../../members/restrictions.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import * as batches from './batches.ts'
@@ -8,24 +7,28 @@ import { isNamedBy } from './by-reference.ts'
 import { reasonInWords } from './reasons.ts'
 import { type BookedByDecision, recordOutcome } from './reports.ts'
 
-/** A payment, as far as a decision about it needs it. */
-export type DecidedPayment = {
-  reference: string
-  rail: string
-  partnerId: string
-  withdrawalId: string
-  batchId: string | null
-  netAmount: bigint
-  currency: Currency
-  outcome: FinalOutcome | null
+/**
+ * A payment, as far as a decision about it needs it.
+ * @property requestOpenAt when the latest request that may have made the payment was sent
+ * @property transferId the bank's id, if it has accepted a request
+ * @property expectedAt when the payee should have the money
+ */
+export type DecidedPayment = Columns<
+  'payouts',
+  | 'reference'
+  | 'rail'
+  | 'partnerId'
+  | 'withdrawalId'
+  | 'batchId'
+  | 'netAmount'
+  | 'currency'
+  | 'outcome'
+  | 'requestOpenAt'
+  | 'transferId'
+  | 'expectedAt'
+> & {
   /** It was sent to the bank by a request, not in a file. */
   isSentAlone: boolean
-  /** When the latest request that may have made the payment was sent. */
-  requestOpenAt: Date | null
-  /** The bank's id, if it has accepted a request. */
-  transferId: string | null
-  /** When the payee should have the money. */
-  expectedAt: Date | null
 }
 
 /** @param payment its reference, or the withdrawal's id. @throws Problem `NotFound` */

@@ -1,7 +1,7 @@
 import type { RawBuilder } from 'kysely'
-import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { type Columns, type Reader, sql, type Tx } from '../../database/database.ts'
 import { newId } from '../../kernel/ids.ts'
-import type { Currency, Money } from '../../kernel/money.ts'
+import type { Money } from '../../kernel/money.ts'
 import type { Day } from '../../kernel/time.ts'
 import type { Restriction } from '../../members/restrictions.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
@@ -163,31 +163,13 @@ export async function listDifferences(
   return rows
 }
 
-export type Exception = {
-  id: string
-  rail: string
-  kind: ExceptionKind
-  reference: string | null
+export type Exception = Omit<
+  Columns<'payoutExceptions'>,
+  'bankFileId' | 'fingerprint' | 'account' | 'restriction' | 'recoveryId' | 'closedByText' | 'ruleId'
+> & {
   /** The batch that it is about, or that has its payment. */
   batchId: string | null
-  partnerId: string | null
-  withdrawalId: string | null
-  outcome: FinalOutcome | null
-  amount: bigint | null
-  currency: Currency | null
-  /** The day on which the bank booked the money; null if the answer moved none. */
-  bookedOn: Day | null
-  /** What the bank says in words about the money. */
-  bankText: string | null
-  reasonCode: string | null
-  reason: string
   fileName: string | null
-  line: number | null
-  openedAt: Date
-  closedAt: Date | null
-  closedBy: string | null
-  decision: string | null
-  note: string | null
   /** Who has proposed a decision that takes two people, if one waits. */
   proposedBy: string | null
 }
@@ -248,13 +230,9 @@ export async function decisionOn(
   return rows[0]?.decision
 }
 
-type RefusedReport = {
-  id: string
+type RefusedReport = Columns<'payoutExceptions', 'id' | 'reasonCode' | 'restriction' | 'recoveryId'> & {
   reference: string
   outcome: FinalOutcome
-  reasonCode: string | null
-  restriction: Restriction | null
-  recoveryId: string | null
 }
 
 /** The reports of a rail that could not be recorded, oldest first. */

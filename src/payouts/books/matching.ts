@@ -1,15 +1,12 @@
-import { type Currency, inWords, type Money } from '../../kernel/money.ts'
+import type { Columns } from '../../database/database.ts'
+import { inWords, type Money } from '../../kernel/money.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import type { GivenReasons, PaymentState } from '../formats/bank-files.ts'
 import type { ExceptionKind } from './exceptions.ts'
 import { nextStepOf } from './reasons.ts'
 
-/** A payout as far as matching needs it. */
-export type KnownPayout = {
-  netAmount: bigint
-  currency: Currency
-  /** The bank's latest answer; null if there is none yet. */
-  outcome: FinalOutcome | null
+/** A payout as far as matching needs it. @property outcome the bank's latest answer; null if there is none yet */
+export type KnownPayout = Columns<'payouts', 'netAmount' | 'currency' | 'outcome'> & {
   isRemoved: boolean
   /** Its batch has been delivered. */
   isSent: boolean

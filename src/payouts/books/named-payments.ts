@@ -1,21 +1,15 @@
-import { type Reader, sql } from '../../database/database.ts'
+import { type Columns, type Reader, sql } from '../../database/database.ts'
 import { conflict } from '../../kernel/errors.ts'
-import type { Currency } from '../../kernel/money.ts'
-import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { referencesIn } from '../payments/reference.ts'
 import { isUnpaid } from './bank-records.ts'
 import { hasReference } from './by-reference.ts'
 import type * as exceptions from './exceptions.ts'
 
 /** A payment of a batch that the words of an answer name. */
-export type NamedPayment = {
-  reference: string
-  partnerId: string
-  withdrawalId: string
-  netAmount: bigint
-  currency: Currency
-  outcome: FinalOutcome | null
-}
+export type NamedPayment = Columns<
+  'payouts',
+  'reference' | 'partnerId' | 'withdrawalId' | 'netAmount' | 'currency' | 'outcome'
+>
 
 type Words = Pick<exceptions.Exception, 'rail' | 'reference' | 'bankText'>
 

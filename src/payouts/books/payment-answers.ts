@@ -1,4 +1,4 @@
-import { sql, type Tx } from '../../database/database.ts'
+import { type Columns, sql, type Tx } from '../../database/database.ts'
 import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import type { BankFileHead, BankRecord, PaymentState } from '../formats/bank-files.ts'
 import { type Kept, keepRecords } from './bank-records.ts'
@@ -13,16 +13,13 @@ import { applyRules } from './rules.ts'
 
 export type PaymentRecord = Keyed<Extract<BankRecord, { type: 'payment' }>>
 
-type PayoutRow = KnownPayout & {
-  reference: string
-  partnerId: string
-  withdrawalId: string
-  batchId: string | null
-  /** Its batch, if this is the first answer to it. */
-  firstAnswered: string | null
-  /** Its batch, if the bank has not shown yet that it took a copy of the file. */
-  untaken: string | null
-}
+type PayoutRow = KnownPayout &
+  Columns<'payouts', 'reference' | 'partnerId' | 'withdrawalId' | 'batchId'> & {
+    /** Its batch, if this is the first answer to it. */
+    firstAnswered: string | null
+    /** Its batch, if the bank has not shown yet that it took a copy of the file. */
+    untaken: string | null
+  }
 
 /** Applies what a message says about single payments. */
 export async function answerPayments(

@@ -1,18 +1,12 @@
-import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { type Columns, type Reader, sql, type Tx } from '../../database/database.ts'
 import { conflict, problem } from '../../kernel/errors.ts'
 import { referencedPayouts } from './by-reference.ts'
 import { type Decider, hasDecided, refuseUnlessAnother } from './two-people.ts'
 
-/** A decision that takes two people, as the first has made it. */
-export type Proposal = {
-  subject: string
-  /** The decision with its fields, as JSON. */
-  decision: string
-  note: string
-  person: string
-  login: string | null
-  proposedAt: Date
-}
+const columns = ['subject', 'decision', 'note', 'person', 'login', 'proposedAt'] as const
+
+/** A decision that takes two people, as the first has made it. @property decision with its fields, as JSON */
+export type Proposal = Columns<'payoutProposals', (typeof columns)[number]>
 
 /**
  * Proposes a decision, or confirms the same one that another person has proposed. The caller holds a lock on the subject, and carries
@@ -103,7 +97,7 @@ export async function listProposals(db: Reader, subjects: readonly string[]): Pr
   if (subjects.length === 0) return []
   return await db
     .selectFrom('payoutProposals')
-    .select(['subject', 'decision', 'note', 'person', 'login', 'proposedAt'])
+    .select(columns)
     .where('subject', 'in', subjects)
     .where('confirmedIn', 'is', null)
     .where('endedAt', 'is', null)

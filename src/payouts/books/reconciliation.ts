@@ -1,4 +1,4 @@
-import { type Db, type Reader, sql, type Tx } from '../../database/database.ts'
+import { type Columns, type Db, type Reader, sql, type Tx } from '../../database/database.ts'
 import { firstId } from '../../kernel/ids.ts'
 import { type Currency, inWords } from '../../kernel/money.ts'
 import { addDays, type Day, daysBetween, startOfDay } from '../../kernel/time.ts'
@@ -56,14 +56,10 @@ async function isDue(db: Db, { rail, now }: { rail: string; now: Date }): Promis
 type Difference = Pick<exceptions.NewException, 'kind' | 'fingerprint' | 'reason' | 'amount' | 'account' | 'bookedOn'>
 
 /** A statement of an account. */
-type Statement = {
-  account: string
-  day: Day
-  electronicNumber: bigint | null
-  legalNumber: bigint | null
-  opening: bigint | null
-  closing: bigint | null
-}
+type Statement = Columns<
+  'bankStatements',
+  'account' | 'day' | 'electronicNumber' | 'legalNumber' | 'opening' | 'closing'
+>
 
 /** An account of the rail with its statements, oldest first. */
 type Account = {

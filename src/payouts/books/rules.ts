@@ -1,4 +1,4 @@
-import { type Reader, sql, type Tx } from '../../database/database.ts'
+import { type Columns, type Reader, sql, type Tx } from '../../database/database.ts'
 import { conflict, problem } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts'
 import { closeByRule, requireText } from './not-ours.ts'
@@ -12,18 +12,8 @@ import type { Decider } from './two-people.ts'
 export const ruleStatuses = ['proposed', 'active', 'paused', 'ended'] as const
 type RuleStatus = (typeof ruleStatuses)[number]
 
-export type Rule = {
-  id: string
-  rail: string
-  /** The folded text: lower case, single blanks. */
-  text: string
-  note: string
-  status: RuleStatus
-  proposedBy: string
-  proposedAt: Date
-  confirmedBy: string | null
-  confirmedAt: Date | null
-  endedAt: Date | null
+/** @property text folded: lower case, single blanks */
+export type Rule = Columns<'payoutRules'> & {
   /** How many entries it has closed. */
   closedCount: number
 }

@@ -1,11 +1,9 @@
-import { type Db, type Reader, sql, type Tx } from '../../../database/database.ts'
-import type { Currency } from '../../../kernel/money.ts'
+import { type Columns, type Db, type Reader, sql, type Tx } from '../../../database/database.ts'
 import { asSentence } from '../../../kernel/text.ts'
 import type { Restriction } from '../../../members/restrictions.ts'
-import type { FinalOutcome } from '../../../withdrawals/lifecycle.ts'
 import { hasReference } from '../../books/by-reference.ts'
 import * as exceptions from '../../books/exceptions.ts'
-import { match } from '../../books/matching.ts'
+import { type KnownPayout, match } from '../../books/matching.ts'
 import { lockRail } from '../../books/rail-lock.ts'
 import { reasonInWords, restrictionOf } from '../../books/reasons.ts'
 import { addRecord, recordOutcome } from '../../books/reports.ts'
@@ -15,23 +13,27 @@ import type { Transfer, Unreadable } from './transfer.ts'
 
 // What the rail knows of its payments, in payouts, bank_records and payout_exceptions. Withdrawals follow through its reports.
 
-/** A payment as far as the rail has come with it. */
-export type KnownPayment = {
-  reference: string
-  netAmount: bigint
-  currency: Currency
-  /** When the first request was sent; null if none was. */
-  sentAt: Date | null
-  transferId: string | null
-  outcome: FinalOutcome | null
-  reason: string | null
-  restriction: Restriction | null
+/**
+ * A payment as far as the rail has come with it.
+ * @property sentAt when the first request was sent; null if none was
+ * @property refusedTransfers the bank's ids of earlier transfers, which it refused for lack of money
+ * @property retryAt not to be requested again before
+ */
+export type KnownPayment = Columns<
+  'payouts',
+  | 'reference'
+  | 'netAmount'
+  | 'currency'
+  | 'sentAt'
+  | 'transferId'
+  | 'outcome'
+  | 'reason'
+  | 'restriction'
+  | 'refusedTransfers'
+  | 'retryAt'
+> & {
   /** It waits for approval, or is held. */
   isWaiting: boolean
-  /** The bank's ids of earlier transfers, which it refused for lack of money. */
-  refusedTransfers: string[]
-  /** Not to be requested again before. */
-  retryAt: Date | null
 }
 
 export async function findPayments(db: Reader, rail: string, references: readonly string[]): Promise<KnownPayment[]> {
@@ -112,19 +114,11 @@ export async function recordTransfers(
   for (const transfer of ours) await recordTransfer(tx, { rail, transfer, now })
 }
 
-type Payout = {
-  partnerId: string
-  withdrawalId: string
-  netAmount: bigint
-  currency: Currency
-  outcome: FinalOutcome | null
-  isSent: boolean
-  isRemoved: boolean
-  requestOpenAt: Date | null
-  refusedTransfers: string[]
-  transferId: string | null
-  transferSequence: number | null
-}
+type Payout = KnownPayout &
+  Columns<
+    'payouts',
+    'partnerId' | 'withdrawalId' | 'requestOpenAt' | 'refusedTransfers' | 'transferId' | 'transferSequence'
+  >
 
 async function recordTransfer(
   tx: Tx,

@@ -1,7 +1,6 @@
-import { type Db, sql, type Tx } from '../../../database/database.ts'
+import { type Columns, type Db, sql, type Tx } from '../../../database/database.ts'
 import { inWords } from '../../../kernel/money.ts'
 import type { Clock } from '../../../kernel/time.ts'
-import type { Restriction } from '../../../members/restrictions.ts'
 import type { PayoutSpeed } from '../../../tiers/rules.ts'
 import * as batches from '../../books/batches.ts'
 import { hasReference, referencedPayouts } from '../../books/by-reference.ts'
@@ -9,7 +8,7 @@ import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { lockRail } from '../../books/rail-lock.ts'
 import { reconcile } from '../../books/reconciliation.ts'
 import { readRecords, recordOutcome } from '../../books/reports.ts'
-import { type Payment, type Report, type ReportedOutcome, type StoredReport, toReport } from '../../payments/payment.ts'
+import { type Payment, type Report, type StoredReport, toReport } from '../../payments/payment.ts'
 import type { Channel } from '../channel.ts'
 import { receiveBankFiles } from './receive.ts'
 import { sendBatches } from './send.ts'
@@ -58,15 +57,10 @@ export function fileChannel({ db, now, settings }: { db: Db; now: Clock; setting
   }
 }
 
-type KnownPayment = {
-  reference: string
-  netAmount: bigint
-  currency: string
-  batchId: string | null
-  outcome: ReportedOutcome | null
-  reason: string | null
-  restriction: Restriction | null
-}
+type KnownPayment = Columns<
+  'payouts',
+  'reference' | 'netAmount' | 'currency' | 'batchId' | 'outcome' | 'reason' | 'restriction'
+>
 
 /** Puts payments that are new to the rail into its open batches. Idempotent. */
 export async function submit(

@@ -61,94 +61,46 @@ type DemoMember = {
   stays?: 'invited' | 'inactive'
 }
 
+const ofTier =
+  (tier: string) =>
+  (name: string, account: string | null, pay: bigint, rest?: Partial<DemoMember>): DemoMember => {
+    return { name, tier, account, pay, ...rest }
+  }
+const bronze = ofTier('Bronze')
+const silver = ofTier('Silver')
+const gold = ofTier('Gold')
+const silverEu = ofTier('Silver EU')
+
 // The first member is the one in the printed example request, with enough pay to run it many times.
 const demoMembers: DemoMember[] = [
-  {
-    name: 'Sam Okafor',
-    tier: 'Bronze',
-    account: '089999 66374958',
-    pay: 84_250n,
-    withdrawn: [5_000n, 2_500n],
-    withdrawnBefore: [12_000n],
-  },
-  {
-    name: 'Priya Sharma',
-    tier: 'Bronze',
-    account: '107999 88837491',
-    pay: 61_480n,
-    withdrawn: [10_000n],
-    withdrawnBefore: [8_000n, 3_500n],
-  },
-  { name: 'Tomasz Nowak', tier: 'Bronze', account: '202959 63748472', pay: 73_905n, withdrawnBefore: [15_000n] },
-  {
-    name: 'Grace Adeyemi',
-    tier: 'Bronze',
-    account: '871427 46238510',
-    pay: 42_300n,
-    withdrawn: [4_000n, 4_000n, 4_000n],
-  },
-  { name: 'Liam Murphy', tier: 'Bronze', account: '872427 46238510', pay: 55_120n },
-  {
-    name: 'Fatima Khan',
-    tier: 'Bronze',
-    account: '820000 73688637',
-    pay: 38_640n,
-    withdrawn: [20_000n],
-    withdrawnBefore: [9_000n],
-  },
-  { name: 'Jack Evans', tier: 'Bronze', account: '827999 73988638', pay: 900n },
-  {
-    name: 'Aisha Bello',
-    tier: 'Silver',
-    account: '827101 28748352',
-    pay: 90_015n,
+  bronze('Sam Okafor', '089999 66374958', 84_250n, { withdrawn: [5_000n, 2_500n], withdrawnBefore: [12_000n] }),
+  bronze('Priya Sharma', '107999 88837491', 61_480n, { withdrawn: [10_000n], withdrawnBefore: [8_000n, 3_500n] }),
+  bronze('Tomasz Nowak', '202959 63748472', 73_905n, { withdrawnBefore: [15_000n] }),
+  bronze('Grace Adeyemi', '871427 46238510', 42_300n, { withdrawn: [4_000n, 4_000n, 4_000n] }),
+  bronze('Liam Murphy', '872427 46238510', 55_120n),
+  bronze('Fatima Khan', '820000 73688637', 38_640n, { withdrawn: [20_000n], withdrawnBefore: [9_000n] }),
+  bronze('Jack Evans', '827999 73988638', 900n),
+  silver('Aisha Bello', '827101 28748352', 90_015n, {
     withdrawn: [15_000n, 12_500n],
     withdrawnBefore: [20_000n, 5_000n],
-  },
-  { name: 'Daniel Wright', tier: 'Silver', account: '134020 63849203', pay: 47_760n, withdrawnBefore: [4_500n] },
-  { name: 'Chloe Hughes', tier: 'Silver', account: '118765 64371389', pay: 66_300n, withdrawn: [1_000n] },
-  { name: 'Marek Kowalski', tier: 'Silver', account: '938611 07806039', pay: 29_990n },
-  { name: 'Zara Ahmed', tier: 'Silver', account: '938600 42368003', pay: 51_235n, withdrawn: [6_000n] },
-  { name: 'Oliver Jones', tier: 'Silver', account: '938063 55065200', pay: 70_000n },
-  {
-    name: 'Niamh Kelly',
-    tier: 'Gold',
-    account: '772798 99345694',
-    pay: 112_400n,
-    withdrawn: [20_000n, 20_000n],
-    withdrawnBefore: [18_000n],
-  },
-  { name: 'Kwame Mensah', tier: 'Gold', account: '086090 06774744', pay: 98_750n },
-  {
-    name: 'Sophie Clarke',
-    tier: 'Gold',
-    account: '309070 02355688',
-    pay: 105_060n,
-    withdrawn: [7_500n],
-    withdrawnBefore: [2_000n],
-  },
-  { name: 'Ravi Patel', tier: 'Gold', account: '309070 12345668', pay: 0n },
-  {
-    name: 'Mia Schulz',
-    tier: 'Silver EU',
-    account: 'DE89370400440532013000',
-    pay: 81_200n,
-    withdrawn: [10_000n],
-    withdrawnBefore: [6_000n],
-  },
-  {
-    name: 'Hugo Lefevre',
-    tier: 'Silver EU',
-    account: 'FR1420041010050500013M02606',
-    pay: 64_550n,
-    withdrawnBefore: [11_000n],
-  },
-  { name: 'Sanne de Vries', tier: 'Silver EU', account: 'NL91ABNA0417164300', pay: 77_310n, withdrawn: [3_000n] },
-  { name: 'Lucia Garcia', tier: 'Silver EU', account: 'ES9121000418450200051332', pay: 58_900n },
-  { name: 'Harry Failing', tier: 'Silver', account: '089999 66374959', pay: 40_000n },
-  { name: 'Ella Noaccount', tier: 'Silver', account: null, pay: 35_000n },
-  { name: 'Ben Invited', tier: 'Bronze', account: '180002 00000190', pay: 20_000n, stays: 'invited' },
-  { name: 'Ruth Leaver', tier: 'Bronze', account: '070116 34012583', pay: 0n, stays: 'inactive' },
+  }),
+  silver('Daniel Wright', '134020 63849203', 47_760n, { withdrawnBefore: [4_500n] }),
+  silver('Chloe Hughes', '118765 64371389', 66_300n, { withdrawn: [1_000n] }),
+  silver('Marek Kowalski', '938611 07806039', 29_990n),
+  silver('Zara Ahmed', '938600 42368003', 51_235n, { withdrawn: [6_000n] }),
+  silver('Oliver Jones', '938063 55065200', 70_000n),
+  gold('Niamh Kelly', '772798 99345694', 112_400n, { withdrawn: [20_000n, 20_000n], withdrawnBefore: [18_000n] }),
+  gold('Kwame Mensah', '086090 06774744', 98_750n),
+  gold('Sophie Clarke', '309070 02355688', 105_060n, { withdrawn: [7_500n], withdrawnBefore: [2_000n] }),
+  gold('Ravi Patel', '309070 12345668', 0n),
+  silverEu('Mia Schulz', 'DE89370400440532013000', 81_200n, { withdrawn: [10_000n], withdrawnBefore: [6_000n] }),
+  silverEu('Hugo Lefevre', 'FR1420041010050500013M02606', 64_550n, { withdrawnBefore: [11_000n] }),
+  silverEu('Sanne de Vries', 'NL91ABNA0417164300', 77_310n, { withdrawn: [3_000n] }),
+  silverEu('Lucia Garcia', 'ES9121000418450200051332', 58_900n),
+  silver('Harry Failing', '089999 66374959', 40_000n),
+  silver('Ella Noaccount', null, 35_000n),
+  bronze('Ben Invited', '180002 00000190', 20_000n, { stays: 'invited' }),
+  bronze('Ruth Leaver', '070116 34012583', 0n, { stays: 'inactive' }),
 ]
 
 /**

@@ -40,7 +40,7 @@ type Entity = 'member' | 'member_job' | 'pay_cycle' | 'pay_run' | 'withdrawal_in
 type ProvokingRequest = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
-  headers?: Record<string, string>
+  headers?: Record<string, string> | undefined
   body?: unknown
 }
 
@@ -54,34 +54,29 @@ type Provocation = {
   request: (fixture: CreatedFixture, tier: Tier) => ProvokingRequest
 }
 
+const get = (path: string, headers?: Record<string, string>): ProvokingRequest => ({ method: 'GET', path, headers })
+const post = (path: string, body?: unknown, headers?: Record<string, string>): ProvokingRequest => ({
+  method: 'POST',
+  path,
+  headers,
+  body,
+})
+const remove = (path: string): ProvokingRequest => ({ method: 'DELETE', path })
+
 const intents = '/v1/pay/withdrawals/intent'
+const jobsPath = '/v1/members/jobs'
 
-const intentOf = (memberId: string, tier: Tier, amount: bigint): ProvokingRequest => ({
-  method: 'POST',
-  path: intents,
-  body: { memberId, amount: { amount: Number(amount), currency: tier.currency } },
-})
-
-const complete = (withdrawalIntentId: string): ProvokingRequest => ({
-  method: 'POST',
-  path: '/v1/pay/withdrawals/complete',
-  body: { withdrawalIntentId },
-})
-
-const instructed = (withdrawalId: string, name: string): ProvokingRequest => ({
-  method: 'POST',
-  path: `/v1/sandbox/withdrawals/${withdrawalId}/${name}`,
-})
-
+const intentOf = (memberId: string, tier: Tier, amount: bigint) =>
+  post(intents, { memberId, amount: { amount: Number(amount), currency: tier.currency } })
+const lowestIntentOf = ({ id }: CreatedFixture, tier: Tier) => intentOf(id, tier, lowestAmount(tier))
+const complete = ({ id }: CreatedFixture) => post('/v1/pay/withdrawals/complete', { withdrawalIntentId: id })
+const instruct = (name: string) => (withdrawal: CreatedFixture) =>
+  post(`/v1/sandbox/withdrawals/${withdrawal.id}/${name}`)
 const newMember = (tier: string, email: string) => ({ email, firstName: 'Sam', lastName: 'Okafor', tier })
-
-const payRun = (memberId: string, currency: string): ProvokingRequest => ({
-  method: 'POST',
-  path: '/v1/pay/run',
-  body: { payDetails: [{ memberId, money: { amount: 5_000, currency } }] },
-})
-
-const moved = (next: string): ProvokingRequest => ({ method: 'POST', path: '/v1/sandbox/clock', body: { next } })
+const payRun = (memberId: string, { currency }: Tier) =>
+  post('/v1/pay/run', { payDetails: [{ memberId, money: { amount: 5_000, currency } }] })
+const revert = ({ id }: CreatedFixture) => post(`/v1/pay/runs/${id}/revert`)
+const moveTo = (next: string) => () => post('/v1/sandbox/clock', { next })
 
 const problem = (problem: ProblemName, needs: Fixture, note: string, request: Provocation['request']): Provocation => ({
   ...{ reaches: { problem }, needs, note, request },
@@ -96,126 +91,75 @@ const transition = (
 ): Provocation => ({ reaches: { entity, from, to }, needs, note, request })
 
 const byHeader = provocable.map(name =>
-  problem(name, 'nothing', `The header ${provokeHeader} is known only to a sandbox.`, () => ({
-    method: 'GET',
-    path: '/v1/tiers',
-    headers: { [provokeHeader]: name },
-  })),
+  problem(name, 'nothing', `The header ${provokeHeader} is known only to a sandbox.`, () =>
+    get('/v1/tiers', { [provokeHeader]: name }),
+  ),
 )
 
 const jobs = (Object.entries(importTransitions) as [ImportTransition, string][]).map(([name, note]) => {
   const [from = '', to = ''] = name.split(' > ')
-  return transition('member_job', [from, to], 'nothing', note, () => ({
-    method: 'POST',
-    path: '/v1/sandbox/members/jobs',
-    body: { from, to },
-  }))
+  return transition('member_job', [from, to], 'nothing', note, () => post('/v1/sandbox/members/jobs', { from, to }))
 })
 
 /** One row for each problem and for each transition. Rows that move the clock are last. */
 export const rows: readonly Provocation[] = [
-  problem('ApiKeyRefused', 'nothing', 'This header takes the place of your own.', () => ({
-    method: 'GET',
-    path: '/v1/tiers',
-    headers: { 'x-api-key': 'mm_test_wrong' },
-  })),
-  problem('SessionRefused', 'nothing', 'No session has this token.', () => ({
-    method: 'GET',
-    path: '/v1/me',
-    headers: { authorization: 'Bearer mms_test_wrong' },
-  })),
+  problem('ApiKeyRefused', 'nothing', 'This header takes the place of your own.', () =>
+    get('/v1/tiers', { 'x-api-key': 'mm_test_wrong' }),
+  ),
+  problem('SessionRefused', 'nothing', 'No session has this token.', () =>
+    get('/v1/me', { authorization: 'Bearer mms_test_wrong' }),
+  ),
   ...byHeader,
-  problem('UnknownPath', 'nothing', 'There is no such path.', () => ({ method: 'GET', path: '/v1/nothing' })),
-  problem('MethodNotAllowed', 'nothing', 'The `allow` header of the response lists the methods.', () => ({
-    method: 'DELETE',
-    path: '/v1/tiers',
-  })),
-  problem('UnsupportedMediaType', 'nothing', 'The body is not JSON.', () => ({
-    method: 'POST',
-    path: intents,
-    headers: { 'content-type': 'text/plain' },
-    body: 'memberId',
-  })),
-  problem('BadRequest', 'nothing', 'The JSON is cut off.', () => ({
-    method: 'POST',
-    path: intents,
-    headers: { 'content-type': 'application/json' },
-    body: '{"memberId":',
-  })),
-  problem('HeaderValidation', 'nothing', 'An idempotency key has at most 1,024 characters.', () => ({
-    method: 'GET',
-    path: '/v1/tiers',
-    headers: { 'x-idempotency-key': 'k'.repeat(1_025) },
-  })),
-  problem('PathValidation', 'nothing', 'The id of a member begins with mem_.', () => ({
-    method: 'GET',
-    path: '/v1/members/w_123',
-  })),
-  problem('QueryValidation', 'nothing', 'A page has at least one entry.', () => ({
-    method: 'GET',
-    path: '/v1/members?take=0',
-  })),
-  problem('BodyValidation', 'nothing', 'Both fields are missing.', () => ({ method: 'POST', path: intents, body: {} })),
-  problem('IdempotencyKeyReused', 'usedKey', 'The key was used for another request.', ({ id }) => ({
-    method: 'GET',
-    path: '/v1/tiers',
-    headers: { 'x-idempotency-key': id },
-  })),
-  problem('Conflict', 'cancelledIntent', 'The intent is cancelled.', ({ id }) => complete(id)),
-  problem('MemberNotFound', 'nothing', 'There is no such member.', () => ({
-    method: 'GET',
-    path: '/v1/pay/members/mem_123/balance',
-  })),
-  problem('NotFound', 'nothing', 'There is no such withdrawal.', () => ({
-    method: 'GET',
-    path: '/v1/pay/withdrawals/w_123',
-  })),
-  problem('UnprocessableEntity', 'nothing', 'The partner has no tier in this currency.', () => ({
-    method: 'POST',
-    path: '/v1/sandbox/float',
-    body: { amount: { amount: 1, currency: 'VUV' } },
-  })),
-  problem('MemberNotEligible', 'invitedMember', 'The member is not active.', ({ id }, tier) =>
-    intentOf(id, tier, lowestAmount(tier)),
+  problem('UnknownPath', 'nothing', 'There is no such path.', () => get('/v1/nothing')),
+  problem('MethodNotAllowed', 'nothing', 'The `allow` header of the response lists the methods.', () =>
+    remove('/v1/tiers'),
   ),
-  problem('PayRunMemberNotEligible', 'nothing', 'There is no such member.', (_, tier) =>
-    payRun('mem_123', tier.currency),
+  problem('UnsupportedMediaType', 'nothing', 'The body is not JSON.', () =>
+    post(intents, 'memberId', { 'content-type': 'text/plain' }),
   ),
-  problem('BankAccountInvalid', 'accountlessMember', 'The member has no bank account.', ({ id }, tier) =>
-    intentOf(id, tier, lowestAmount(tier)),
+  problem('BadRequest', 'nothing', 'The JSON is cut off.', () =>
+    post(intents, '{"memberId":', { 'content-type': 'application/json' }),
   ),
+  problem('HeaderValidation', 'nothing', 'An idempotency key has at most 1,024 characters.', () =>
+    get('/v1/tiers', { 'x-idempotency-key': 'k'.repeat(1_025) }),
+  ),
+  problem('PathValidation', 'nothing', 'The id of a member begins with mem_.', () => get('/v1/members/w_123')),
+  problem('QueryValidation', 'nothing', 'A page has at least one entry.', () => get('/v1/members?take=0')),
+  problem('BodyValidation', 'nothing', 'Both fields are missing.', () => post(intents, {})),
+  problem('IdempotencyKeyReused', 'usedKey', 'The key was used for another request.', ({ id }) =>
+    get('/v1/tiers', { 'x-idempotency-key': id }),
+  ),
+  problem('Conflict', 'cancelledIntent', 'The intent is cancelled.', complete),
+  problem('MemberNotFound', 'nothing', 'There is no such member.', () => get('/v1/pay/members/mem_123/balance')),
+  problem('NotFound', 'nothing', 'There is no such withdrawal.', () => get('/v1/pay/withdrawals/w_123')),
+  problem('UnprocessableEntity', 'nothing', 'The partner has no tier in this currency.', () =>
+    post('/v1/sandbox/float', { amount: { amount: 1, currency: 'VUV' } }),
+  ),
+  problem('MemberNotEligible', 'invitedMember', 'The member is not active.', lowestIntentOf),
+  problem('PayRunMemberNotEligible', 'nothing', 'There is no such member.', (_, tier) => payRun('mem_123', tier)),
+  problem('BankAccountInvalid', 'accountlessMember', 'The member has no bank account.', lowestIntentOf),
   problem('AmountBelowLowerLimit', 'paidMember', 'One less than the lower limit.', ({ id }, tier) =>
     intentOf(id, tier, lowestAmount(tier) - 1n),
   ),
   problem('AmountAboveUpperLimit', 'paidMember', 'One more than the upper limit.', ({ id }, tier) =>
     intentOf(id, tier, tier.upperLimit + 1n),
   ),
-  problem('MemberInsufficientFunds', 'member', 'The member has no pay.', ({ id }, tier) =>
-    intentOf(id, tier, lowestAmount(tier)),
+  problem('MemberInsufficientFunds', 'member', 'The member has no pay.', lowestIntentOf),
+  problem('MemberAlreadyInvited', 'member', 'The e-mail belongs to another member.', ({ email }, tier) =>
+    post('/v1/members', newMember(tier.name, email)),
   ),
-  problem('MemberAlreadyInvited', 'member', 'The e-mail belongs to another member.', ({ email }, tier) => ({
-    method: 'POST',
-    path: '/v1/members',
-    body: newMember(tier.name, email),
-  })),
-  problem('InvalidAddMemberPayload', 'nothing', 'There is no such tier.', () => ({
-    method: 'POST',
-    path: '/v1/members',
-    body: newMember('No such tier', 'no.such.tier@example.com'),
-  })),
+  problem('InvalidAddMemberPayload', 'nothing', 'There is no such tier.', () =>
+    post('/v1/members', newMember('No such tier', 'no.such.tier@example.com')),
+  ),
   problem('InvalidUpdateMemberPayload', 'member', 'There is no such tier.', ({ id }) => ({
-    method: 'PATCH',
-    path: `/v1/members/${id}`,
-    body: { tier: 'No such tier' },
+    ...{ method: 'PATCH', path: `/v1/members/${id}`, body: { tier: 'No such tier' } },
   })),
-  problem('InvalidRemoveMemberPayload', 'nothing', 'There is no such member.', () => ({
-    method: 'POST',
-    path: '/v1/members/jobs',
-    body: { actions: [{ type: 'Offboard', memberId: 'mem_123' }] },
-  })),
+  problem('InvalidRemoveMemberPayload', 'nothing', 'There is no such member.', () =>
+    post(jobsPath, { actions: [{ type: 'Offboard', memberId: 'mem_123' }] }),
+  ),
   problem('FileContent', 'nothing', 'The second row has no e-mail.', () => ({
     method: 'PUT',
-    path: '/v1/members/jobs/csv',
+    path: `${jobsPath}/csv`,
     headers: { 'content-type': 'text/csv' },
     body: 'email,first_name,last_name,phone,tier\r\n,Sam,Okafor,,\r\n',
   })),
@@ -224,33 +168,24 @@ export const rows: readonly Provocation[] = [
     ['new', 'invited'],
     'nothing',
     'If the partner activates members, the member is active immediately.',
-    ({ email }, tier) => ({
-      method: 'POST',
-      path: '/v1/members',
-      body: newMember(tier.name, email),
-    }),
+    ({ email }, tier) => post('/v1/members', newMember(tier.name, email)),
   ),
-  transition('member', ['invited', 'active'], 'invitedMember', 'The member accepts.', ({ id }) => ({
-    method: 'POST',
-    path: `/v1/sandbox/members/${id}/activate`,
-  })),
-  transition('member', ['invited', 'inactive'], 'invitedMember', 'The member is offboarded.', ({ id }) => ({
-    method: 'DELETE',
-    path: `/v1/members/${id}`,
-  })),
-  transition('member', ['active', 'inactive'], 'member', 'The member is offboarded.', ({ id }) => ({
-    method: 'DELETE',
-    path: `/v1/members/${id}`,
-  })),
+  transition('member', ['invited', 'active'], 'invitedMember', 'The member accepts.', ({ id }) =>
+    post(`/v1/sandbox/members/${id}/activate`),
+  ),
+  transition('member', ['invited', 'inactive'], 'invitedMember', 'The member is offboarded.', ({ id }) =>
+    remove(`/v1/members/${id}`),
+  ),
+  transition('member', ['active', 'inactive'], 'member', 'The member is offboarded.', ({ id }) =>
+    remove(`/v1/members/${id}`),
+  ),
   transition(
     'member',
     ['inactive', 'invited'],
     'inactiveMember',
     'The member is reinstated.',
     ({ id, email }, tier) => ({
-      method: 'PUT',
-      path: `/v1/members/${id}`,
-      body: newMember(tier.name, email),
+      ...{ method: 'PUT', path: `/v1/members/${id}`, body: newMember(tier.name, email) },
     }),
   ),
   ...jobs,
@@ -259,61 +194,45 @@ export const rows: readonly Provocation[] = [
     ['new', 'Scheduled'],
     'member',
     'Available immediately if the partner has no grace period.',
-    ({ id }, tier) => payRun(id, tier.currency),
+    ({ id }, tier) => payRun(id, tier),
   ),
-  transition('pay_run', ['Scheduled', 'Available'], 'member', 'The pay run has no grace period.', ({ id }, tier) => ({
-    method: 'POST',
-    path: `/v1/sandbox/members/${id}/fund`,
-    body: { amount: { amount: 5_000, currency: tier.currency } },
-  })),
-  transition('pay_run', ['Scheduled', 'Reverted'], 'scheduledPayRun', 'Within its grace period.', ({ id }) => ({
-    method: 'POST',
-    path: `/v1/pay/runs/${id}/revert`,
-  })),
-  transition('pay_run', ['Available', 'Reverted'], 'availablePayRun', 'After its grace period.', ({ id }) => ({
-    method: 'POST',
-    path: `/v1/pay/runs/${id}/revert`,
-  })),
-  transition('withdrawal_intent', ['new', 'pending'], 'paidMember', 'A quote.', ({ id }, tier) =>
-    intentOf(id, tier, lowestAmount(tier)),
+  transition('pay_run', ['Scheduled', 'Available'], 'member', 'The pay run has no grace period.', ({ id }, tier) =>
+    post(`/v1/sandbox/members/${id}/fund`, { amount: { amount: 5_000, currency: tier.currency } }),
   ),
-  transition('withdrawal_intent', ['pending', 'completed'], 'intent', 'The intent becomes a withdrawal.', ({ id }) =>
-    complete(id),
+  transition('pay_run', ['Scheduled', 'Reverted'], 'scheduledPayRun', 'Within its grace period.', revert),
+  transition('pay_run', ['Available', 'Reverted'], 'availablePayRun', 'After its grace period.', revert),
+  transition('withdrawal_intent', ['new', 'pending'], 'paidMember', 'A quote.', lowestIntentOf),
+  transition('withdrawal_intent', ['pending', 'completed'], 'intent', 'The intent becomes a withdrawal.', complete),
+  transition('withdrawal_intent', ['pending', 'cancelled'], 'intent', 'Cancelled by the partner.', ({ id }) =>
+    remove(`${intents}/${id}`),
   ),
-  transition('withdrawal_intent', ['pending', 'cancelled'], 'intent', 'Cancelled by the partner.', ({ id }) => ({
-    method: 'DELETE',
-    path: `${intents}/${id}`,
-  })),
-  transition('withdrawal', ['new', 'held'], 'intent', 'Held for as long as the partner’s setting says.', ({ id }) =>
-    complete(id),
-  ),
+  transition('withdrawal', ['new', 'held'], 'intent', 'Held for as long as the partner’s setting says.', complete),
   transition(
     'withdrawal',
     ['held', 'submitted'],
     'withdrawal',
     'The bank accepts the payment and reports nothing.',
-    ({ id }) => instructed(id, 'submit'),
+    instruct('submit'),
   ),
-  transition('withdrawal', ['held', 'cancelled'], 'withdrawal', 'Cancelled by the partner.', ({ id }) => ({
-    method: 'POST',
-    path: `/v1/pay/withdrawals/${id}/cancel`,
-  })),
-  transition('withdrawal', ['submitted', 'paid'], 'withdrawal', 'The withdrawal is submitted first.', ({ id }) =>
-    instructed(id, 'pay'),
+  transition('withdrawal', ['held', 'cancelled'], 'withdrawal', 'Cancelled by the partner.', ({ id }) =>
+    post(`/v1/pay/withdrawals/${id}/cancel`),
   ),
-  transition('withdrawal', ['submitted', 'failed'], 'withdrawal', 'The withdrawal is submitted first.', ({ id }) =>
-    instructed(id, 'fail'),
+  transition('withdrawal', ['submitted', 'paid'], 'withdrawal', 'The withdrawal is submitted first.', instruct('pay')),
+  transition(
+    'withdrawal',
+    ['submitted', 'failed'],
+    'withdrawal',
+    'The withdrawal is submitted first.',
+    instruct('fail'),
   ),
   transition(
     'withdrawal',
     ['paid', 'returned'],
     'withdrawal',
     'The withdrawal is submitted and paid first.',
-    ({ id }) => instructed(id, 'return'),
+    instruct('return'),
   ),
-  transition('withdrawal_intent', ['pending', 'expired'], 'intent', 'Moves the clock.', () => moved('intent_expiry')),
-  transition('pay_cycle', ['Open', 'Closed'], 'nothing', 'Moves the clock.', () => moved('cycle_close')),
-  transition('pay_cycle', ['new', 'Open'], 'nothing', 'Moves the clock; the next cycle opens.', () =>
-    moved('cycle_close'),
-  ),
+  transition('withdrawal_intent', ['pending', 'expired'], 'intent', 'Moves the clock.', moveTo('intent_expiry')),
+  transition('pay_cycle', ['Open', 'Closed'], 'nothing', 'Moves the clock.', moveTo('cycle_close')),
+  transition('pay_cycle', ['new', 'Open'], 'nothing', 'Moves the clock; the next cycle opens.', moveTo('cycle_close')),
 ]

@@ -1,24 +1,21 @@
 import type { FileRailSettings } from '../../books/file-rail-settings.ts'
 import { channelType, type Rail } from '../rail.ts'
-import { faultsOf, SepaFileRail, Standard18FileRail, toSettings, UkPain001FileRail } from './settings.ts'
+import {
+  faultsOf,
+  type GivenFileRail,
+  SepaFileRail,
+  Standard18FileRail,
+  toSettings,
+  UkPain001FileRail,
+} from './settings.ts'
 
-export const sepaFile = channelType({
-  schema: SepaFileRail,
+const functions = {
   faults: faultsOf,
-  configure: given => toRail(toSettings(given)),
-})
-
-export const standard18File = channelType({
-  schema: Standard18FileRail,
-  faults: faultsOf,
-  configure: given => toRail(toSettings(given)),
-})
-
-export const ukPain001File = channelType({
-  schema: UkPain001FileRail,
-  faults: faultsOf,
-  configure: given => toRail(toSettings(given)),
-})
+  configure: (given: GivenFileRail) => toRail(toSettings(given)),
+}
+export const sepaFile = channelType({ schema: SepaFileRail, ...functions })
+export const standard18File = channelType({ schema: Standard18FileRail, ...functions })
+export const ukPain001File = channelType({ schema: UkPain001FileRail, ...functions })
 
 export function toRail(settings: FileRailSettings): Rail {
   const { name, currency, automatic, format, debtors, delivery } = settings

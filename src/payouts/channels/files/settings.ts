@@ -156,10 +156,10 @@ export const UkPain001FileRail = Type.Object(
 type SepaFileRail = Static<typeof SepaFileRail>
 type Standard18FileRail = Static<typeof Standard18FileRail>
 type UkPain001FileRail = Static<typeof UkPain001FileRail>
-type GivenRail = SepaFileRail | Standard18FileRail | UkPain001FileRail
+export type GivenFileRail = SepaFileRail | Standard18FileRail | UkPain001FileRail
 
 /** What the schemas cannot say, a sentence each. */
-export function faultsOf({ name, timeZone, debtors, approval, folder, sftp }: GivenRail): string[] {
+export function faultsOf({ name, timeZone, debtors, approval, folder, sftp }: GivenFileRail): string[] {
   return [
     ...(isTimeZone(timeZone) ? [] : [`${name}: timeZone must be an IANA name, such as Europe/Berlin`]),
     ...Object.entries(debtors).flatMap(([owner, debtor]) => [
@@ -189,7 +189,7 @@ function isTimeZone(timeZone: string): boolean {
   }
 }
 
-export function toSettings(given: GivenRail): FileRailSettings {
+export function toSettings(given: GivenFileRail): FileRailSettings {
   const { name, currency, debtors, timeZone, cutOff, approval } = given
   return {
     ...{ name, currency, timeZone, cutOff },
@@ -205,7 +205,7 @@ export function toSettings(given: GivenRail): FileRailSettings {
 
 type OfType = Pick<FileRailSettings, 'format' | 'isInstant' | 'canBeInstant' | 'calendar' | 'schedule' | 'countsAsPaid'>
 
-function settingsOfType(given: GivenRail): OfType {
+function settingsOfType(given: GivenFileRail): OfType {
   switch (given.type) {
     case 'sepa-file':
       return pain001Settings(given, {
@@ -272,7 +272,7 @@ function toDebtor(debtor: GivenDebtor): Debtor {
 }
 
 /** Opens on first use: an API process reads the settings too, and needs neither folder nor server. */
-function deliveryOf({ folder, sftp, archiveFor: recipients }: GivenRail): FileRailSettings['delivery'] {
+function deliveryOf({ folder, sftp, archiveFor: recipients }: GivenFileRail): FileRailSettings['delivery'] {
   if (folder === undefined) return null
   let opened: Promise<Delivery> | undefined
   const open = async (): Promise<Delivery> => {

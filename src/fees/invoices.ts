@@ -95,9 +95,8 @@ async function listUnbilled(
   const billed = await sql<InvoiceLine>`
     select l.day::text, l.tier, l.withdrawals, l.fees, l.given_back, l.fees_given_back
       from invoice_lines l join invoices i on i.partner_id = l.partner_id and i.id = l.invoice_id
-     where l.partner_id = ${partnerId} and i.currency = ${currency} and i.status <> 'void' and l.day >= ${firstDay}`.execute(
-    tx,
-  )
+     where l.partner_id = ${partnerId} and i.currency = ${currency} and i.status <> 'void'
+       and l.day >= ${firstDay}`.execute(tx)
   const unbilled = new Map<string, InvoiceLine>()
   const add = (sign: 1 | -1, { day, tier, ...line }: InvoiceLine) => {
     const key = `${day} ${tier}`

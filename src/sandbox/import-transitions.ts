@@ -119,9 +119,8 @@ async function takeTurns(tx: Tx, partnerId: string): Promise<void> {
 // Newest first: a queued import is rejected before the import ahead of it, which it would otherwise follow.
 async function rejectWaiting(tx: Tx, { partnerId, now }: { partnerId: string; now: Date }): Promise<void> {
   const { rows } = await sql<{ id: string; status: memberImports.MemberImport['status'] }>`
-    select id, status from member_imports where partner_id = ${partnerId} and ended_at is null order by id desc`.execute(
-    tx,
-  )
+    select id, status from member_imports
+     where partner_id = ${partnerId} and ended_at is null order by id desc`.execute(tx)
   if (rows.some(({ status }) => status === 'Processing'))
     throw problem('Conflict', 'A member job is being applied; try again when it has ended', {}, { 'retry-after': '1' })
   for (const { id } of rows) await memberImports.reject(tx, { partnerId, importId: id, now })

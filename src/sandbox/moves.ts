@@ -328,9 +328,8 @@ async function record(
     update sandbox_clock_moves
        set ran = ${JSON.stringify(ran)}, leased_until = now() + make_interval(secs => ${limits.leaseSeconds}),
            ended_at = case when ${isThere} then now() end
-     where partner_id = ${partnerId} and id = ${moveId} and leased_by = ${lease.holder} and ended_at is null`.execute(
-    tx,
-  )
+     where partner_id = ${partnerId} and id = ${moveId} and leased_by = ${lease.holder}
+       and ended_at is null`.execute(tx)
   return numAffectedRows === 1n
 }
 

@@ -89,9 +89,8 @@ export async function deleteInvitation(
   { id, partnerId, actor, now }: { id: string; partnerId: string | null; actor: auditLog.Actor; now: Date },
 ): Promise<void> {
   const { rows } = await sql`
-    delete from user_invitations where id = ${id} and partner_id is not distinct from ${partnerId} returning 1`.execute(
-    tx,
-  )
+    delete from user_invitations
+     where id = ${id} and partner_id is not distinct from ${partnerId} returning 1`.execute(tx)
   if (rows.length === 0) throw problem('NotFound', 'There is no such invitation')
   await auditLog.record(tx, {
     partnerId,

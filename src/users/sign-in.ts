@@ -60,9 +60,8 @@ export async function signInByPassword(
   const outcome = await db.transaction().execute(async tx => {
     // Locks the user, so that a concurrent change of the password or of the roles either ends this session or is seen here.
     const { rows } = await sql`
-      select from users where id = ${userId} and password_hash = ${passwordHash} and disabled_at is null for update`.execute(
-      tx,
-    )
+      select from users
+       where id = ${userId} and password_hash = ${passwordHash} and disabled_at is null for update`.execute(tx)
     if (rows.length === 0) return 'refused'
     const second = await acceptCode(tx, { userId, code, sealer, now })
     if (second === 'missing') {

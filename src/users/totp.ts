@@ -66,9 +66,8 @@ export async function remove(
   const row = await readState(tx, userId)
   if (row === undefined || row.totpConfirmedAt === null) return false
   await sql`
-    update users set totp_secret = null, totp_confirmed_at = null, totp_last_step = null where id = ${userId}`.execute(
-    tx,
-  )
+    update users set totp_secret = null, totp_confirmed_at = null, totp_last_step = null
+     where id = ${userId}`.execute(tx)
   await sql`delete from user_recovery_codes where user_id = ${userId}`.execute(tx)
   const change = { action: 'user.remove_totp', resourceId: userId, details: {} } as const
   await auditLog.record(tx, { partnerId: null, actor, change, now })

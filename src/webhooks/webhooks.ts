@@ -240,9 +240,8 @@ function toEndpoint({ partnerId, headers, ...row }: EndpointRow, sealer: Sealer)
 
 async function countEndpoints(db: Reader, partnerId: string, matches = sql<boolean>`true`): Promise<number> {
   const { rows } = await sql<{ count: bigint }>`
-    select count(*) from webhook_endpoints where partner_id = ${partnerId} and deleted_at is null and ${matches}`.execute(
-    db,
-  )
+    select count(*) from webhook_endpoints
+     where partner_id = ${partnerId} and deleted_at is null and ${matches}`.execute(db)
   return Number(rows[0]?.count)
 }
 

@@ -5,7 +5,7 @@ import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { endUnanswered, isUnpaid } from './bank-records.ts'
 import * as batches from './batches.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
-import { byHandPrefix, type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
+import { byHandPrefix, type DecidedPayment, end, lockPayout, lockPayouts, refuseIfPayable } from './decided-payments.ts'
 import type * as exceptions from './exceptions.ts'
 import { lacksDebit, listNamed, type NamedPayment } from './named-payments.ts'
 import { restrictionOf } from './reasons.ts'
@@ -49,9 +49,7 @@ export async function attachToAll(
   const outcome = outcomeOf(exception)
   if (amount === null || currency === null || bookedOn === null || (outcome !== 'paid' && outcome !== 'returned'))
     throw conflict('Only money that arrived or left can be attached to several payments')
-  const payouts: DecidedPayment[] = []
-  // In the order in which all code locks several payments of a batch.
-  for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
+  const payouts = await lockPayouts(tx, references)
   const total = payouts.reduce((sum, payout) => sum + payout.netAmount, 0n)
   const moved = amount < 0n ? -amount : amount
   if (total !== moved || payouts.some(payout => payout.currency !== currency)) {

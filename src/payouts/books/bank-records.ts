@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely'
 import { type Columns, type Reader, sql, type Tx } from '../../database/database.ts'
 import { conflict } from '../../kernel/errors.ts'
 import type { Day } from '../../kernel/time.ts'
@@ -126,6 +127,11 @@ export const isUnpaid = sql<boolean>`(
   and (p.outcome = 'failed'
        or (p.outcome = 'returned' and not exists (select from bank_records r
                                                    where r.rail = p.rail and r.reference = p.reference and r.booked_on is not null and r.amount > 0))))`
+
+/** SQL: the sum of the unpaid payments of the batch with an id. A debit of the batch as a whole does not include it. */
+export const unpaidOf = (batchId: RawBuilder<unknown>) => sql`(
+  select coalesce(sum(p.net_amount), 0)::bigint from payouts p
+   where p.batch_id = ${batchId} and ${isUnpaid} and p.removed_at is null)`
 
 /** Records which payments the operator bears, so that an answer that only announced the same money does not recover it. */
 export async function keepWrittenOff(

@@ -1,6 +1,6 @@
 import { type Columns, sql, type Tx } from '../../database/database.ts'
 import type { BankFileHead, BankRecord } from '../formats/bank-files.ts'
-import { isUnpaid, keepRecords } from './bank-records.ts'
+import { keepRecords, unpaidOf } from './bank-records.ts'
 import { statusesBefore } from './batch-lifecycle.ts'
 import * as batches from './batches.ts'
 import * as exceptions from './exceptions.ts'
@@ -17,7 +17,7 @@ export type BatchRow = Columns<'payoutBatches', 'id' | 'status' | 'controlTotal'
 export async function lockAnswered(tx: Tx, { rail, now }: Context, messageId: string): Promise<BatchRow | undefined> {
   const { rows } = await sql<BatchRow>`
     select b.id, b.status, b.control_total, b.currency,
-           (select coalesce(sum(p.net_amount), 0) from payouts p where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)::bigint as unpaid,
+           ${unpaidOf(sql`b.id`)} as unpaid,
            (select count(*) from payouts where batch_id = b.id and outcome in ('paid', 'returned'))::integer as paid_count,
            (select count(*) from payouts where batch_id = b.id and outcome is null)::integer as unanswered_count
       from payout_batches b

@@ -1,5 +1,5 @@
 import { sql, type Tx } from '../../database/database.ts'
-import { endUnanswered, isUnpaid } from './bank-records.ts'
+import { endUnanswered, unpaidOf } from './bank-records.ts'
 import * as exceptions from './exceptions.ts'
 
 /** For the operator, about the second debit of a batch. */
@@ -31,8 +31,7 @@ export async function matchDebits(
        and e.fingerprint = r.message_id || ' ' || r.entry_key
      where e.rail = ${rail} and e.closed_at is null and e.amount < 0
        and (e.kind = 'amount' or (e.kind = 'paid_after_give_back' and b.id = ${recoveredBatchId}))
-       and -e.amount = b.control_total - (select coalesce(sum(p.net_amount), 0) from payouts p
-                                           where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)
+       and -e.amount = b.control_total - ${unpaidOf(sql`b.id`)}
      order by r.sequence`.execute(tx)
   for (const [batchId, [first, ...others]] of Map.groupBy(rows, row => row.batchId)) {
     if (first === undefined) continue

@@ -201,9 +201,8 @@ export async function closeNow(
 async function applyEarlierCutOff(tx: Tx, { name, timeZone, cutOff }: FileRailSettings): Promise<void> {
   const { rows } = await sql<{ id: string; cutOffAt: Date }>`
     select id, cut_off_at from payout_batches
-     where rail = ${name} and status = 'building' and closed_at is null and not is_instant order by id for update`.execute(
-    tx,
-  )
+     where rail = ${name} and status = 'building' and closed_at is null and not is_instant order by id
+     for update`.execute(tx)
   for (const { id, cutOffAt } of rows) {
     const earlier = instantAt(timeZone, dayIn(timeZone, cutOffAt), cutOff)
     if (earlier < cutOffAt)
@@ -225,9 +224,8 @@ async function admitClosed(
 ): Promise<void> {
   await sql`
     update payout_batches set status = 'cancelled', ended_at = ${now}
-     where rail = ${rail.name} and ${canBecome('cancelled')} and closed_at is not null and payment_count = 0`.execute(
-    tx,
-  )
+     where rail = ${rail.name} and ${canBecome('cancelled')} and closed_at is not null
+       and payment_count = 0`.execute(tx)
   const settings = 'format' in rail && rail.format.readsStatements ? rail : undefined
   await releaseBrakes(tx, { rail: rail.name, settings, now })
   if ((await listBrakes(tx, { rail: rail.name })).length === 0) await approveWithinLimits(tx, { rail, now })
@@ -391,9 +389,8 @@ export async function claimForSending(
   if (isFixed || !isLate) return { ...batch, fileName, missed: null, copy }
   const { cutOffAt, valueDate, expectedOn } = rail.schedule(now, batch.isInstant)
   await sql`
-    update payout_batches set cut_off_at = ${cutOffAt}, value_date = ${valueDate}::date where id = ${batchId}`.execute(
-    tx,
-  )
+    update payout_batches set cut_off_at = ${cutOffAt}, value_date = ${valueDate}::date
+     where id = ${batchId}`.execute(tx)
   await sql`
     update payouts set expected_at = ${endOf(rail, expectedOn)}
      where batch_id = ${batchId} and removed_at is null`.execute(tx)
@@ -615,8 +612,7 @@ export async function listPartners(db: Reader, batchId: string): Promise<string[
 /** Counts the batches that await approval by people. */
 export async function countWaiting(db: Reader): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    select count(*)::integer as count from payout_batches where status = 'building' and closed_at is not null`.execute(
-    db,
-  )
+    select count(*)::integer as count from payout_batches
+     where status = 'building' and closed_at is not null`.execute(db)
   return rows[0]?.count ?? 0
 }

@@ -36,6 +36,13 @@ export async function lockPayout(tx: Tx, payment: string): Promise<DecidedPaymen
   return await findPayout(tx, payment, { lock: true })
 }
 
+/** Locks several payments, in the order in which all code locks those of a batch. */
+export async function lockPayouts(tx: Tx, references: readonly string[]): Promise<DecidedPayment[]> {
+  const payouts: DecidedPayment[] = []
+  for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
+  return payouts
+}
+
 /** Like `lockPayout`, without the lock. */
 export async function findPayout(tx: Tx, payment: string, { lock: locks = false } = {}): Promise<DecidedPayment> {
   const { rows } = await sql<DecidedPayment>`

@@ -2,12 +2,12 @@ import { sql, type Tx } from '../../database/database.ts'
 import { conflict, problem } from '../../kernel/errors.ts'
 import { inWords } from '../../kernel/money.ts'
 import { attach, attachToAll } from './attachments.ts'
-import { endUnanswered, isUnpaid, listWrittenOff } from './bank-records.ts'
+import { endUnanswered, listWrittenOff, unpaidOf } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
 import { hasReference } from './by-reference.ts'
 import { bearCharge, type Charge, requireCharge } from './charges.ts'
-import { type DecidedPayment, end, lockPayout, refuseIfPayable } from './decided-payments.ts'
+import { type DecidedPayment, end, lockPayout, lockPayouts, refuseIfPayable } from './decided-payments.ts'
 import type * as exceptions from './exceptions.ts'
 import { bookMovement, bookSettlement } from './float-movements.ts'
 import { refuseIfOurs } from './ignored.ts'
@@ -200,14 +200,11 @@ async function giveBackSome(
   const { messageId, controlTotal, currency } = await batches.lock(tx, batchId)
   const inMoney = (units: bigint) => inWords({ amount: units, currency })
   const { rows } = await sql<{ unpaid: bigint }>`
-    select coalesce(sum(p.net_amount), 0)::bigint as unpaid from payouts p
-     where p.batch_id = ${batchId} and ${isUnpaid} and p.removed_at is null`.execute(tx)
+    select ${unpaidOf(sql`${batchId}`)} as unpaid`.execute(tx)
   const missing = controlTotal - (rows[0]?.unpaid ?? 0n) + (amount ?? 0n)
   if (kind !== 'amount' || missing <= 0n)
     throw conflict(`The bank did not debit less than the payments of ${messageId} add up to`)
-  const payouts: DecidedPayment[] = []
-  // In the order in which all code locks several payments of a batch.
-  for (const reference of [...new Set(references)].sort()) payouts.push(await lockPayout(tx, reference))
+  const payouts = await lockPayouts(tx, references)
   const other = payouts.find(payout => payout.batchId !== batchId || payout.outcome !== null)
   if (other !== undefined) throw conflict(`${other.reference} is not an unanswered payment of the batch ${messageId}`)
   const named = payouts.reduce((sum, payout) => sum + payout.netAmount, 0n)

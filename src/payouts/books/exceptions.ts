@@ -292,9 +292,8 @@ export async function openShort(
   { rail, reasonCode, now }: { rail: string; reasonCode: string | null; now: Date },
 ): Promise<void> {
   const { rows } = await sql`
-    select from payout_exceptions where closed_at is null and kind = 'float' and rail = ${rail} and reference is null`.execute(
-    tx,
-  )
+    select from payout_exceptions
+     where closed_at is null and kind = 'float' and rail = ${rail} and reference is null`.execute(tx)
   if (rows.length > 0) return
   const reason = 'The paying account lacks money, and payments wait to be made again; top it up'
   await open(tx, [{ rail, kind: 'float', fingerprint: `float ${now.toISOString()}`, reason, reasonCode }], now)

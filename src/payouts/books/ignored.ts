@@ -22,9 +22,8 @@ export async function refuseIfOurs(db: Reader, exception: exceptions.Decided): P
   const { rows } = await sql<{ isBatch: boolean }>`
     select false as is_batch from payouts where rail = ${rail} and ${hasReference(reference ?? '')} and currency = ${currency}
     union all
-    select true from payout_batches where rail = ${rail} and message_id = ${reference} and currency = ${currency}`.execute(
-    db,
-  )
+    select true from payout_batches
+     where rail = ${rail} and message_id = ${reference} and currency = ${currency}`.execute(db)
   const [ours] = rows
   if (ours === undefined) return
   const booked = debitOf(exception) === null ? 'The bank has credited' : 'The bank has debited'
@@ -37,9 +36,8 @@ export async function refuseIfOurs(db: Reader, exception: exceptions.Decided): P
 async function refuseIfLagging(db: Reader, { withdrawalId, reference, outcome }: exceptions.Decided): Promise<void> {
   const { rows } = await sql`
     select from withdrawals w left join payouts p on p.withdrawal_id = w.id and p.partner_id = w.partner_id
-     where w.id = ${withdrawalId} and w.status <> ${outcome} and coalesce(p.outcome, ${outcome}) = ${outcome}`.execute(
-    db,
-  )
+     where w.id = ${withdrawalId} and w.status <> ${outcome}
+       and coalesce(p.outcome, ${outcome}) = ${outcome}`.execute(db)
   if (rows.length > 0)
     throw conflict(
       `The withdrawal of ${reference} is not ${outcome} yet, and ignoring this would leave its money out of the books; fix what the exception names, and the next reading records the report`,

@@ -34,9 +34,8 @@ export async function isDebited(db: Reader, reference: string): Promise<boolean>
 export async function lacksDebit(db: Reader, reference: string): Promise<boolean> {
   const { rows } = await sql`
     select from payouts p
-     where ${hasReference(reference, { of: 'p' })} and p.outcome in ('paid', 'returned') and not ${isUnpaid} and not ${hasDebit}`.execute(
-    db,
-  )
+     where ${hasReference(reference, { of: 'p' })} and p.outcome in ('paid', 'returned') and not ${isUnpaid}
+       and not ${hasDebit}`.execute(db)
   return rows.length > 0
 }
 

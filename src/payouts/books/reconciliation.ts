@@ -6,7 +6,7 @@ import * as ledger from '../../ledger/ledger.ts'
 import type { TaskContext } from '../../worker/task.ts'
 import { type Calendar, CalendarEnded, isBankingDay } from '../calendars/calendar.ts'
 import { partnersOn } from './balances.ts'
-import { isUnpaid } from './bank-records.ts'
+import { unpaidOf } from './bank-records.ts'
 import { debtorsOf } from './debtors.ts'
 import * as exceptions from './exceptions.ts'
 import type { FileRailSettings } from './file-rail-settings.ts'
@@ -244,9 +244,7 @@ async function sumPayments(
                       where r.rail = p.rail and r.reference = p.reference and r.amount = -p.net_amount and r.booked_on <= ${day}::date)
              or exists (select from bank_records r
                          where r.rail = p.rail and r.reference = b.message_id and r.booked_on <= ${day}::date
-                           and -r.amount = b.control_total - (
-                                 select coalesce(sum(p.net_amount), 0) from payouts p
-                                  where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null))
+                           and -r.amount = b.control_total - ${unpaidOf(sql`b.id`)})
              or ${isAttached(day, sql`e.amount < 0`)} as is_debited,
              exists (select from bank_records r
                       where r.rail = p.rail and r.reference = p.reference and r.booked_on <= ${day}::date
@@ -287,9 +285,8 @@ async function sumMovements(
      where ${inSet(partners, sql`of_account.id`)}
        and not exists (select from withdrawals w where w.partner_id = of_account.id and w.id = t.movement_id)
        and not exists (select from bank_records r left join payout_exceptions e on e.id = split_part(r.entry_key, ' ', 1)
-                        where r.movement_id = t.movement_id and coalesce(r.booked_on, e.booked_on, ${day}::date) <= ${day}::date)`.execute(
-    db,
-  )
+                        where r.movement_id = t.movement_id
+                          and coalesce(r.booked_on, e.booked_on, ${day}::date) <= ${day}::date)`.execute(db)
   return rows[0]?.sum ?? 0n
 }
 

@@ -1,6 +1,7 @@
 import { type Reader, sql, type Tx } from '../../database/database.ts'
 import { conflict } from '../../kernel/errors.ts'
 import { type Currency, inWords } from '../../kernel/money.ts'
+import type { FinalOutcome } from '../../withdrawals/lifecycle.ts'
 import { isUnpaid, listWrittenOff, recoverPayments } from './bank-records.ts'
 import { matchDebits } from './batch-debits.ts'
 import * as batches from './batches.ts'
@@ -55,8 +56,7 @@ export async function lockGivenBack(
   if (batch === undefined) {
     if (references.length > 0) throw conflict('Payments are named only if the exception is about a batch')
     const { outcome, ...payment } = await lockPayout(tx, reference)
-    if (outcome !== 'failed' && outcome !== 'returned')
-      throw conflict(`The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`)
+    refuseUnlessGivenBack(reference, outcome)
     if (debit !== null) await refuseIfOwnDebit(tx, reference)
     if (debit !== null && debit !== payment.netAmount)
       throw conflict(
@@ -101,8 +101,7 @@ async function lockNamed(
   for (const reference of [...new Set(references)].sort()) {
     const { outcome, ...payment } = await lockPayout(tx, reference)
     if (payment.rail !== rail) throw conflict(`${reference} was not sent through ${rail}`)
-    if (outcome !== 'failed' && outcome !== 'returned')
-      throw conflict(`The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`)
+    refuseUnlessGivenBack(reference, outcome)
     await refuseIfOwnDebit(tx, payment.reference)
     payments.push(payment)
   }
@@ -114,6 +113,11 @@ async function lockNamed(
     )
   }
   return payments
+}
+
+function refuseUnlessGivenBack(reference: string, outcome: FinalOutcome | null): void {
+  if (outcome !== 'failed' && outcome !== 'returned')
+    throw conflict(`The payment ${reference} is ${outcome ?? 'not answered'}; its money was not given back`)
 }
 
 /** Refuses the debit of a payment before its return, which the payee does not have. */
@@ -206,43 +210,32 @@ async function batchOf(tx: Tx, references: readonly string[]): Promise<string | 
 }
 
 /** Closes the exceptions that only say that the bank accepts or has paid the payments, or their batch once none of it is given back. */
-async function closeAcceptances(
-  tx: Tx,
-  {
-    exception: { id, rail },
-    recovered,
-    now,
-  }: { exception: exceptions.Decided; recovered: readonly string[]; now: Date },
-): Promise<void> {
-  const which = sql`
-    e.rail = ${rail} and e.kind = 'paid_after_give_back' and e.booked_on is null and e.id <> ${id}
-       and (e.reference = any(${[...recovered]}::text[])
-            or exists (select from payout_batches b
-                        where b.rail = e.rail and b.message_id = e.reference
-                          and exists (select from payouts p where p.batch_id = b.id and p.reference = any(${[...recovered]}::text[]))
-                          and not exists (select from payouts p
-                                           where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)))`
+async function closeAcceptances(tx: Tx, { exception, recovered, now }: OfRecovery & { now: Date }): Promise<void> {
+  const which = sql`${isOfRecovered({ exception, recovered })} and e.booked_on is null`
   await exceptions.closeAutomatically(tx, { which, now })
 }
 
 /**
  * The remaining debits of payments, or of a batch, once none of their money is given back: either reported twice, or money that left twice.
  */
-async function restateOthers(
-  tx: Tx,
-  { exception: { id, rail }, recovered }: { exception: exceptions.Decided; recovered: readonly string[] },
-): Promise<void> {
+async function restateOthers(tx: Tx, { exception, recovered }: OfRecovery): Promise<void> {
   await sql`
     update payout_exceptions e set kind = 'money_out', reason = ${debitedBesides}
-     where e.rail = ${rail} and e.closed_at is null and e.kind = 'paid_after_give_back' and e.booked_on is not null and e.id <> ${id}
-       and (e.reference = any(${[...recovered]}::text[])
-            or exists (select from payout_batches b
-                        where b.rail = e.rail and b.message_id = e.reference
-                          and exists (select from payouts p where p.batch_id = b.id and p.reference = any(${[...recovered]}::text[]))
-                          and not exists (select from payouts p
-                                           where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)))`.execute(
-    tx,
-  )
+     where ${isOfRecovered({ exception, recovered })} and e.closed_at is null and e.booked_on is not null`.execute(tx)
+}
+
+type OfRecovery = { exception: exceptions.Decided; recovered: readonly string[] }
+
+/** SQL: another exception `e` is about recovered payments, or about a batch of them of which nothing is given back any longer. */
+function isOfRecovered({ exception: { id, rail }, recovered }: OfRecovery) {
+  return sql`
+    e.rail = ${rail} and e.kind = 'paid_after_give_back' and e.id <> ${id}
+    and (e.reference = any(${[...recovered]}::text[])
+         or exists (select from payout_batches b
+                     where b.rail = e.rail and b.message_id = e.reference
+                       and exists (select from payouts p where p.batch_id = b.id and p.reference = any(${[...recovered]}::text[]))
+                       and not exists (select from payouts p
+                                        where p.batch_id = b.id and ${isUnpaid} and p.removed_at is null)))`
 }
 
 const debitedBesides =

@@ -44,9 +44,8 @@ export async function make(
   const done = await proposeOrConfirm(tx, { subject: id, decision: { rule: folded, rail }, note, by, now })
   if (done === 'confirmed')
     await sql`
-      update payout_rules set status = 'active', confirmed_by = ${by.person}, confirmed_at = ${now} where id = ${id}`.execute(
-      tx,
-    )
+      update payout_rules set status = 'active', confirmed_by = ${by.person}, confirmed_at = ${now}
+       where id = ${id}`.execute(tx)
   return { rule: await requireRule(tx, id), done }
 }
 

@@ -272,9 +272,8 @@ async function planAll(db: Reader, payments: Payment[]): Promise<{ payment: Paym
                   ${payments.map(({ withdrawalId }) => withdrawalId)}::text[], ${references}::text[])
              as asked (partner_id, withdrawal_id, reference)
       left join simulated_bank_payments p on p.reference = asked.reference
-      left join simulated_bank_instructions i on i.partner_id = asked.partner_id and i.withdrawal_id = asked.withdrawal_id`.execute(
-    db,
-  )
+      left join simulated_bank_instructions i
+        on i.partner_id = asked.partner_id and i.withdrawal_id = asked.withdrawal_id`.execute(db)
   const known = new Map(rows.map(row => [row.reference, row]))
   const planned: { payment: Payment; plan: Plan }[] = []
   for (const payment of payments) {

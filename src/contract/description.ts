@@ -30,7 +30,7 @@ export type Declaration = {
   bytesBody?: { name: string; description: string }
   success: {
     /** By default 200. */
-    status?: 200 | 201 | 202
+    status?: 201 | 202
     description: string
     /** Of the JSON; without it, the response is one of the files. */
     schema?: TSchema

@@ -95,7 +95,6 @@ function bodyChecker(schema: unknown): (parts: Parts, query: unknown) => BodyChe
             : 'The body must be a file: CSV (.csv) or an Excel workbook (.xlsx)',
         ),
       }
-    if (isFile) return { body, found: bodyRefused('The body must be JSON') }
     if (!(body instanceof UnparsedJson)) return { body, found: check(body, bodyFaults) }
     return body
       .read(json, { signal: disconnectSignal(), fingerprintStart: fingerprintStart?.(query) })

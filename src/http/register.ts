@@ -141,7 +141,8 @@ function sentBy({ done }: Done): FastifyReply {
 }
 
 /** Fills in what follows from the declaration. */
-function completion({ success: { status = 200, representation } }: Pick<Operation, 'success'>) {
+function completion({ success: { representation, ...success } }: Pick<Operation, 'success'>) {
+  const status: number = success.status ?? 200
   return (response: OperationResponse, call: Pick<Call, 'prefersRepresentation'>): CompleteResponse =>
     representation !== undefined && call.prefersRepresentation
       ? { status, ...response, headers: { ...response.headers, ...representationApplied } }

@@ -34,7 +34,7 @@ const exportPayoutBatch = operation({
   description:
     'For a bank that takes files by hand. The file no longer changes and the batch counts as sent; download the file next, and bring it to the bank once.',
   params: OfBatch,
-  success: { status: 200, description: 'The file.', schema: ExportedFile },
+  success: { description: 'The file.', schema: ExportedFile },
   problems: ['NotFound'],
   async write(tx, { operator: { person }, params: { batchId }, context }) {
     const before = await batches.get(tx, batchId)
@@ -74,7 +74,7 @@ const downloadPayoutBatch = operation({
     },
     strict,
   ),
-  success: { status: 200, description: 'The file.', bytes: 'The file as the bank takes it.' },
+  success: { description: 'The file.', bytes: 'The file as the bank takes it.' },
   problems: ['NotFound'],
   async run({ operator: { person }, actor, params, query, now, context: { db, rails } }, { download }) {
     const { batchId } = params
@@ -107,7 +107,7 @@ const importBankFile = operation({
     name: 'BankFile',
     description: 'The file as the bank gave it, up to 1 GiB, or a ZIP archive of such files, up to 64 MiB.',
   },
-  success: { status: 200, description: 'The import.', schema: ImportedFile },
+  success: { description: 'The import.', schema: ImportedFile },
   problems: ['NotFound', 'FileContent'],
   // An import has its own transactions. Started again, it finds the file imported.
   async start(_tx, { operator: { person }, actor, params, query: { name }, file, now, context: { db, rails } }) {

@@ -54,7 +54,7 @@ const listPayoutBatches = operation({
     },
     strict,
   ),
-  success: { status: 200, description: 'One page of batches.', schema: Batches },
+  success: { description: 'One page of batches.', schema: Batches },
   async read(reader, { query, context }) {
     const { rail, statuses, after } = query
     const { take } = pageOf(query)
@@ -72,7 +72,7 @@ const getPayoutBatch = operation({
   tag,
   summary: 'Get a batch of payments',
   params: OfBatch,
-  success: { status: 200, description: 'The batch.', schema: Batch },
+  success: { description: 'The batch.', schema: Batch },
   problems: ['NotFound'],
   async read(reader, { params, context }) {
     return { body: await view(reader, { batchId: params.batchId, rails: context.rails }) }
@@ -102,7 +102,7 @@ const listBatchPayments = operation({
     },
     strict,
   ),
-  success: { status: 200, description: 'One page of payments.', schema: Payments },
+  success: { description: 'One page of payments.', schema: Payments },
   problems: ['NotFound'],
   async read(reader, { params, query }) {
     const { batchId } = params
@@ -128,7 +128,7 @@ const approvePayoutBatch = operation({
   summary: 'Approve a batch',
   description: `Needed for batches above the limits for automatic approval, after the cut-off. The batch is sent once ${approvals.approvalsNeeded} people have approved it, either all in the console or all by command. An operator key is refused, because one person can have several; a user counts once.`,
   params: OfBatch,
-  success: { status: 200, description: 'The batch.', schema: Batch },
+  success: { description: 'The batch.', schema: Batch },
   problems: ['NotFound'],
   async write(tx, { operator, params, now, context }) {
     const { batchId } = params
@@ -159,7 +159,7 @@ const closePayoutBatch = operation({
     'No payment joins a closed batch; later payments go into another batch. Closing early takes two people: the first request proposes it, and the batch stays open; the same request of another person closes the batch. A batch within the limits is then approved immediately, and any other batch can be approved. The value date does not change. An operator key is refused, because one person can have several.',
   params: OfBatch,
   body: EarlyClosing,
-  success: { status: 200, description: 'The batch.', schema: Batch },
+  success: { description: 'The batch.', schema: Batch },
   problems: ['NotFound'],
   async write(tx, { operator, params, body, now, context }) {
     const { batchId } = params
@@ -182,7 +182,7 @@ const withdrawPayoutBatchClosing = operation({
   summary: 'Withdraw the proposal to close a batch early',
   description: 'The batch stays open until its cut-off.',
   params: OfBatch,
-  success: { status: 200, description: 'The batch.', schema: Batch },
+  success: { description: 'The batch.', schema: Batch },
   problems: ['NotFound'],
   async write(tx, { operator, params, now, context }) {
     const { batchId } = params
@@ -217,7 +217,7 @@ const changeOfHold = ({
     description,
     params: OfBatch,
     body: Type.Optional(ReasonGiven),
-    success: { status: 200, description: 'The batch.', schema: Batch },
+    success: { description: 'The batch.', schema: Batch },
     problems: ['NotFound'],
     async write(tx, { operator: { person }, params: { batchId }, body: { reason = null }, actor, now, context }) {
       const hasChanged = await unsentBatches.setHeld(tx, { batchId, held: isHeld })

@@ -32,7 +32,7 @@ const listPayoutExceptions = operation({
     },
     strict,
   ),
-  success: { status: 200, description: 'One page of exceptions.', schema: Exceptions },
+  success: { description: 'One page of exceptions.', schema: Exceptions },
   async read(reader, { query }) {
     const { state = 'open', after } = query
     const { take } = pageOf(query)
@@ -50,7 +50,7 @@ const getPayoutException = operation({
   tag,
   summary: 'Get a bank answer that did not fit',
   params: ofException,
-  success: { status: 200, description: 'The exception.', schema: ExceptionDetails },
+  success: { description: 'The exception.', schema: ExceptionDetails },
   problems: ['NotFound'],
   async read(reader, { params }) {
     const found = await requireException(reader, params.exceptionId)
@@ -76,7 +76,7 @@ const closePayoutException = operation({
     '`ignore`: nothing follows. `attach`: the answer is about the payment of `reference`, or the payments of `references`: money that arrived returns it, and money that left pays it. `give_back`: the payment, or each unanswered payment of the batch, was not made, and the members can withdraw again. `book`: the money that arrived or left is a movement of the float of `partnerId`, or pays the settlement of `payCycleId`. `recover`: the bank made the payment, or the payments of the batch, after the money was given back; the members repay, first from their available balance. `write_off`: the operator bears the money that left, and the float lacks it until it is covered. Giving back a batch, `write_off`, a charge that the operator bears, and decisions about payments that two people had to approve take two people: the first request proposes the decision, the exception stays open, and the same request of another person carries it out. An operator key is refused.',
   params: ofException,
   body: Closing,
-  success: { status: 200, description: 'The closed exception.', schema: Exception },
+  success: { description: 'The closed exception.', schema: Exception },
   problems: ['NotFound'],
   async write(tx, { operator, params, body, now }) {
     const { exceptionId } = params
@@ -106,7 +106,7 @@ const withdrawPayoutDecision = operation({
   summary: 'Withdraw a proposed decision',
   description: 'Withdraws a decision that takes two people and that one person has made.',
   params: ofException,
-  success: { status: 200, description: 'The exception.', schema: Exception },
+  success: { description: 'The exception.', schema: Exception },
   problems: ['NotFound'],
   async write(tx, { operator, params, now }) {
     const { exceptionId } = params

@@ -36,10 +36,7 @@ const getFindings = operation({
   isForOperators: true,
   tag,
   summary: 'Check what is missing before this installation can pay',
-  success: {
-    description: 'Everything that is missing, might go wrong or is fine.',
-    schema: Findings,
-  },
+  success: { description: 'Everything that is missing, might go wrong or is fine.', schema: Findings },
   async read(reader, { receivedAt: now, context: { mode, rails, installation } }) {
     const { isEmbedded, keyPlace, ...settings } = installation
     const findings = diagnose(

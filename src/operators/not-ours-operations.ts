@@ -94,7 +94,7 @@ const previewPayoutExceptions = operation({
   summary: 'Preview closing all exceptions with a text',
   description: onlyNotOurs,
   query: Type.Object({ rail: railName, text }, strict),
-  success: { status: 200, description: 'The entries that would be closed.', schema: Preview },
+  success: { description: 'The entries that would be closed.', schema: Preview },
   problems: ['NotFound'],
   async read(reader, { query, context }) {
     fileRailNamed(context.rails, query.rail)
@@ -120,7 +120,7 @@ const closePayoutExceptionsByText = operation({
     },
     { title: 'ClosingByText', ...strict },
   ),
-  success: { status: 200, description: 'The entries that were closed.', schema: Closed },
+  success: { description: 'The entries that were closed.', schema: Closed },
   problems: ['NotFound'],
   async write(tx, { operator, body, now, context }) {
     const { rail, ...given } = body
@@ -149,7 +149,7 @@ const listPayoutRules = operation({
     },
     strict,
   ),
-  success: { status: 200, description: 'One page of rules.', schema: PayoutRules },
+  success: { description: 'One page of rules.', schema: PayoutRules },
   async read(reader, { query }) {
     const { take } = pageOf(query)
     const found = await rules.list(reader, { before: query.after, take: take + 1 })
@@ -167,7 +167,7 @@ const createPayoutRule = operation({
   summary: 'Make a rule that closes exceptions',
   description: `New entries with the text are closed with \`ignore\` as they are imported. It takes two people: the first request proposes the rule, and the same request of another person makes it active. An operator key is refused. To close exceptions that are already open, use \`closePayoutExceptionsByText\`. ${onlyNotOurs}`,
   body: Type.Object({ rail: railName, text, note }, { title: 'NewPayoutRule', ...strict }),
-  success: { status: 200, description: 'The rule.', schema: PayoutRule },
+  success: { description: 'The rule.', schema: PayoutRule },
   problems: ['NotFound'],
   async write(tx, { operator, body, now, context }) {
     fileRailNamed(context.rails, body.rail)
@@ -196,7 +196,7 @@ const changeOfRule = ({
     summary,
     description: `Exceptions that the rule has closed stay closed. ${description}`,
     params: Type.Object({ ruleId: Id('payoutRule') }),
-    success: { status: 200, description: 'The rule.', schema: PayoutRule },
+    success: { description: 'The rule.', schema: PayoutRule },
     problems: ['NotFound'],
     async write(tx, { operator, params: { ruleId: id }, now }) {
       const { rule, hasChanged } = await rules.change(tx, { id, verb, by: deciderOf(operator), now })

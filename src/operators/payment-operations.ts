@@ -36,7 +36,7 @@ const getPayout = operation({
   description:
     'The payment with its batch, the bank’s answers about both, and the answers that did not fit. A withdrawal has a payment once it is submitted.',
   params: ofPayment,
-  success: { status: 200, description: 'The payment.', schema: Payout },
+  success: { description: 'The payment.', schema: Payout },
   problems: ['NotFound'],
   async read(reader, { params, context }) {
     return {
@@ -58,7 +58,7 @@ const removePayment = operation({
     { reason: line(140, { description: 'The reason; the partner and the member read it.' }) },
     { title: 'PaymentRemoval', ...strict },
   ),
-  success: { status: 200, description: 'The payment was removed.', schema: RemovedPayment },
+  success: { description: 'The payment was removed.', schema: RemovedPayment },
   problems: ['NotFound'],
   async write(tx, { operator, params, body, now }) {
     const removed = await unsentBatches.remove(tx, { payment: params.payment, reason: body.reason, now })
@@ -80,7 +80,7 @@ const decidePaymentOutcome = operation({
     'For a sent payment that no bank file answers: records the outcome that the bank states in its portal or on the phone. `failed` is refused while a debit that waits for a decision may be the payment, and while the bank may still pay. `returned` needs the `credit` that arrived; any shortfall is a charge. A later file that says the same changes nothing, and a file that contradicts it opens an exception. If two people had to approve the payment, or the operator bears a charge, the first request proposes the outcome, and the same request of another person carries it out.',
   params: ofPayment,
   body: PaymentOutcome,
-  success: { status: 200, description: 'The payment.', schema: Payout },
+  success: { description: 'The payment.', schema: Payout },
   problems: ['NotFound'],
   async write(tx, { operator, params, body, now, context }) {
     const { note, ...given } = body

@@ -41,7 +41,7 @@ const listPayoutProposals = operation({
     },
     strict,
   ),
-  success: { status: 200, description: 'One page of proposals.', schema: OpenProposals },
+  success: { description: 'One page of proposals.', schema: OpenProposals },
   async read(reader, { query }) {
     const { take } = pageOf(query)
     const found = await listOpenProposals(reader, { after: query.after, take: take + 1 })
@@ -60,7 +60,7 @@ const confirmPayoutProposal = operation({
   description:
     'Carries out exactly what another person has proposed. An ended proposal is refused with a 409 that says why. An operator key is refused.',
   params: ofSubject,
-  success: { status: 200, description: 'The decision is carried out.', schema: Settled },
+  success: { description: 'The decision is carried out.', schema: Settled },
   problems: ['NotFound'],
   async write(tx, { operator, params, now }) {
     const { subject } = params
@@ -83,7 +83,7 @@ const withdrawPayoutProposal = operation({
   summary: 'Withdraw a proposed decision or outcome',
   description: 'Any operator may withdraw a proposal. Another decision can then be proposed.',
   params: ofSubject,
-  success: { status: 200, description: 'The proposal is withdrawn.', schema: Settled },
+  success: { description: 'The proposal is withdrawn.', schema: Settled },
   problems: ['NotFound'],
   async write(tx, { operator, params, now }) {
     const { subject } = params

@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
-import { Type } from 'typebox'
 import { readBody } from '../http/bodies/bodies.ts'
 import type { App } from '../http/server/server.ts'
 import { problem } from '../kernel/errors.ts'
@@ -18,21 +17,16 @@ export function notificationRoutes(app: App, receivers: readonly NotificationRec
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (request: FastifyRequest, payload: Readable) => readBody(request, payload))
 
-    scope.post(
-      '/rails/:rail/notifications',
-      { schema: { params: Type.Object({ rail: Type.String() }) } },
-      async request => {
-        const receiver = byRail.get(request.params.rail)
-        if (receiver === undefined) throw problem('UnknownPath', 'No rail of this name receives notifications')
-        const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
-        if (!(await receiver.isGenuine(body, request.headers)))
-          throw problem('ApiKeyRefused', 'The notification is not signed with a key of this rail', {
-            path: 'hmacsignature',
-          })
-        if ((await receiver.receive(body)) === 'malformed')
-          throw problem('BadRequest', 'The notification cannot be read')
-        return receiver.answer
-      },
-    )
+    scope.post<{ Params: { rail: string } }>('/rails/:rail/notifications', async request => {
+      const receiver = byRail.get(request.params.rail)
+      if (receiver === undefined) throw problem('UnknownPath', 'No rail of this name receives notifications')
+      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+      if (!(await receiver.isGenuine(body, request.headers)))
+        throw problem('ApiKeyRefused', 'The notification is not signed with a key of this rail', {
+          path: 'hmacsignature',
+        })
+      if ((await receiver.receive(body)) === 'malformed') throw problem('BadRequest', 'The notification cannot be read')
+      return receiver.answer
+    })
   })
 }

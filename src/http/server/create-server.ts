@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { isOperatorPath } from '../../contract/documents.ts'
 import { compileValidation, type Validated } from '../../contract/validation.ts'
@@ -135,7 +134,7 @@ export function createServer(
       // Node would respond to a missing Host with an empty body; `requireHost` responds in our shape.
       requireHostHeader: false,
     },
-  }).withTypeProvider<TypeBoxTypeProvider>()
+  })
 
   const { admit, admitCached, lastKnownPartner, forgetKeys } = admission({ db, mode, now })
   const admitSession = sessionAdmission({ db, mode, now, publicUrl })

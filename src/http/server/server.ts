@@ -1,5 +1,4 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
 import type { Fault } from '../../contract/faults.ts'
@@ -99,7 +98,7 @@ declare module 'fastify' {
   }
 }
 
-export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, Logger, TypeBoxTypeProvider>
+export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, Logger>
 
 /** The dependencies of the API. */
 export type ApiContext = {

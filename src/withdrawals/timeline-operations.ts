@@ -22,7 +22,7 @@ export const getWithdrawalTimeline = operation({
   description:
     'Everything that happened to a withdrawal: its statuses with what was booked for each, the decision on its intent, the requests, and the deliveries of its events to webhooks.',
   params: Type.Object({ withdrawalId: Id('withdrawal') }),
-  success: { status: 200, description: 'The timeline.', schema: WithdrawalTimeline },
+  success: { description: 'The timeline.', schema: WithdrawalTimeline },
   problems: ['NotFound'],
   async read(reader, call) {
     const { partner, params, now, receivedAt } = call

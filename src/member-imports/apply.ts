@@ -13,8 +13,11 @@ import {
 } from '../members/changes.ts'
 import { absentValues, columnSpecs } from '../members/fields.ts'
 import { readCommands } from './plan.ts'
-import { actionOf, countActions, type FileTerms, faultsOf, type Kind, type RestAction } from './rules.ts'
+import { actionOf, countActions, type FileTerms, faultsOf, type Kind, type OfImport, type RestAction } from './rules.ts'
 import type { Action } from './schema.ts'
+
+/** `NotReady` while it is queued behind another import. */
+export type ImportStatus = 'NotReady' | 'AwaitingReview' | 'Processing' | 'Completed' | 'Rejected'
 
 /** A locked import that is being applied. `createdAt` is when it was sent. */
 export type LockedImport = FileTerms & {
@@ -250,7 +253,7 @@ async function recordActions(
 /** Ends an import and emits its event. */
 export async function end(
   tx: Tx,
-  { partnerId, importId }: { partnerId: string; importId: string },
+  { partnerId, importId }: OfImport,
   { status, now }: { status: 'Completed' | 'Rejected'; now: Date },
 ): Promise<void> {
   await tx
@@ -263,31 +266,13 @@ export async function end(
   await emitStatus(tx, { partnerId, importId, status, now })
 }
 
-/** Emits the event for an import's new status. */
+/** Emits an event of an import with its status: by default, the one for its new status. */
 export async function emitStatus(
   tx: Tx,
-  { status, ...memberImport }: { partnerId: string; importId: string; status: keyof typeof eventTypes; now: Date },
+  { partnerId, importId, status, type, now }: OfImport & { status: ImportStatus; type?: 'job.expired'; now: Date },
 ): Promise<void> {
-  await emit(tx, { ...memberImport, status, type: eventTypes[status] })
-}
-
-export async function emit(
-  tx: Tx,
-  {
-    partnerId,
-    importId,
-    type,
-    status,
-    now,
-  }: {
-    partnerId: string
-    importId: string
-    type: 'job.expired' | (typeof eventTypes)[keyof typeof eventTypes]
-    status: keyof typeof eventTypes
-    now: Date
-  },
-): Promise<void> {
-  await events.emit(tx, { partnerId, type, resourceId: importId, data: { jobId: importId, status }, now })
+  const data = { jobId: importId, status }
+  await events.emit(tx, { partnerId, type: type ?? eventTypes[status], resourceId: importId, data, now })
 }
 
 const eventTypes = {
@@ -296,4 +281,4 @@ const eventTypes = {
   Processing: 'job.processing',
   Completed: 'job.completed',
   Rejected: 'job.rejected',
-} as const
+} as const satisfies Record<ImportStatus, string>

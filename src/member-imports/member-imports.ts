@@ -12,7 +12,7 @@ import type { Partner } from '../partners/partners.ts'
 import type { TableKind } from '../tabular/tabular.ts'
 import * as tiers from '../tiers/tiers.ts'
 import { inScope, partnerOf, type Scope, scheduleTask } from '../worker/task.ts'
-import { applySteps, emit, emitStatus, end, type LockedImport, type Report, wavesMax } from './apply.ts'
+import { applySteps, emitStatus, end, type ImportStatus, type LockedImport, type Report, wavesMax } from './apply.ts'
 import { copyStatement } from './copy.ts'
 import { planFile, planFileAgain } from './plan.ts'
 import { readInto } from './read-file.ts'
@@ -26,6 +26,7 @@ import {
   type Kind,
   mayBeResolved,
   mustBeReviewed,
+  type OfImport,
   type Plan,
   planOf,
   type RestAction,
@@ -37,8 +38,7 @@ export type { Report } from './apply.ts'
 /** A batch of changes to members, planned when it is sent and applied by the worker. */
 export type MemberImport = {
   id: string
-  /** `NotReady` while it is queued behind another import. */
-  status: 'NotReady' | 'AwaitingReview' | 'Processing' | 'Completed' | 'Rejected'
+  status: ImportStatus
   /** For a queued import, the plan at the time it was sent. */
   plan: Plan
   /** Steps in the plan. */
@@ -176,10 +176,7 @@ export async function preview(
   return { plan, needsReview, offboard }
 }
 
-async function listOffboarded(
-  db: Reader,
-  { partnerId, importId }: { partnerId: string; importId: string },
-): Promise<string[]> {
+async function listOffboarded(db: Reader, { partnerId, importId }: OfImport): Promise<string[]> {
   const { rows } = await sql<{ memberId: string }>`
     select member_id from member_import_steps
      where partner_id = ${partnerId} and import_id = ${importId} and action = 'Offboard'
@@ -188,10 +185,7 @@ async function listOffboarded(
 }
 
 /** @throws Problem `NotFound`, also for another partner's import */
-export async function find(
-  db: Reader,
-  { partnerId, importId }: { partnerId: string; importId: string },
-): Promise<MemberImport> {
+export async function find(db: Reader, { partnerId, importId }: OfImport): Promise<MemberImport> {
   const row = await select(db, partnerId).where('id', '=', importId).executeTakeFirst()
   if (row === undefined) throw noSuchImport()
   return toMemberImport(row)
@@ -225,65 +219,15 @@ export async function count(db: Reader, partnerId: string): Promise<number> {
 }
 
 /**
- * Approves an import that is waiting for review. Idempotent, also once the import is running or completed.
- * @throws Problem `NotFound`; `Conflict` for a rejected or queued import
+ * Approves an import that is waiting for review, or rejects one that is queued or waiting, without applying it. Idempotent, also once
+ * an approved import is running or completed.
+ * @returns the import after its review, and whether the same decision had been made before
+ * @throws Problem `NotFound`; `Conflict` for an import that was decided otherwise, needed no review, or is queued and approved
  */
-export async function approve(tx: Tx, decision: Review): Promise<Reviewed> {
-  return await review(tx, { ...decision, to: 'Processing' })
-}
-
-/**
- * Rejects an import that is queued or waiting for review, without applying it. Idempotent.
- * @throws Problem `NotFound`; `Conflict` for an import that was approved or needed no review
- */
-export async function reject(tx: Tx, decision: Review): Promise<Reviewed> {
-  return await review(tx, { ...decision, to: 'Rejected' })
-}
-
-/**
- * Rejects imports that have waited for review longer than their partner allows. An expired import emits `job.expired` in addition to
- * `job.rejected`.
- * @returns the number of expired imports
- */
-export async function expireReviews(
+export async function review(
   tx: Tx,
-  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
-): Promise<number> {
-  const { rows } = await sql<{ partnerId: string; importId: string; reviewDays: number }>`
-    select i.partner_id, i.id as import_id, p.review_days
-      from member_imports i join partners p on p.id = i.partner_id
-     where i.ended_at is null and i.status = 'AwaitingReview'
-       and coalesce(i.review_since, i.created_at) + make_interval(days => p.review_days) <= ${now}
-       ${inScope(scope, sql`i.partner_id`)}
-     order by i.id limit ${countMax} for no key update of i skip locked`.execute(tx)
-  for (const { partnerId, importId, reviewDays } of rows) {
-    await emit(tx, { partnerId, importId, type: 'job.expired', status: 'Rejected', now })
-    await end(tx, { partnerId, importId }, { status: 'Rejected', now })
-    const change = { action: 'member_job.expire', resourceId: importId, details: { reviewDays } } as const
-    await auditLog.record(tx, { partnerId, actor: auditLog.worker, change, now })
-  }
-  // The next imports in the queues can start.
-  if (rows.length > 0) await scheduleTask(tx, { task: 'apply-member-imports', at: now, partnerId: partnerOf(scope) })
-  return rows.length
-}
-
-type Review = { partnerId: string; importId: string; now: Date }
-
-/** The import after its review. `isRepeated`: the same decision had been made before. */
-type Reviewed = { memberImport: MemberImport; isRepeated: boolean }
-
-/** Counts a partner's imports that wait for a review: at most one, because the others queue behind it. */
-export async function countInReview(db: Reader, partnerId: string): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::integer as count from member_imports
-     where partner_id = ${partnerId} and ended_at is null and status = 'AwaitingReview'`.execute(db)
-  return rows[0]?.count ?? 0
-}
-
-async function review(
-  tx: Tx,
-  { partnerId, importId, now, to }: Review & { to: 'Processing' | 'Rejected' },
-): Promise<Reviewed> {
+  { partnerId, importId, to, now }: OfImport & { to: 'Processing' | 'Rejected'; now: Date },
+): Promise<{ memberImport: MemberImport; isRepeated: boolean }> {
   const row = await select(tx, partnerId).where('id', '=', importId).forNoKeyUpdate().executeTakeFirst()
   if (row === undefined) throw noSuchImport()
   const isWaiting = row.status === 'AwaitingReview' || (row.status === 'NotReady' && to === 'Rejected')
@@ -303,6 +247,41 @@ async function review(
   // This import can start, or the next one in the queue.
   await scheduleTask(tx, { task: 'apply-member-imports', at: now, partnerId })
   return { memberImport: await find(tx, { partnerId, importId }), isRepeated: false }
+}
+
+/**
+ * Rejects imports that have waited for review longer than their partner allows. An expired import emits `job.expired` in addition to
+ * `job.rejected`.
+ * @returns the number of expired imports
+ */
+export async function expireReviews(
+  tx: Tx,
+  { now, countMax, scope }: { now: Date; countMax: number; scope: Scope | undefined },
+): Promise<number> {
+  const { rows } = await sql<OfImport & { reviewDays: number }>`
+    select i.partner_id, i.id as import_id, p.review_days
+      from member_imports i join partners p on p.id = i.partner_id
+     where i.ended_at is null and i.status = 'AwaitingReview'
+       and coalesce(i.review_since, i.created_at) + make_interval(days => p.review_days) <= ${now}
+       ${inScope(scope, sql`i.partner_id`)}
+     order by i.id limit ${countMax} for no key update of i skip locked`.execute(tx)
+  for (const { partnerId, importId, reviewDays } of rows) {
+    await emitStatus(tx, { partnerId, importId, type: 'job.expired', status: 'Rejected', now })
+    await end(tx, { partnerId, importId }, { status: 'Rejected', now })
+    const change = { action: 'member_job.expire', resourceId: importId, details: { reviewDays } } as const
+    await auditLog.record(tx, { partnerId, actor: auditLog.worker, change, now })
+  }
+  // The next imports in the queues can start.
+  if (rows.length > 0) await scheduleTask(tx, { task: 'apply-member-imports', at: now, partnerId: partnerOf(scope) })
+  return rows.length
+}
+
+/** Counts a partner's imports that wait for a review: at most one, because the others queue behind it. */
+export async function countInReview(db: Reader, partnerId: string): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::integer as count from member_imports
+     where partner_id = ${partnerId} and ended_at is null and status = 'AwaitingReview'`.execute(db)
+  return rows[0]?.count ?? 0
 }
 
 /** The instants since which a partner's imports have work to do, and how many steps are left. */
@@ -370,7 +349,7 @@ export async function applyNext(
 /** Records how many actions of a running batch are done, in a separate transaction: the batch commits only at its end. */
 export async function recordProgress(
   tx: Tx,
-  { partnerId, importId, stepsDone }: { partnerId: string; importId: string; stepsDone: number },
+  { partnerId, importId, stepsDone }: OfImport & { stepsDone: number },
 ): Promise<void> {
   await sql`
     insert into member_import_progress (partner_id, import_id, steps_done) values (${partnerId}, ${importId}, ${stepsDone})
@@ -386,7 +365,8 @@ async function startQueued(
   { memberImport, partner, now }: { memberImport: LockedImport & Plan & Queued; partner: PartnerRules; now: Date },
 ): Promise<{ hasEnded: boolean; steps: number }> {
   if (memberImport.kind === 'actions') {
-    await begin(tx, { memberImport, plan: memberImport, restAction: memberImport.restAction, needsReview: false, now })
+    const { restAction } = memberImport
+    await begin(tx, memberImport, { plan: memberImport, restAction, needsReview: false, now })
     return { hasEnded: false, steps: memberImport.steps }
   }
   await allowForLargeFile(tx)
@@ -400,7 +380,7 @@ async function startQueued(
   const { plan, restAction } = planned
   const steps = countSteps(memberImport.kind, plan)
   const needsReview = mustBeReviewed(plan, { ...memberImport, ...planned })
-  await begin(tx, { memberImport, plan, restAction, needsReview, now })
+  await begin(tx, memberImport, { plan, restAction, needsReview, now })
   if (needsReview || steps > 0) return { hasEnded: false, steps }
   await end(tx, memberImport, { status: 'Completed', now })
   return { hasEnded: true, steps }
@@ -408,13 +388,8 @@ async function startQueued(
 
 async function begin(
   tx: Tx,
-  {
-    memberImport: { partnerId, importId },
-    plan,
-    restAction,
-    needsReview,
-    now,
-  }: { memberImport: LockedImport; plan: Plan; restAction: RestAction; needsReview: boolean; now: Date },
+  { partnerId, importId }: OfImport,
+  { plan, restAction, needsReview, now }: { plan: Plan; restAction: RestAction; needsReview: boolean; now: Date },
 ): Promise<void> {
   const status = needsReview ? 'AwaitingReview' : 'Processing'
   await tx
@@ -444,7 +419,7 @@ export async function forgetSome(
   tx: Tx,
   { endedBefore, rowsMax, now, scope }: { endedBefore: Date; rowsMax: number; now: Date; scope: Scope | undefined },
 ): Promise<boolean> {
-  const { rows } = await sql<{ partnerId: string; importId: string }>`
+  const { rows } = await sql<OfImport>`
     select partner_id, id as import_id from member_imports
      where forgotten_at is null and ended_at < ${endedBefore} ${inScope(scope)}
      order by ended_at limit 1 for no key update skip locked`.execute(tx)
@@ -480,12 +455,8 @@ async function allowForLargeFile(tx: Tx): Promise<void> {
 // Reading a file takes a reader thread and a connection, so each partner may have one file read at a time.
 async function lockUpload(tx: Tx, partnerId: string): Promise<void> {
   if (await lockByNameIfFree(tx, 'member import of', partnerId)) return
-  throw problem(
-    'Conflict',
-    'Another upload of members is being read right now; try again in a moment',
-    {},
-    { 'retry-after': '5' },
-  )
+  const message = 'Another upload of members is being read right now; try again in a moment'
+  throw problem('Conflict', message, {}, { 'retry-after': '5' })
 }
 
 /**
@@ -513,11 +484,6 @@ async function requireRoom(
       )
 }
 
-// Serialises the inserts of a partner's imports, so that each sees those before it. Held until the commit, which follows at once.
-async function lockQueue(tx: Tx, partnerId: string): Promise<void> {
-  await lockByName(tx, 'queue of member imports of', partnerId)
-}
-
 /** @param isQueued clashes were accepted, so the import is decided again, even if the import ahead has ended by then */
 async function insert(
   tx: Tx,
@@ -543,7 +509,8 @@ async function insert(
   },
 ): Promise<void> {
   const { partnerId, id: importId, kind } = row
-  await lockQueue(tx, partnerId)
+  // Serialises the inserts of a partner's imports, so that each sees those before it. Held until the commit, which follows at once.
+  await lockByName(tx, 'queue of member imports of', partnerId)
   const isBehind = (await requireRoom(tx, { partnerId, kind })).isQueued
   const status = isQueued || isBehind ? 'NotReady' : needsReview ? 'AwaitingReview' : 'Processing'
   await tx

@@ -132,7 +132,7 @@ const approveJob = reviewOperation({
   summary: 'Approve a member job',
   description:
     'Approves a job that is waiting for review. The job offboards the members that its results name, but no members that were added later. Idempotent; a job that is queued or rejected is a `Conflict`.',
-  decide: memberImports.approve,
+  to: 'Processing',
 })
 
 const rejectJob = reviewOperation({
@@ -140,7 +140,7 @@ const rejectJob = reviewOperation({
   summary: 'Reject a member job',
   description:
     'Rejects a job that is queued or waiting for review. None of its changes are applied. Idempotent; a job that is already running or completed is a `Conflict`.',
-  decide: memberImports.reject,
+  to: 'Rejected',
 })
 
 const getJobResults = operation({
@@ -240,12 +240,9 @@ function uploadOperation({
 
 function reviewOperation({
   verb,
-  decide,
+  to,
   ...texts
-}: Pick<Operation, 'summary' | 'description'> & {
-  verb: 'approve' | 'reject'
-  decide: typeof memberImports.approve
-}) {
+}: Pick<Operation, 'summary' | 'description'> & { verb: 'approve' | 'reject'; to: 'Processing' | 'Rejected' }) {
   return operation({
     id: `${verb}Job`,
     method: 'POST',
@@ -259,7 +256,12 @@ function reviewOperation({
     success: { description: 'The current state of the job.', schema: MemberJob },
     problems: ['NotFound'],
     async write(tx, { partner, params: { jobId }, now }) {
-      const { memberImport, isRepeated } = await decide(tx, { partnerId: partner.id, importId: jobId, now })
+      const { memberImport, isRepeated } = await memberImports.review(tx, {
+        partnerId: partner.id,
+        importId: jobId,
+        to,
+        now,
+      })
       const details = { plan: memberImport.plan }
       const audit = isRepeated ? undefined : ({ action: `member_job.${verb}`, details } as const)
       return { body: jobBody(memberImport), resourceId: jobId, audit }

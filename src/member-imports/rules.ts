@@ -19,8 +19,10 @@ export type Kind = 'actions' | 'file'
 /** The action of a file's rows that have no step: a first import has a million invitations, a later one none. */
 export type RestAction = 'Invite' | 'Unchanged'
 
+export type OfImport = { partnerId: string; importId: string }
+
 /** The properties of a file that determine what its rows mean. */
-export type FileTerms = { partnerId: string; importId: string; columns: Column[]; removesAccounts: boolean }
+export type FileTerms = OfImport & { columns: Column[]; removesAccounts: boolean }
 
 export const emptyPlan: Plan = { invite: 0, update: 0, reinstate: 0, offboard: 0, unchanged: 0 }
 

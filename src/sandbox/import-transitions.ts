@@ -60,7 +60,7 @@ export async function provokeImportTransition(
     return (await memberImports.createFromActions(tx, { partner, actions: [change], now })).importId
   }
   const file = () => fileWithout(tx, { partner, memberId, upload, now })
-  const reject = (importId: string) => memberImports.reject(tx, { partnerId, importId, now })
+  const reject = (importId: string) => memberImports.review(tx, { partnerId, importId, to: 'Rejected', now })
 
   switch (transition) {
     case 'new > AwaitingReview':
@@ -74,7 +74,7 @@ export async function provokeImportTransition(
     }
     case 'AwaitingReview > Processing': {
       const importId = await file()
-      await memberImports.approve(tx, { partnerId, importId, now })
+      await memberImports.review(tx, { partnerId, importId, to: 'Processing', now })
       return importId
     }
     case 'AwaitingReview > Rejected': {
@@ -123,7 +123,7 @@ async function rejectWaiting(tx: Tx, { partnerId, now }: { partnerId: string; no
      where partner_id = ${partnerId} and ended_at is null order by id desc`.execute(tx)
   if (rows.some(({ status }) => status === 'Processing'))
     throw problem('Conflict', 'A member job is being applied; try again when it has ended', {}, { 'retry-after': '1' })
-  for (const { id } of rows) await memberImports.reject(tx, { partnerId, importId: id, now })
+  for (const { id } of rows) await memberImports.review(tx, { partnerId, importId: id, to: 'Rejected', now })
 }
 
 type FileOfOthers = { partner: Partner; memberId: string; upload: Upload; now: Date }

@@ -7,7 +7,6 @@ import { mapInSlices, piecesOf } from '../kernel/pace.ts'
 import { dayIn } from '../kernel/time.ts'
 import type { Partner } from '../partners/partners.ts'
 import * as tiers from '../tiers/tiers.ts'
-import type { FieldName } from './fields.ts'
 import { lockMembers } from './locks.ts'
 import { profileAssignments, profileColumns, relationOf, select, toMember } from './rows.ts'
 import {
@@ -67,17 +66,15 @@ export async function decideAll(
 export async function writeAll(
   tx: Tx,
   {
-    partnerId,
     changes,
     onWritten,
-    instructedAt,
-    now,
+    ...writing
   }: { changes: Change[]; onWritten?: ((count: number) => Promise<void>) | undefined } & Writing,
 ): Promise<void> {
   let written = 0
   for (const wave of wavesOf(changes)) {
     for (const part of piecesOf(wave, writtenAtOnce)) {
-      await writeWave(tx, { partnerId, wave: part, instructedAt, now })
+      await writeWave(tx, part, writing)
       written += part.length
       await onWritten?.(written)
     }
@@ -106,6 +103,7 @@ export async function inviteAll(
   }: { partner: PartnerRules; source: ReturnType<typeof sql>; countMax: number; instructedAt: Date; now: Date },
 ): Promise<{ count: number; refusedIds: string[] }> {
   const partnerId = partner.id
+  const writing = { partnerId, instructedAt, now }
   const emitted = events.emitFirstSql({
     ...{ partnerId, countMax, now },
     type: 'member.invited',
@@ -120,7 +118,7 @@ export async function inviteAll(
     activatedIds: string[]
   }>`
     with source as materialized (${source}), invited as (
-      ${inserting(sql`source`, { partnerId, instructedAt, now })} ${unlessTaken}
+      ${inserting(sql`source`, writing)} ${unlessTaken}
       returning id
     ), ${emitted}
     select (select count(*) from source)::integer as count, ${activated} as activated_ids,
@@ -136,14 +134,8 @@ export async function inviteAll(
     })
   await sql`release savepoint invitation`.execute(tx)
   const { count = 0, refusedIds = [], activatedIds: memberIds = [] } = rows[0] ?? {}
-  if (memberIds.length > 0) {
-    await setStatus(tx, { partnerId, memberIds, status: 'active', instructedAt, now })
-    await emitAll(
-      tx,
-      memberIds.map(memberId => ({ memberId, name: 'activated' as const })),
-      { partnerId, now },
-    )
-  }
+  const takers = memberIds.map(memberId => ({ memberId, transition: 'activated' as const, isFirst: false }))
+  await makeTransitions(tx, takers, writing)
   return { count, refusedIds }
 }
 
@@ -267,40 +259,57 @@ function namesOf({ before, after }: Change): string[] {
   return [...new Set(names)]
 }
 
-async function writeWave(tx: Tx, { partnerId, wave, instructedAt, now }: { wave: Change[] } & Writing): Promise<void> {
+async function writeWave(tx: Tx, wave: Change[], writing: Writing): Promise<void> {
+  const { partnerId, now } = writing
   const added = wave.filter(({ before }) => before === undefined).map(({ after }) => after)
   const updated = wave.flatMap(change => {
     const changed = changedFields(change)
     return changed.length === 0 ? [] : [{ ...change, changed }]
   })
-  if (added.length > 0) await inserting(relationOf(added, 'p'), { partnerId, instructedAt, now }).execute(tx)
+  if (added.length > 0) await inserting(relationOf(added, 'p'), writing).execute(tx)
   if (updated.length > 0) {
-    await setProfiles(tx, { partnerId, members: updated.map(({ after }) => after), instructedAt, now })
+    await setProfiles(tx, { members: updated.map(({ after }) => after), ...writing })
+    const emitted = updated.map(({ before, after, changed }) => {
+      const data = { memberId: after.id, status: before?.status ?? after.status, changed }
+      return { partnerId, type: 'member.updated' as const, resourceId: after.id, data, now }
+    })
+    await events.emitSql(emitted).execute(tx)
   }
-  await emitAll(
-    tx,
-    updated.map(({ before, after, changed }) => ({
-      ...{ memberId: after.id, name: 'updated' as const, changed },
-      status: before?.status ?? after.status,
-    })),
-    { partnerId, now },
-  )
   const moves = wave.map(change => ({ ...change, transitions: transitionsOf(change) }))
   // One transition at a time, since the database allows only single ones and each emits an event.
-  for (let index = 0; ; index++) {
-    const takers = moves.flatMap(({ before, after, transitions }) => {
-      const name = transitions[index]
-      return name === undefined ? [] : [{ memberId: after.id, name, isFirst: before === undefined && index === 0 }]
-    })
-    if (takers.length === 0) return
-    for (const [name, those] of Object.entries(Object.groupBy(takers, taker => taker.name))) {
-      // A new member is inserted as invited.
-      const memberIds = those.filter(({ isFirst }) => !isFirst).map(({ memberId }) => memberId)
-      const status = statusAfter[name as Transition]
-      if (memberIds.length > 0) await setStatus(tx, { partnerId, memberIds, status, instructedAt, now })
-    }
-    await emitAll(tx, takers, { partnerId, now })
+  for (let index = 0; moves.some(({ transitions }) => index < transitions.length); index++) {
+    const takers = moves.flatMap(({ before, after: { id: memberId }, transitions: { [index]: transition } }) =>
+      transition === undefined ? [] : [{ memberId, transition, isFirst: before === undefined && index === 0 }],
+    )
+    await makeTransitions(tx, takers, writing)
   }
+}
+
+/** @property isFirst the member has just been inserted, with the status of this transition */
+type Taker = { memberId: string; transition: Transition; isFirst: boolean }
+
+async function makeTransitions(tx: Tx, takers: Taker[], { partnerId, instructedAt, now }: Writing): Promise<void> {
+  if (takers.length === 0) return
+  const moved = takers.filter(({ isFirst }) => !isFirst)
+  if (moved.length > 0) {
+    await sql`
+      update members
+         set status = t.status, updated_at = ${now}, instructed_at = greatest(instructed_at, ${instructedAt})
+        from unnest(${moved.map(({ memberId }) => memberId)}::text[],
+                    ${moved.map(({ transition }) => statusAfter[transition])}::text[]) as t (member_id, status)
+       where members.partner_id = ${partnerId} and members.id = t.member_id`.execute(tx)
+  }
+  const emitted = takers.map(
+    ({ memberId, transition, isFirst }): events.NewEvent => ({
+      partnerId,
+      type: `member.${transition}`,
+      resourceId: memberId,
+      ...(isFirst && { isFirst }),
+      data: { memberId, status: statusAfter[transition] },
+      now,
+    }),
+  )
+  await events.emitSql(emitted).execute(tx)
 }
 
 function inserting(source: ReturnType<typeof sql>, { partnerId, instructedAt, now }: Writing) {
@@ -323,44 +332,4 @@ async function setProfiles(
            instructed_at = greatest(instructed_at, ${instructedAt})
       from ${relationOf(members, 'p')}
      where members.partner_id = ${partnerId} and members.id = p.id`.execute(tx)
-}
-
-async function setStatus(
-  tx: Tx,
-  { partnerId, memberIds, status, instructedAt, now }: { memberIds: string[]; status: Member['status'] } & Writing,
-): Promise<void> {
-  await sql`
-    update members
-       set status = ${status}, updated_at = ${now}, instructed_at = greatest(instructed_at, ${instructedAt})
-     where partner_id = ${partnerId} and id = any(${memberIds}::text[])`.execute(tx)
-}
-
-type MemberEvent =
-  | { memberId: string; name: Transition; isFirst?: boolean }
-  | { memberId: string; name: 'updated'; status: Member['status']; changed: FieldName[] }
-
-async function emitAll(
-  tx: Tx,
-  memberEvents: MemberEvent[],
-  { partnerId, now }: { partnerId: string; now: Date },
-): Promise<void> {
-  if (memberEvents.length === 0) return
-  await events.emitSql(memberEvents.map(each => eventOf(each, { partnerId, now }))).execute(tx)
-}
-
-function eventOf(event: MemberEvent, { partnerId, now }: { partnerId: string; now: Date }): events.NewEvent {
-  const { memberId } = event
-  if (event.name === 'updated') {
-    const { status, changed } = event
-    const data = { memberId, status, changed }
-    return { partnerId, type: 'member.updated', resourceId: memberId, data, now }
-  }
-  return {
-    partnerId,
-    type: `member.${event.name}`,
-    resourceId: memberId,
-    ...(event.isFirst ? { isFirst: true } : {}),
-    data: { memberId, status: statusAfter[event.name] },
-    now,
-  }
 }

@@ -1,13 +1,11 @@
 import { type Reader, sql, type Tx } from '../database/database.ts'
 import type { Currency } from '../kernel/money.ts'
+import type { MemberStatus } from './schema.ts'
 
 /** `instructedAt`: when the partner gave the instruction behind the latest change. */
-export type LockedMember = {
-  id: string
-  status: 'invited' | 'active' | 'inactive'
-  currency: Currency
-  instructedAt: Date
-}
+export type LockedMember = { id: string; status: MemberStatus; currency: Currency; instructedAt: Date }
+
+type OfMembers = { partnerId: string; memberIds: string[] }
 
 /**
  * Locks members against every other operation that moves their pay or changes them.
@@ -25,10 +23,7 @@ export type LockedMember = {
  * @param memberIds may contain duplicates and unknown ids
  * @returns the members that exist, in id order
  */
-export async function lockMembers(
-  tx: Tx,
-  { partnerId, memberIds }: { partnerId: string; memberIds: string[] },
-): Promise<LockedMember[]> {
+export async function lockMembers(tx: Tx, { partnerId, memberIds }: OfMembers): Promise<LockedMember[]> {
   const { rows } = await sql<LockedMember>`
     select m.id, m.status, ${currencyOfMember} as currency, m.instructed_at from members m
      where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[])
@@ -49,10 +44,7 @@ export const lockOfMembers = {
 export const currencyOfMember = sql<Currency>`(select t.currency from tiers t where t.partner_id = m.partner_id and t.name = m.tier)`
 
 /** The currencies of the members that exist, by id. */
-export async function currenciesOf(
-  db: Reader,
-  { partnerId, memberIds }: { partnerId: string; memberIds: string[] },
-): Promise<Map<string, Currency>> {
+export async function currenciesOf(db: Reader, { partnerId, memberIds }: OfMembers): Promise<Map<string, Currency>> {
   const { rows } = await sql<{ id: string; currency: Currency }>`
     select m.id, ${currencyOfMember} as currency from members m
      where m.partner_id = ${partnerId} and m.id = any(${memberIds}::text[])`.execute(db)

@@ -14,6 +14,9 @@ import type { MemberStatus, NewMember } from './schema.ts'
 
 export type { Member } from './rules.ts'
 
+export type OfMember = { partnerId: string; memberId: string }
+type Commanded = { partner: PartnerRules; command: MemberCommand; now: Date }
+
 /**
  * Invites a member, who becomes active at once if the partner has `autoActivate`.
  * @throws Problem `MemberAlreadyInvited`, `InvalidAddMemberPayload`
@@ -32,10 +35,7 @@ export async function invite(
  * @throws Problem `MemberNotFound`, `MemberAlreadyInvited`, `InvalidAddMemberPayload` or `InvalidUpdateMemberPayload` for a
  * profile that the rules refuse, `Conflict` for activating an inactive member
  */
-export async function change(
-  tx: Tx,
-  { partner, command, now }: { partner: PartnerRules; command: MemberCommand; now: Date },
-): Promise<Change> {
+export async function change(tx: Tx, { partner, command, now }: Commanded): Promise<Change> {
   const partnerId = partner.id
   await lockMembers(tx, { partnerId, memberIds: [command.memberId] })
   const decided = await decideOne(tx, { partner, command, now })
@@ -57,18 +57,12 @@ export async function change(
 }
 
 /** @throws Problem `MemberNotFound`, also for another partner's member */
-export async function find(
-  db: Reader,
-  { partnerId, memberId }: { partnerId: string; memberId: string },
-): Promise<Member> {
+export async function find(db: Reader, { partnerId, memberId }: OfMember): Promise<Member> {
   return toMember(await select(db, partnerId).where('id', '=', memberId).executeTakeFirst(), memberId)
 }
 
 /** @throws Problem `MemberNotFound`, also for another partner's member */
-export async function requireMember(
-  db: Reader,
-  { partnerId, memberId }: { partnerId: string; memberId: string },
-): Promise<void> {
+export async function requireMember(db: Reader, { partnerId, memberId }: OfMember): Promise<void> {
   const member = await db
     .selectFrom('members')
     .select('id')
@@ -127,23 +121,14 @@ export async function listAvailable(
 }
 
 /** The currency of a member's pay. @throws Problem `MemberNotFound`, also for another partner's member */
-export async function currencyOf(
-  db: Reader,
-  { partnerId, memberId }: { partnerId: string; memberId: string },
-): Promise<Currency> {
+export async function currencyOf(db: Reader, { partnerId, memberId }: OfMember): Promise<Currency> {
   const currency = (await currenciesOf(db, { partnerId, memberIds: [memberId] })).get(memberId)
   if (currency === undefined) throw memberNotFound(memberId)
   return currency
 }
 
 /** A member whom a file of pay may name. */
-export type Payee = {
-  id: string
-  workerId: string | null
-  email: string
-  status: MemberStatus
-  currency: Currency
-}
+export type Payee = Pick<Member, 'id' | 'workerId' | 'email' | 'status'> & { currency: Currency }
 
 /** Finds members by id, worker id or e-mail address, including inactive members. */
 export async function findPayees(
@@ -172,18 +157,15 @@ export type MemberFilter = {
   metadata?: Metadata
 }
 
+type Filtered = { partnerId: string; filter: MemberFilter }
+
 /**
  * Newest first.
  * @throws Problem `NotFound` if the cursor is unknown or another partner's
  */
 export async function list(
   db: Reader,
-  {
-    partnerId,
-    filter,
-    page,
-    cursor,
-  }: { partnerId: string; filter: MemberFilter; page: Page; cursor?: Cursor | undefined },
+  { partnerId, filter, page, cursor }: Filtered & { page: Page; cursor?: Cursor | undefined },
 ): Promise<Member[]> {
   await requireKnown(db, 'members', { partnerId, cursor })
   const rows = await select(db, partnerId)
@@ -200,10 +182,7 @@ export async function list(
 const rowsAtOnce = 2_000
 
 /** Lists all matching members, oldest first. A member who is added during the reading comes last. */
-export async function* listAll(
-  db: Reader,
-  { partnerId, filter }: { partnerId: string; filter: MemberFilter },
-): AsyncGenerator<Member[]> {
+export async function* listAll(db: Reader, { partnerId, filter }: Filtered): AsyncGenerator<Member[]> {
   for (let after = ''; ; ) {
     const rows = await select(db, partnerId)
       .where(matching(partnerId, filter))
@@ -218,10 +197,7 @@ export async function* listAll(
   }
 }
 
-export async function count(
-  db: Reader,
-  { partnerId, filter }: { partnerId: string; filter: MemberFilter },
-): Promise<number> {
+export async function count(db: Reader, { partnerId, filter }: Filtered): Promise<number> {
   const { total } = await db
     .selectFrom('members')
     .select(sql<number>`count(*)::integer`.as('total'))
@@ -272,10 +248,7 @@ function withEmails(partnerId: string, emails: string[]) {
   return sql`${those} and status in ('active', 'invited') union all ${those} and status = 'inactive'`
 }
 
-async function decideOne(
-  tx: Tx,
-  { partner, command, now }: { partner: PartnerRules; command: MemberCommand; now: Date },
-): Promise<Change> {
+async function decideOne(tx: Tx, { partner, command, now }: Commanded): Promise<Change> {
   const [decided] = await decideAll(tx, { partner, commands: [command], now })
   assert(decided !== undefined)
   if (decided instanceof Problem) throw decided

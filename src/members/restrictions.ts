@@ -1,5 +1,6 @@
 import { type BankAccount, toColumns } from '../bank-accounts/rules.ts'
 import { sql, type Tx } from '../database/database.ts'
+import type { OfMember } from './members.ts'
 import { memberNotFound } from './rules.ts'
 
 /**
@@ -24,7 +25,7 @@ export async function restrict(
     restriction,
     account,
     reason,
-  }: { partnerId: string; memberId: string; restriction: Restriction; account: BankAccount; reason: string },
+  }: OfMember & { restriction: Restriction; account: BankAccount; reason: string },
 ): Promise<void> {
   if (restriction === 'review') {
     await sql`
@@ -46,10 +47,7 @@ export async function restrict(
  * @returns the restrictions that were in force
  * @throws Problem `MemberNotFound`
  */
-export async function release(
-  tx: Tx,
-  { partnerId, memberId }: { partnerId: string; memberId: string },
-): Promise<Restrictions> {
+export async function release(tx: Tx, { partnerId, memberId }: OfMember): Promise<Restrictions> {
   const before = await tx
     .selectFrom('members')
     .select(['accountRefused', 'reviewReason'])

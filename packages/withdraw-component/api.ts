@@ -1,37 +1,5 @@
+import type { MemberBalance, MemberPage, OwnWithdrawal, OwnWithdrawalIntent } from '../sdk/src/generated/schemas.ts'
 import type { WireMoney } from './money.ts'
-
-export type Session = {
-  scope: 'read' | 'withdraw'
-  /** A duration, not an instant: a phone's clock may be wrong. */
-  expiresInSeconds: number
-  status: string
-  /** The partner's name. */
-  employer: string
-  bankAccount: { lastFour: string } | null
-}
-export type Balance = {
-  available: WireMoney
-  lowerLimit: WireMoney
-  upperLimit: WireMoney
-  isTemporarilyUnavailable: boolean
-}
-export type Quote = {
-  withdrawalIntentId: string
-  amount: WireMoney
-  netAmount: WireMoney
-  fee: WireMoney
-  bankAccount: { lastFour: string }
-  expectedAt: string | null
-}
-export type Status = 'held' | 'submitted' | 'paid' | 'failed' | 'returned' | 'cancelled'
-export type Withdrawal = {
-  id: string
-  status: Status
-  netAmount: WireMoney
-  bankAccount: { lastFour: string }
-  timeline: { status: Status; at: string }[]
-  expectedAt: string | null
-}
 
 type Issue = { code: string; lowerLimit?: WireMoney; upperLimit?: WireMoney }
 
@@ -57,14 +25,14 @@ export class Api {
     this.#token = token
   }
 
-  session = () => this.#send<Session>('GET', '')
-  balance = () => this.#send<Balance>('GET', '/balance')
-  withdrawal = (id: string) => this.#send<Withdrawal>('GET', `/withdrawals/${id}`)
+  session = () => this.#send<MemberPage>('GET', '')
+  balance = () => this.#send<MemberBalance>('GET', '/balance')
+  withdrawal = (id: string) => this.#send<OwnWithdrawal>('GET', `/withdrawals/${id}`)
   /** Safe to retry: a second quote moves no money. */
-  quote = (amount: WireMoney) => this.#send<Quote>('POST', '/withdrawals/intent', { amount })
+  quote = (amount: WireMoney) => this.#send<OwnWithdrawalIntent>('POST', '/withdrawals/intent', { amount })
   /** Idempotent: completing a quote again returns the same withdrawal. */
   complete = (withdrawalIntentId: string) =>
-    this.#send<Withdrawal>('POST', '/withdrawals/complete', { withdrawalIntentId })
+    this.#send<OwnWithdrawal>('POST', '/withdrawals/complete', { withdrawalIntentId })
 
   // Every operation is safe to retry, so every lost connection and every busy server leads to a retry.
   async #send<Answer>(method: string, path: string, body?: object): Promise<Answer> {

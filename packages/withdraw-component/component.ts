@@ -1,4 +1,11 @@
-import { Api, type Balance, type Quote, Refusal, type Session, type Status, type Withdrawal } from './api.ts'
+import type {
+  MemberBalance,
+  MemberPage,
+  OwnWithdrawal,
+  OwnWithdrawalIntent,
+  WithdrawalStatus,
+} from '../sdk/src/generated/schemas.ts'
+import { Api, Refusal } from './api.ts'
 import { choices, format, formatForInput, fromWire, type Money, parse, symbolOf } from './money.ts'
 import { style } from './style.ts'
 import { fill, type Texts, textsFor } from './texts.ts'
@@ -14,7 +21,7 @@ const limits = {
   renewalMsMin: 5_000,
 }
 
-const finalStatuses: readonly Status[] = ['paid', 'failed', 'returned', 'cancelled']
+const finalStatuses: readonly WithdrawalStatus[] = ['paid', 'failed', 'returned', 'cancelled']
 
 const scriptUrl = document.currentScript instanceof HTMLScriptElement ? document.currentScript.src : ''
 
@@ -33,8 +40,8 @@ class MidmonthWithdraw extends HTMLElement {
   readonly #status = h('p', { class: 'status', role: 'status' })
   #token = ''
   #api: Api | undefined
-  #session: Session | undefined
-  #balance: Balance | undefined
+  #session: MemberPage | undefined
+  #balance: MemberBalance | undefined
   /** The action to repeat once there is a new token. */
   #pending: (() => Promise<void>) | undefined
   #renewal: ReturnType<typeof setTimeout> | undefined
@@ -152,7 +159,7 @@ class MidmonthWithdraw extends HTMLElement {
     this.#showForm()
   }
 
-  #renewInTime({ expiresInSeconds }: Session): void {
+  #renewInTime({ expiresInSeconds }: MemberPage): void {
     clearTimeout(this.#renewal)
     const leftMs = expiresInSeconds * 1_000 - limits.renewBeforeMs
     this.#renewal = setTimeout(
@@ -296,7 +303,7 @@ class MidmonthWithdraw extends HTMLElement {
     this.#showQuote(quote, typed)
   }
 
-  #showQuote(quote: Quote, typed: string): void {
+  #showQuote(quote: OwnWithdrawalIntent, typed: string): void {
     const texts = this.#texts
     const write = (money: { amount: number; currency: string }) => format(fromWire(money), this.#locale)
     const error = h('p', { class: 'error', role: 'alert' })
@@ -326,7 +333,7 @@ class MidmonthWithdraw extends HTMLElement {
     this.#show(texts.check, [list, error, h('div', { class: 'actions' }, confirm, back)])
   }
 
-  async #complete(quote: Quote, complain: (words: string) => void): Promise<void> {
+  async #complete(quote: OwnWithdrawalIntent, complain: (words: string) => void): Promise<void> {
     const withdrawal = await this.#ask(
       api => api.complete(quote.withdrawalIntentId),
       () => this.#complete(quote, complain),
@@ -342,7 +349,7 @@ class MidmonthWithdraw extends HTMLElement {
     this.#showWithdrawal(withdrawal)
   }
 
-  #showWithdrawal(withdrawal: Withdrawal): void {
+  #showWithdrawal(withdrawal: OwnWithdrawal): void {
     const texts = this.#texts
     const steps = h('ol', {})
     const back = button('plain', texts.again, () => this.#open())
@@ -356,7 +363,7 @@ class MidmonthWithdraw extends HTMLElement {
     this.#follow(withdrawal, steps, limits.firstPollMs)
   }
 
-  #follow(withdrawal: Withdrawal, steps: HTMLOListElement, waitMs: number): void {
+  #follow(withdrawal: OwnWithdrawal, steps: HTMLOListElement, waitMs: number): void {
     const texts = this.#texts
     const past = withdrawal.timeline.map(({ status, at }) => {
       const isBad = status !== 'paid' && finalStatuses.includes(status)
@@ -396,7 +403,7 @@ class MidmonthWithdraw extends HTMLElement {
     }, waitMs)
   }
 
-  #followAgain(withdrawal: Withdrawal, steps: HTMLOListElement, waitMs: number): void {
+  #followAgain(withdrawal: OwnWithdrawal, steps: HTMLOListElement, waitMs: number): void {
     this.#follow(withdrawal, steps, Math.min(waitMs * limits.pollGrowth, limits.pollMsMax))
   }
 

@@ -1,18 +1,13 @@
+import { currenciesByDecimals } from '../sdk/src/generated/decimals.ts'
+
 /** An amount in minor units. On the wire, an integer up to 2^53; here, never a float. */
 export type Money = { amount: bigint; currency: string }
 export type WireMoney = { amount: number; currency: string }
 
-// Currencies without two decimals (ISO 4217). `Intl` is wrong for some of them.
+// `Intl` is wrong for some currencies.
 const decimalsOf: Record<string, number> = {}
-for (const [decimals, codes] of [
-  [
-    0,
-    'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XAG XAU XBA XBB XBC XBD XDR XOF XPD XPF XPT XSU XTS XUA XXX',
-  ],
-  [3, 'BHD IQD JOD KWD LYD OMR TND'],
-  [4, 'CLF UYW'],
-] as const)
-  for (const code of codes.split(' ')) decimalsOf[code] = decimals
+for (const [decimals, codes] of Object.entries(currenciesByDecimals))
+  for (const code of codes.split(' ')) decimalsOf[code] = Number(decimals)
 
 export function decimals(currency: string): number {
   return decimalsOf[currency] ?? 2

@@ -6,56 +6,45 @@ import { type UnwrapOptions, unwrapWebhook, type WebhookHeaders, webhookTestHead
 
 /** A client for one partner, authenticated by an API key. Keep the key on your server: it can move money. */
 export class Midmonth implements Resources {
-  readonly tiers: Resources['tiers']
-  readonly members: Resources['members'] & {
+  declare readonly tiers: Resources['tiers']
+  declare readonly members: Resources['members'] & {
     /** Uploads the complete list of members, waits for the job and returns the result. */
     import(file: FileSource, options?: MemberImportOptions): Promise<MemberImport>
   }
   /** Short-lived tokens for pages in members' browsers. */
-  readonly memberSessions: Resources['memberSessions']
-  readonly memberJobs: Resources['memberJobs']
-  readonly withdrawals: Resources['withdrawals']
-  readonly payRuns: Resources['payRuns']
-  readonly payCycles: Resources['payCycles']
-  readonly events: Resources['events']
-  readonly webhooks: Resources['webhooks'] & {
+  declare readonly memberSessions: Resources['memberSessions']
+  declare readonly memberJobs: Resources['memberJobs']
+  declare readonly withdrawals: Resources['withdrawals']
+  declare readonly payRuns: Resources['payRuns']
+  declare readonly payCycles: Resources['payCycles']
+  declare readonly events: Resources['events']
+  declare readonly webhooks: Resources['webhooks'] & {
     /** Verifies a delivery and returns its event; see `unwrapWebhook`. */
     unwrap: typeof unwrapWebhook
     /** Signs a body as Midmonth does, to test your receiver. */
     testHeaders: typeof webhookTestHeaders
   }
-  readonly overview: Resources['overview']
-  readonly requests: Resources['requests']
-  readonly idempotencyKeys: Resources['idempotencyKeys']
-  readonly service: Resources['service']
+  declare readonly overview: Resources['overview']
+  declare readonly requests: Resources['requests']
+  declare readonly idempotencyKeys: Resources['idempotencyKeys']
+  declare readonly service: Resources['service']
   /** Moves the clock and controls the simulated bank. A live installation responds with 404. */
-  readonly sandbox: Resources['sandbox']
+  declare readonly sandbox: Resources['sandbox']
 
   constructor(settings: Settings) {
     const resources = resourcesOf(new Client(settings))
     const { now } = settings
-    this.tiers = resources.tiers
+    Object.assign(this, resources)
     this.members = {
       ...resources.members,
       import: (file, options) => importMembers(resources.memberJobs, file, options),
     }
-    this.memberSessions = resources.memberSessions
-    this.memberJobs = resources.memberJobs
-    this.withdrawals = resources.withdrawals
-    this.payRuns = resources.payRuns
-    this.payCycles = resources.payCycles
-    this.events = resources.events
     this.webhooks = {
       ...resources.webhooks,
       unwrap: (body: string | Uint8Array, headers: WebhookHeaders, secret: string, options?: UnwrapOptions) =>
         unwrapWebhook(body, headers, secret, { now, ...options }),
       testHeaders: webhookTestHeaders,
     }
-    this.overview = resources.overview
-    this.requests = resources.requests
-    this.idempotencyKeys = resources.idempotencyKeys
-    this.service = resources.service
-    this.sandbox = resources.sandbox
   }
 }
 
